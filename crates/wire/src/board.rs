@@ -1,0 +1,306 @@
+//! The board's memory layout.
+//!
+//! Invariants: `size_of::<Slot>() == SLOT_BYTES`; a slot below `Header::claimed` belongs to exactly one process,
+//! for ever (slots are not reused: a dead process's counters stay readable); when the board is full, further
+//! processes count themselves in `Header::unseated` and keep private counters.
+
+use crate::counter::{Counter, SIZE_BUCKETS};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// The environment variable that holds the board's path.
+pub const BOARD_ENV: &str = "VELLUM_BOARD";
+/// The first eight bytes of a board.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
+/// The layout's version.
+pub const VERSION: u32 = 1;
+/// Bytes a slot takes.
+pub const SLOT_BYTES: usize = 1024;
+/// Slots of a board unless asked otherwise: processes of one job that can be told apart.
+pub const SLOTS_DEFAULT: u32 = 8192;
+/// The most slots a board may have.
+pub const SLOTS_MAX: u32 = 1 << 16;
+
+/// How a process stands to Vellum's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Attach {
+    /// The slot is claimed, the process has not said more.
+    Claimed = 0,
+    /// The process allocates from Vellum.
+    Serving = 1,
+    /// The program brings an allocator of its own; Vellum stands aside.
+    OwnAllocator = 2,
+    /// The program runs under a memory checker (AddressSanitizer, valgrind); Vellum stands aside.
+    MemoryChecker = 3,
+    /// Switched off by `VELLUM_DISABLE`.
+    Disabled = 4,
+}
+
+impl Attach {
+    /// The state stored as `value`, or `Claimed` for one this version does not know.
+    pub const fn from_u32(value: u32) -> Attach {
+        match value {
+            1 => Attach::Serving,
+            2 => Attach::OwnAllocator,
+            3 => Attach::MemoryChecker,
+            4 => Attach::Disabled,
+            _ => Attach::Claimed,
+        }
+    }
+}
+
+/// The head of a board.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// [`SLOT_BYTES`].
+    pub slot_bytes: AtomicU32,
+    /// Slots that follow.
+    pub slots: AtomicU32,
+    /// Slots claimed so far (may exceed `slots`: the excess found no seat).
+    pub claimed: AtomicU32,
+    /// Processes that found the board full.
+    pub unseated: AtomicU32,
+}
+
+/// One process's counters.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Slot {
+    /// The process id in the process's own namespace; 0 while unclaimed.
+    pub pid: AtomicU32,
+    /// An [`Attach`] value.
+    pub attach: AtomicU32,
+    /// `CLOCK_MONOTONIC` nanoseconds when the slot was claimed.
+    pub since_ns: AtomicU64,
+    /// The command's name (`comm`), NUL-padded, eight bytes a word.
+    pub comm: [AtomicU64; 2],
+    counters: [AtomicU64; Counter::ALL.len()],
+    sizes: [AtomicU64; SIZE_BUCKETS],
+    reserved: [u8; SLOT_BYTES - 32 - 8 * (Counter::ALL.len() + SIZE_BUCKETS)],
+}
+
+const _: () = assert!(size_of::<Header>() == 64);
+const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
+
+impl Slot {
+    /// A slot of zeros, for a process without a board.
+    pub const fn new() -> Slot {
+        Slot {
+            pid: AtomicU32::new(0),
+            attach: AtomicU32::new(0),
+            since_ns: AtomicU64::new(0),
+            comm: [const { AtomicU64::new(0) }; 2],
+            counters: [const { AtomicU64::new(0) }; Counter::ALL.len()],
+            sizes: [const { AtomicU64::new(0) }; SIZE_BUCKETS],
+            reserved: [0; SLOT_BYTES - 32 - 8 * (Counter::ALL.len() + SIZE_BUCKETS)],
+        }
+    }
+
+    /// The counter's word.
+    #[inline]
+    pub fn counter(&self, counter: Counter) -> &AtomicU64 {
+        &self.counters[counter as usize]
+    }
+
+    /// Adds `amount` to `counter`.
+    #[inline]
+    pub fn add(&self, counter: Counter, amount: u64) {
+        self.counter(counter).fetch_add(amount, Relaxed);
+    }
+
+    /// The counter's value now.
+    #[inline]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.counter(counter).load(Relaxed)
+    }
+
+    /// Sets a gauge.
+    #[inline]
+    pub fn set(&self, counter: Counter, value: u64) {
+        self.counter(counter).store(value, Relaxed);
+    }
+
+    /// Counts `blocks` blocks of `bytes` bytes in the size histogram.
+    #[inline]
+    pub fn count_size(&self, bytes: usize, blocks: u64) {
+        self.sizes[crate::size_bucket(bytes)].fetch_add(blocks, Relaxed);
+    }
+
+    /// Blocks counted in size bucket `bucket` (`bucket < SIZE_BUCKETS`).
+    pub fn size_count(&self, bucket: usize) -> u64 {
+        self.sizes[bucket].load(Relaxed)
+    }
+
+    /// Copies every counter and size of `from` into this slot (identity fields stay).
+    pub fn copy_counts(&self, from: &Slot) {
+        for (to, from) in self.counters.iter().zip(&from.counters) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+        for (to, from) in self.sizes.iter().zip(&from.sizes) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Stores the command's name, cut to 16 bytes.
+    pub fn set_comm(&self, name: &[u8]) {
+        let mut bytes = [0u8; 16];
+        let len = name.len().min(16);
+        bytes[..len].copy_from_slice(&name[..len]);
+        let (low, high) = bytes.split_at(8);
+        for (word, half) in self.comm.iter().zip([low, high]) {
+            let mut eight = [0u8; 8];
+            eight.copy_from_slice(half);
+            word.store(u64::from_le_bytes(eight), Relaxed);
+        }
+    }
+
+    /// The command's name, NUL-padded to 16 bytes.
+    pub fn comm_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0u8; 16];
+        bytes[..8].copy_from_slice(&self.comm[0].load(Relaxed).to_le_bytes());
+        bytes[8..].copy_from_slice(&self.comm[1].load(Relaxed).to_le_bytes());
+        bytes
+    }
+
+    /// How the process stands to Vellum's memory.
+    pub fn attach(&self) -> Attach {
+        Attach::from_u32(self.attach.load(Relaxed))
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot::new()
+    }
+}
+
+/// A view of a mapped board.
+#[derive(Clone, Copy, Debug)]
+pub struct Board<'a> {
+    header: &'a Header,
+    slots: &'a [Slot],
+}
+
+impl<'a> Board<'a> {
+    /// Bytes a board of `slots` slots takes.
+    pub const fn bytes(slots: u32) -> usize {
+        size_of::<Header>() + slots as usize * SLOT_BYTES
+    }
+
+    /// Writes the header of a fresh, zeroed board of `slots` slots.
+    ///
+    /// # Safety
+    /// `base` points to [`Board::bytes`]`(slots)` bytes of zeroed, writable memory, 64-byte aligned, that live for
+    /// `'a` and are only accessed through boards.
+    pub unsafe fn create(base: *mut u8, slots: u32) -> Board<'a> {
+        // SAFETY: the caller vouches for the memory; a zeroed Header is a valid one.
+        let header = unsafe { &*base.cast::<Header>() };
+        header.version.store(VERSION, Relaxed);
+        header.slot_bytes.store(SLOT_BYTES as u32, Relaxed);
+        header.slots.store(slots, Relaxed);
+        header.magic.store(MAGIC, core::sync::atomic::Ordering::Release);
+        // SAFETY: the slots follow the header in the same memory, and a zeroed Slot is a valid one.
+        let slots = unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
+        Board { header, slots }
+    }
+
+    /// Views the board in `len` mapped bytes at `base`, or `None` if it is not one this version reads.
+    ///
+    /// # Safety
+    /// `base` points to `len` bytes of readable and writable memory, 64-byte aligned, that live for `'a` and are
+    /// only accessed through boards.
+    pub unsafe fn open(base: *mut u8, len: usize) -> Option<Board<'a>> {
+        if len < size_of::<Header>() {
+            return None;
+        }
+        // SAFETY: at least a Header's bytes are there, and any bit pattern is a valid Header.
+        let header = unsafe { &*base.cast::<Header>() };
+        let slots = header.slots.load(Relaxed);
+        let known = header.magic.load(core::sync::atomic::Ordering::Acquire) == MAGIC
+            && header.version.load(Relaxed) == VERSION
+            && header.slot_bytes.load(Relaxed) as usize == SLOT_BYTES
+            && slots <= SLOTS_MAX
+            && Board::bytes(slots) <= len;
+        if !known {
+            return None;
+        }
+        // SAFETY: the bytes of `slots` slots are within `len`, and any bit pattern is a valid Slot.
+        let slots = unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
+        Some(Board { header, slots })
+    }
+
+    /// Claims the next free slot, or `None` (and counts it) when the board is full.
+    pub fn claim(&self) -> Option<&'a Slot> {
+        let index = self.header.claimed.fetch_add(1, Relaxed);
+        let slot = self.slots.get(index as usize);
+        if slot.is_none() {
+            self.header.claimed.fetch_sub(1, Relaxed);
+            self.header.unseated.fetch_add(1, Relaxed);
+        }
+        slot
+    }
+
+    /// The slots claimed so far.
+    pub fn claimed(&self) -> &'a [Slot] {
+        let claimed = self.header.claimed.load(Relaxed) as usize;
+        &self.slots[..claimed.min(self.slots.len())]
+    }
+
+    /// Processes that found no slot.
+    pub fn unseated(&self) -> u32 {
+        self.header.unseated.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    #[repr(align(64))]
+    struct Space([u8; Board::bytes(3)]);
+
+    #[test]
+    fn claims_each_slot_once_then_counts_the_rest() {
+        let mut space = std::boxed::Box::new(Space([0; Board::bytes(3)]));
+        let base = space.0.as_mut_ptr();
+        // SAFETY: `space` is zeroed, aligned and outlives both boards.
+        let board = unsafe { Board::create(base, 3) };
+        // SAFETY: as above.
+        let reader = unsafe { Board::open(base, Board::bytes(3)) }.expect("a board just created opens");
+        for pid in 1..=3 {
+            board.claim().expect("three seats").pid.store(pid, Relaxed);
+        }
+        assert!(board.claim().is_none());
+        assert_eq!(reader.claimed().len(), 3);
+        assert_eq!(reader.unseated(), 1);
+        reader.claimed()[1].add(Counter::CacheHits, 5);
+        assert_eq!(board.claimed()[1].get(Counter::CacheHits), 5);
+    }
+
+    #[test]
+    fn refuses_what_is_not_a_board() {
+        let mut space = std::boxed::Box::new(Space([0; Board::bytes(3)]));
+        let base = space.0.as_mut_ptr();
+        // SAFETY: `space` is aligned and outlives the board.
+        assert!(unsafe { Board::open(base, Board::bytes(3)) }.is_none());
+        // SAFETY: as above.
+        unsafe { Board::create(base, 3) };
+        // SAFETY: as above; a length too short for the slots is refused before they are touched.
+        assert!(unsafe { Board::open(base, Board::bytes(2)) }.is_none());
+    }
+
+    #[test]
+    fn names_are_cut_and_padded() {
+        let slot = Slot::new();
+        slot.set_comm(b"a-name-longer-than-sixteen");
+        assert_eq!(&slot.comm_bytes(), b"a-name-longer-th");
+        slot.set_comm(b"cc1plus");
+        assert_eq!(&slot.comm_bytes()[..8], b"cc1plus\0");
+    }
+}

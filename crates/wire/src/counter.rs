@@ -1,0 +1,118 @@
+//! The counters of a slot, by name.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $unit:literal;)*) => {
+        /// One counter of a process's slot. All count events or bytes since the process attached, except the
+        /// gauges, whose names begin with `Now`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter { $($(#[$doc])* $name),* }
+
+        impl Counter {
+            /// Every counter, in slot order.
+            pub const ALL: &'static [Counter] = &[$(Counter::$name),*];
+
+            /// The stable name used in JSON (snake case).
+            pub const fn name(self) -> &'static str {
+                match self { $(Counter::$name => $text),* }
+            }
+
+            /// The unit: `"extents"`, `"bytes"`, `"events"`, ...
+            pub const fn unit(self) -> &'static str {
+                match self { $(Counter::$name => $unit),* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Extents handed out by the page layer.
+    ExtentsOut = "extents_out", "extents";
+    /// Bytes of extents handed out.
+    BytesOut = "bytes_out", "bytes";
+    /// Extents given back.
+    ExtentsIn = "extents_in", "extents";
+    /// Bytes of extents given back.
+    BytesIn = "bytes_in", "bytes";
+    /// Extents served, in whole or in part, from the free-page cache.
+    CacheHits = "cache_hits", "extents";
+    /// Bytes handed out whose frames were already there: each 4096 of them is a page fault avoided.
+    BytesWarm = "bytes_warm", "bytes";
+    /// Bytes that had to be cleared because zeroed memory was asked for and the frames were warm.
+    BytesCleared = "bytes_cleared", "bytes";
+    /// Blocks grown without moving.
+    RegrownBlocks = "regrown_blocks", "blocks";
+    /// Bytes added to blocks in place.
+    RegrownBytes = "regrown_bytes", "bytes";
+    /// Bytes moved by moving page tables instead of copying.
+    BytesRemapped = "bytes_remapped", "bytes";
+    /// Bytes copied when a block had to move.
+    BytesCopied = "bytes_copied", "bytes";
+    /// Bytes marked discardable (lazily freed): the kernel may take the frames when it needs them.
+    BytesDiscarded = "bytes_discarded", "bytes";
+    /// Bytes flushed because they were not needed for a while.
+    FlushedDecay = "flushed_decay_bytes", "bytes";
+    /// Bytes flushed so that the cache would not raise the process's peak.
+    FlushedPeak = "flushed_peak_bytes", "bytes";
+    /// Bytes flushed or marked because a memory limit or pressure was near.
+    FlushedPressure = "flushed_pressure_bytes", "bytes";
+    /// Bytes flushed because the program asked (`malloc_trim`, `munmap`, `MADV_DONTNEED`).
+    FlushedAsked = "flushed_asked_bytes", "bytes";
+    /// Bytes whose frames a helper fetched ahead of the program.
+    BytesPrefetched = "bytes_prefetched", "bytes";
+    /// Small blocks made available to the front's free lists.
+    SmallBlocks = "small_blocks", "blocks";
+    /// Anonymous private mappings of the program served from the page layer.
+    MmapServed = "mmap_served", "mappings";
+    /// Bytes of those mappings.
+    MmapServedBytes = "mmap_served_bytes", "bytes";
+    /// Requests answered with out-of-memory.
+    OutOfMemory = "out_of_memory", "events";
+    /// Bytes in use by extents now (small blocks count by their slabs).
+    NowLive = "now_live_bytes", "bytes";
+    /// Bytes in the free-page cache now, frames kept and unmarked.
+    NowCached = "now_cached_bytes", "bytes";
+    /// Bytes marked discardable and not yet reused or flushed.
+    NowMarked = "now_marked_bytes", "bytes";
+    /// The highest `NowLive` so far.
+    PeakLive = "peak_live_bytes", "bytes";
+}
+
+/// Buckets of the block-size histogram: bucket `i` counts blocks of `2^i` up to `2^(i+1) - 1` bytes.
+pub const SIZE_BUCKETS: usize = 48;
+
+/// The bucket of a block of `bytes` bytes (0 counts as 1; beyond the last bucket counts in the last).
+#[inline]
+pub const fn size_bucket(bytes: usize) -> usize {
+    let log2 = (usize::BITS - 1 - (bytes | 1).leading_zeros()) as usize;
+    if log2 < SIZE_BUCKETS { log2 } else { SIZE_BUCKETS - 1 }
+}
+
+/// The smallest size, in bytes, that falls in `bucket`.
+pub const fn size_bucket_floor(bucket: usize) -> u64 {
+    1 << bucket
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_powers_of_two() {
+        assert_eq!(size_bucket(0), 0);
+        assert_eq!(size_bucket(1), 0);
+        assert_eq!(size_bucket(4095), 11);
+        assert_eq!(size_bucket(4096), 12);
+        assert_eq!(size_bucket(usize::MAX), SIZE_BUCKETS - 1);
+        for bucket in 0..SIZE_BUCKETS {
+            assert_eq!(size_bucket(size_bucket_floor(bucket) as usize), bucket);
+        }
+    }
+
+    #[test]
+    fn counter_order_is_slot_order() {
+        for (index, counter) in Counter::ALL.iter().enumerate() {
+            assert_eq!(*counter as usize, index);
+        }
+    }
+}

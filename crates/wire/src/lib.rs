@@ -1,0 +1,25 @@
+//! What crosses a process boundary.
+//!
+//! `vellum run` makes one **board**: a file in memory that every process of the job maps. Each process claims one
+//! **slot** of it with a single atomic addition and keeps its counters there, so a process costs no system call
+//! for being watched beyond the one mapping, a forked child only the addition, and a process that is killed leaves
+//! its last counters behind for the report.
+//!
+//! ```text
+//! board   ┌────────┬────────┬────────┬─ ─ ─┬────────────┐
+//!         │ Header │ Slot 0 │ Slot 1 │     │ Slot N - 1 │
+//!         └────────┴────────┴────────┴─ ─ ─┴────────────┘
+//!           64 B     SLOT_BYTES each
+//! ```
+//!
+//! The layout is fixed by [`VERSION`]; a reader refuses a board whose magic, version or sizes it does not know. A
+//! counter's meaning never changes: a new one is appended and the version raised. All fields are atomics, written
+//! relaxed by one process and read by any: a reader sees each counter exact, though not all of one instant.
+
+#![no_std]
+
+mod board;
+mod counter;
+
+pub use board::{Attach, BOARD_ENV, Board, Header, MAGIC, SLOT_BYTES, SLOTS_DEFAULT, SLOTS_MAX, Slot, VERSION};
+pub use counter::{Counter, SIZE_BUCKETS, size_bucket, size_bucket_floor};
