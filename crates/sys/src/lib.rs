@@ -1,1 +1,42 @@
-//! placeholder
+//! Every system call Vellum's memory makes, wrapped once.
+//!
+//! The rest of the house speaks of pages, moves and limits; what the kernel calls them, and what it may refuse, is
+//! known here only. Three rules hold for everything in this crate:
+//!
+//! * **It never allocates** and touches no thread-local storage unless said, because it runs inside `malloc`, in a
+//!   forked child, and on a thread the C library does not know.
+//! * **What a kernel or a privilege may lack is a [`Caps`] flag.** A call that is refused with "not here" drops its
+//!   flag for the life of the process and the caller takes its stated fallback. A user may mask flags
+//!   (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
+//! * **Limits and pressure are read in one place**, [`limits`]: cgroup v1 and v2, the machine, `RLIMIT_AS`.
+
+pub mod caps;
+pub mod clock;
+pub mod limits;
+pub mod lock;
+pub mod map;
+pub mod pressure;
+pub mod raw;
+pub mod text;
+pub mod thread;
+pub mod transfer;
+
+pub use caps::Caps;
+pub use lock::Lock;
+
+/// Bytes of a base page.
+pub const PAGE: usize = 4096;
+/// Bytes of a huge page (one page-middle-directory entry).
+pub const HUGE: usize = 2 << 20;
+
+/// `bytes` rounded up to a multiple of `to`, a power of two; saturates.
+#[inline]
+pub const fn round_up(bytes: usize, to: usize) -> usize {
+    bytes.saturating_add(to - 1) & !(to - 1)
+}
+
+/// `bytes` rounded down to a multiple of `to`, a power of two.
+#[inline]
+pub const fn round_down(bytes: usize, to: usize) -> usize {
+    bytes & !(to - 1)
+}

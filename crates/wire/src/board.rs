@@ -205,7 +205,8 @@ impl<'a> Board<'a> {
         header.slots.store(slots, Relaxed);
         header.magic.store(MAGIC, core::sync::atomic::Ordering::Release);
         // SAFETY: the slots follow the header in the same memory, and a zeroed Slot is a valid one.
-        let slots = unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
+        let slots =
+            unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
         Board { header, slots }
     }
 
@@ -230,7 +231,8 @@ impl<'a> Board<'a> {
             return None;
         }
         // SAFETY: the bytes of `slots` slots are within `len`, and any bit pattern is a valid Slot.
-        let slots = unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
+        let slots =
+            unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
         Some(Board { header, slots })
     }
 

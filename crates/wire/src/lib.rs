@@ -21,5 +21,7 @@
 mod board;
 mod counter;
 
-pub use board::{Attach, BOARD_ENV, Board, Header, MAGIC, SLOT_BYTES, SLOTS_DEFAULT, SLOTS_MAX, Slot, VERSION};
+pub use board::{
+    Attach, BOARD_ENV, Board, Header, MAGIC, SLOT_BYTES, SLOTS_DEFAULT, SLOTS_MAX, Slot, VERSION,
+};
 pub use counter::{Counter, SIZE_BUCKETS, size_bucket, size_bucket_floor};

@@ -1,0 +1,489 @@
+//! One arena: a stretch of address space cut into extents of whole pages.
+//!
+//! ```text
+//! base                                   mapped                              limit
+//! │ used │ warm │ used │ cold │ used │ … │ (claimed from the kernel when needed) │
+//! ```
+//!
+//! An arena places, splits and joins; it makes no decision about frames and calls the kernel only to claim more
+//! address space at its end. Free extents of one kind never touch (they are joined when they meet); extents of
+//! different kinds may, and a request that no single extent holds may be laid over such a run: so the frames at the
+//! front of a run are used instead of thrown away.
+//!
+//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent, so that what is
+//! free stays in long pieces above.
+
+use crate::bins::{Bins, fit};
+use crate::error::Misuse;
+use crate::fence::Range;
+use crate::tag::{FREE_KINDS, Kind, PageNo, Tags};
+use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_SIDE};
+use rustix::io::Errno;
+use vellum_sys::map;
+
+/// Free extents tried as the front of a run.
+const RUNS_MAX: usize = 8;
+/// Tags inside an extent that [`Arena::validate`] looks at, from either end.
+const VALIDATED: usize = 1024;
+/// Pages mapped at once where address space costs nothing: 1 GiB.
+const STEP: u32 = 1 << 18;
+/// Pages mapped at once where every mapping is accounted. Also what side tables grow by.
+const STEP_SHORT: u32 = HUGE_PAGES;
+
+/// Pages handed out, by what they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) start: PageNo,
+    pub(crate) pages: u32,
+    /// Pages by free kind, indexed like [`FREE_KINDS`].
+    pub(crate) of: [u32; 3],
+    /// Flags of the extents taken, together.
+    pub(crate) flags: u8,
+    /// The first page from which every page was cold (`start + pages` if the last was not).
+    pub(crate) cold_from: PageNo,
+}
+
+impl Taken {
+    pub(crate) fn warm(&self) -> u32 {
+        self.of[Kind::Warm.index()]
+    }
+    pub(crate) fn marked(&self) -> u32 {
+        self.of[Kind::Marked.index()]
+    }
+    pub(crate) fn cold(&self) -> u32 {
+        self.of[Kind::Cold.index()]
+    }
+}
+
+/// Where an arena's three stretches of address space are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) base: usize,
+    pub(crate) tags: usize,
+    pub(crate) side: usize,
+    pub(crate) limit: u32,
+    /// Address space is accounted: map only what is needed.
+    pub(crate) short: bool,
+}
+
+pub(crate) struct Arena {
+    place: Place,
+    /// Pages mapped so far.
+    mapped: u32,
+    tags: Tags,
+    bins: [Bins; 3],
+}
+
+impl Arena {
+    pub(crate) const fn unplaced() -> Arena {
+        Arena {
+            place: Place { base: 0, tags: 0, side: 0, limit: 0, short: false },
+            mapped: 0,
+            tags: Tags::unmapped(),
+            bins: [const { Bins::new() }; 3],
+        }
+    }
+
+    /// Settles at `place` by mapping a first piece there.
+    pub(crate) fn settle(&mut self, place: Place) -> Result<(), Errno> {
+        self.place = place;
+        // SAFETY: tags are mapped by `claim_more` before the count covers them.
+        unsafe { self.tags.place(place.tags) };
+        self.claim_more(1)
+    }
+
+    pub(crate) fn address(&self, page: PageNo) -> usize {
+        self.place.base + page as usize * PAGE
+    }
+
+    pub(crate) fn page(&self, address: usize) -> PageNo {
+        ((address - self.place.base) / PAGE) as PageNo
+    }
+
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        address.wrapping_sub(self.place.base) < self.mapped as usize * PAGE
+    }
+
+    /// The addresses this arena may ever use.
+    pub(crate) fn whole(&self) -> Range {
+        Range { start: self.place.base, end: self.place.base + self.place.limit as usize * PAGE }
+    }
+
+    /// Bytes mapped so far.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        self.mapped as usize * PAGE
+    }
+
+    /// Pages free of `kind`.
+    pub(crate) fn free_pages(&self, kind: Kind) -> u64 {
+        self.bins[kind.index()].pages
+    }
+
+    /// Whether address space is accounted.
+    pub(crate) fn is_short(&self) -> bool {
+        self.place.short
+    }
+
+    /// Maps at least `pages` more pages at the end, as cold.
+    fn claim_more(&mut self, pages: u32) -> Result<(), Errno> {
+        let exact = pages.checked_next_multiple_of(STEP_SHORT).ok_or(Errno::NOMEM)?;
+        let step = if self.place.short { STEP_SHORT } else { STEP };
+        let generous =
+            exact.checked_next_multiple_of(step).unwrap_or(exact).min(self.place.limit - self.mapped);
+        if exact > self.place.limit - self.mapped {
+            return Err(Errno::NOMEM);
+        }
+        let mut last = Errno::NOMEM;
+        for pages in [generous, exact] {
+            match self.claim(pages) {
+                Ok(()) => {
+                    let start = self.mapped;
+                    self.mapped += pages;
+                    self.insert_free(start, pages, Kind::Cold, 0);
+                    return Ok(());
+                }
+                Err(errno) => last = errno,
+            }
+        }
+        Err(last)
+    }
+
+    /// Maps `pages` pages at the end with their tags and side records; all or nothing.
+    fn claim(&mut self, pages: u32) -> Result<(), Errno> {
+        let (base, len) = (self.address(self.mapped), pages as usize * PAGE);
+        map::claim(base, len)?;
+        let undo = |errno| {
+            // SAFETY: mapped a moment ago and not handed out.
+            let _ = unsafe { map::release(base, len) };
+            errno
+        };
+        if self.mapped + pages > self.tags.count {
+            // The tables outlive a retreat of the end, so only what is above them is new.
+            let (old, new) = (self.tags.count as usize, (self.mapped + pages) as usize);
+            map::claim(self.place.tags + old * 16, (new - old) * 16).map_err(undo)?;
+            let per_page = UNIT_SIDE * PAGE / UNIT;
+            if let Err(errno) = map::claim(self.place.side + old * per_page, (new - old) * per_page) {
+                // SAFETY: mapped a moment ago; no tag there is in use.
+                let _ = unsafe { map::release(self.place.tags + old * 16, (new - old) * 16) };
+                return Err(undo(errno));
+            }
+            self.tags.count = new as u32;
+        }
+        Ok(())
+    }
+
+    /// Where address space is accounted, unmaps a cold end. Returns the bytes given back.
+    pub(crate) fn retreat(&mut self) -> usize {
+        if !self.place.short || self.mapped <= STEP_SHORT {
+            return 0;
+        }
+        let (start, pages, kind) = self.tags.ending_at(self.mapped - 1);
+        let keep = start.next_multiple_of(STEP_SHORT).max(STEP_SHORT);
+        if kind != Kind::Cold || keep >= self.mapped {
+            return 0;
+        }
+        let len = (self.mapped - keep) as usize * PAGE;
+        // SAFETY: the pages from `keep` are free and cold.
+        if unsafe { map::release(self.address(keep), len) }.is_err() {
+            return 0;
+        }
+        self.remove_free(start, pages, kind);
+        self.mapped = keep;
+        if keep > start {
+            self.insert_free(start, keep - start, Kind::Cold, 0);
+        }
+        len
+    }
+
+    fn remove_free(&mut self, start: PageNo, pages: u32, kind: Kind) {
+        self.bins[kind.index()].remove(&mut self.tags, start);
+        self.tags.erase(start, pages);
+    }
+
+    /// Adds a free extent, joining it with neighbours of its kind. Its tags say nothing before.
+    fn insert_free(&mut self, mut start: PageNo, mut pages: u32, kind: Kind, mut flags: u8) {
+        if start > 0 {
+            let (before, count, its) = self.tags.ending_at(start - 1);
+            if its == kind {
+                flags |= self.tags.at(before).flags;
+                self.remove_free(before, count, kind);
+                start = before;
+                pages += count;
+            }
+        }
+        if start + pages < self.mapped {
+            let after = start + pages;
+            let tag = *self.tags.at(after);
+            if tag.kind == kind {
+                flags |= tag.flags;
+                self.remove_free(after, tag.pages, kind);
+                pages += tag.pages;
+            }
+        }
+        self.tags.write(start, pages, kind, flags);
+        self.bins[kind.index()].insert(&mut self.tags, start, pages);
+    }
+
+    /// Hands out `pages` pages from `at`, all free, of which the first lies in the extent at `first`.
+    fn take_run(&mut self, first: PageNo, at: PageNo, pages: u32) -> Taken {
+        let end = at + pages;
+        let mut taken = Taken { start: at, pages, cold_from: end, ..Taken::default() };
+        let mut start = first;
+        while start < end {
+            let tag = *self.tags.at(start);
+            debug_assert!(tag.kind.is_free() && !tag.is_tail, "{tag:?} at {start}");
+            self.remove_free(start, tag.pages, tag.kind);
+            let extent_end = start + tag.pages;
+            if start < at {
+                self.insert_free(start, at - start, tag.kind, tag.flags);
+            }
+            let (from, to) = (start.max(at), extent_end.min(end));
+            taken.of[tag.kind.index()] += to - from;
+            taken.flags |= tag.flags;
+            if tag.kind != Kind::Cold {
+                taken.cold_from = end;
+            } else if taken.cold_from == end {
+                taken.cold_from = from;
+            }
+            if extent_end > end {
+                // The pages before are in no extent for a moment: mark them used before joining looks at them.
+                self.tags.write(at, pages, Kind::Used, 0);
+                self.insert_free(end, extent_end - end, tag.kind, tag.flags);
+            }
+            start = extent_end;
+        }
+        self.tags.write(at, pages, Kind::Used, 0);
+        taken
+    }
+
+    /// Takes `pages` aligned pages whose frames are, at least in part, there already: the tightest warm extent, else a
+    /// run that a warm extent begins, else a marked extent.
+    pub(crate) fn take_reused(&mut self, pages: u32, align: u32) -> Option<Taken> {
+        for kind in [Kind::Warm, Kind::Marked] {
+            if let Some((first, at)) = self.bins[kind.index()].best_fit(&mut self.tags, pages, align) {
+                return Some(self.take_run(first, at, pages));
+            }
+            if kind == Kind::Warm
+                && let Some((first, at)) = self.run_from_warm(pages, align)
+            {
+                return Some(self.take_run(first, at, pages));
+            }
+        }
+        None
+    }
+
+    /// A run of free extents that begins with a warm one and holds `pages` pages.
+    fn run_from_warm(&mut self, pages: u32, align: u32) -> Option<(PageNo, PageNo)> {
+        let mapped = self.mapped;
+        self.bins[Kind::Warm.index()].largest(&mut self.tags, RUNS_MAX, |tags, start, len| {
+            // A small front would buy a large cold tail: not worth leaving the roomier cold placement for.
+            if len < pages / 4 {
+                return None;
+            }
+            let mut total = len;
+            let mut next = start + len;
+            while total < pages + align && next < mapped {
+                let tag = *tags.at(next);
+                if !tag.kind.is_free() {
+                    break;
+                }
+                total += tag.pages;
+                next += tag.pages;
+            }
+            let at = fit(start, total, pages, align)?;
+            (at < start + len).then_some((start, at))
+        })
+    }
+
+    /// Takes the largest warm extent if it holds `pages` aligned pages: room for a block that grows.
+    pub(crate) fn take_roomiest(&mut self, pages: u32, align: u32) -> Option<Taken> {
+        let (first, at) = self.bins[Kind::Warm.index()].largest(&mut self.tags, 1, |_, start, len| {
+            fit(start, len, pages, align).map(|at| (start, at))
+        })?;
+        Some(self.take_run(first, at, pages))
+    }
+
+    /// Takes `pages` aligned cold pages with `room` free pages behind them, claiming address space if needed.
+    pub(crate) fn take_cold(&mut self, pages: u32, align: u32, room: u32) -> Option<Taken> {
+        let cold = Kind::Cold.index();
+        for room in [room, 0] {
+            let wanted = pages.checked_add(room)?;
+            if let Some((first, at)) = self.bins[cold].best_fit(&mut self.tags, wanted, align) {
+                return Some(self.take_run(first, at, pages));
+            }
+            let lead = if align > 1 { align } else { 0 };
+            if self.claim_more(wanted.checked_add(lead)?).is_ok()
+                && let Some((first, at)) = self.bins[cold].best_fit(&mut self.tags, wanted, align)
+            {
+                return Some(self.take_run(first, at, pages));
+            }
+        }
+        None
+    }
+
+    /// Free pages directly behind the used extent at `start`, up to `wanted`, claiming address space at the end.
+    fn free_behind(&mut self, start: PageNo, wanted: u32) -> u32 {
+        let mut next = start + self.tags.at(start).pages;
+        let mut found = 0;
+        loop {
+            while found < wanted && next < self.mapped {
+                let tag = *self.tags.at(next);
+                if !tag.kind.is_free() {
+                    return found;
+                }
+                found += tag.pages;
+                next += tag.pages;
+            }
+            if found >= wanted || self.claim_more(wanted - found).is_err() {
+                return found;
+            }
+            // What was claimed may have joined the last free extent: look again from the start.
+            next = start + self.tags.at(start).pages;
+            found = 0;
+        }
+    }
+
+    /// Whether the used extent at `start` could grow to `pages` in place.
+    pub(crate) fn growth_is_possible(&mut self, start: PageNo, pages: u32) -> bool {
+        let wanted = pages - self.tags.at(start).pages;
+        self.free_behind(start, wanted) >= wanted
+    }
+
+    /// Cold pages among the `wanted` free pages directly behind the used extent at `start`.
+    pub(crate) fn cold_behind(&mut self, start: PageNo, wanted: u32) -> u32 {
+        let mut next = start + self.tags.at(start).pages;
+        let end = next + wanted;
+        let mut cold = 0;
+        while next < end {
+            let tag = *self.tags.at(next);
+            if tag.kind == Kind::Cold {
+                cold += tag.pages.min(end - next);
+            }
+            next += tag.pages;
+        }
+        cold
+    }
+
+    /// Grows the used extent at `start` to `pages` in place. `growth_is_possible` has said yes under the same lock.
+    pub(crate) fn grow(&mut self, start: PageNo, pages: u32) -> Taken {
+        let tag = *self.tags.at(start);
+        let next = start + tag.pages;
+        let taken = self.take_run(next, next, pages - tag.pages);
+        self.tags.erase(start, tag.pages);
+        self.tags.erase(next, taken.pages);
+        self.tags.write(start, pages, Kind::Used, tag.flags | taken.flags);
+        taken
+    }
+
+    /// Gives the pages of the used extent at `start` from `keep` on back as `kind`; returns how many.
+    pub(crate) fn cut(&mut self, start: PageNo, keep: u32, kind: Kind) -> u32 {
+        let tag = *self.tags.at(start);
+        debug_assert!(keep > 0 && keep < tag.pages);
+        self.tags.erase(start, tag.pages);
+        self.tags.write(start, keep, Kind::Used, tag.flags);
+        // Joining looks at the neighbours' tags only, which are whole.
+        self.insert_free(start + keep, tag.pages - keep, kind, tag.flags);
+        tag.pages - keep
+    }
+
+    /// Makes the used extent at `start` two, the second from `start + keep`.
+    pub(crate) fn split(&mut self, start: PageNo, keep: u32) {
+        let tag = *self.tags.at(start);
+        debug_assert!(keep > 0 && keep < tag.pages);
+        self.tags.erase(start, tag.pages);
+        self.tags.write(start, keep, Kind::Used, tag.flags);
+        self.tags.write(start + keep, tag.pages - keep, Kind::Used, tag.flags);
+    }
+
+    /// Gives the used extent at `start` back as `kind`; returns its length.
+    pub(crate) fn put(&mut self, start: PageNo, kind: Kind) -> u32 {
+        let tag = *self.tags.at(start);
+        debug_assert!(tag.kind == Kind::Used && !tag.is_tail, "{tag:?} given back at {start}");
+        self.tags.erase(start, tag.pages);
+        let flags = if kind == Kind::Cold { 0 } else { tag.flags };
+        self.insert_free(start, tag.pages, kind, flags);
+        tag.pages
+    }
+
+    /// Takes a free extent of `kind`, largest and oldest first, at most `most` pages of it, so that its frames can be
+    /// dealt with outside the lock. It is given back with [`Arena::put`].
+    pub(crate) fn take_victim(&mut self, kind: Kind, most: u32) -> Option<Taken> {
+        let (start, pages) =
+            self.bins[kind.index()].largest(&mut self.tags, 1, |_, start, len| Some((start, len)))?;
+        // From the high end: the low end is where the next request is placed.
+        let count = pages.min(most);
+        let taken = self.take_run(start, start + pages - count, count);
+        self.tags.at(taken.start).flags = taken.flags;
+        Some(taken)
+    }
+
+    /// Flags of the used extent at `start`.
+    pub(crate) fn flags(&mut self, start: PageNo) -> u8 {
+        self.tags.at(start).flags
+    }
+
+    pub(crate) fn set_flags(&mut self, start: PageNo, flags: u8) {
+        self.tags.at(start).flags = flags;
+    }
+
+    /// Length of the used extent that starts at `page`, or what is wrong with that address.
+    pub(crate) fn used_at(&mut self, page: PageNo) -> Result<u32, Misuse> {
+        let tag = *self.tags.at(page);
+        match tag.kind {
+            Kind::Used if !tag.is_tail => Ok(tag.pages),
+            Kind::Warm | Kind::Marked | Kind::Cold => Err(Misuse::AlreadyFree),
+            Kind::Used | Kind::Inside => match self.containing(page) {
+                Some((start, _, Kind::Used)) => Err(Misuse::InsideBlock { start: self.address(start) }),
+                _ => Err(Misuse::AlreadyFree),
+            },
+        }
+    }
+
+    /// The extent that holds `page`: its start, length and kind. Walks back to its head: for errors and rare calls.
+    pub(crate) fn containing(&mut self, page: PageNo) -> Option<(PageNo, u32, Kind)> {
+        (0..=page).rev().find_map(|start| {
+            let tag = *self.tags.at(start);
+            (tag.kind != Kind::Inside && !tag.is_tail).then_some((start, tag.pages, tag.kind))
+        })
+    }
+
+    /// Checks every invariant by walking the arena; names the first that is broken.
+    pub(crate) fn validate(&mut self) -> Result<(), &'static str> {
+        let mut sums = [0u64; 3];
+        let mut page = 0;
+        let mut before = Kind::Used;
+        while page < self.mapped {
+            let tag = *self.tags.at(page);
+            if tag.kind == Kind::Inside || tag.is_tail || tag.pages == 0 {
+                return Err("an extent has no head");
+            }
+            if self.tags.ending_at(page + tag.pages - 1) != (page, tag.pages, tag.kind) {
+                return Err("an extent's tail differs from its head");
+            }
+            let last = page + tag.pages - 1;
+            let near_ends = (page + 1..last).take(VALIDATED).chain((page + 1..last).rev().take(VALIDATED));
+            for inner in near_ends {
+                if self.tags.at(inner).kind != Kind::Inside {
+                    return Err("a tag inside an extent is not empty");
+                }
+            }
+            if tag.kind.is_free() {
+                if tag.kind == before {
+                    return Err("two free extents of one kind touch");
+                }
+                sums[tag.kind.index()] += u64::from(tag.pages);
+            }
+            before = tag.kind;
+            page += tag.pages;
+        }
+        if page != self.mapped {
+            return Err("the last extent reaches past the end");
+        }
+        for kind in FREE_KINDS {
+            if self.bins[kind.index()].pages != sums[kind.index()] {
+                return Err("a list's page count differs from its extents");
+            }
+        }
+        Ok(())
+    }
+}

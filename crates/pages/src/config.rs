@@ -1,0 +1,46 @@
+//! What a user may set.
+
+/// When huge pages are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HugePolicy {
+    /// Where memory has proved dense ([`crate::fence`](self) in the source; see ARCHITECTURE.md).
+    #[default]
+    Auto,
+    /// For every cold block that could use them, at once.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Settings of the page layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Milliseconds that cached frames may go unused before they are flushed. 0 flushes at the next free.
+    pub decay_ms: u32,
+    /// When huge pages are asked for.
+    pub huge: HugePolicy,
+}
+
+impl Config {
+    /// The default settings.
+    pub const DEFAULT: Config = Config { decay_ms: 1000, huge: HugePolicy::Auto };
+    /// The longest decay accepted: an hour.
+    pub const DECAY_MS_MAX: u32 = 3_600_000;
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config::DEFAULT
+    }
+}
+
+/// How much a trim takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Cached frames become discardable: the kernel takes them if it needs them.
+    Mark,
+    /// Cached frames are given back; discardable ones stay.
+    Flush,
+    /// Everything not in use is given back.
+    Everything,
+}

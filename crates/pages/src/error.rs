@@ -1,0 +1,46 @@
+//! What can go wrong, as values.
+
+/// There is no memory, or no address space, for a request. Nothing has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub bytes: usize,
+}
+
+impl core::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "out of memory: no {} bytes could be had (check RLIMIT_AS, vm.overcommit_memory, vm.max_map_count and the control group's limit)",
+            self.bytes
+        )
+    }
+}
+
+impl core::error::Error for OutOfMemory {}
+
+/// An address that is not the start of a live block was given back or asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misuse {
+    /// The page layer never handed this address out.
+    NotOurs,
+    /// The address lies inside the block that starts at `start`.
+    InsideBlock {
+        /// Where the block starts.
+        start: usize,
+    },
+    /// The block at this address has been given back already.
+    AlreadyFree,
+}
+
+impl core::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Misuse::NotOurs => f.write_str("this address was never handed out"),
+            Misuse::InsideBlock { start } => write!(f, "this address is inside the block at {start:#x}"),
+            Misuse::AlreadyFree => f.write_str("this block has been freed already"),
+        }
+    }
+}
+
+impl core::error::Error for Misuse {}

@@ -1,0 +1,209 @@
+//! The helper: one thread that gives memory back while the program sleeps, moves fences, and fetches frames ahead.
+//!
+//! It is started when there is something for it to do (half a MiB cached, a fence to watch, a hook) and lives until
+//! the process ends; with nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread
+//! it is and what it must not touch. A forked child starts its own when it needs one.
+
+use crate::fence::{Evidence, NO_FENCES};
+use crate::pages::Pages;
+use crate::state::{Advice, DECAY_PARTS};
+use crate::tag::Kind;
+use crate::units::{HUGE, PAGE, round_down};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use vellum_sys::pressure::{self, Trigger};
+use vellum_sys::{Caps, caps, clock, map, thread};
+use vellum_wire::Counter;
+
+/// Between looks at fences that have moved lately.
+const FENCE_LOOK_NS: u64 = 60_000;
+/// A fence that has not moved for this long is looked at once a tick only.
+const FENCE_ACTIVE_MS: u64 = 40;
+/// The shortest and the longest tick.
+const TICK_MS: (u64, u64) = (10, 250);
+/// Sleep with nothing to do.
+const IDLE_NS: u64 = 3_600_000_000_000;
+/// Frames fetched ahead in one call.
+const FETCH_BYTES: usize = HUGE;
+
+#[repr(C, align(4096))]
+struct Stack(UnsafeCell<[u8; thread::HELPER_BYTES]>);
+// SAFETY: only the helper thread uses it.
+unsafe impl Sync for Stack {}
+
+static STACK: Stack = Stack(UnsafeCell::new([0; thread::HELPER_BYTES]));
+static TID: AtomicU32 = AtomicU32::new(0);
+static STARTED: AtomicBool = AtomicBool::new(false);
+static BELL: AtomicU32 = AtomicU32::new(0);
+/// Whether the helper sleeps without a tick, so that it must be rung for.
+static IDLE: AtomicBool = AtomicBool::new(false);
+static QUIT: AtomicBool = AtomicBool::new(false);
+static FETCH_START: AtomicUsize = AtomicUsize::new(0);
+static FETCH_END: AtomicUsize = AtomicUsize::new(0);
+static MOVED_MS: AtomicU64 = AtomicU64::new(0);
+
+/// In a forked child there is no helper.
+pub(crate) fn forget_after_fork() {
+    STARTED.store(false, Ordering::Relaxed);
+    IDLE.store(false, Ordering::Relaxed);
+    FETCH_END.store(0, Ordering::Relaxed);
+}
+
+impl Pages {
+    /// Has `hook` called about every tick while memory is cached.
+    ///
+    /// The hook runs on the helper: it must not use thread-local storage (the C library's `errno` included) nor `malloc`.
+    pub fn on_tick(&self, hook: fn()) {
+        self.hook.store(hook as *mut (), Ordering::Release);
+    }
+
+    /// Makes sure that a helper will look after what is cached now.
+    #[inline]
+    pub(crate) fn want_helper(&self) {
+        if self.is_global() && (!STARTED.load(Ordering::Relaxed) || IDLE.load(Ordering::Relaxed)) {
+            self.wake_helper();
+        }
+    }
+
+    /// Starts the helper, or wakes it at once.
+    #[cold]
+    pub fn wake_helper(&self) {
+        if !self.is_global() || !caps::has(Caps::HELPER) {
+            return;
+        }
+        MOVED_MS.store(clock::now_ms(), Ordering::Relaxed);
+        if !STARTED.swap(true, Ordering::AcqRel) {
+            QUIT.store(false, Ordering::Relaxed);
+            // SAFETY: STACK is zeroed at first and page-aligned; a second helper (in a forked child) finds only stale frames of
+            // one that does not exist there. `run` makes raw system calls only.
+            if unsafe { thread::start(run, STACK.0.get().cast(), &TID) }.is_err() {
+                caps::drop(Caps::HELPER);
+            }
+            return;
+        }
+        IDLE.store(false, Ordering::Relaxed);
+        thread::wake(&BELL);
+    }
+
+    /// Ends the helper and starts no other: for a process that is about to forbid itself system calls.
+    pub fn dismiss_helper(&self) {
+        caps::drop(Caps::HELPER);
+        if STARTED.load(Ordering::Acquire) {
+            QUIT.store(true, Ordering::Release);
+            thread::wake(&BELL);
+            while TID.load(Ordering::Acquire) != 0 {
+                thread::wait(&TID, TID.load(Ordering::Acquire), 1_000_000);
+            }
+        }
+    }
+
+    /// Has the frames of a range fetched by the helper while the caller goes on. One range at a time; a second
+    /// takes the place of what is left of the first.
+    pub fn fetch_ahead(&self, start: usize, bytes: usize) {
+        if !caps::has(Caps::HELPER.union(Caps::POPULATE)) || bytes < FETCH_BYTES {
+            return;
+        }
+        FETCH_END.store(0, Ordering::Release);
+        FETCH_START.store(start, Ordering::Release);
+        FETCH_END.store(start + bytes, Ordering::Release);
+        self.wake_helper();
+    }
+
+    /// Looks at every fence once; whether there are any, and whether one moved.
+    pub(crate) fn look_at_fences(&self) -> (bool, bool) {
+        let mut seen = NO_FENCES;
+        let count = self.state.lock().fences.snapshot(&mut seen);
+        let mut moved = false;
+        for (index, fence) in seen.iter().enumerate() {
+            let Some(fence) = fence else { continue };
+            let evidence = fence.look();
+            if evidence == Evidence::None {
+                continue;
+            }
+            moved = true;
+            let wanted = self.state.lock().fences.advance(index, fence, evidence);
+            Advice { wanted, unwanted: None }.give();
+            if let Some(range) = wanted {
+                let mut state = self.state.lock();
+                if state.arena_at(range.start) == Some(crate::state::LARGE) {
+                    state.granted_to = state.granted_to.max(range.end);
+                }
+            }
+        }
+        (count > 0, moved)
+    }
+
+    /// One tick: decay, limits, pressure, the hook.
+    fn tick(&self, trigger: Option<&Trigger>) {
+        self.decay();
+        let cached = self.state.lock().free_pages(Kind::Warm);
+        if crate::release::is_worth_a_look(cached) {
+            self.respect_limits();
+            let stalled = trigger.map_or_else(pressure::is_stalled, Trigger::fired);
+            if stalled || self.is_in_distress() {
+                self.flush_some(u64::MAX, crate::release::Reason::Pressure);
+            }
+        }
+        let hook = self.hook.load(Ordering::Acquire);
+        if !hook.is_null() {
+            // SAFETY: the pointer was stored by `on_tick` from a `fn()`.
+            let hook: fn() = unsafe { core::mem::transmute(hook) };
+            hook();
+        }
+    }
+
+    /// Fetches a piece of what was asked for; whether more is left.
+    fn fetch_piece(&self) -> bool {
+        let (start, end) = (FETCH_START.load(Ordering::Acquire), FETCH_END.load(Ordering::Acquire));
+        if start >= end {
+            return false;
+        }
+        let stop = round_down(start + FETCH_BYTES, FETCH_BYTES).min(end);
+        // Whoever asked may have replaced the range meanwhile: then this piece is the last of the old one.
+        if FETCH_START.compare_exchange(start, stop, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            && map::populate(start & !(PAGE - 1), stop - start).is_ok()
+        {
+            self.state.lock().count(Counter::BytesPrefetched, (stop - start) as u64);
+            return true;
+        }
+        stop < end
+    }
+}
+
+extern "C" fn run() -> ! {
+    thread::close_inherited();
+    let pages = Pages::global();
+    let trigger = Trigger::set();
+    let mut ticked = clock::now_ms();
+    while !QUIT.load(Ordering::Acquire) {
+        let rung = BELL.load(Ordering::Acquire);
+        if pages.fetch_piece() {
+            continue;
+        }
+        let (watching, moved) = pages.look_at_fences();
+        let now = clock::now_ms();
+        if moved {
+            MOVED_MS.store(now, Ordering::Relaxed);
+        }
+        let (decay_ms, cached) = {
+            let state = pages.state.lock();
+            (u64::from(state.config.decay_ms), state.free_pages(Kind::Warm))
+        };
+        let tick_ms = (decay_ms / DECAY_PARTS as u64).clamp(TICK_MS.0, TICK_MS.1);
+        if now.wrapping_sub(ticked) >= tick_ms {
+            pages.tick(trigger.as_ref());
+            ticked = now;
+        }
+        let sleep = if watching && now.wrapping_sub(MOVED_MS.load(Ordering::Relaxed)) < FENCE_ACTIVE_MS {
+            FENCE_LOOK_NS
+        } else if cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null() {
+            tick_ms * 1_000_000
+        } else {
+            IDLE.store(true, Ordering::Release);
+            IDLE_NS
+        };
+        thread::wait(&BELL, rung, sleep);
+        IDLE.store(false, Ordering::Release);
+    }
+    thread::exit()
+}

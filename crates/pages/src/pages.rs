@@ -1,0 +1,595 @@
+//! The page layer's operations: hand out, give back, grow, shrink.
+//!
+//! Everything here follows one shape: decide and book under the lock, then make the kernel's slow calls without it, on
+//! extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving frames back in
+//! [`crate::release`], the background in [`crate::helper`].
+
+use crate::arena::Taken;
+use crate::config::{Config, HugePolicy};
+use crate::error::{Misuse, OutOfMemory};
+use crate::fence::Range;
+use crate::release::Reason;
+use crate::state::{ARENAS, Advice, DENSE, LARGE, SPAN, State, Use};
+use crate::tag::{Kind, PageNo, flag};
+use crate::units::{ALIGN_MAX, HUGE, PAGE, UNIT, UNIT_PAGES, pages_of};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use vellum_sys::lock::{Guarded, Held};
+use vellum_sys::map;
+use vellum_wire::{Counter, Slot};
+
+/// Rounds of flushing before cold memory is handed out in spite of the peak rule.
+const FLUSH_ROUNDS: usize = 64;
+/// Places of a block looked at to learn whether it was touched at all.
+const TOUCH_SAMPLES: usize = 8;
+/// Blocks from this many pages are looked at when they are given back untouched, for all that is known.
+const TOUCH_CHECK_PAGES: u32 = 1024;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Bytes; rounded up to whole pages.
+    pub bytes: usize,
+    /// Alignment of the start in bytes: a power of two up to [`ALIGN_MAX`].
+    pub align: usize,
+    /// Whether every byte must read as zero. Otherwise the contents are undefined: this process's own old data.
+    pub zero: bool,
+}
+
+/// A block of whole pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first byte, page-aligned.
+    pub addr: NonNull<u8>,
+    /// Length in bytes, a multiple of [`PAGE`].
+    pub bytes: usize,
+    /// Whether every byte is known to read as zero.
+    pub zeroed: bool,
+}
+
+/// The page layer of a process. There is one, [`Pages::global`]; tests make more.
+pub struct Pages {
+    pub(crate) state: Guarded<State>,
+    pub(crate) base: AtomicUsize,
+    pub(crate) hook: AtomicPtr<()>,
+}
+
+static GLOBAL: Pages = Pages::new();
+
+impl Pages {
+    /// A page layer that has claimed nothing yet.
+    pub const fn new() -> Pages {
+        Pages {
+            state: Guarded::new(State::new()),
+            base: AtomicUsize::new(0),
+            hook: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// The process's page layer.
+    #[inline]
+    pub fn global() -> &'static Pages {
+        &GLOBAL
+    }
+
+    pub(crate) fn is_global(&self) -> bool {
+        core::ptr::eq(self, &raw const GLOBAL)
+    }
+
+    /// The address range, as base and bytes, that every address ever handed out lies in. Fixed once known; (0, 0) if no
+    /// address space could be had.
+    pub fn span(&self) -> (usize, usize) {
+        let base = self.base.load(Ordering::Acquire);
+        if base != 0 {
+            return (base, SPAN);
+        }
+        let mut state = self.state.lock();
+        if !self.ready(&mut state) {
+            return (0, 0);
+        }
+        (state.base, SPAN)
+    }
+
+    /// The side table: unit `i`, counted from the span's base, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at `i *
+    /// UNIT_SIDE` from here. Mapped for every unit of every address handed out; zero until its unit's owner writes it.
+    pub fn side(&self) -> *mut u8 {
+        let mut state = self.state.lock();
+        self.ready(&mut state);
+        state.side as *mut u8
+    }
+
+    /// Applies settings. Memory handed out before keeps the form it has.
+    pub fn configure(&self, config: Config) {
+        self.state.lock().config = config;
+    }
+
+    /// The counters.
+    pub fn slot(&self) -> &'static Slot {
+        self.state.lock().slot
+    }
+
+    /// Keeps counting in `slot`, which takes over what was counted so far.
+    pub fn seat(&self, slot: &'static Slot) {
+        let mut state = self.state.lock();
+        slot.copy_counts(state.slot);
+        state.slot = slot;
+        state.publish();
+    }
+
+    /// Keeps counting in `slot` from zero: for a forked child, whose parent keeps its own counts.
+    pub fn seat_anew(&self, slot: &'static Slot) {
+        let mut state = self.state.lock();
+        state.slot = slot;
+        state.publish();
+    }
+
+    /// Checks every invariant; names the first that is broken. Slow: walks the tags of everything mapped.
+    pub fn validate(&self) -> Result<(), &'static str> {
+        let mut state = self.state.lock();
+        if !state.settled {
+            return Ok(());
+        }
+        state.arenas.iter_mut().try_for_each(crate::arena::Arena::validate)
+    }
+
+    /// Hands out a block.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when there is no address space, or the size or alignment is beyond what is served
+    /// ([`BLOCK_MAX`](crate::BLOCK_MAX), [`ALIGN_MAX`]). Nothing has changed then.
+    pub fn alloc(&self, request: Request) -> Result<Extent, OutOfMemory> {
+        let refused = OutOfMemory { bytes: request.bytes };
+        let pages = pages_of(request.bytes).ok_or(refused)?;
+        if !request.align.is_power_of_two() || request.align > ALIGN_MAX {
+            return self.refuse(refused);
+        }
+        let align = (request.align / PAGE).max(1) as u32;
+        let Some((arena, taken)) = self.obtain(pages, align, Use::Fixed) else {
+            return self.refuse(refused);
+        };
+        let extent = self.extent(arena, &taken);
+        if request.zero && !extent.zeroed {
+            let warm = (taken.cold_from - taken.start) as usize * PAGE;
+            // SAFETY: the extent was taken a moment ago and nobody else knows of it.
+            unsafe { extent.addr.write_bytes(0, warm) };
+            let state = self.state.lock();
+            state.count(Counter::BytesCleared, warm as u64);
+            return Ok(Extent { zeroed: true, ..extent });
+        }
+        Ok(extent)
+    }
+
+    /// Hands out as many blocks of `bytes` bytes as it can, in one go, into `out`; returns how many.
+    pub fn alloc_batch(&self, bytes: usize, out: &mut [*mut u8]) -> usize {
+        let Some(pages) = pages_of(bytes) else { return 0 };
+        let whole = u32::try_from(out.len()).ok().and_then(|count| count.checked_mul(pages));
+        // One extent cut into equal blocks: one search, one claim, and neighbours in memory.
+        if let Some(whole) = whole
+            && out.len() > 1
+            && let Some((arena, taken)) = self.obtain(whole, 1, Use::Fixed)
+        {
+            let mut state = self.state.lock();
+            let arena = &mut state.arenas[arena];
+            let last = out.len() - 1;
+            for (index, place) in out.iter_mut().enumerate() {
+                let start = taken.start + index as u32 * pages;
+                if index < last {
+                    arena.split(start, pages);
+                }
+                *place = arena.address(start) as *mut u8;
+            }
+            return out.len();
+        }
+        for (index, place) in out.iter_mut().enumerate() {
+            match self.alloc(Request { bytes, align: PAGE, zero: false }) {
+                Ok(extent) => *place = extent.addr.as_ptr(),
+                Err(_) => return index,
+            }
+        }
+        out.len()
+    }
+
+    /// Gives back every block in `blocks`; returns how many were live blocks of this layer.
+    ///
+    /// # Safety
+    /// As [`Pages::free`], for each.
+    pub unsafe fn free_batch(&self, blocks: &[*mut u8]) -> usize {
+        let mut freed = 0;
+        let mut state = self.state.lock();
+        for &block in blocks {
+            if let Ok((arena, page, _)) = locate(&mut state, block as usize) {
+                freed += 1;
+                self.put(&mut state, arena, page);
+            }
+        }
+        self.after_free(state, u32::MAX);
+        freed
+    }
+
+    /// Hands out units of [`UNIT`] bytes, so aligned, contents undefined, until `out` is full or memory ends; returns
+    /// how many.
+    pub fn alloc_units(&self, out: &mut [*mut u8]) -> usize {
+        let mut filled = 0;
+        while filled < out.len() {
+            // Whole runs where they are cheap to find, single units where memory is in pieces.
+            let wanted = (out.len() - filled) as u32;
+            let Some((arena, taken)) = self
+                .obtain(wanted * UNIT_PAGES, UNIT_PAGES, Use::Fixed)
+                .or_else(|| self.obtain(UNIT_PAGES, UNIT_PAGES, Use::Fixed))
+            else {
+                break;
+            };
+            let mut state = self.state.lock();
+            let arena = &mut state.arenas[arena];
+            let mut page = taken.start;
+            while page < taken.start + taken.pages {
+                if page + UNIT_PAGES < taken.start + taken.pages {
+                    arena.split(page, UNIT_PAGES);
+                }
+                out[filled] = arena.address(page) as *mut u8;
+                filled += 1;
+                page += UNIT_PAGES;
+            }
+        }
+        filled
+    }
+
+    /// Gives units back.
+    ///
+    /// # Safety
+    /// Each was handed out by [`Pages::alloc_units`] and is used by nobody.
+    pub unsafe fn free_units(&self, units: &[*mut u8]) {
+        // SAFETY: by this function's condition.
+        unsafe { self.free_batch(units) };
+    }
+
+    /// Gives a block back; returns its length in bytes. Its frames stay in the cache, its contents are lost.
+    ///
+    /// # Errors
+    /// [`Misuse`] if `addr` is not the start of a live block; nothing has changed then.
+    ///
+    /// # Safety
+    /// Nobody uses the block any more.
+    pub unsafe fn free(&self, addr: NonNull<u8>) -> Result<usize, Misuse> {
+        let mut state = self.state.lock();
+        let (arena, page, pages) = locate(&mut state, addr.as_ptr() as usize)?;
+        let flags = state.arenas[arena].flags(page);
+        if flags & flag::UNTOUCHED != 0
+            && pages >= TOUCH_CHECK_PAGES
+            && !mostly_resident(addr.as_ptr() as usize, pages)
+        {
+            self.note_gone(&mut state, arena, page, pages);
+            state.live -= u64::from(pages);
+            drop(state);
+            self.flush_used(arena, page, pages, Reason::Asked);
+        } else {
+            self.put(&mut state, arena, page);
+            self.after_free(state, pages);
+        }
+        Ok(pages as usize * PAGE)
+    }
+
+    /// Gives back the pages from `addr` to `addr + bytes`, both page-aligned, which lie within one live block and need not be
+    /// the whole of it. What remains of the block on either side stays live, as blocks of their own. `clean` says
+    /// that the mapping's attributes were not changed; otherwise it is mapped anew.
+    ///
+    /// # Errors
+    /// [`Misuse`] if the range is not within one live block.
+    ///
+    /// # Safety
+    /// Nobody uses that memory any more.
+    pub unsafe fn free_range(&self, addr: NonNull<u8>, bytes: usize, clean: bool) -> Result<(), Misuse> {
+        let address = addr.as_ptr() as usize;
+        let mut state = self.state.lock();
+        let Some(arena) = state.arena_at(address) else { return Err(Misuse::NotOurs) };
+        let first = state.arenas[arena].page(address);
+        let pages = (bytes / PAGE) as u32;
+        let (start, len, kind) = state.arenas[arena].containing(first).ok_or(Misuse::AlreadyFree)?;
+        if kind != Kind::Used
+            || pages == 0
+            || u64::from(first) + u64::from(pages) > u64::from(start) + u64::from(len)
+        {
+            return Err(Misuse::AlreadyFree);
+        }
+        if first > start {
+            state.arenas[arena].split(start, first - start);
+        }
+        if first + pages < start + len {
+            state.arenas[arena].split(first, pages);
+        }
+        if clean {
+            self.put(&mut state, arena, first);
+            self.after_free(state, pages);
+        } else {
+            let flags = state.arenas[arena].flags(first);
+            state.arenas[arena].set_flags(first, flags | flag::ENTRY);
+            state.entries += 1;
+            self.note_gone(&mut state, arena, first, pages);
+            state.live -= u64::from(pages);
+            drop(state);
+            self.flush_used(arena, first, pages, Reason::Asked);
+        }
+        Ok(())
+    }
+
+    /// The live block that starts at `addr`.
+    ///
+    /// # Errors
+    /// [`Misuse`] if none does.
+    pub fn extent_at(&self, addr: *const u8) -> Result<Extent, Misuse> {
+        let mut state = self.state.lock();
+        let (_, _, pages) = locate(&mut state, addr as usize)?;
+        let addr = NonNull::new(addr.cast_mut()).ok_or(Misuse::NotOurs)?;
+        Ok(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
+    }
+
+    /// The live block that contains `addr`, wherever in it. Slower than [`Pages::extent_at`]: walks back to its start.
+    pub fn extent_containing(&self, addr: *const u8) -> Option<Extent> {
+        let mut state = self.state.lock();
+        let arena = state.arena_at(addr as usize)?;
+        let page = state.arenas[arena].page(addr as usize);
+        let (start, pages, kind) = state.arenas[arena].containing(page)?;
+        let addr = NonNull::new(state.arenas[arena].address(start) as *mut u8)?;
+        (kind == Kind::Used).then_some(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
+    }
+
+    /// Changes a block's length without moving it, or leaves it as it is and answers `None`.
+    ///
+    /// # Safety
+    /// `addr` is the start of a live block; when it shrinks, nobody uses what is cut off.
+    pub unsafe fn resize_in_place(&self, addr: NonNull<u8>, bytes: usize) -> Option<Extent> {
+        let pages = pages_of(bytes)?;
+        let address = addr.as_ptr() as usize;
+        for round in 0.. {
+            let mut state = self.state.lock();
+            let (arena, page, old) = locate(&mut state, address).ok()?;
+            if pages <= old {
+                if pages < old {
+                    self.cut(state, arena, page, pages);
+                }
+                break;
+            }
+            if !state.arenas[arena].growth_is_possible(page, pages) {
+                return None;
+            }
+            let cold = state.arenas[arena].cold_behind(page, pages - old);
+            let excess = if cold > 0 { state.excess(cold) } else { 0 };
+            if excess > 0 && round < FLUSH_ROUNDS && state.free_pages(Kind::Warm) > 0 {
+                drop(state);
+                if self.flush_some(excess, Reason::Peak) > 0 {
+                    continue;
+                }
+                state = self.state.lock();
+                if !state.arenas[arena].growth_is_possible(page, pages) {
+                    return None;
+                }
+            }
+            let taken = state.arenas[arena].grow(page, pages);
+            state.book_taken(&taken);
+            state.count(Counter::RegrownBlocks, 1);
+            state.count(Counter::RegrownBytes, u64::from(taken.pages) * PAGE as u64);
+            let advice =
+                if taken.cold() > 0 { state.plan_growth(arena, address, &taken) } else { Advice::NONE };
+            let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
+            state.arenas[arena].set_flags(page, flags);
+            self.after_cold(state, &taken, &advice);
+            break;
+        }
+        Some(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
+    }
+
+    /// Shortens the used extent at `page`, keeping what is cut off in the cache.
+    fn cut(&self, mut state: Held<'_, State>, arena: usize, page: PageNo, keep: u32) {
+        let cut = state.arenas[arena].cut(page, keep, Kind::Warm);
+        let from = state.arenas[arena].address(page + keep);
+        state.fences.forget(Range { start: from, end: from + cut as usize * PAGE });
+        state.live -= u64::from(cut);
+        state.count(Counter::BytesIn, u64::from(cut) * PAGE as u64);
+        self.after_free(state, cut);
+    }
+
+    /// Finds `pages` aligned pages, by preference with frames, without raising the peak. Books them.
+    pub(crate) fn obtain(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
+        for round in 0.. {
+            let mut state = self.state.lock();
+            if !self.ready(&mut state) {
+                return None;
+            }
+            let home = state.arena_for(pages, usage);
+            if usage != Use::Empty {
+                let found =
+                    if usage == Use::Growing { state.arenas[home].take_roomiest(pages, align) } else { None };
+                if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
+                    return Some(self.book(state, home, taken));
+                }
+            }
+            let excess = state.excess(pages);
+            if excess > 0 && usage != Use::Empty && State::is_shared_between_arenas(pages) {
+                for other in (0..ARENAS).filter(|&other| other != home) {
+                    if let Some(taken) = state.arenas[other].take_reused(pages, align) {
+                        return Some(self.book(state, other, taken));
+                    }
+                }
+            }
+            // Frames that move in with the block are no new ones.
+            if excess > 0 && usage != Use::Empty && round < FLUSH_ROUNDS && state.free_pages(Kind::Warm) > 0 {
+                drop(state);
+                if self.flush_some(excess, Reason::Peak) > 0 {
+                    continue;
+                }
+                state = self.state.lock();
+            }
+            let cold_align = state.cold_align(home, align);
+            let room = state.room(home, pages);
+            if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {
+                return Some(self.book(state, home, taken));
+            }
+            // Address space is short: anything that fits, anywhere, after giving back cold ends.
+            for arena in &mut state.arenas {
+                arena.retreat();
+            }
+            for other in [home, DENSE, LARGE, crate::state::FINE] {
+                let found = state.arenas[other].take_cold(pages, align, 0);
+                let found = found.or_else(|| match usage {
+                    Use::Empty => None,
+                    _ => state.arenas[other].take_reused(pages, align),
+                });
+                if let Some(taken) = found {
+                    return Some(self.book(state, other, taken));
+                }
+            }
+            // What is cached may be what keeps address space from being given back.
+            drop(state);
+            if round > 0 || self.trim(crate::Severity::Everything) == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Books a block just taken and tells the kernel what it needs to know.
+    fn book(&self, mut state: Held<'_, State>, arena: usize, taken: Taken) -> (usize, Taken) {
+        state.book_taken(&taken);
+        state.count(Counter::ExtentsOut, 1);
+        state.count(Counter::BytesOut, u64::from(taken.pages) * PAGE as u64);
+        let advice = if taken.cold() > 0 { state.plan_huge(arena, &taken) } else { Advice::NONE };
+        let flags = State::flags_for(&taken, &advice);
+        if flags != 0 {
+            state.arenas[arena].set_flags(taken.start, flags);
+        }
+        if taken.cold() > 0 {
+            self.after_cold(state, &taken, &advice);
+        } else {
+            state.publish();
+        }
+        (arena, taken)
+    }
+
+    /// What follows when cold memory went out: the kernel's advice, the limits, the helper.
+    fn after_cold(&self, state: Held<'_, State>, taken: &Taken, advice: &Advice) {
+        state.publish();
+        let cached = state.free_pages(Kind::Warm);
+        let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
+        let watch = advice.wanted.is_some() && state.config.huge == HugePolicy::Auto;
+        drop(state);
+        advice.give();
+        if look {
+            self.respect_limits();
+        }
+        if watch && taken.cold() as usize * PAGE > HUGE {
+            self.wake_helper();
+        }
+    }
+
+    /// Settles if need be.
+    fn ready(&self, state: &mut State) -> bool {
+        if state.settled {
+            return true;
+        }
+        if !state.settle() {
+            return false;
+        }
+        let dense = state.arenas[DENSE].whole();
+        let window = match state.config.huge {
+            HugePolicy::Auto => state.fences.watch_arena(dense),
+            HugePolicy::Always => {
+                Some(Range { start: dense.start, end: dense.start + state.arenas[DENSE].mapped_bytes() })
+            }
+            HugePolicy::Never => None,
+        };
+        Advice { wanted: window, unwanted: None }.give();
+        self.base.store(state.base, Ordering::Release);
+        true
+    }
+
+    fn extent(&self, arena: usize, taken: &Taken) -> Extent {
+        let base = self.base.load(Ordering::Relaxed) + arena * crate::units::ARENA_BYTES;
+        let address = base + taken.start as usize * PAGE;
+        let addr = NonNull::new(address as *mut u8).expect("arenas lie above the null page");
+        Extent { addr, bytes: taken.pages as usize * PAGE, zeroed: taken.warm() + taken.marked() == 0 }
+    }
+
+    /// Makes the used extent at `page` warm.
+    pub(crate) fn put(&self, state: &mut State, arena: usize, page: PageNo) {
+        let flags = state.arenas[arena].flags(page) & (flag::ENTRY | flag::HUGE);
+        state.arenas[arena].set_flags(page, flags);
+        let pages = state.arenas[arena].put(page, Kind::Warm);
+        state.live -= u64::from(pages);
+        self.note_gone(state, arena, page, pages);
+    }
+
+    /// Makes the used extent at `page`, which has no frames, cold.
+    pub(crate) fn put_cold(&self, state: &mut State, arena: usize, page: PageNo) {
+        let pages = state.arenas[arena].put(page, Kind::Cold);
+        state.live -= u64::from(pages);
+        self.note_gone(state, arena, page, pages);
+    }
+
+    /// Counts a block given back and drops what was remembered of it.
+    fn note_gone(&self, state: &mut State, arena: usize, page: PageNo, pages: u32) {
+        state.count(Counter::ExtentsIn, 1);
+        state.count(Counter::BytesIn, u64::from(pages) * PAGE as u64);
+        if arena == LARGE {
+            let start = state.arenas[arena].address(page);
+            state.fences.forget(Range { start, end: start + pages as usize * PAGE });
+        }
+    }
+
+    fn refuse(&self, refused: OutOfMemory) -> Result<Extent, OutOfMemory> {
+        self.state.lock().count(Counter::OutOfMemory, 1);
+        Err(refused)
+    }
+
+    /// Takes every lock, so that a forked child finds the layer whole. Pair with one of the two below.
+    pub fn fork_prepare(&self) {
+        self.state.raw().lock();
+    }
+
+    /// Gives the locks back in the parent.
+    pub fn fork_parent(&self) {
+        self.state.raw().unlock();
+    }
+
+    /// Makes the layer usable in the child: the locks are free and there is no helper.
+    pub fn fork_child(&self) {
+        self.state.raw().reset_after_fork();
+        if self.is_global() {
+            crate::helper::forget_after_fork();
+        }
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Pages::new()
+    }
+}
+
+/// The used extent that starts at `address`: its arena, first page and length.
+pub(crate) fn locate(state: &mut State, address: usize) -> Result<(usize, PageNo, u32), Misuse> {
+    let arena = state.arena_at(address).ok_or(Misuse::NotOurs)?;
+    let page = state.arenas[arena].page(address);
+    if !address.is_multiple_of(PAGE) {
+        return Err(match state.arenas[arena].containing(page) {
+            Some((start, _, Kind::Used)) => Misuse::InsideBlock { start: state.arenas[arena].address(start) },
+            _ => Misuse::AlreadyFree,
+        });
+    }
+    let pages = state.arenas[arena].used_at(page)?;
+    Ok((arena, page, pages))
+}
+
+/// Whether most of the sampled pages of a block are resident; yes where this cannot be learnt.
+fn mostly_resident(address: usize, pages: u32) -> bool {
+    let step = pages as usize / TOUCH_SAMPLES * PAGE;
+    let mut there = 0;
+    for sample in 0..TOUCH_SAMPLES {
+        match map::resident_pages(address + sample * step, 1) {
+            Some(count) => there += count,
+            None => return true,
+        }
+    }
+    there > TOUCH_SAMPLES / 2
+}
+
+const _: () = assert!(UNIT.is_multiple_of(PAGE));

@@ -1,0 +1,311 @@
+//! Giving frames back: which, when, why, and by which of the kernel's two words.
+//!
+//! | why | when | how |
+//! | --- | --- | --- |
+//! | decay | unused for the whole decay time (the least that was cached in that time was never needed) | flush |
+//! | peak | cold memory is wanted and the cache would raise the process's peak | flush |
+//! | pressure | a limit's headroom no longer exceeds what is cached | mark; flush on distress |
+//! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
+//!
+//! Frames stay unmarked while there is headroom, because marking costs ten times the floor of reusing
+//! them. *Marked* is the discardable page of the 1992 paper: the kernel takes it when it must, without write-back.
+//! *Flushed* gives the frame back now.
+
+use crate::config::Severity;
+use crate::pages::Pages;
+use crate::state::{ARENAS, State};
+use crate::tag::{Kind, PageNo, flag};
+use crate::units::PAGE;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use vellum_sys::limits::{Limits, SCRATCH};
+use vellum_sys::lock::{Guarded, Held};
+use vellum_sys::{clock, map};
+use vellum_wire::Counter;
+
+/// Extents taken out of the free lists at a time.
+const BATCH: usize = 16;
+/// Most pages flushed by one call into the kernel: 64 MiB, so that a lock on the map is not held for long.
+const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
+/// Below this many cached pages limits are not looked at: a process with so little cached kills nobody.
+const LOOK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
+/// How long a look at the limits holds, in milliseconds.
+const LOOK_MS: u64 = 50;
+/// Looks between which the control group's place is taken for unchanged.
+const REDISCOVER: u64 = 256;
+/// From this many pages a free is large enough to start the helper for.
+const HELPER_MIN: u64 = (512usize << 10).div_euclid(PAGE) as u64;
+
+/// Why frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Decay,
+    Peak,
+    Pressure,
+    Asked,
+}
+
+impl Reason {
+    fn counter(self) -> Counter {
+        match self {
+            Reason::Decay => Counter::FlushedDecay,
+            Reason::Peak => Counter::FlushedPeak,
+            Reason::Pressure => Counter::FlushedPressure,
+            Reason::Asked => Counter::FlushedAsked,
+        }
+    }
+}
+
+/// A free extent taken out of its list while its frames are dealt with.
+#[derive(Clone, Copy)]
+struct Victim {
+    arena: usize,
+    page: PageNo,
+    start: usize,
+    pages: u32,
+    flags: u8,
+    kind: Kind,
+}
+
+impl Victim {
+    const NONE: Victim = Victim { arena: 0, page: 0, start: 0, pages: 0, flags: 0, kind: Kind::Cold };
+}
+
+static LIMITS: Guarded<Limits> = Guarded::new(Limits::unknown());
+static SCRATCH_SPACE: Guarded<[u8; SCRATCH]> = Guarded::new([0; SCRATCH]);
+static LOOKS: AtomicU64 = AtomicU64::new(0);
+static DISTRESS: AtomicU64 = AtomicU64::new(u64::MAX);
+static LOOKING: AtomicBool = AtomicBool::new(false);
+
+/// Whether so many cached pages could matter to a limit.
+pub(crate) fn is_worth_a_look(cached: u64) -> bool {
+    cached >= LOOK_MIN
+}
+
+impl Pages {
+    /// What follows when a block of `pages` pages was given back.
+    pub(crate) fn after_free(&self, mut state: Held<'_, State>, pages: u32) {
+        let cached = state.free_pages(Kind::Warm);
+        let at_once = state.config.decay_ms == 0;
+        let large = u64::from(pages) >= HELPER_MIN;
+        let mut look = false;
+        if self.is_global() && is_worth_a_look(cached) {
+            look = cached > state.harmless;
+            if !look && large {
+                let now = clock::now_ms();
+                look = now.wrapping_sub(state.looked_ms) > LOOK_MS;
+                if look {
+                    state.looked_ms = now;
+                }
+            }
+        }
+        state.publish();
+        drop(state);
+        if at_once {
+            self.trim(Severity::Flush);
+            return;
+        }
+        if look {
+            self.respect_limits();
+        }
+        if cached >= HELPER_MIN {
+            self.want_helper();
+        }
+    }
+
+    /// Flushes the used extent at `page`, which nobody knows of any more, and makes it cold.
+    pub(crate) fn flush_used(&self, arena: usize, page: PageNo, pages: u32, reason: Reason) {
+        let (start, flags) = {
+            let mut state = self.state.lock();
+            (state.arenas[arena].address(page), state.arenas[arena].flags(page))
+        };
+        let kind = self.let_go(start, pages, flags, false);
+        let mut state = self.state.lock();
+        if flags & flag::ENTRY != 0 && kind == Kind::Cold {
+            state.entries = state.entries.saturating_sub(1);
+        }
+        let after = if kind == Kind::Cold { 0 } else { flags };
+        state.arenas[arena].set_flags(page, after);
+        state.arenas[arena].put(page, kind);
+        state.count(reason.counter(), u64::from(pages) * PAGE as u64);
+        state.publish();
+    }
+
+    /// Tells the kernel that `pages` pages at `start` are not needed; returns what they are then.
+    fn let_go(&self, start: usize, pages: u32, flags: u8, mark: bool) -> Kind {
+        let len = pages as usize * PAGE;
+        if mark {
+            // SAFETY: the range is in nobody's hands.
+            return match unsafe { map::discard(start, len) } {
+                Ok(true) => Kind::Marked,
+                Ok(false) => Kind::Cold,
+                Err(_) => Kind::Warm,
+            };
+        }
+        // SAFETY: the range is in nobody's hands.
+        let gone =
+            unsafe { if flags & flag::ENTRY != 0 { map::renew(start, len) } else { map::flush(start, len) } };
+        // A range that cannot be flushed (locked memory, a filter on system calls) is still good for reuse.
+        if gone.is_ok() { Kind::Cold } else { Kind::Warm }
+    }
+
+    /// Takes up to `most` pages of kind `from` out of the free lists, lets go of their frames without the lock, and puts
+    /// them back. Returns the pages dealt with.
+    fn release(&self, from: Kind, most: u64, mark: bool, reason: Reason) -> u64 {
+        let mut victims = [Victim::NONE; BATCH];
+        let mut count = 0;
+        let mut left = most;
+        let mut state = self.state.lock();
+        for arena in (0..ARENAS).rev() {
+            while count < BATCH && left > 0 {
+                let limit = u32::try_from(left).unwrap_or(u32::MAX).min(FLUSH_PAGES);
+                let Some(taken) = state.arenas[arena].take_victim(from, limit) else { break };
+                left -= u64::from(taken.pages);
+                let start = state.arenas[arena].address(taken.start);
+                victims[count] = Victim {
+                    arena,
+                    page: taken.start,
+                    start,
+                    pages: taken.pages,
+                    flags: taken.flags,
+                    kind: from,
+                };
+                count += 1;
+            }
+        }
+        state.note_low();
+        drop(state);
+        let victims = &mut victims[..count];
+        let mut done = 0;
+        for victim in &mut *victims {
+            let kind = self.let_go(victim.start, victim.pages, victim.flags, mark);
+            if kind != Kind::Warm {
+                victim.kind = kind;
+                done += u64::from(victim.pages);
+            }
+        }
+        let mut state = self.state.lock();
+        for victim in victims {
+            let mut flags = victim.flags;
+            if victim.kind == Kind::Cold {
+                state.entries = state.entries.saturating_sub(u32::from(flags & flag::ENTRY != 0));
+                flags = 0;
+            }
+            state.arenas[victim.arena].set_flags(victim.page, flags);
+            state.arenas[victim.arena].put(victim.page, victim.kind);
+        }
+        let counter = if mark { Counter::BytesDiscarded } else { reason.counter() };
+        state.count(counter, done * PAGE as u64);
+        state.publish();
+        done
+    }
+
+    /// Flushes about `pages` pages of the cache; returns how many went.
+    pub(crate) fn flush_some(&self, pages: u64, reason: Reason) -> u64 {
+        let mut gone = 0;
+        while gone < pages {
+            match self.release(Kind::Warm, pages - gone, false, reason) {
+                0 => break,
+                more => gone += more,
+            }
+        }
+        gone
+    }
+
+    fn mark_some(&self, pages: u64) -> u64 {
+        let mut gone = 0;
+        while gone < pages {
+            match self.release(Kind::Warm, pages - gone, true, Reason::Pressure) {
+                0 => break,
+                more => gone += more,
+            }
+        }
+        gone
+    }
+
+    /// Gives back what is not in use, by severity. Returns the bytes marked or flushed.
+    pub fn trim(&self, severity: Severity) -> usize {
+        let pages = match severity {
+            Severity::Mark => self.mark_some(u64::MAX),
+            Severity::Flush => self.flush_some(u64::MAX, Reason::Asked),
+            Severity::Everything => {
+                let mut gone = self.flush_some(u64::MAX, Reason::Asked);
+                loop {
+                    match self.release(Kind::Marked, u64::MAX, false, Reason::Asked) {
+                        0 => break gone,
+                        more => gone += more,
+                    }
+                }
+            }
+        };
+        let mut state = self.state.lock();
+        if state.settled {
+            for arena in &mut state.arenas {
+                arena.retreat();
+            }
+        }
+        pages as usize * PAGE
+    }
+
+    /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process dies of.
+    /// Half the headroom is kept clear, for what others take before the next look.
+    pub(crate) fn respect_limits(&self) {
+        if LOOKING.swap(true, Ordering::Acquire) {
+            return;
+        }
+        if LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {
+            let found = Limits::discover(&mut SCRATCH_SPACE.lock());
+            *LIMITS.lock() = found;
+        }
+        let limits = *LIMITS.lock();
+        self.respect(limits.headroom());
+        LOOKING.store(false, Ordering::Release);
+    }
+
+    /// Keeps the unmarked cache within half of `headroom` bytes.
+    pub fn respect(&self, headroom: u64) {
+        let harmless = headroom / 2 / PAGE as u64;
+        let mut state = self.state.lock();
+        let cached = state.free_pages(Kind::Warm);
+        state.harmless = harmless;
+        state.looked_ms = clock::now_ms();
+        drop(state);
+        if cached > harmless {
+            self.mark_some(cached - harmless);
+        }
+    }
+
+    /// Whether the control group ran into a limit since the last call.
+    pub(crate) fn is_in_distress(&self) -> bool {
+        let limits = *LIMITS.lock();
+        let now = limits.distress();
+        let before = DISTRESS.swap(now, Ordering::Relaxed);
+        before != u64::MAX && now > before
+    }
+
+    /// The quarter of the decay time has passed: flushes what was not needed for the whole of it.
+    pub fn decay(&self) -> usize {
+        let surplus = {
+            let mut state = self.state.lock();
+            let cached = state.free_pages(Kind::Warm);
+            let low = state.low.min(cached);
+            state.lows.rotate_right(1);
+            state.lows[0] = low;
+            state.low = cached;
+            state.lows.iter().copied().min().unwrap_or(0)
+        };
+        if surplus == 0 {
+            return 0;
+        }
+        let gone = self.flush_some(surplus, Reason::Decay);
+        let mut state = self.state.lock();
+        for low in &mut state.lows {
+            *low = low.saturating_sub(gone);
+        }
+        if state.settled {
+            for arena in &mut state.arenas {
+                arena.retreat();
+            }
+        }
+        gone as usize * PAGE
+    }
+}

@@ -1,0 +1,298 @@
+//! What the lock guards: three arenas, the accounts, and the rule of the peak.
+//!
+//! | arena | holds | pages |
+//! | --- | --- | --- |
+//! | fine | what a small process uses | base |
+//! | dense | blocks below 2 MiB of a process grown past 8 MiB, handed out densely from the low end | huge, by one fence |
+//! | large | blocks of 2 MiB and more, and any block that grows | huge, by a fence each; room behind |
+//!
+//! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked` discardable. A
+//! block given back counts as cached in full although parts may never have been touched: this errs towards
+//! flushing.
+//!
+//! **The rule of the peak.** Cached frames never raise the process's peak: cold memory is handed out only if `live +
+//! cached` stays within the highest `live` there ever was and a slack of 1/32 (at least 2 MiB). What is over is reused
+//! from another arena or flushed first.
+
+use crate::arena::{Arena, Place, Taken};
+use crate::config::{Config, HugePolicy};
+use crate::fence::{Fences, Range};
+use crate::tag::{Kind, flag};
+use crate::units::{ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE_PAGES, LARGE_MIN, PAGE, UNIT_PAGES};
+use crate::units::{UNIT, UNIT_SIDE};
+use core::sync::atomic::Ordering::Relaxed;
+use vellum_sys::{Caps, caps, limits, map};
+use vellum_wire::{Counter, Slot};
+
+/// The arenas' places in [`State::arenas`].
+pub(crate) const FINE: usize = 0;
+pub(crate) const DENSE: usize = 1;
+pub(crate) const LARGE: usize = 2;
+/// How many there are.
+pub(crate) const ARENAS: usize = 3;
+
+/// Address space of all arenas.
+pub(crate) const SPAN: usize = ARENAS * ARENA_BYTES;
+const TAGS_BYTES: usize = ARENA_BYTES / PAGE * 16;
+const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
+/// Where arenas are placed: above what programs, their heaps and other runtimes use, below the libraries.
+const LOWEST: usize = 16 << 40;
+const PLACES: usize = 16 << 10;
+/// Places tried before giving up.
+const TRIES: usize = 16;
+/// The slack of the peak rule: the larger of these.
+const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
+const SLACK_SHARE: u64 = 32;
+/// Free pages behind a new large block: as much again, within these.
+const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
+const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
+/// Moves that may leave a map entry of their own.
+pub(crate) const ENTRIES_MAX: u32 = 256;
+/// Minima of the cached pages kept: the decay time is cut in as many parts.
+pub(crate) const DECAY_PARTS: usize = 4;
+
+static NO_BOARD: Slot = Slot::new();
+
+/// What a block will be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A block of a fixed size.
+    Fixed,
+    /// A block that has grown once: it wants room behind it.
+    Growing,
+    /// The target of moved page tables: it must have no frames.
+    Empty,
+}
+
+pub(crate) struct State {
+    pub(crate) settled: bool,
+    pub(crate) base: usize,
+    pub(crate) side: usize,
+    pub(crate) arenas: [Arena; ARENAS],
+    pub(crate) live: u64,
+    /// The highest `live` so far.
+    pub(crate) peak: u64,
+    /// Cached pages that the last look at the limits found harmless, less what was handed out cold since.
+    pub(crate) harmless: u64,
+    /// When that look was, in coarse milliseconds.
+    pub(crate) looked_ms: u64,
+    /// The least `cached` since the last tick, and in the parts of the decay time before it.
+    pub(crate) low: u64,
+    pub(crate) lows: [u64; DECAY_PARTS],
+    pub(crate) fences: Fences,
+    pub(crate) config: Config,
+    pub(crate) entries: u32,
+    /// The end of what was ever given huge pages in the large arena.
+    pub(crate) granted_to: usize,
+    pub(crate) slot: &'static Slot,
+}
+
+impl State {
+    pub(crate) const fn new() -> State {
+        State {
+            settled: false,
+            base: 0,
+            side: 0,
+            arenas: [const { Arena::unplaced() }; ARENAS],
+            live: 0,
+            peak: 0,
+            harmless: 0,
+            looked_ms: 0,
+            low: 0,
+            lows: [0; DECAY_PARTS],
+            fences: Fences::new(),
+            config: Config::DEFAULT,
+            entries: 0,
+            granted_to: 0,
+            slot: &NO_BOARD,
+        }
+    }
+
+    /// Finds the arenas a place, once.
+    pub(crate) fn settle(&mut self) -> bool {
+        if self.settled {
+            return true;
+        }
+        let short = limits::address_space_is_accounted();
+        for attempt in 0..TRIES {
+            let base = LOWEST + (random(attempt) as usize % PLACES) * ALIGN_MAX;
+            if self.settle_at(base, short) {
+                self.settled = true;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn settle_at(&mut self, base: usize, short: bool) -> bool {
+        let tags = base + SPAN;
+        let side = tags + ARENAS * TAGS_BYTES;
+        let limit = (ARENA_BYTES / PAGE) as u32;
+        for (index, arena) in self.arenas.iter_mut().enumerate() {
+            let place = Place {
+                base: base + index * ARENA_BYTES,
+                tags: tags + index * TAGS_BYTES,
+                side: side + index * SIDE_BYTES,
+                limit,
+                short,
+            };
+            if arena.settle(place).is_err() {
+                // What earlier arenas mapped is a few pages of address space, left behind for good.
+                self.arenas = [const { Arena::unplaced() }; ARENAS];
+                return false;
+            }
+        }
+        self.base = base;
+        self.side = side;
+        true
+    }
+
+    /// Which arena serves `pages` pages by preference.
+    pub(crate) fn arena_for(&self, pages: u32, usage: Use) -> usize {
+        if usage != Use::Fixed || pages as usize >= LARGE_MIN / PAGE {
+            LARGE
+        } else if self.config.huge != HugePolicy::Never
+            && caps::has(Caps::HUGE_PAGES)
+            && self.live + u64::from(pages) >= (DENSE_MIN / PAGE) as u64
+        {
+            DENSE
+        } else {
+            FINE
+        }
+    }
+
+    /// The arena that holds `address`.
+    pub(crate) fn arena_at(&self, address: usize) -> Option<usize> {
+        let index = address.wrapping_sub(self.base) / ARENA_BYTES;
+        (self.settled && index < ARENAS && self.arenas[index].holds(address)).then_some(index)
+    }
+
+    pub(crate) fn free_pages(&self, kind: Kind) -> u64 {
+        self.arenas.iter().map(|arena| arena.free_pages(kind)).sum()
+    }
+
+    /// Pages by which `live + cached` would exceed what the peak allows if `pages` cold pages were handed out.
+    pub(crate) fn excess(&self, pages: u32) -> u64 {
+        let live = self.live + u64::from(pages);
+        let peak = self.peak.max(live);
+        (live + self.free_pages(Kind::Warm)).saturating_sub(peak + SLACK_MIN.max(peak / SLACK_SHARE))
+    }
+
+    /// Free pages wanted behind a cold block of `pages` pages in `arena`.
+    pub(crate) fn room(&self, arena: usize, pages: u32) -> u32 {
+        if arena == LARGE && !self.arenas[arena].is_short() { pages.clamp(ROOM_MIN, ROOM_MAX) } else { 0 }
+    }
+
+    /// The alignment, in pages, with which a cold block is placed: large ones so that huge pages and page tables fit.
+    pub(crate) fn cold_align(&self, arena: usize, align: u32) -> u32 {
+        if arena == LARGE && !self.arenas[arena].is_short() { align.max(HUGE_PAGES) } else { align }
+    }
+
+    /// Books pages just taken from the free lists.
+    pub(crate) fn book_taken(&mut self, taken: &Taken) {
+        self.live += u64::from(taken.pages);
+        self.peak = self.peak.max(self.live);
+        self.harmless = self.harmless.saturating_sub(u64::from(taken.cold()));
+        self.note_low();
+        if taken.warm() + taken.marked() > 0 {
+            self.count(Counter::CacheHits, 1);
+            self.count(Counter::BytesWarm, u64::from(taken.warm() + taken.marked()) * PAGE as u64);
+        }
+    }
+
+    pub(crate) fn note_low(&mut self) {
+        self.low = self.low.min(self.free_pages(Kind::Warm));
+    }
+
+    /// Adds to a counter. Only called under the lock, so a plain addition is enough.
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter, amount: u64) {
+        let word = self.slot.counter(counter);
+        word.store(word.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    /// Writes the gauges.
+    pub(crate) fn publish(&self) {
+        let bytes = |pages: u64| pages * PAGE as u64;
+        self.slot.set(Counter::NowLive, bytes(self.live));
+        self.slot.set(Counter::NowCached, bytes(self.free_pages(Kind::Warm)));
+        self.slot.set(Counter::NowMarked, bytes(self.free_pages(Kind::Marked)));
+        self.slot.set(Counter::PeakLive, bytes(self.peak));
+    }
+
+    /// What is to be said to the kernel of freshly taken cold memory.
+    pub(crate) fn plan_huge(&mut self, arena: usize, taken: &Taken) -> Advice {
+        let cold = Range {
+            start: self.arenas[arena].address(taken.cold_from),
+            end: self.arenas[arena].address(taken.start + taken.pages),
+        };
+        if arena != LARGE || cold.start >= cold.end || !caps::has(Caps::HUGE_PAGES) {
+            return Advice::NONE;
+        }
+        let wanted = match self.config.huge {
+            HugePolicy::Never => None,
+            HugePolicy::Always => Some(cold),
+            HugePolicy::Auto => self.fences.watch_block(cold),
+        };
+        let kept = wanted.map_or(cold.start, |range| range.end);
+        // Address space used again may be advised from its last block.
+        let unwanted =
+            (kept < cold.end && cold.start < self.granted_to).then_some(Range { start: kept, end: cold.end });
+        self.granted_to = self.granted_to.max(kept);
+        Advice { wanted, unwanted }
+    }
+
+    /// What is to be said of memory by which a block grew in place.
+    pub(crate) fn plan_growth(&mut self, arena: usize, start: usize, taken: &Taken) -> Advice {
+        let end = self.arenas[arena].address(taken.start + taken.pages);
+        if self.config.huge == HugePolicy::Auto && self.fences.extend(Range { start, end }) {
+            return Advice::NONE;
+        }
+        self.plan_huge(arena, taken)
+    }
+
+    /// Whether small cold requests are large enough in number to share huge pages.
+    pub(crate) fn is_shared_between_arenas(pages: u32) -> bool {
+        pages >= UNIT_PAGES
+    }
+
+    /// Flags for a block just taken.
+    pub(crate) fn flags_for(taken: &Taken, advice: &Advice) -> u8 {
+        let mut flags = taken.flags & (flag::ENTRY | flag::HUGE);
+        if taken.cold() > 0 {
+            flags |= flag::UNTOUCHED;
+        }
+        if advice.wanted.is_some_and(|range| range.len() / PAGE >= taken.pages as usize / 2) {
+            flags |= flag::HUGE;
+        }
+        flags
+    }
+}
+
+/// A number to place arenas by. Not for secrets: it only makes addresses differ between processes.
+fn random(attempt: usize) -> u64 {
+    let mut bytes = [0u8; 8];
+    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) == Ok(8) {
+        return u64::from_le_bytes(bytes);
+    }
+    vellum_sys::clock::now_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(attempt as u64)
+}
+
+/// What to say to the kernel of a range of cold memory, once the lock is given back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Advice {
+    pub(crate) wanted: Option<Range>,
+    pub(crate) unwanted: Option<Range>,
+}
+
+impl Advice {
+    pub(crate) const NONE: Advice = Advice { wanted: None, unwanted: None };
+
+    pub(crate) fn give(&self) {
+        for (range, huge) in [(self.wanted, true), (self.unwanted, false)] {
+            if let Some(range) = range {
+                map::advise_huge(range.start, range.len(), huge);
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Sizes everything else is made of, and the limits of the page layer.
+
+pub(crate) use vellum_sys::round_down;
+pub use vellum_sys::{HUGE, PAGE, round_up};
+
+/// Bytes of a unit: what the front asks for to cut small blocks from.
+pub const UNIT: usize = 64 << 10;
+/// Bytes of side metadata kept for each unit, for whoever owns it.
+pub const UNIT_SIDE: usize = 128;
+/// Pages of a huge page.
+pub(crate) const HUGE_PAGES: u32 = (HUGE / PAGE) as u32;
+/// Pages of a unit.
+pub(crate) const UNIT_PAGES: u32 = (UNIT / PAGE) as u32;
+
+/// The largest alignment served.
+pub const ALIGN_MAX: usize = 1 << 30;
+/// The largest block served: a quarter of an arena.
+pub const BLOCK_MAX: usize = ARENA_BYTES / 4;
+/// Address space of one arena; page numbers fit 32 bits.
+pub(crate) const ARENA_BYTES: usize = 8 << 40;
+/// From this size a block lives in the arena where blocks have room to grow and their own huge pages.
+pub const LARGE_MIN: usize = HUGE;
+/// Below this much memory in use a process gets base pages only, so that small programs stay small.
+pub const DENSE_MIN: usize = 8 << 20;
+/// Below this size a block that must move is copied: a warm copy is faster than moving page tables
+/// (`vellum papers douglas` measures the crossover; it lay at 256 KiB on every machine tried).
+pub const MOVE_MIN: usize = 256 << 10;
+
+/// A number of pages that holds `bytes` bytes; `None` beyond [`BLOCK_MAX`].
+pub(crate) const fn pages_of(bytes: usize) -> Option<u32> {
+    if bytes > BLOCK_MAX {
+        return None;
+    }
+    let pages = bytes.div_ceil(PAGE);
+    Some(if pages == 0 { 1 } else { pages as u32 })
+}
+
+const _: () = assert!(ARENA_BYTES / PAGE < u32::MAX as usize);
+const _: () = assert!(UNIT.is_multiple_of(PAGE) && HUGE.is_multiple_of(UNIT));

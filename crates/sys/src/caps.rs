@@ -1,0 +1,94 @@
+//! What this kernel, and this process's privilege, allow.
+//!
+//! Flags start out set and are dropped by the first refusal, so nothing is spent on probing what a short process
+//! never uses. `VELLUM_MASK=lazy_free,move,...` drops flags from the start; the names are those of [`Caps::NAMES`].
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+bitflags::bitflags! {
+    /// Kernel facilities Vellum uses when they are there, and does without otherwise.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Caps: u32 {
+        /// `MADV_FREE`, Linux 4.5. Without it a discardable page is flushed at once.
+        const LAZY_FREE = 1 << 0;
+        /// `MADV_HUGEPAGE`. Without it only the system's own policy makes huge pages.
+        const HUGE_PAGES = 1 << 1;
+        /// `MADV_POPULATE_WRITE`, Linux 5.14. Without it frames arrive by faults.
+        const POPULATE = 1 << 2;
+        /// `UFFDIO_MOVE`, Linux 6.8. Without it page tables move by `mremap`.
+        const MOVE = 1 << 3;
+        /// `mremap`. Without it a block moves by copying.
+        const REMAP = 1 << 4;
+        /// A helper thread. Without it memory decays only when the program allocates.
+        const HELPER = 1 << 5;
+        /// Reading control-group limits.
+        const CGROUP = 1 << 6;
+        /// `mincore`. Without it huge pages are not extended over blocks whose density is unknown.
+        const RESIDENCY = 1 << 7;
+        /// Pressure-stall triggers, Linux 5.2. Without them limits are only polled.
+        const PRESSURE = 1 << 8;
+        /// `MAP_FIXED_NOREPLACE`, Linux 4.17. Without it placement trusts the address hint.
+        const NOREPLACE = 1 << 9;
+        /// `membarrier`, Linux 4.14. Without it idle threads keep their free small blocks.
+        const MEMBARRIER = 1 << 10;
+    }
+}
+
+impl Caps {
+    /// The names accepted by `VELLUM_MASK`.
+    pub const NAMES: &'static [(&'static str, Caps)] = &[
+        ("lazy_free", Caps::LAZY_FREE),
+        ("huge_pages", Caps::HUGE_PAGES),
+        ("populate", Caps::POPULATE),
+        ("move", Caps::MOVE),
+        ("remap", Caps::REMAP),
+        ("helper", Caps::HELPER),
+        ("cgroup", Caps::CGROUP),
+        ("residency", Caps::RESIDENCY),
+        ("pressure", Caps::PRESSURE),
+        ("noreplace", Caps::NOREPLACE),
+        ("membarrier", Caps::MEMBARRIER),
+    ];
+
+    /// The flag called `name`.
+    pub fn by_name(name: &[u8]) -> Option<Caps> {
+        Caps::NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, caps)| caps)
+    }
+}
+
+static AVAILABLE: AtomicU32 = AtomicU32::new(Caps::all().bits());
+
+/// Whether everything in `caps` may still be tried.
+#[inline]
+pub fn has(caps: Caps) -> bool {
+    AVAILABLE.load(Relaxed) & caps.bits() == caps.bits()
+}
+
+/// Gives up on `caps` for the life of this process.
+pub fn drop(caps: Caps) {
+    AVAILABLE.fetch_and(!caps.bits(), Relaxed);
+}
+
+/// What may be tried now.
+pub fn available() -> Caps {
+    Caps::from_bits_truncate(AVAILABLE.load(Relaxed))
+}
+
+/// Whether `errno` says that a facility is missing or forbidden, rather than that this one request failed.
+pub fn means_missing(errno: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    [Errno::NOSYS, Errno::INVAL, Errno::PERM, Errno::OPNOTSUPP, Errno::ACCESS, Errno::NOTTY].contains(&errno)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_has_one_name() {
+        let named = Caps::NAMES.iter().fold(Caps::empty(), |all, &(_, caps)| all | caps);
+        assert_eq!(named, Caps::all());
+        assert_eq!(Caps::by_name(b"move"), Some(Caps::MOVE));
+        assert_eq!(Caps::by_name(b"nothing"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Mappings: claiming address space, and telling the kernel what is known of its pages.
+//!
+//! All ranges are given as a page-aligned start and a length in bytes. The `unsafe` functions here share one
+//! condition: the range belongs to the caller, and nobody holds a reference into what the call throws away or moves.
+
+use crate::caps::{self, Caps};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+
+/// Maps fresh zero pages, readable and writable, at exactly `start`, without taking the place of anything.
+///
+/// # Errors
+/// `EXIST` if something is mapped there; `NOMEM` if a limit (`RLIMIT_AS`, `vm.max_map_count`, commit accounting)
+/// forbids it.
+pub fn claim(start: usize, len: usize) -> Result<(), Errno> {
+    let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    if caps::has(Caps::NOREPLACE) {
+        flags |= MapFlags::FIXED_NOREPLACE;
+    }
+    // SAFETY: without FIXED the kernel places new pages only where nothing is mapped.
+    let got = unsafe {
+        rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::READ | ProtFlags::WRITE, flags)? as usize
+    };
+    if got != start {
+        // Kernels before 4.17 take the flag for a hint.
+        caps::drop(Caps::NOREPLACE);
+        // SAFETY: the mapping was made a moment ago and nobody knows of it.
+        unsafe { rustix::mm::munmap(got as *mut _, len)? };
+        return Err(Errno::EXIST);
+    }
+    Ok(())
+}
+
+/// Puts fresh zero pages in the place of whatever is mapped in the range, with no attribute left over.
+///
+/// # Safety
+/// The range is the caller's and nothing in it is needed.
+pub unsafe fn renew(start: usize, len: usize) -> Result<(), Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: by this function's condition the range may be replaced.
+    unsafe {
+        rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::READ | ProtFlags::WRITE, flags)?;
+    }
+    Ok(())
+}
+
+/// Unmaps the range.
+///
+/// # Safety
+/// The range is the caller's and nothing in it is needed.
+pub unsafe fn release(start: usize, len: usize) -> Result<(), Errno> {
+    // SAFETY: by this function's condition.
+    unsafe { rustix::mm::munmap(start as *mut _, len) }
+}
+
+/// Gives the range's frames back now; the next touch finds zeros (`MADV_DONTNEED`).
+///
+/// # Safety
+/// Nothing in the range is needed.
+pub unsafe fn flush(start: usize, len: usize) -> Result<(), Errno> {
+    // SAFETY: by this function's condition.
+    unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontNeed) }
+}
+
+/// Marks the range's pages discardable (`MADV_FREE`): the kernel takes the frames when it wants them, a write
+/// before that keeps them. Falls back to [`flush`]. Returns whether the frames are still there.
+///
+/// # Safety
+/// Nothing in the range is needed.
+pub unsafe fn discard(start: usize, len: usize) -> Result<bool, Errno> {
+    if caps::has(Caps::LAZY_FREE) {
+        // SAFETY: by this function's condition.
+        match unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxFree) } {
+            Ok(()) => return Ok(true),
+            Err(errno) if caps::means_missing(errno) => caps::drop(Caps::LAZY_FREE),
+            Err(errno) => return Err(errno),
+        }
+    }
+    // SAFETY: by this function's condition.
+    unsafe { flush(start, len)? };
+    Ok(false)
+}
+
+/// Asks for huge pages in the range, or forbids them. Changes nothing in memory that is there already.
+pub fn advise_huge(start: usize, len: usize, wanted: bool) -> bool {
+    if !caps::has(Caps::HUGE_PAGES) {
+        return false;
+    }
+    let advice = if wanted { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+    // SAFETY: this advice changes how future faults are served, never contents.
+    match unsafe { rustix::mm::madvise(start as *mut _, len, advice) } {
+        Ok(()) => true,
+        Err(errno) => {
+            if caps::means_missing(errno) {
+                caps::drop(Caps::HUGE_PAGES);
+            }
+            false
+        }
+    }
+}
+
+/// Fetches the range's frames, as writing to each page would.
+pub fn populate(start: usize, len: usize) -> Result<(), Errno> {
+    if !caps::has(Caps::POPULATE) {
+        return Err(Errno::NOSYS);
+    }
+    // SAFETY: populating keeps contents.
+    let done = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxPopulateWrite) };
+    if done == Err(Errno::INVAL) {
+        caps::drop(Caps::POPULATE);
+    }
+    done
+}
+
+/// Moves the pages of `from` to `to` by moving page tables; what was mapped at `to` goes, `from` stays mapped and
+/// empty. Costs map entries (the destination keeps the source's page offsets): see [`crate::transfer`].
+///
+/// # Safety
+/// Both ranges are the caller's, do not overlap, and nothing at `to` is needed.
+pub unsafe fn remap(from: usize, to: usize, len: usize) -> Result<(), Errno> {
+    if !caps::has(Caps::REMAP) {
+        return Err(Errno::NOSYS);
+    }
+    let keep = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
+    // SAFETY: by this function's condition.
+    let moved = unsafe { rustix::mm::mremap_fixed(from as *mut _, len, len, keep, to as *mut _) };
+    match moved {
+        Ok(_) => Ok(()),
+        Err(Errno::NOMEM | Errno::FAULT | Errno::INVAL) => {
+            // Before 5.7 the source cannot stay: move it whole and map the hole anew.
+            // SAFETY: as above.
+            unsafe {
+                rustix::mm::mremap_fixed(from as *mut _, len, len, MremapFlags::MAYMOVE, to as *mut _)?;
+                renew(from, len)
+            }
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Counts the resident pages among the `count` pages from `start` (at most [`RESIDENCY_MAX`]), or `None` where
+/// this cannot be learnt.
+pub fn resident_pages(start: usize, count: usize) -> Option<usize> {
+    if !caps::has(Caps::RESIDENCY) {
+        return None;
+    }
+    let mut states = [0u8; RESIDENCY_MAX];
+    let count = count.min(RESIDENCY_MAX);
+    let args = [start, count * crate::PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes one byte a page, and the array has RESIDENCY_MAX of them.
+    unsafe { crate::raw::syscall(libc::SYS_mincore, args) }.ok()?;
+    Some(states[..count].iter().filter(|&&state| state & 1 != 0).count())
+}
+
+/// The most pages one call of [`resident_pages`] looks at: one huge page's.
+pub const RESIDENCY_MAX: usize = crate::HUGE / crate::PAGE;
+
+/// Looks at `SAMPLES` evenly spread pages of the huge page at `start` and counts those whose first bytes are not all
+/// zero, or `None` where this cannot be learnt. The kernel does the reading: memory that the program has
+/// protected, or is unmapping this moment, makes the call fail and not the process.
+pub fn written_samples(start: usize) -> Option<usize> {
+    /// Bytes looked at in each sampled place.
+    const PEEK: usize = 16;
+    let mut seen = [0u8; SAMPLES * PEEK];
+    let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: PEEK }; SAMPLES];
+    for (index, part) in remote.iter_mut().enumerate() {
+        part.iov_base = (start + index * (crate::HUGE / SAMPLES)) as *mut _;
+    }
+    let local = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: seen.len() };
+    let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    let args = [own, &raw const local as usize, 1, remote.as_ptr() as usize, SAMPLES, 0];
+    // SAFETY: the kernel writes at most the length of `seen` through `local`.
+    let read = unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, args) }.ok()?;
+    (read == seen.len())
+        .then(|| seen.chunks(PEEK).filter(|bytes| bytes.iter().any(|&byte| byte != 0)).count())
+}
+
+/// Pages that [`written_samples`] looks at.
+pub const SAMPLES: usize = 32;

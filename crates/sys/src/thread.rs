@@ -1,0 +1,147 @@
+//! A thread the C library does not know.
+//!
+//! The page layer needs one helper that returns memory while every thread of the program sleeps. It must be
+//! startable from inside `free`, at any moment, in any program. `pthread_create` allocates, takes the loader's
+//! locks, and ends the single-threaded fast paths of the C library for good. So the helper is made by `clone` with a
+//! stack and a thread control block of its own, every signal blocked, and runs only code that makes raw system
+//! calls and touches no thread-local storage. It leaves with its process (`exit_group`, `exec`); a forked child
+//! does not have it and starts its own when it needs one. Its descriptor table is its own and empty: what it opens
+//! takes no number of the program's, and it holds no pipe or file of the program's open.
+//!
+//! Departure from convention: such a thread keeps the credentials it was born with when the program calls `setuid`
+//! later. It opens no files except the kernel's limit files.
+
+use crate::raw;
+use core::arch::asm;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of stack and control block a helper takes; the caller provides them.
+pub const HELPER_BYTES: usize = 64 << 10;
+/// Bytes at the top of that memory kept for the thread control block and static TLS, all zero but for the pointers.
+const CONTROL_BYTES: usize = 8 << 10;
+
+const FLAGS: libc::c_int = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_SETTLS
+    | libc::CLONE_PARENT_SETTID
+    | libc::CLONE_CHILD_CLEARTID;
+
+/// Starts `entry` on a new thread. `tid` receives its id, and 0 with a futex wake when it has ended.
+///
+/// # Errors
+/// The raw errno with which `clone` refused.
+///
+/// # Safety
+/// `memory` is [`HELPER_BYTES`] of zeroed, writable, page-aligned memory that outlives the thread. `entry` uses no
+/// thread-local storage (the C library's `errno` included) and never returns other than by [`exit`].
+pub unsafe fn start(
+    entry: extern "C" fn() -> !,
+    memory: *mut u8,
+    tid: &'static AtomicU32,
+) -> Result<(), rustix::io::Errno> {
+    // SAFETY: the control block lies within the caller's memory, below its end.
+    let control = unsafe { memory.add(HELPER_BYTES - CONTROL_BYTES / 2) }.cast::<usize>();
+    // SAFETY: as above; words 0 and 2 are the self pointers that %fs-relative code expects.
+    unsafe {
+        control.write(control as usize);
+        control.add(2).write(control as usize);
+    }
+    // SAFETY: the stack is the memory below the control area, 16-byte aligned.
+    let stack = unsafe { memory.add(HELPER_BYTES - CONTROL_BYTES) };
+    let all: u64 = !0;
+    let mut old: u64 = 0;
+    let block = [libc::SIG_SETMASK as usize, &raw const all as usize, &raw mut old as usize, 8, 0, 0];
+    // SAFETY: plain rt_sigprocmask with two 8-byte sets that live here. The child inherits the full mask.
+    unsafe { raw::syscall(libc::SYS_rt_sigprocmask, block)? };
+    let result: isize;
+    // SAFETY: in the parent this is an ordinary system call. The child continues after `syscall` with a stack of
+    // its own and every register the parent had, and goes straight to `entry`, which never returns.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone as isize => result,
+            in("rdi") FLAGS,
+            in("rsi") stack,
+            in("rdx") tid.as_ptr(),
+            in("r10") tid.as_ptr(),
+            in("r8") control,
+            in("r12") entry,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    let restore = [libc::SIG_SETMASK as usize, &raw const old as usize, 0, 8, 0, 0];
+    // SAFETY: as the first call; restores what the caller had.
+    unsafe { raw::syscall(libc::SYS_rt_sigprocmask, restore)? };
+    if result < 0 {
+        return Err(rustix::io::Errno::from_raw_os_error(-result as i32));
+    }
+    Ok(())
+}
+
+/// Empties the calling helper's own descriptor table: the first thing a helper does.
+pub fn close_inherited() {
+    // SAFETY: the table is this thread's alone (`start` does not share it).
+    let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
+}
+
+/// Ends the calling helper thread (never a thread of the C library).
+pub fn exit() -> ! {
+    // SAFETY: `exit` of this thread alone; it holds nothing of the C library's.
+    unsafe {
+        asm!("syscall", in("rax") libc::SYS_exit, in("rdi") 0, options(noreturn));
+    }
+}
+
+/// Sleeps until `word` is changed from `expected` and woken, or `ns` nanoseconds have passed.
+pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
+    let limit = rustix::thread::futex::Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    };
+    let _ = rustix::thread::futex::wait(word, rustix::thread::futex::Flags::PRIVATE, expected, Some(&limit));
+}
+
+/// Changes `word` and wakes whoever waits on it.
+pub fn wake(word: &AtomicU32) {
+    word.fetch_add(1, Ordering::Release);
+    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, i32::MAX as u32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static TID: AtomicU32 = AtomicU32::new(0);
+    static RAN: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn helper() -> ! {
+        close_inherited();
+        wake(&RAN);
+        exit()
+    }
+
+    #[test]
+    fn a_helper_runs_and_ends() {
+        let layout = std::alloc::Layout::from_size_align(HELPER_BYTES, 4096).expect("a valid layout");
+        // SAFETY: the layout is not empty; the memory is leaked on purpose, as the thread may still be leaving it.
+        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        // SAFETY: zeroed memory of the right size that is never freed; `helper` touches no TLS.
+        unsafe { start(helper, memory, &TID) }.expect("clone is allowed in tests");
+        while RAN.load(Ordering::Acquire) == 0 {
+            wait(&RAN, 0, 1_000_000);
+        }
+        while TID.load(Ordering::Acquire) != 0 {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Moving pages between ranges of one process without copying.
+//!
+//! Two ways, by what they cost afterwards:
+//!
+//! * `UFFDIO_MOVE` (Linux 6.8) rewrites each page's place. The destination's mapping stays one with its neighbours:
+//!   no map entry is spent. A huge page moves as one.
+//! * `mremap` moves page-table entries, whole tables where both ends are aligned alike to 2 MiB, and leaves the
+//!   destination a map entry of its own.
+//!
+//! The descriptor for the first is opened for each transfer and closed after it: a program that closes every
+//! descriptor it finds can break nothing, and no number of its own is taken for longer than the move.
+
+use crate::caps::{self, Caps};
+use crate::map;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::mm::UserfaultfdFlags;
+
+const UFFD_API: u64 = 0xaa;
+const UFFDIO_API: u64 = 0xc018_aa3f;
+const UFFDIO_REGISTER: u64 = 0xc020_aa00;
+const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
+const UFFDIO_MOVE: u64 = 0xc028_aa05;
+const UFFD_FEATURE_MOVE: u64 = 1 << 16;
+const UFFD_USER_MODE_ONLY: u32 = 1;
+const REGISTER_MODE_MISSING: u64 = 1;
+const MOVE_MODE_ALLOW_SRC_HOLES: u64 = 1 << 1;
+
+#[repr(C)]
+struct ApiRequest {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Range {
+    start: u64,
+    len: u64,
+}
+
+#[repr(C)]
+struct RegisterRequest {
+    range: Range,
+    mode: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct MoveRequest {
+    dst: u64,
+    src: u64,
+    len: u64,
+    mode: u64,
+    moved: i64,
+}
+
+/// How a transfer was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By `UFFDIO_MOVE`: no map entry spent.
+    Move,
+    /// By `mremap`: `to` has a map entry of its own now.
+    Remap,
+}
+
+/// Whether map entries may be spent on a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// No.
+    None,
+    /// If nothing else works: for memory in huge pages, of which a page is moved as fast as a table.
+    IfNeeded,
+    /// Yes, first of all: for memory in base pages, where moving tables is far faster than moving pages.
+    Gladly,
+}
+
+fn ioctl<T>(file: &OwnedFd, request: u64, argument: &mut T) -> Result<(), Errno> {
+    // SAFETY: each caller passes the structure that belongs to `request`, alive for the call.
+    let result =
+        unsafe { libc::ioctl(file.as_raw_fd(), request as libc::Ioctl, core::ptr::from_mut(argument)) };
+    if result == 0 {
+        return Ok(());
+    }
+    // SAFETY: reads this thread's errno.
+    Err(Errno::from_raw_os_error(unsafe { *libc::__errno_location() }))
+}
+
+fn open() -> Result<OwnedFd, Errno> {
+    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(UFFD_USER_MODE_ONLY);
+    // SAFETY: creating the descriptor touches no memory.
+    let file = unsafe { rustix::mm::userfaultfd(flags)? };
+    ioctl(&file, UFFDIO_API, &mut ApiRequest { api: UFFD_API, features: UFFD_FEATURE_MOVE, ioctls: 0 })?;
+    Ok(file)
+}
+
+/// Moves by `UFFDIO_MOVE`. On an error, `Err((errno, moved))`: the first `moved` bytes are at `to` already.
+fn move_pages(from: usize, to: usize, len: usize) -> Result<(), (Errno, usize)> {
+    let file = open().map_err(|errno| (errno, 0))?;
+    let range = Range { start: to as u64, len: len as u64 };
+    ioctl(&file, UFFDIO_REGISTER, &mut RegisterRequest { range, mode: REGISTER_MODE_MISSING, ioctls: 0 })
+        .map_err(|errno| (errno, 0))?;
+    let mut done = 0;
+    let mut failed = None;
+    while done < len {
+        let mut request = MoveRequest {
+            dst: (to + done) as u64,
+            src: (from + done) as u64,
+            len: (len - done) as u64,
+            mode: MOVE_MODE_ALLOW_SRC_HOLES,
+            moved: 0,
+        };
+        let result = ioctl(&file, UFFDIO_MOVE, &mut request);
+        done += usize::try_from(request.moved).unwrap_or(0);
+        match result {
+            Ok(()) | Err(Errno::AGAIN) => {}
+            Err(errno) => {
+                failed = Some(errno);
+                break;
+            }
+        }
+    }
+    let mut range = range;
+    // Closing the descriptor would unregister as well; asking lets the mapping merge with its neighbours first.
+    let _ = ioctl(&file, UFFDIO_UNREGISTER, &mut range);
+    match failed {
+        None => Ok(()),
+        Some(errno) => Err((errno, done)),
+    }
+}
+
+/// Moves `len` bytes of pages from `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an error: what
+/// had moved is moved back.
+///
+/// # Errors
+/// The last errno, when no way works: the caller copies.
+///
+/// # Safety
+/// Both ranges are mapped, page-aligned, private, anonymous, the caller's alone, and do not overlap; no page at `to` is
+/// needed or resident.
+pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> Result<Way, Errno> {
+    let mut last = Errno::NOSYS;
+    let ways = match entries {
+        Entries::None => [Some(Way::Move), None],
+        Entries::IfNeeded => [Some(Way::Move), Some(Way::Remap)],
+        Entries::Gladly => [Some(Way::Remap), Some(Way::Move)],
+    };
+    for way in ways.into_iter().flatten() {
+        let done = match way {
+            // SAFETY: by this function's condition.
+            Way::Move => unsafe { by_moving(from, to, len) },
+            // SAFETY: by this function's condition.
+            Way::Remap => unsafe { map::remap(from, to, len) },
+        };
+        match done {
+            Ok(()) => return Ok(way),
+            Err(errno) => last = errno,
+        }
+    }
+    Err(last)
+}
+
+/// # Safety
+/// As [`transfer`].
+unsafe fn by_moving(from: usize, to: usize, len: usize) -> Result<(), Errno> {
+    if !caps::has(Caps::MOVE) {
+        return Err(Errno::NOSYS);
+    }
+    match move_pages(from, to, len) {
+        Ok(()) => Ok(()),
+        Err((errno, 0)) => {
+            if caps::means_missing(errno) {
+                caps::drop(Caps::MOVE);
+            }
+            Err(errno)
+        }
+        Err((errno, moved)) => {
+            // Pages that a forked child still shares cannot be moved: put back what was.
+            if let Err((_, back)) = move_pages(to, from, moved) {
+                // SAFETY: `from + back ..` is empty, the pages at `to + back ..` are the moved ones, both the caller's.
+                unsafe { copy_back(to + back, from + back, moved - back) };
+            }
+            Err(errno)
+        }
+    }
+}
+
+/// # Safety
+/// Both ranges are mapped, writable, the caller's, and do not overlap.
+unsafe fn copy_back(from: usize, to: usize, len: usize) {
+    // SAFETY: by this function's condition.
+    unsafe {
+        core::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len);
+        let _ = map::flush(from, len);
+    }
+}
