@@ -124,6 +124,12 @@ impl Arena {
         self.place.short
     }
 
+    /// Treats address space as accounted from now on, and gives a cold end back.
+    pub(crate) fn keep_short(&mut self) {
+        self.place.short = true;
+        self.retreat();
+    }
+
     /// Maps at least `pages` more pages at the end, as cold.
     fn claim_more(&mut self, pages: u32) -> Result<(), Errno> {
         let exact = pages.checked_next_multiple_of(STEP_SHORT).ok_or(Errno::NOMEM)?;
@@ -373,17 +379,6 @@ impl Arena {
         self.tags.erase(next, taken.pages);
         self.tags.write(start, pages, Kind::Used, tag.flags | taken.flags);
         taken
-    }
-
-    /// Gives the pages of the used extent at `start` from `keep` on back as `kind`; returns how many.
-    pub(crate) fn cut(&mut self, start: PageNo, keep: u32, kind: Kind) -> u32 {
-        let tag = *self.tags.at(start);
-        debug_assert!(keep > 0 && keep < tag.pages);
-        self.tags.erase(start, tag.pages);
-        self.tags.write(start, keep, Kind::Used, tag.flags);
-        // Joining looks at the neighbours' tags only, which are whole.
-        self.insert_free(start + keep, tag.pages - keep, kind, tag.flags);
-        tag.pages - keep
     }
 
     /// Makes the used extent at `start` two, the second from `start + keep`.

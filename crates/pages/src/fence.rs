@@ -5,14 +5,15 @@
 //! later. So huge pages are granted a **window** at a time:
 //!
 //! ```text
-//! block   start ───── granted ─────▶ fence ─ probe ─────────────────── end
-//!         huge pages                  base pages until the fence moves
+//! block   start ──── proved ───▶ ──── window ───▶ fence ─ probe ───────── end
+//!         huge pages, dense      huge pages        base pages until the fence moves
 //! ```
 //!
-//! The first window comes from a small common grace. When the window has proved dense, by contents found in its
-//! last huge page or by base pages touched behind the fence (the probe), the fence moves on by a window that grows
-//! with what has been proved. A program that touches one page here and there never moves its fences and so never pays
-//! more than the grace. What is granted and not yet proved is at most [`GRACE`] and a sixteenth of what was.
+//! The first window comes from a small common grace. As its huge pages prove dense, by the contents found in them, the
+//! fence moves on ahead of the program; a program that overtakes it touches base pages, and when enough of those (the
+//! probe) are there, the fence jumps past them. The window grows with what has been proved. A program that touches one
+//! page here and there never moves its fences and so never pays more than the grace: what is granted and not yet
+//! proved is at most [`GRACE`] and a sixteenth of what was, and 2 MiB of the dense arena.
 //!
 //! The kernel is told by advice on address ranges, which splits map entries at a fence: the number of fences is
 //! limited, and one that reaches its block's end leaves no entry behind.
@@ -22,6 +23,8 @@ use vellum_sys::map;
 
 /// Bytes that may be in huge pages without proof in a process that has proved nothing.
 const GRACE: usize = 4 << 20;
+/// The least an arena's own fence grants at a time. Its memory is handed out densely, so this is apart from the grace.
+const ARENA_WINDOW: usize = HUGE;
 /// The share of what is proved dense that may be granted on trust.
 const TRUST: usize = 16;
 /// The most fences at a time; a block beyond that gets base pages.
@@ -46,49 +49,61 @@ impl Range {
     }
 }
 
+/// Huge pages looked at in one go.
+const LOOK_MAX: usize = 32;
+
 /// One block whose huge pages are not all granted, or not all proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fence {
     start: usize,
+    /// Up to here the block is dense.
+    proved: usize,
+    /// Up to here huge pages are granted.
     at: usize,
     end: usize,
-    /// Bytes before `at` proved dense.
-    proved: usize,
     /// The fence of an arena: never forgotten with a block, and slower to trust.
     is_arena: bool,
 }
 
-/// What was found by looking at a fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Evidence {
-    /// Nothing yet.
-    None,
-    /// The granted part is dense; the memory behind the fence is not touched yet.
-    Contents,
-    /// Pages behind the fence are being touched densely.
-    Probe,
-}
-
 impl Fence {
-    /// Looks at memory, without a lock: at worst the block is gone and the answer unused.
-    pub(crate) fn look(&self) -> Evidence {
-        if self.at < self.end {
-            let pages = ((self.end - self.at) / PAGE).min(map::RESIDENCY_MAX);
-            if map::resident_pages(self.at, pages).is_some_and(|there| there >= PROBE_PAGES.min(pages)) {
-                return Evidence::Probe;
+    /// Looks at memory, without a lock: at worst the block is gone and the answer unused. Returns up to where the block has
+    /// proved dense, if that is further than known.
+    pub(crate) fn look(&self) -> Option<usize> {
+        let mut proved = self.proved;
+        for _ in 0..LOOK_MAX {
+            let dense = if proved < self.at {
+                is_written(proved)
+            } else {
+                proved < self.end && is_touched(proved, self.end)
+            };
+            if !dense {
+                break;
             }
+            proved += HUGE;
         }
-        let last = self.at.saturating_sub(HUGE);
-        let dense = self.at > self.start
-            && last >= self.start + self.proved
-            && map::resident_pages(last, 1) == Some(1)
-            && map::written_samples(last).is_some_and(|written| written >= WRITTEN_SAMPLES);
-        if dense { Evidence::Contents } else { Evidence::None }
+        if proved == self.proved && self.at < self.end && is_touched(self.at, self.end) {
+            // The contents say nothing (a program that writes zeros), the pages behind the fence do.
+            proved = self.at + HUGE;
+        }
+        let proved = proved.min(self.end);
+        (proved > self.proved).then_some(proved)
     }
 
     fn unproved(&self) -> usize {
-        self.at - self.start - self.proved
+        self.at.saturating_sub(self.proved)
     }
+}
+
+/// Whether a huge page is there and has contents in most places.
+fn is_written(start: usize) -> bool {
+    map::resident_pages(start, 1) == Some(1)
+        && map::written_samples(start).is_some_and(|written| written >= WRITTEN_SAMPLES)
+}
+
+/// Whether enough base pages from `start` are there.
+fn is_touched(start: usize, end: usize) -> bool {
+    let pages = ((end - start) / PAGE).min(map::RESIDENCY_MAX);
+    map::resident_pages(start, pages).is_some_and(|there| there >= PROBE_PAGES.min(pages))
 }
 
 /// The fences of a process.
@@ -103,7 +118,7 @@ impl Fences {
     }
 
     fn unproved(&self) -> usize {
-        self.list.iter().flatten().map(Fence::unproved).sum()
+        self.list.iter().flatten().filter(|fence| !fence.is_arena).map(Fence::unproved).sum()
     }
 
     /// Bytes that may be granted now without proof.
@@ -128,33 +143,23 @@ impl Fences {
         if start >= end {
             return None;
         }
-        if self.allowance() < (end - start).min(GRACE) {
+        if !is_arena && self.allowance() < (end - start).min(GRACE) {
             // Older grants may have proved themselves meanwhile.
             for index in 0..FENCES_MAX {
                 if let Some(fence) = self.list[index]
-                    && !fence.is_arena
-                    && fence.look() == Evidence::Contents
+                    && fence.at == fence.end
+                    && let Some(proved) = fence.look()
                 {
-                    self.prove(index);
+                    self.advance(index, &fence, proved);
                 }
             }
         }
         let place = self.list.iter().position(Option::is_none)?;
-        let window = round_down(self.allowance(), HUGE).min(GRACE).min(end - start);
+        let window = if is_arena { ARENA_WINDOW } else { round_down(self.allowance(), HUGE).min(GRACE) };
+        let window = window.min(end - start);
         let at = start + window;
-        self.list[place] = Some(Fence { start, at, end, proved: 0, is_arena });
+        self.list[place] = Some(Fence { start, proved: start, at, end, is_arena });
         (window > 0).then_some(Range { start, end: at })
-    }
-
-    /// Believes in what is granted to the fence at `index`; one that has nothing left to grant is done.
-    fn prove(&mut self, index: usize) {
-        if let Some(fence) = &mut self.list[index] {
-            self.proved += fence.unproved();
-            fence.proved = fence.at - fence.start;
-            if fence.at >= fence.end {
-                self.list[index] = None;
-            }
-        }
     }
 
     /// Drops the fences of the blocks in `gone`.
@@ -185,32 +190,31 @@ impl Fences {
         }
     }
 
+    /// Whether `taken` memory of an arena reaches its fence, or comes near.
+    pub(crate) fn is_near_arena_fence(&self, taken: Range) -> bool {
+        self.list.iter().flatten().any(|fence| fence.is_arena && taken.end + HUGE > fence.at && taken.start < fence.end)
+    }
+
     /// The fences there are, with their places, for looking at without the lock.
     pub(crate) fn snapshot(&self, into: &mut [Option<Fence>; FENCES_MAX]) -> usize {
         *into = self.list;
         self.list.iter().flatten().count()
     }
 
-    /// Moves the fence at `index`, if it is still `seen`, as `evidence` allows. Returns the range to give huge pages.
-    pub(crate) fn advance(&mut self, index: usize, seen: &Fence, evidence: Evidence) -> Option<Range> {
-        if self.list[index].as_ref() != Some(seen) || evidence == Evidence::None {
-            return None;
+    /// Believes that the fence at `index`, if it is still `seen`, is dense up to `proved`, and moves it. Returns the range to
+    /// give huge pages.
+    pub(crate) fn advance(&mut self, index: usize, seen: &Fence, proved: usize) -> Option<Range> {
+        let fence = self.list[index].as_mut().filter(|fence| *fence == seen)?;
+        self.proved += proved - fence.proved;
+        fence.proved = proved;
+        let (share, least) = if fence.is_arena { (TRUST, ARENA_WINDOW) } else { (TRUST / 2, GRACE) };
+        let window = round_down((proved - fence.start) / share, HUGE).max(least);
+        let range = Range { start: fence.at.max(proved), end: (proved + window).clamp(fence.at, fence.end) };
+        fence.at = range.end.max(proved);
+        if proved >= fence.end {
+            self.list[index] = None;
         }
-        self.prove(index);
-        let fence = self.list[index].as_mut()?;
-        // The probed piece has base pages already.
-        let start = if evidence == Evidence::Probe { (fence.at + HUGE).min(fence.end) } else { fence.at };
-        let trusted = if fence.is_arena { fence.proved / TRUST } else { fence.proved / (TRUST / 2) };
-        let window = round_down(trusted, HUGE).max(GRACE);
-        fence.at = (start + window).min(fence.end);
-        // What was passed over is neither granted nor unproved.
-        fence.proved += start.saturating_sub(fence.start + fence.proved);
-        let range = Range { start, end: fence.at };
-        if range.start >= range.end {
-            self.prove(index);
-            return None;
-        }
-        Some(range)
+        (range.start < range.end).then_some(range)
     }
 }
 
@@ -248,28 +252,26 @@ mod tests {
         let block = Range { start: BASE, end: BASE + (64 << 20) };
         fences.watch_block(block);
         let mut granted = GRACE;
-        let mut rounds = 0;
-        while fences.list[0].is_some() {
-            let fence = fence_of(&fences, 0);
-            if let Some(more) = fences.advance(0, &fence, Evidence::Contents) {
+        while let Some(fence) = fences.list[0] {
+            if let Some(more) = fences.advance(0, &fence, fence.proved + HUGE) {
                 assert_eq!(more.start, fence.at);
                 granted += more.len();
             }
-            rounds += 1;
-            assert!(rounds < 100);
+            let ahead = fences.list[0].map_or(0, |fence| fence.unproved());
+            assert!(ahead <= GRACE.max((64 << 20) / 8));
         }
         assert_eq!(granted, 64 << 20);
         assert_eq!(fences.proved, 64 << 20);
     }
 
     #[test]
-    fn a_probe_skips_its_piece_and_stale_looks_change_nothing() {
+    fn an_overtaken_fence_jumps_and_stale_looks_change_nothing() {
         let mut fences = Fences::new();
         fences.watch_block(Range { start: BASE, end: BASE + (64 << 20) });
         let seen = fence_of(&fences, 0);
-        let more = fences.advance(0, &seen, Evidence::Probe).expect("a window");
+        let more = fences.advance(0, &seen, BASE + GRACE + HUGE).expect("a window");
         assert_eq!(more.start, BASE + GRACE + HUGE);
-        assert_eq!(fences.advance(0, &seen, Evidence::Probe), None);
+        assert_eq!(fences.advance(0, &seen, BASE + GRACE + 2 * HUGE), None);
         assert_eq!(fences.unproved(), more.len());
     }
 

@@ -4,21 +4,23 @@
 //! the process ends; with nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread
 //! it is and what it must not touch. A forked child starts its own when it needs one.
 
-use crate::fence::{Evidence, NO_FENCES};
+use crate::fence::NO_FENCES;
 use crate::pages::Pages;
 use crate::state::{Advice, DECAY_PARTS};
 use crate::tag::Kind;
 use crate::units::{HUGE, PAGE, round_down};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use vellum_sys::pressure::{self, Trigger};
 use vellum_sys::{Caps, caps, clock, map, thread};
 use vellum_wire::Counter;
 
-/// Between looks at fences that have moved lately.
-const FENCE_LOOK_NS: u64 = 60_000;
-/// A fence that has not moved for this long is looked at once a tick only.
-const FENCE_ACTIVE_MS: u64 = 40;
+/// Between looks at fences when one has just moved or was just set; doubles with each look that finds nothing.
+const FENCE_LOOK_NS: u64 = 30_000;
+/// The longest time between looks while there are fences: about what a program needs to touch a window by base pages.
+const FENCE_LOOK_MAX_NS: u64 = 8_000_000;
+/// Looks at [`FENCE_LOOK_MAX_NS`] that find nothing before fences are looked at once a tick only.
+const FENCE_LOOKS_MAX: u32 = 64;
 /// The shortest and the longest tick.
 const TICK_MS: (u64, u64) = (10, 250);
 /// Sleep with nothing to do.
@@ -40,7 +42,6 @@ static IDLE: AtomicBool = AtomicBool::new(false);
 static QUIT: AtomicBool = AtomicBool::new(false);
 static FETCH_START: AtomicUsize = AtomicUsize::new(0);
 static FETCH_END: AtomicUsize = AtomicUsize::new(0);
-static MOVED_MS: AtomicU64 = AtomicU64::new(0);
 
 /// In a forked child there is no helper.
 pub(crate) fn forget_after_fork() {
@@ -71,7 +72,6 @@ impl Pages {
         if !self.is_global() || !caps::has(Caps::HELPER) {
             return;
         }
-        MOVED_MS.store(clock::now_ms(), Ordering::Relaxed);
         if !STARTED.swap(true, Ordering::AcqRel) {
             QUIT.store(false, Ordering::Relaxed);
             // SAFETY: STACK is zeroed at first and page-aligned; a second helper (in a forked child) finds only stale frames of
@@ -116,13 +116,10 @@ impl Pages {
         let mut moved = false;
         for (index, fence) in seen.iter().enumerate() {
             let Some(fence) = fence else { continue };
-            let evidence = fence.look();
-            if evidence == Evidence::None {
-                continue;
-            }
+            let Some(proved) = fence.look() else { continue };
             moved = true;
-            let wanted = self.state.lock().fences.advance(index, fence, evidence);
-            Advice { wanted, unwanted: None }.give();
+            let wanted = self.state.lock().fences.advance(index, fence, proved);
+            Advice::huge(wanted).give();
             if let Some(range) = wanted {
                 let mut state = self.state.lock();
                 if state.arena_at(range.start) == Some(crate::state::LARGE) {
@@ -172,9 +169,14 @@ impl Pages {
 
 extern "C" fn run() -> ! {
     thread::close_inherited();
+    thread::wake_on_time();
     let pages = Pages::global();
-    let trigger = Trigger::set();
+    // Set at the first tick: it takes the kernel a while, and the first thing to do may be a fence.
+    let mut trigger = None;
     let mut ticked = clock::now_ms();
+    let mut heard = 0;
+    let mut look_ns = FENCE_LOOK_NS;
+    let mut vain = 0;
     while !QUIT.load(Ordering::Acquire) {
         let rung = BELL.load(Ordering::Acquire);
         if pages.fetch_piece() {
@@ -182,22 +184,32 @@ extern "C" fn run() -> ! {
         }
         let (watching, moved) = pages.look_at_fences();
         let now = clock::now_ms();
-        if moved {
-            MOVED_MS.store(now, Ordering::Relaxed);
+        if moved || rung != heard {
+            (look_ns, vain) = (FENCE_LOOK_NS, 0);
+        } else if look_ns < FENCE_LOOK_MAX_NS {
+            look_ns *= 2;
+        } else {
+            vain += 1;
         }
+        heard = rung;
         let (decay_ms, cached) = {
             let state = pages.state.lock();
             (u64::from(state.config.decay_ms), state.free_pages(Kind::Warm))
         };
         let tick_ms = (decay_ms / DECAY_PARTS as u64).clamp(TICK_MS.0, TICK_MS.1);
         if now.wrapping_sub(ticked) >= tick_ms {
+            if trigger.is_none() && caps::has(Caps::PRESSURE) {
+                trigger = Trigger::set();
+            }
             pages.tick(trigger.as_ref());
             ticked = now;
         }
-        let sleep = if watching && now.wrapping_sub(MOVED_MS.load(Ordering::Relaxed)) < FENCE_ACTIVE_MS {
-            FENCE_LOOK_NS
+        let sleep = if watching && vain < FENCE_LOOKS_MAX {
+            look_ns
         } else if cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null() {
             tick_ms * 1_000_000
+        } else if watching {
+            TICK_MS.1 * 1_000_000
         } else {
             IDLE.store(true, Ordering::Release);
             IDLE_NS

@@ -11,7 +11,7 @@ use crate::fence::Range;
 use crate::release::Reason;
 use crate::state::{ARENAS, Advice, DENSE, LARGE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
-use crate::units::{ALIGN_MAX, HUGE, PAGE, UNIT, UNIT_PAGES, pages_of};
+use crate::units::{ALIGN_MAX, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
@@ -79,15 +79,24 @@ impl Pages {
     /// The address range, as base and bytes, that every address ever handed out lies in. Fixed once known; (0, 0) if no
     /// address space could be had.
     pub fn span(&self) -> (usize, usize) {
-        let base = self.base.load(Ordering::Acquire);
-        if base != 0 {
-            return (base, SPAN);
+        let placed = self.placed();
+        if placed != (0, 0) {
+            return placed;
         }
         let mut state = self.state.lock();
         if !self.ready(&mut state) {
             return (0, 0);
         }
         (state.base, SPAN)
+    }
+
+    /// [`Pages::span`] as far as it is known: (0, 0) before the first block. Takes no lock.
+    #[inline]
+    pub fn placed(&self) -> (usize, usize) {
+        match self.base.load(Ordering::Acquire) {
+            0 => (0, 0),
+            base => (base, SPAN),
+        }
     }
 
     /// The side table: unit `i`, counted from the span's base, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at `i *
@@ -121,6 +130,17 @@ impl Pages {
         let mut state = self.state.lock();
         state.slot = slot;
         state.publish();
+    }
+
+    /// Maps no more than is needed from now on, and unmaps what is not used: for a process that will have everything mapped
+    /// locked into memory (`mlockall`).
+    pub fn keep_short(&self) {
+        let mut state = self.state.lock();
+        if state.settled {
+            for arena in &mut state.arenas {
+                arena.keep_short();
+            }
+        }
     }
 
     /// Checks every invariant; names the first that is broken. Slow: walks the tags of everything mapped.
@@ -269,46 +289,38 @@ impl Pages {
         Ok(pages as usize * PAGE)
     }
 
-    /// Gives back the pages from `addr` to `addr + bytes`, both page-aligned, which lie within one live block and need not be
-    /// the whole of it. What remains of the block on either side stays live, as blocks of their own. `clean` says
-    /// that the mapping's attributes were not changed; otherwise it is mapped anew.
+    /// Gives back what is in use of the pages from `addr` to `addr + bytes`, both page-aligned: as `munmap` does, whole blocks,
+    /// parts of blocks, or several. What remains of a block on either side stays live, as a block of its own.
     ///
     /// # Errors
-    /// [`Misuse`] if the range is not within one live block.
+    /// [`Misuse::NotOurs`] if the range is not within the span's mapped part; nothing has changed then.
     ///
     /// # Safety
     /// Nobody uses that memory any more.
-    pub unsafe fn free_range(&self, addr: NonNull<u8>, bytes: usize, clean: bool) -> Result<(), Misuse> {
-        let address = addr.as_ptr() as usize;
+    pub unsafe fn free_range(&self, addr: NonNull<u8>, bytes: usize) -> Result<(), Misuse> {
         let mut state = self.state.lock();
-        let Some(arena) = state.arena_at(address) else { return Err(Misuse::NotOurs) };
-        let first = state.arenas[arena].page(address);
-        let pages = (bytes / PAGE) as u32;
-        let (start, len, kind) = state.arenas[arena].containing(first).ok_or(Misuse::AlreadyFree)?;
-        if kind != Kind::Used
-            || pages == 0
-            || u64::from(first) + u64::from(pages) > u64::from(start) + u64::from(len)
-        {
-            return Err(Misuse::AlreadyFree);
+        let first = addr.as_ptr() as usize;
+        let end = first.checked_add(bytes).ok_or(Misuse::NotOurs)?;
+        let arena = state.arena_at(first).ok_or(Misuse::NotOurs)?;
+        if state.arena_at(end - 1) != Some(arena) {
+            return Err(Misuse::NotOurs);
         }
-        if first > start {
-            state.arenas[arena].split(start, first - start);
+        let (mut page, end) = (state.arenas[arena].page(first), state.arenas[arena].page(end - 1) + 1);
+        while page < end {
+            let Some((start, len, kind)) = state.arenas[arena].containing(page) else { break };
+            let stop = (start + len).min(end);
+            if kind == Kind::Used {
+                if page > start {
+                    state.arenas[arena].split(start, page - start);
+                }
+                if stop < start + len {
+                    state.arenas[arena].split(page, stop - page);
+                }
+                self.put(&mut state, arena, page);
+            }
+            page = stop;
         }
-        if first + pages < start + len {
-            state.arenas[arena].split(first, pages);
-        }
-        if clean {
-            self.put(&mut state, arena, first);
-            self.after_free(state, pages);
-        } else {
-            let flags = state.arenas[arena].flags(first);
-            state.arenas[arena].set_flags(first, flags | flag::ENTRY);
-            state.entries += 1;
-            self.note_gone(&mut state, arena, first, pages);
-            state.live -= u64::from(pages);
-            drop(state);
-            self.flush_used(arena, first, pages, Reason::Asked);
-        }
+        self.after_free(state, (bytes / PAGE) as u32);
         Ok(())
     }
 
@@ -338,6 +350,24 @@ impl Pages {
     /// # Safety
     /// `addr` is the start of a live block; when it shrinks, nobody uses what is cut off.
     pub unsafe fn resize_in_place(&self, addr: NonNull<u8>, bytes: usize) -> Option<Extent> {
+        // SAFETY: passed on.
+        unsafe { self.stretch(addr, bytes, false) }
+    }
+
+    /// [`Pages::resize_in_place`] whose new bytes read as zero.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn resize_in_place_zeroed(&self, addr: NonNull<u8>, bytes: usize) -> Option<Extent> {
+        // SAFETY: passed on.
+        unsafe { self.stretch(addr, bytes, true) }
+    }
+
+    /// [`Pages::resize_in_place`], clearing what is new if `zero`.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn stretch(&self, addr: NonNull<u8>, bytes: usize, zero: bool) -> Option<Extent> {
         let pages = pages_of(bytes)?;
         let address = addr.as_ptr() as usize;
         for round in 0.. {
@@ -372,7 +402,12 @@ impl Pages {
                 if taken.cold() > 0 { state.plan_growth(arena, address, &taken) } else { Advice::NONE };
             let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
             state.arenas[arena].set_flags(page, flags);
-            self.after_cold(state, &taken, &advice);
+            let new = state.arenas[arena].address(taken.start) as *mut u8;
+            self.after_cold(state, &advice);
+            if zero {
+                // SAFETY: the block's own new pages.
+                unsafe { new.write_bytes(0, (taken.cold_from - taken.start) as usize * PAGE) };
+            }
             break;
         }
         Some(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
@@ -380,12 +415,10 @@ impl Pages {
 
     /// Shortens the used extent at `page`, keeping what is cut off in the cache.
     fn cut(&self, mut state: Held<'_, State>, arena: usize, page: PageNo, keep: u32) {
-        let cut = state.arenas[arena].cut(page, keep, Kind::Warm);
-        let from = state.arenas[arena].address(page + keep);
-        state.fences.forget(Range { start: from, end: from + cut as usize * PAGE });
-        state.live -= u64::from(cut);
-        state.count(Counter::BytesIn, u64::from(cut) * PAGE as u64);
-        self.after_free(state, cut);
+        let Ok(pages) = state.arenas[arena].used_at(page) else { return };
+        state.arenas[arena].split(page, keep);
+        self.put(&mut state, arena, page + keep);
+        self.after_free(state, pages - keep);
     }
 
     /// Finds `pages` aligned pages, by preference with frames, without raising the peak. Books them.
@@ -458,7 +491,7 @@ impl Pages {
             state.arenas[arena].set_flags(taken.start, flags);
         }
         if taken.cold() > 0 {
-            self.after_cold(state, &taken, &advice);
+            self.after_cold(state, &advice);
         } else {
             state.publish();
         }
@@ -466,17 +499,16 @@ impl Pages {
     }
 
     /// What follows when cold memory went out: the kernel's advice, the limits, the helper.
-    fn after_cold(&self, state: Held<'_, State>, taken: &Taken, advice: &Advice) {
+    fn after_cold(&self, state: Held<'_, State>, advice: &Advice) {
         state.publish();
         let cached = state.free_pages(Kind::Warm);
         let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
-        let watch = advice.wanted.is_some() && state.config.huge == HugePolicy::Auto;
         drop(state);
         advice.give();
         if look {
             self.respect_limits();
         }
-        if watch && taken.cold() as usize * PAGE > HUGE {
+        if advice.watch {
             self.wake_helper();
         }
     }
@@ -497,7 +529,7 @@ impl Pages {
             }
             HugePolicy::Never => None,
         };
-        Advice { wanted: window, unwanted: None }.give();
+        Advice::huge(window).give();
         self.base.store(state.base, Ordering::Release);
         true
     }
@@ -511,11 +543,45 @@ impl Pages {
 
     /// Makes the used extent at `page` warm.
     pub(crate) fn put(&self, state: &mut State, arena: usize, page: PageNo) {
-        let flags = state.arenas[arena].flags(page) & (flag::ENTRY | flag::HUGE);
-        state.arenas[arena].set_flags(page, flags);
+        let flags = state.arenas[arena].flags(page);
+        if flags & flag::TAINTED != 0 {
+            return self.put_tainted(state, arena, page);
+        }
+        state.arenas[arena].set_flags(page, flags & (flag::ENTRY | flag::HUGE));
         let pages = state.arenas[arena].put(page, Kind::Warm);
         state.live -= u64::from(pages);
         self.note_gone(state, arena, page, pages);
+    }
+
+    /// Maps the used extent at `page` anew and makes it cold. Rare, so the lock is held for the call. Memory that cannot
+    /// be mapped anew (no map entry left) is never used again.
+    #[cold]
+    fn put_tainted(&self, state: &mut State, arena: usize, page: PageNo) {
+        let start = state.arenas[arena].address(page);
+        let Ok(pages) = state.arenas[arena].used_at(page) else { return };
+        // SAFETY: the block is being given back.
+        if unsafe { map::renew(start, pages as usize * PAGE) }.is_ok() {
+            state.count(Counter::FlushedAsked, u64::from(pages) * PAGE as u64);
+            self.put_cold(state, arena, page);
+        }
+    }
+
+    /// Notes that the program changed the mapping of the pages from `addr` on, `bytes` long: protection, locking,
+    /// inheritance. The blocks there are mapped anew when they are given back.
+    pub fn taint(&self, addr: *const u8, bytes: usize) {
+        let mut state = self.state.lock();
+        let end = (addr as usize).saturating_add(bytes);
+        let mut at = addr as usize;
+        while at < end {
+            let Some(arena) = state.arena_at(at) else { return };
+            let page = state.arenas[arena].page(at);
+            let Some((start, pages, kind)) = state.arenas[arena].containing(page) else { return };
+            if kind == Kind::Used {
+                let flags = state.arenas[arena].flags(start);
+                state.arenas[arena].set_flags(start, flags | flag::TAINTED);
+            }
+            at = state.arenas[arena].address(start + pages);
+        }
     }
 
     /// Makes the used extent at `page`, which has no frames, cold.

@@ -24,6 +24,15 @@ struct Spot {
     flags: u8,
 }
 
+/// Copies back what could not be moved back.
+///
+/// # Safety
+/// Both are in the caller's hands, at least `len` bytes each.
+unsafe fn bring_back(from: &Spot, to: &Spot, len: usize) {
+    // SAFETY: two different blocks do not overlap.
+    unsafe { core::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, len) };
+}
+
 impl Pages {
     fn spot_of(&self, addr: NonNull<u8>) -> Option<Spot> {
         let mut state = self.state.lock();
@@ -41,15 +50,34 @@ impl Pages {
     /// # Safety
     /// `addr` is the start of a live block, and nobody relies on its old place afterwards.
     pub unsafe fn resize(&self, addr: NonNull<u8>, bytes: usize) -> Result<Extent, OutOfMemory> {
+        // SAFETY: passed on.
+        unsafe { self.resize_with(addr, bytes, false) }
+    }
+
+    /// [`Pages::resize`] whose new bytes read as zero.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn resize_zeroed(&self, addr: NonNull<u8>, bytes: usize) -> Result<Extent, OutOfMemory> {
+        // SAFETY: passed on.
+        unsafe { self.resize_with(addr, bytes, true) }
+    }
+
+    /// # Safety
+    /// As [`Pages::resize`].
+    unsafe fn resize_with(&self, addr: NonNull<u8>, bytes: usize, zero: bool) -> Result<Extent, OutOfMemory> {
         let refused = OutOfMemory { bytes };
         // SAFETY: by this function's condition.
-        if let Some(extent) = unsafe { self.resize_in_place(addr, bytes) } {
+        if let Some(extent) = unsafe { self.stretch(addr, bytes, zero) } {
             return Ok(extent);
         }
         let pages = pages_of(bytes).ok_or(refused)?;
         let old = self.spot_of(addr).ok_or(refused)?;
         // SAFETY: as above; `old` is that block.
-        unsafe { self.shift(old, pages, 1) }.ok_or(refused)
+        unsafe { self.shift(old, pages, 1, zero) }.ok_or(refused)
     }
 
     /// Moves a block to another place with the same contents; returns where it is now.
@@ -66,18 +94,18 @@ impl Pages {
             return Err(refused);
         }
         // SAFETY: by this function's condition; `old` is that block.
-        unsafe { self.shift(old, old.pages, (align / PAGE).max(1) as u32) }.ok_or(refused)
+        unsafe { self.shift(old, old.pages, (align / PAGE).max(1) as u32, false) }.ok_or(refused)
     }
 
-    /// Puts the contents of `old` into a new block of `pages` pages and gives `old` back.
+    /// Puts the contents of `old` into a new block of `pages` pages, new bytes cleared if `zero`, and gives `old` back.
     ///
     /// # Safety
     /// `old` is a live block whose old place nobody relies on afterwards.
-    unsafe fn shift(&self, old: Spot, pages: u32, align: u32) -> Option<Extent> {
+    unsafe fn shift(&self, old: Spot, pages: u32, align: u32, zero: bool) -> Option<Extent> {
         let kept = old.pages.min(pages) as usize * PAGE;
         // A warm place with room is worth a copy when most of the new block is new.
         let roomy = pages >= old.pages.saturating_mul(2) && self.has_warm_room(pages);
-        if kept >= MOVE_MIN && !roomy {
+        if kept >= MOVE_MIN && !roomy && old.flags & flag::TAINTED == 0 {
             let (arena, taken) = self.obtain(pages, align, Use::Empty)?;
             let new = self.spot(arena, taken.start, pages);
             if taken.cold() == taken.pages && self.carry(&old, &new, kept) {
@@ -89,6 +117,11 @@ impl Pages {
         }
         let (arena, taken) = self.obtain(pages, align, Use::Growing)?;
         let new = self.spot(arena, taken.start, pages);
+        if zero {
+            let used = (taken.cold_from - taken.start) as usize * PAGE;
+            // SAFETY: the new block's pages behind what is kept.
+            unsafe { ((new.start + kept) as *mut u8).write_bytes(0, used.saturating_sub(kept)) };
+        }
         // SAFETY: as above.
         Some(unsafe { self.copy(&old, &new, kept) })
     }
@@ -173,7 +206,7 @@ impl Pages {
         if a.start == b.start {
             return Ok(());
         }
-        if len >= MOVE_MIN {
+        if len >= MOVE_MIN && (a.flags | b.flags) & flag::TAINTED == 0 {
             let (arena, taken) = self.obtain(a.pages, 1, Use::Empty).ok_or(OutOfMemory { bytes: len })?;
             let between = self.spot(arena, taken.start, a.pages);
             let moved = taken.cold() == taken.pages && self.carry(&a, &between, len);
@@ -181,22 +214,14 @@ impl Pages {
                 if self.carry(&b, &a, len) {
                     if !self.carry(&between, &b, len) {
                         // SAFETY: `b` is empty, `between` holds its new contents, all three are in hand.
-                        unsafe {
-                            core::ptr::copy_nonoverlapping(
-                                between.start as *const u8,
-                                b.start as *mut u8,
-                                len,
-                            )
-                        };
+                        unsafe { bring_back(&between, &b, len) };
                     }
                     self.discard_between(&between);
                     return Ok(());
                 }
                 if !self.carry(&between, &a, len) {
                     // SAFETY: as above, the other way round.
-                    unsafe {
-                        core::ptr::copy_nonoverlapping(between.start as *const u8, a.start as *mut u8, len)
-                    };
+                    unsafe { bring_back(&between, &a, len) };
                 }
             }
             self.discard_between(&between);

@@ -3,8 +3,8 @@
 //! | arena | holds | pages |
 //! | --- | --- | --- |
 //! | fine | what a small process uses | base |
-//! | dense | blocks below 2 MiB of a process grown past 8 MiB, handed out densely from the low end | huge, by one fence |
-//! | large | blocks of 2 MiB and more, and any block that grows | huge, by a fence each; room behind |
+//! | dense | blocks below 4 MiB of a process grown past 8 MiB, handed out densely from the low end | huge, by one fence |
+//! | large | blocks of 4 MiB and more, and any block that grows | huge, by a fence each; room behind |
 //!
 //! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked` discardable. A
 //! block given back counts as cached in full although parts may never have been touched: this errs towards
@@ -226,6 +226,9 @@ impl State {
             start: self.arenas[arena].address(taken.cold_from),
             end: self.arenas[arena].address(taken.start + taken.pages),
         };
+        if arena == DENSE && self.fences.is_near_arena_fence(cold) {
+            return Advice { watch: true, ..Advice::NONE };
+        }
         if arena != LARGE || cold.start >= cold.end || !caps::has(Caps::HUGE_PAGES) {
             return Advice::NONE;
         }
@@ -239,7 +242,8 @@ impl State {
         let unwanted =
             (kept < cold.end && cold.start < self.granted_to).then_some(Range { start: kept, end: cold.end });
         self.granted_to = self.granted_to.max(kept);
-        Advice { wanted, unwanted }
+        let watch = self.config.huge == HugePolicy::Auto && kept < cold.end;
+        Advice { wanted, unwanted, watch }
     }
 
     /// What is to be said of memory by which a block grew in place.
@@ -283,10 +287,17 @@ fn random(attempt: usize) -> u64 {
 pub(crate) struct Advice {
     pub(crate) wanted: Option<Range>,
     pub(crate) unwanted: Option<Range>,
+    /// A fence may have to move soon.
+    pub(crate) watch: bool,
 }
 
 impl Advice {
-    pub(crate) const NONE: Advice = Advice { wanted: None, unwanted: None };
+    pub(crate) const NONE: Advice = Advice { wanted: None, unwanted: None, watch: false };
+
+    /// Huge pages for `wanted`, if any.
+    pub(crate) fn huge(wanted: Option<Range>) -> Advice {
+        Advice { wanted, ..Advice::NONE }
+    }
 
     pub(crate) fn give(&self) {
         for (range, huge) in [(self.wanted, true), (self.unwanted, false)] {

@@ -55,6 +55,9 @@ pub(crate) mod flag {
     pub(crate) const UNTOUCHED: u8 = 1 << 1;
     /// Most of it is in huge pages.
     pub(crate) const HUGE: u8 = 1 << 2;
+    /// The program changed its mapping's attributes (protection, locking, inheritance): it must be mapped anew before it
+    /// is used again.
+    pub(crate) const TAINTED: u8 = 1 << 3;
 }
 
 /// One page's record.

@@ -19,7 +19,7 @@ pub const BLOCK_MAX: usize = ARENA_BYTES / 4;
 /// Address space of one arena; page numbers fit 32 bits.
 pub(crate) const ARENA_BYTES: usize = 8 << 40;
 /// From this size a block lives in the arena where blocks have room to grow and their own huge pages.
-pub const LARGE_MIN: usize = HUGE;
+pub const LARGE_MIN: usize = 2 * HUGE;
 /// Below this much memory in use a process gets base pages only, so that small programs stay small.
 pub const DENSE_MIN: usize = 8 << 20;
 /// Below this size a block that must move is copied: a warm copy is faster than moving page tables

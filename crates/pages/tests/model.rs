@@ -13,7 +13,7 @@ enum Op {
     Alloc { pages: usize, align_log2: u32, zero: bool },
     Free { which: usize },
     FreePart { which: usize, from: usize, pages: usize },
-    Resize { which: usize, pages: usize },
+    Resize { which: usize, pages: usize, zero: bool },
     ResizeInPlace { which: usize, pages: usize },
     Relocate { which: usize },
     Swap { a: usize, b: usize },
@@ -36,7 +36,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(pages, align_log2, zero)| Op::Alloc { pages, align_log2, zero }),
         5 => any::<usize>().prop_map(|which| Op::Free { which }),
         1 => (any::<usize>(), any::<usize>(), any::<usize>()).prop_map(|(which, from, pages)| Op::FreePart { which, from, pages }),
-        4 => (any::<usize>(), pages()).prop_map(|(which, pages)| Op::Resize { which, pages }),
+        4 => (any::<usize>(), pages(), any::<bool>()).prop_map(|(which, pages, zero)| Op::Resize { which, pages, zero }),
         2 => (any::<usize>(), pages()).prop_map(|(which, pages)| Op::ResizeInPlace { which, pages }),
         1 => any::<usize>().prop_map(|which| Op::Relocate { which }),
         1 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Op::Swap { a, b }),
@@ -156,8 +156,11 @@ impl Model {
                     let from = from % count;
                     let pages = 1 + pages % (count - from);
                     let (low, high) = (start + from * PAGE, start + (from + pages) * PAGE);
+                    if which % 2 == 0 {
+                        self.layer.taint(low as *const u8, 1);
+                    }
                     // SAFETY: a part of a live block that the model forgets.
-                    let freed = unsafe { self.layer.free_range(pointer(low), high - low, which % 2 == 0) };
+                    let freed = unsafe { self.layer.free_range(pointer(low), high - low) };
                     prop_assert_eq!(freed, Ok(()));
                     self.blocks.remove(&start);
                     if low > start {
@@ -168,10 +171,28 @@ impl Model {
                     }
                 }
             }
-            Op::Resize { which, pages } => {
+            Op::Resize { which, pages, zero } => {
                 if let Some((start, block)) = self.pick(which) {
+                    let (address, bytes) = (pointer(start), pages * PAGE);
                     // SAFETY: a live block; the model follows it.
-                    let extent = unsafe { self.layer.resize(pointer(start), pages * PAGE) }.expect("memory");
+                    let extent = unsafe {
+                        if zero {
+                            self.layer.resize_zeroed(address, bytes)
+                        } else {
+                            self.layer.resize(address, bytes)
+                        }
+                    };
+                    let extent = extent.expect("memory");
+                    if zero && bytes > block.bytes {
+                        // SAFETY: the new pages of a live block.
+                        let new = unsafe {
+                            std::slice::from_raw_parts(
+                                extent.addr.as_ptr().add(block.bytes),
+                                bytes - block.bytes,
+                            )
+                        };
+                        prop_assert!(new.iter().all(|&byte| byte == 0), "new memory said to be zero is not");
+                    }
                     self.resized(start, block, extent, pages * PAGE)?;
                 }
             }

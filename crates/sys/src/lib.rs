@@ -10,6 +10,8 @@
 //!   (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
 //! * **Limits and pressure are read in one place**, [`limits`]: cgroup v1 and v2, the machine, `RLIMIT_AS`.
 
+#![cfg_attr(not(test), no_std)]
+
 pub mod caps;
 pub mod clock;
 pub mod limits;
