@@ -355,21 +355,6 @@ impl Arena {
         self.free_behind(start, wanted) >= wanted
     }
 
-    /// Cold pages among the `wanted` free pages directly behind the used extent at `start`.
-    pub(crate) fn cold_behind(&mut self, start: PageNo, wanted: u32) -> u32 {
-        let mut next = start + self.tags.at(start).pages;
-        let end = next + wanted;
-        let mut cold = 0;
-        while next < end {
-            let tag = *self.tags.at(next);
-            if tag.kind == Kind::Cold {
-                cold += tag.pages.min(end - next);
-            }
-            next += tag.pages;
-        }
-        cold
-    }
-
     /// Grows the used extent at `start` to `pages` in place. `growth_is_possible` has said yes under the same lock.
     pub(crate) fn grow(&mut self, start: PageNo, pages: u32) -> Taken {
         let tag = *self.tags.at(start);

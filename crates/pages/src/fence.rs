@@ -192,7 +192,10 @@ impl Fences {
 
     /// Whether `taken` memory of an arena reaches its fence, or comes near.
     pub(crate) fn is_near_arena_fence(&self, taken: Range) -> bool {
-        self.list.iter().flatten().any(|fence| fence.is_arena && taken.end + HUGE > fence.at && taken.start < fence.end)
+        self.list
+            .iter()
+            .flatten()
+            .any(|fence| fence.is_arena && taken.end + HUGE > fence.at && taken.start < fence.end)
     }
 
     /// The fences there are, with their places, for looking at without the lock.

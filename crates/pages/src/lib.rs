@@ -35,7 +35,7 @@
 //!
 //! # Where things are
 //! [`pages`](Pages) has the operations; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
-//! free, by size); `state` is what the lock guards; `release` gives frames back; `fence` decides on huge pages; `relocate`
+//! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back; `fence` decides on huge pages; `relocate`
 //! moves; `helper` is the background; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
@@ -46,6 +46,7 @@ mod buffer;
 mod config;
 mod error;
 mod fence;
+mod furnish;
 mod helper;
 mod pages;
 mod release;

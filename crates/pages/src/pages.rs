@@ -18,8 +18,6 @@ use vellum_sys::lock::{Guarded, Held};
 use vellum_sys::map;
 use vellum_wire::{Counter, Slot};
 
-/// Rounds of flushing before cold memory is handed out in spite of the peak rule.
-const FLUSH_ROUNDS: usize = 64;
 /// Places of a block looked at to learn whether it was touched at all.
 const TOUCH_SAMPLES: usize = 8;
 /// Blocks from this many pages are looked at when they are given back untouched, for all that is known.
@@ -370,45 +368,35 @@ impl Pages {
     pub(crate) unsafe fn stretch(&self, addr: NonNull<u8>, bytes: usize, zero: bool) -> Option<Extent> {
         let pages = pages_of(bytes)?;
         let address = addr.as_ptr() as usize;
-        for round in 0.. {
-            let mut state = self.state.lock();
-            let (arena, page, old) = locate(&mut state, address).ok()?;
-            if pages <= old {
-                if pages < old {
-                    self.cut(state, arena, page, pages);
-                }
-                break;
-            }
+        let mut state = self.state.lock();
+        let (arena, page, old) = locate(&mut state, address).ok()?;
+        if pages < old {
+            self.cut(state, arena, page, pages);
+        } else if pages > old {
             if !state.arenas[arena].growth_is_possible(page, pages) {
                 return None;
             }
-            let cold = state.arenas[arena].cold_behind(page, pages - old);
-            let excess = if cold > 0 { state.excess(cold) } else { 0 };
-            if excess > 0 && round < FLUSH_ROUNDS && state.free_pages(Kind::Warm) > 0 {
-                drop(state);
-                if self.flush_some(excess, Reason::Peak) > 0 {
-                    continue;
-                }
-                state = self.state.lock();
-                if !state.arenas[arena].growth_is_possible(page, pages) {
-                    return None;
-                }
-            }
-            let taken = state.arenas[arena].grow(page, pages);
+            let mut taken = state.arenas[arena].grow(page, pages);
             state.book_taken(&taken);
             state.count(Counter::RegrownBlocks, 1);
             state.count(Counter::RegrownBytes, u64::from(taken.pages) * PAGE as u64);
-            let advice =
-                if taken.cold() > 0 { state.plan_growth(arena, address, &taken) } else { Advice::NONE };
-            let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
-            state.arenas[arena].set_flags(page, flags);
             let new = state.arenas[arena].address(taken.start) as *mut u8;
-            self.after_cold(state, &advice);
+            if taken.cold() > 0 {
+                drop(state);
+                self.furnish(arena, &mut taken);
+                let mut state = self.state.lock();
+                let advice = state.plan_growth(arena, address, &taken);
+                let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
+                state.arenas[arena].set_flags(page, flags);
+                self.after_cold(state, &advice);
+            } else {
+                state.publish();
+                drop(state);
+            }
             if zero {
                 // SAFETY: the block's own new pages.
                 unsafe { new.write_bytes(0, (taken.cold_from - taken.start) as usize * PAGE) };
             }
-            break;
         }
         Some(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
     }
@@ -423,78 +411,82 @@ impl Pages {
 
     /// Finds `pages` aligned pages, by preference with frames, without raising the peak. Books them.
     pub(crate) fn obtain(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
-        for round in 0.. {
-            let mut state = self.state.lock();
-            if !self.ready(&mut state) {
-                return None;
+        let mut state = self.state.lock();
+        if !self.ready(&mut state) {
+            return None;
+        }
+        let home = state.arena_for(pages, usage);
+        if usage != Use::Empty {
+            let found =
+                if usage == Use::Growing { state.arenas[home].take_roomiest(pages, align) } else { None };
+            if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
+                return Some(self.book(state, home, taken, usage));
             }
-            let home = state.arena_for(pages, usage);
-            if usage != Use::Empty {
-                let found =
-                    if usage == Use::Growing { state.arenas[home].take_roomiest(pages, align) } else { None };
-                if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
-                    return Some(self.book(state, home, taken));
-                }
-            }
-            let excess = state.excess(pages);
-            if excess > 0 && usage != Use::Empty && State::is_shared_between_arenas(pages) {
+            if state.excess(pages) > 0 && State::is_shared_between_arenas(pages) {
                 for other in (0..ARENAS).filter(|&other| other != home) {
                     if let Some(taken) = state.arenas[other].take_reused(pages, align) {
-                        return Some(self.book(state, other, taken));
+                        return Some(self.book(state, other, taken, usage));
                     }
                 }
             }
-            // Frames that move in with the block are no new ones.
-            if excess > 0 && usage != Use::Empty && round < FLUSH_ROUNDS && state.free_pages(Kind::Warm) > 0 {
-                drop(state);
-                if self.flush_some(excess, Reason::Peak) > 0 {
-                    continue;
-                }
-                state = self.state.lock();
-            }
-            let cold_align = state.cold_align(home, align);
-            let room = state.room(home, pages);
-            if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {
-                return Some(self.book(state, home, taken));
-            }
-            // Address space is short: anything that fits, anywhere, after giving back cold ends.
-            for arena in &mut state.arenas {
-                arena.retreat();
-            }
-            for other in [home, DENSE, LARGE, crate::state::FINE] {
-                let found = state.arenas[other].take_cold(pages, align, 0);
-                let found = found.or_else(|| match usage {
-                    Use::Empty => None,
-                    _ => state.arenas[other].take_reused(pages, align),
-                });
-                if let Some(taken) = found {
-                    return Some(self.book(state, other, taken));
-                }
-            }
-            // What is cached may be what keeps address space from being given back.
-            drop(state);
-            if round > 0 || self.trim(crate::Severity::Everything) == 0 {
-                return None;
+        }
+        let cold_align = state.cold_align(home, align);
+        let room = state.room(home, pages);
+        if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {
+            return Some(self.book(state, home, taken, usage));
+        }
+        drop(state);
+        if let Some(found) = self.obtain_anywhere(pages, align, usage) {
+            return Some(found);
+        }
+        // What is cached may be what keeps address space from being given back.
+        if self.trim(crate::Severity::Everything) == 0 {
+            return None;
+        }
+        self.obtain_anywhere(pages, align, usage)
+    }
+
+    /// Finds pages where address space is short: anything that fits, in any arena, after giving back cold ends.
+    fn obtain_anywhere(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
+        let mut state = self.state.lock();
+        for arena in &mut state.arenas {
+            arena.retreat();
+        }
+        for arena in 0..ARENAS {
+            let found = state.arenas[arena].take_cold(pages, align, 0);
+            let found = found.or_else(|| match usage {
+                Use::Empty => None,
+                _ => state.arenas[arena].take_reused(pages, align),
+            });
+            if let Some(taken) = found {
+                return Some(self.book(state, arena, taken, usage));
             }
         }
         None
     }
 
-    /// Books a block just taken and tells the kernel what it needs to know.
-    fn book(&self, mut state: Held<'_, State>, arena: usize, taken: Taken) -> (usize, Taken) {
+    /// Books a block just taken, and sees to the frames of what is cold of it.
+    fn book(&self, mut state: Held<'_, State>, arena: usize, mut taken: Taken, usage: Use) -> (usize, Taken) {
         state.book_taken(&taken);
         state.count(Counter::ExtentsOut, 1);
         state.count(Counter::BytesOut, u64::from(taken.pages) * PAGE as u64);
-        let advice = if taken.cold() > 0 { state.plan_huge(arena, &taken) } else { Advice::NONE };
-        let flags = State::flags_for(&taken, &advice);
-        if flags != 0 {
-            state.arenas[arena].set_flags(taken.start, flags);
-        }
-        if taken.cold() > 0 {
-            self.after_cold(state, &advice);
-        } else {
+        if taken.cold() == 0 {
+            if taken.flags != 0 {
+                state.arenas[arena].set_flags(taken.start, State::flags_for(&taken, &Advice::NONE));
+            }
             state.publish();
+            return (arena, taken);
         }
+        drop(state);
+        // Frames that move in with the block are no new ones.
+        if usage != Use::Empty {
+            self.furnish(arena, &mut taken);
+        }
+        let mut state = self.state.lock();
+        let advice = state.plan_huge(arena, &taken);
+        let flags = State::flags_for(&taken, &advice);
+        state.arenas[arena].set_flags(taken.start, flags);
+        self.after_cold(state, &advice);
         (arena, taken)
     }
 

@@ -23,7 +23,7 @@ use vellum_sys::{clock, map};
 use vellum_wire::Counter;
 
 /// Extents taken out of the free lists at a time.
-const BATCH: usize = 16;
+pub(crate) const VICTIMS: usize = 16;
 /// Most pages flushed by one call into the kernel: 64 MiB, so that a lock on the map is not held for long.
 const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
 /// Below this many cached pages limits are not looked at: a process with so little cached kills nobody.
@@ -57,13 +57,13 @@ impl Reason {
 
 /// A free extent taken out of its list while its frames are dealt with.
 #[derive(Clone, Copy)]
-struct Victim {
-    arena: usize,
-    page: PageNo,
-    start: usize,
-    pages: u32,
-    flags: u8,
-    kind: Kind,
+pub(crate) struct Victim {
+    pub(crate) arena: usize,
+    pub(crate) page: PageNo,
+    pub(crate) start: usize,
+    pub(crate) pages: u32,
+    pub(crate) flags: u8,
+    pub(crate) kind: Kind,
 }
 
 impl Victim {
@@ -151,38 +151,47 @@ impl Pages {
     /// Takes up to `most` pages of kind `from` out of the free lists, lets go of their frames without the lock, and puts
     /// them back. Returns the pages dealt with.
     fn release(&self, from: Kind, most: u64, mark: bool, reason: Reason) -> u64 {
-        let mut victims = [Victim::NONE; BATCH];
+        let (mut victims, count) = self.take_victims(from, most);
+        let victims = &mut victims[..count];
+        for victim in &mut *victims {
+            victim.kind = match self.let_go(victim.start, victim.pages, victim.flags, mark) {
+                // What the kernel would not take (locked memory, a filter on system calls) is still good for reuse.
+                Kind::Warm => from,
+                kind => kind,
+            };
+        }
+        let done = self.return_victims(victims, from);
+        let state = self.state.lock();
+        let counter = if mark { Counter::BytesDiscarded } else { reason.counter() };
+        state.count(counter, done * PAGE as u64);
+        state.publish();
+        done
+    }
+
+    /// Takes up to `most` pages of kind `from` out of the free lists, largest and oldest first.
+    pub(crate) fn take_victims(&self, from: Kind, most: u64) -> ([Victim; VICTIMS], usize) {
+        let mut victims = [Victim::NONE; VICTIMS];
         let mut count = 0;
         let mut left = most;
         let mut state = self.state.lock();
         for arena in (0..ARENAS).rev() {
-            while count < BATCH && left > 0 {
+            while count < VICTIMS && left > 0 {
                 let limit = u32::try_from(left).unwrap_or(u32::MAX).min(FLUSH_PAGES);
                 let Some(taken) = state.arenas[arena].take_victim(from, limit) else { break };
                 left -= u64::from(taken.pages);
                 let start = state.arenas[arena].address(taken.start);
-                victims[count] = Victim {
-                    arena,
-                    page: taken.start,
-                    start,
-                    pages: taken.pages,
-                    flags: taken.flags,
-                    kind: from,
-                };
+                let (page, pages, flags) = (taken.start, taken.pages, taken.flags);
+                victims[count] = Victim { arena, page, start, pages, flags, kind: from };
                 count += 1;
             }
         }
         state.note_low();
-        drop(state);
-        let victims = &mut victims[..count];
-        let mut done = 0;
-        for victim in &mut *victims {
-            let kind = self.let_go(victim.start, victim.pages, victim.flags, mark);
-            if kind != Kind::Warm {
-                victim.kind = kind;
-                done += u64::from(victim.pages);
-            }
-        }
+        (victims, count)
+    }
+
+    /// Puts victims back as what they are now; returns the pages that are no longer of kind `from`.
+    pub(crate) fn return_victims(&self, victims: &[Victim], from: Kind) -> u64 {
+        let mut changed = 0;
         let mut state = self.state.lock();
         for victim in victims {
             let mut flags = victim.flags;
@@ -190,13 +199,13 @@ impl Pages {
                 state.entries = state.entries.saturating_sub(u32::from(flags & flag::ENTRY != 0));
                 flags = 0;
             }
+            if victim.kind != from {
+                changed += u64::from(victim.pages);
+            }
             state.arenas[victim.arena].set_flags(victim.page, flags);
             state.arenas[victim.arena].put(victim.page, victim.kind);
         }
-        let counter = if mark { Counter::BytesDiscarded } else { reason.counter() };
-        state.count(counter, done * PAGE as u64);
-        state.publish();
-        done
+        changed
     }
 
     /// Flushes about `pages` pages of the cache; returns how many went.

@@ -18,7 +18,9 @@ use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::fence::{Fences, Range};
 use crate::tag::{Kind, flag};
-use crate::units::{ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE_PAGES, LARGE_MIN, PAGE, UNIT_PAGES};
+use crate::units::{
+    ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, UNIT_PAGES, round_down, round_up,
+};
 use crate::units::{UNIT, UNIT_SIDE};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_sys::{Caps, caps, limits, map};
@@ -232,15 +234,21 @@ impl State {
         if arena != LARGE || cold.start >= cold.end || !caps::has(Caps::HUGE_PAGES) {
             return Advice::NONE;
         }
+        // Map entries end at huge pages only, so that frames can be moved a huge page at a time.
+        let whole = Range {
+            start: round_up(cold.start, HUGE),
+            end: round_down(cold.end, HUGE).max(round_up(cold.start, HUGE)),
+        };
         let wanted = match self.config.huge {
             HugePolicy::Never => None,
-            HugePolicy::Always => Some(cold),
+            HugePolicy::Always => Some(whole).filter(|range| range.len() > 0),
             HugePolicy::Auto => self.fences.watch_block(cold),
         };
         let kept = wanted.map_or(cold.start, |range| range.end);
-        // Address space used again may be advised from its last block.
-        let unwanted =
-            (kept < cold.end && cold.start < self.granted_to).then_some(Range { start: kept, end: cold.end });
+        // Address space used again may be advised from its last block. Past the block's end this may forbid huge pages to a
+        // neighbour's first piece, which costs it little.
+        let unwanted = (kept < cold.end && cold.start < self.granted_to)
+            .then_some(Range { start: round_up(kept, HUGE), end: round_up(cold.end, HUGE) });
         self.granted_to = self.granted_to.max(kept);
         let watch = self.config.huge == HugePolicy::Auto && kept < cold.end;
         Advice { wanted, unwanted, watch }
@@ -266,7 +274,7 @@ impl State {
         if taken.cold() > 0 {
             flags |= flag::UNTOUCHED;
         }
-        if advice.wanted.is_some_and(|range| range.len() / PAGE >= taken.pages as usize / 2) {
+        if advice.wanted.is_some() || advice.watch {
             flags |= flag::HUGE;
         }
         flags

@@ -53,7 +53,7 @@ pub(crate) mod flag {
     pub(crate) const ENTRY: u8 = 1 << 0;
     /// A part of it was never touched when it was handed out, so how much of it is resident is not known.
     pub(crate) const UNTOUCHED: u8 = 1 << 1;
-    /// Most of it is in huge pages.
+    /// Some of it may be in huge pages.
     pub(crate) const HUGE: u8 = 1 << 2;
     /// The program changed its mapping's attributes (protection, locking, inheritance): it must be mapped anew before it
     /// is used again.

@@ -34,7 +34,7 @@ struct ApiRequest {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Range {
     start: u64,
     len: u64,
@@ -95,39 +95,85 @@ fn open() -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// Moves by `UFFDIO_MOVE`. On an error, `Err((errno, moved))`: the first `moved` bytes are at `to` already.
-fn move_pages(from: usize, to: usize, len: usize) -> Result<(), (Errno, usize)> {
-    let file = open().map_err(|errno| (errno, 0))?;
-    let range = Range { start: to as u64, len: len as u64 };
-    ioctl(&file, UFFDIO_REGISTER, &mut RegisterRequest { range, mode: REGISTER_MODE_MISSING, ioctls: 0 })
-        .map_err(|errno| (errno, 0))?;
-    let mut done = 0;
-    let mut failed = None;
-    while done < len {
-        let mut request = MoveRequest {
-            dst: (to + done) as u64,
-            src: (from + done) as u64,
-            len: (len - done) as u64,
-            mode: MOVE_MODE_ALLOW_SRC_HOLES,
-            moved: 0,
-        };
-        let result = ioctl(&file, UFFDIO_MOVE, &mut request);
-        done += usize::try_from(request.moved).unwrap_or(0);
-        match result {
-            Ok(()) | Err(Errno::AGAIN) => {}
-            Err(errno) => {
-                failed = Some(errno);
-                break;
+/// A range of empty memory that pages are being moved into. Dropping it ends that: only then may the range be touched.
+#[derive(Debug)]
+pub struct Inlet {
+    file: OwnedFd,
+    range: Range,
+}
+
+impl Inlet {
+    /// Opens the `len` bytes at `to`, which are mapped and have no frames. Until the inlet is closed a touch there would wait
+    /// for ever.
+    ///
+    /// # Errors
+    /// The errno with which the kernel refuses; [`Caps::MOVE`] is dropped if it will always.
+    pub fn open(to: usize, len: usize) -> Result<Inlet, Errno> {
+        if !caps::has(Caps::MOVE) {
+            return Err(Errno::NOSYS);
+        }
+        let opened = open().and_then(|file| {
+            let range = Range { start: to as u64, len: len as u64 };
+            let mut request = RegisterRequest { range, mode: REGISTER_MODE_MISSING, ioctls: 0 };
+            ioctl(&file, UFFDIO_REGISTER, &mut request)?;
+            Ok(Inlet { file, range })
+        });
+        if let Err(errno) = opened
+            && caps::means_missing(errno)
+        {
+            caps::drop(Caps::MOVE);
+        }
+        opened
+    }
+
+    /// Moves the pages of `from` to `to`, holes included.
+    ///
+    /// # Errors
+    /// The errno, and how many bytes from the start have moved.
+    ///
+    /// # Safety
+    /// `from` is mapped, private, anonymous and the caller's alone; `to` is within the inlet and empty.
+    pub unsafe fn take(&self, from: usize, to: usize, len: usize) -> Result<(), (Errno, usize)> {
+        let mut done = 0;
+        // The kernel moves out of one map entry at a time, and cannot be asked where it ends.
+        let mut piece = len;
+        while done < len {
+            piece = piece.min(len - done);
+            let mut request = MoveRequest {
+                dst: (to + done) as u64,
+                src: (from + done) as u64,
+                len: piece as u64,
+                mode: MOVE_MODE_ALLOW_SRC_HOLES,
+                moved: 0,
+            };
+            let result = ioctl(&self.file, UFFDIO_MOVE, &mut request);
+            done += usize::try_from(request.moved).unwrap_or(0);
+            match result {
+                Ok(()) | Err(Errno::AGAIN) => {}
+                Err(Errno::INVAL) if piece > crate::HUGE => piece = crate::round_up(piece / 2, crate::HUGE),
+                Err(errno) => return Err((errno, done)),
             }
         }
+        Ok(())
     }
-    let mut range = range;
-    // Closing the descriptor would unregister as well; asking lets the mapping merge with its neighbours first.
-    let _ = ioctl(&file, UFFDIO_UNREGISTER, &mut range);
-    match failed {
-        None => Ok(()),
-        Some(errno) => Err((errno, done)),
+}
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        // Closing the descriptor would do, but asking lets the mapping join its neighbours before anybody looks.
+        let _ = ioctl(&self.file, UFFDIO_UNREGISTER, &mut self.range);
     }
+}
+
+/// # Errors
+/// The errno, and how many bytes from the start are at `to` already.
+///
+/// # Safety
+/// As [`transfer`].
+unsafe fn move_pages(from: usize, to: usize, len: usize) -> Result<(), (Errno, usize)> {
+    let inlet = Inlet::open(to, len).map_err(|errno| (errno, 0))?;
+    // SAFETY: by this function's condition.
+    unsafe { inlet.take(from, to, len) }
 }
 
 /// Moves `len` bytes of pages from `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an error: what
@@ -164,26 +210,17 @@ pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> 
 /// # Safety
 /// As [`transfer`].
 unsafe fn by_moving(from: usize, to: usize, len: usize) -> Result<(), Errno> {
-    if !caps::has(Caps::MOVE) {
-        return Err(Errno::NOSYS);
-    }
-    match move_pages(from, to, len) {
-        Ok(()) => Ok(()),
-        Err((errno, 0)) => {
-            if caps::means_missing(errno) {
-                caps::drop(Caps::MOVE);
-            }
-            Err(errno)
-        }
-        Err((errno, moved)) => {
-            // Pages that a forked child still shares cannot be moved: put back what was.
-            if let Err((_, back)) = move_pages(to, from, moved) {
-                // SAFETY: `from + back ..` is empty, the pages at `to + back ..` are the moved ones, both the caller's.
-                unsafe { copy_back(to + back, from + back, moved - back) };
-            }
-            Err(errno)
+    // SAFETY: by this function's condition.
+    let Err((errno, moved)) = (unsafe { move_pages(from, to, len) }) else { return Ok(()) };
+    if moved > 0 {
+        // Pages that a forked child still shares cannot be moved: put back what was.
+        // SAFETY: `from` is empty up to `moved`, the pages that were there are at `to`.
+        if let Err((_, back)) = unsafe { move_pages(to, from, moved) } {
+            // SAFETY: `from + back ..` is empty, the pages at `to + back ..` are the moved ones, both the caller's.
+            unsafe { copy_back(to + back, from + back, moved - back) };
         }
     }
+    Err(errno)
 }
 
 /// # Safety
