@@ -1,16 +1,16 @@
 //! Changing where a block is without copying it: growth that does not fit, relocation, exchange.
 //!
 //! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call. From there
-//! on its page tables move, at a cost that hardly depends on the length. Which of the kernel's two ways is taken
-//! first is [`transfer`](vellum_sys::transfer)'s concern, given whether the block is in huge pages.
+//! on its page tables move, at a cost that hardly depends on the length: by `mremap`, which is fastest and leaves the block a
+//! map entry of its own, while few blocks have one, and by `UFFDIO_MOVE` after that.
 
-use crate::config::HugePolicy;
 use crate::error::OutOfMemory;
 use crate::pages::{Extent, Pages, locate};
 use crate::state::{ENTRIES_MAX, LARGE, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, MOVE_MIN, PAGE, pages_of};
 use core::ptr::NonNull;
+use vellum_sys::map;
 use vellum_sys::transfer::{self, Way};
 use vellum_wire::Counter;
 
@@ -24,13 +24,19 @@ struct Spot {
     flags: u8,
 }
 
-/// Copies back what could not be moved back.
+/// Copies what could not be moved, and flushes where it was, so that the place is empty as after a move.
 ///
 /// # Safety
 /// Both are in the caller's hands, at least `len` bytes each.
 unsafe fn bring_back(from: &Spot, to: &Spot, len: usize) {
-    // SAFETY: two different blocks do not overlap.
-    unsafe { core::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, len) };
+    // SAFETY: two different blocks do not overlap; the first is not needed after this.
+    unsafe {
+        core::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, len);
+        // If not even this works, zeros will do as well.
+        if map::flush(from.start, len).is_err() {
+            (from.start as *mut u8).write_bytes(0, len);
+        }
+    }
 }
 
 impl Pages {
@@ -158,19 +164,14 @@ impl Pages {
     fn carry(&self, from: &Spot, to: &Spot, len: usize) -> bool {
         let entries = {
             let state = self.state.lock();
-            let in_huge_pages = from.flags & flag::HUGE != 0 && state.config.huge != HugePolicy::Never;
-            match (state.entries < ENTRIES_MAX, in_huge_pages) {
-                (false, _) => transfer::Entries::None,
-                (true, true) => transfer::Entries::IfNeeded,
-                (true, false) => transfer::Entries::Gladly,
-            }
+            if state.entries < ENTRIES_MAX { transfer::Entries::Gladly } else { transfer::Entries::None }
         };
         // SAFETY: both blocks are in the caller's hands and `to` has no frames.
         let way = unsafe { transfer::transfer(from.start, to.start, len, entries) };
         let Ok(way) = way else { return false };
         let mut state = self.state.lock();
         let mut flags = state.arenas[to.arena].flags(to.page) | (from.flags & flag::HUGE);
-        if way == Way::Remap {
+        if way == Way::Remap && flags & flag::ENTRY == 0 {
             flags |= flag::ENTRY;
             state.entries += 1;
         }
@@ -179,9 +180,14 @@ impl Pages {
         true
     }
 
-    /// Gives back a block whose frames have left.
+    /// Gives back a block whose frames have left. A map entry of its own is joined to its neighbours again.
     fn vacate(&self, old: &Spot) {
+        let flags = self.state.lock().arenas[old.arena].flags(old.page);
+        // SAFETY: nothing is there any more, and the block is in this caller's hands until the next line.
+        let joined =
+            flags & flag::ENTRY != 0 && unsafe { map::renew(old.start, old.pages as usize * PAGE) }.is_ok();
         let mut state = self.state.lock();
+        state.entries -= u32::from(joined && state.entries > 0);
         self.put_cold(&mut state, old.arena, old.page);
         state.publish();
     }
@@ -216,7 +222,7 @@ impl Pages {
                         // SAFETY: `b` is empty, `between` holds its new contents, all three are in hand.
                         unsafe { bring_back(&between, &b, len) };
                     }
-                    self.discard_between(&between);
+                    self.vacate(&between);
                     return Ok(());
                 }
                 if !self.carry(&between, &a, len) {
@@ -224,18 +230,11 @@ impl Pages {
                     unsafe { bring_back(&between, &a, len) };
                 }
             }
-            self.discard_between(&between);
+            self.vacate(&between);
         }
         // SAFETY: two different live blocks of `len` bytes, both in the caller's hands.
         unsafe { core::ptr::swap_nonoverlapping(a.start as *mut u8, b.start as *mut u8, len) };
         self.state.lock().count(Counter::BytesCopied, 2 * len as u64);
         Ok(())
-    }
-
-    /// Gives back the place an exchange went through, with whatever frames are left there.
-    fn discard_between(&self, between: &Spot) {
-        let mut state = self.state.lock();
-        self.put(&mut state, between.arena, between.page);
-        self.after_free(state, between.pages);
     }
 }

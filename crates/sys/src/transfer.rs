@@ -70,9 +70,7 @@ pub enum Way {
 pub enum Entries {
     /// No.
     None,
-    /// If nothing else works: for memory in huge pages, of which a page is moved as fast as a table.
-    IfNeeded,
-    /// Yes, first of all: for memory in base pages, where moving tables is far faster than moving pages.
+    /// Yes: moving tables is faster than moving pages.
     Gladly,
 }
 
@@ -189,7 +187,6 @@ pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> 
     let mut last = Errno::NOSYS;
     let ways = match entries {
         Entries::None => [Some(Way::Move), None],
-        Entries::IfNeeded => [Some(Way::Move), Some(Way::Remap)],
         Entries::Gladly => [Some(Way::Remap), Some(Way::Move)],
     };
     for way in ways.into_iter().flatten() {
