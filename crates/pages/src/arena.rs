@@ -23,6 +23,8 @@ use vellum_sys::map;
 
 /// Free extents tried as the front of a run.
 const RUNS_MAX: usize = 8;
+/// Extents tried for a row of aligned runs.
+const ROWS_MAX: usize = 64;
 /// Tags inside an extent that [`Arena::validate`] looks at, from either end.
 const VALIDATED: usize = 1024;
 /// Pages mapped at once where address space costs nothing: 1 GiB.
@@ -273,6 +275,25 @@ impl Arena {
                 && let Some((first, at)) = self.run_from_warm(pages, align)
             {
                 return Some(self.take_run(first, at, pages));
+            }
+        }
+        None
+    }
+
+    /// Takes up to `most` aligned runs of `pages` pages, neighbours in memory, whose frames are there: from the tightest extent
+    /// that holds them all, else from the largest.
+    pub(crate) fn take_reused_row(&mut self, pages: u32, most: u32) -> Option<Taken> {
+        for kind in [Kind::Warm, Kind::Marked] {
+            let bins = &self.bins[kind.index()];
+            if let Some((first, at)) = bins.best_fit(&mut self.tags, pages * most, pages) {
+                return Some(self.take_run(first, at, pages * most));
+            }
+            let found = bins.largest(&mut self.tags, ROWS_MAX, |_, start, len| {
+                let at = fit(start, len, pages, pages)?;
+                Some((start, at, (start + len - at) / pages))
+            });
+            if let Some((first, at, count)) = found {
+                return Some(self.take_run(first, at, pages * count.min(most)));
             }
         }
         None

@@ -169,7 +169,7 @@ impl Pages {
 
 extern "C" fn run() -> ! {
     thread::close_inherited();
-    thread::wake_on_time();
+    thread::be_prompt();
     let pages = Pages::global();
     // Set at the first tick: it takes the kernel a while, and the first thing to do may be a fence.
     let mut trigger = None;

@@ -9,7 +9,7 @@ use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
 use crate::fence::Range;
 use crate::release::Reason;
-use crate::state::{ARENAS, Advice, DENSE, LARGE, SPAN, State, Use};
+use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
@@ -229,27 +229,41 @@ impl Pages {
     pub fn alloc_units(&self, out: &mut [*mut u8]) -> usize {
         let mut filled = 0;
         while filled < out.len() {
-            // Whole runs where they are cheap to find, single units where memory is in pieces.
             let wanted = (out.len() - filled) as u32;
             let Some((arena, taken)) = self
-                .obtain(wanted * UNIT_PAGES, UNIT_PAGES, Use::Fixed)
+                .obtain_reused_units(wanted)
+                .or_else(|| self.obtain(wanted * UNIT_PAGES, UNIT_PAGES, Use::Fixed))
                 .or_else(|| self.obtain(UNIT_PAGES, UNIT_PAGES, Use::Fixed))
             else {
                 break;
             };
             let mut state = self.state.lock();
             let arena = &mut state.arenas[arena];
-            let mut page = taken.start;
-            while page < taken.start + taken.pages {
-                if page + UNIT_PAGES < taken.start + taken.pages {
+            let end = taken.start + taken.pages;
+            for page in (taken.start..end).step_by(UNIT_PAGES as usize) {
+                if page + UNIT_PAGES < end {
                     arena.split(page, UNIT_PAGES);
                 }
                 out[filled] = arena.address(page) as *mut u8;
                 filled += 1;
-                page += UNIT_PAGES;
             }
         }
         filled
+    }
+
+    /// Up to `wanted` units with frames, from wherever small blocks live.
+    fn obtain_reused_units(&self, wanted: u32) -> Option<(usize, Taken)> {
+        let mut state = self.state.lock();
+        if !state.settled {
+            return None;
+        }
+        let home = state.arena_for(UNIT_PAGES, Use::Fixed);
+        for arena in [home, FINE + DENSE - home] {
+            if let Some(taken) = state.arenas[arena].take_reused_row(UNIT_PAGES, wanted) {
+                return Some(self.book(state, arena, taken, Use::Fixed));
+            }
+        }
+        None
     }
 
     /// Gives units back.
@@ -422,11 +436,13 @@ impl Pages {
             if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
                 return Some(self.book(state, home, taken, usage));
             }
-            if state.excess(pages) > 0 && State::is_shared_between_arenas(pages) {
-                for other in (0..ARENAS).filter(|&other| other != home) {
-                    if let Some(taken) = state.arenas[other].take_reused(pages, align) {
-                        return Some(self.book(state, other, taken, usage));
-                    }
+            // Small blocks are at home in two arenas; others go elsewhere only where the peak would rise otherwise.
+            let over = state.excess(pages) > 0 && State::is_shared_between_arenas(pages);
+            for other in (0..ARENAS).filter(|&other| other != home) {
+                if (over || home != LARGE && other != LARGE)
+                    && let Some(taken) = state.arenas[other].take_reused(pages, align)
+                {
+                    return Some(self.book(state, other, taken, usage));
                 }
             }
         }

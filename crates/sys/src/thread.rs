@@ -94,11 +94,21 @@ pub fn close_inherited() {
     let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
 }
 
-/// Has the calling thread's sleeps end when asked, not up to 50 µs later.
-pub fn wake_on_time() {
+/// Makes the calling thread prompt: its sleeps end when asked, not up to 50 µs later, and it asks the scheduler for short
+/// slices, which has it run soon after it wakes on a busy processor (Linux 6.12; refused before, at no harm).
+pub fn be_prompt() {
     // SAFETY: PR_SET_TIMERSLACK concerns this thread's timers only.
     let _ = unsafe { raw::syscall(libc::SYS_prctl, [libc::PR_SET_TIMERSLACK as usize, 1, 0, 0, 0, 0]) };
+    // struct sched_attr of 48 bytes: size, policy 0, flags, nice and priority 0, then the wanted slice.
+    let mut attributes = [0u64; 6];
+    attributes[0] = 48;
+    attributes[3] = SLICE_NS;
+    // SAFETY: the kernel reads 48 bytes; a slice is no privilege.
+    let _ = unsafe { raw::syscall(libc::SYS_sched_setattr, [0, attributes.as_ptr() as usize, 0, 0, 0, 0]) };
 }
+
+/// The shortest slice the scheduler grants.
+const SLICE_NS: u64 = 100_000;
 
 /// Ends the calling helper thread (never a thread of the C library).
 pub fn exit() -> ! {
