@@ -128,7 +128,14 @@ impl Arena {
 
     /// Treats address space as accounted from now on, and gives a cold end back.
     pub(crate) fn keep_short(&mut self) {
-        self.place.short = true;
+        if !self.place.short {
+            self.place.short = true;
+            // The side table's readable rest counts as address space as well.
+            let per_page = UNIT_SIDE * PAGE / UNIT;
+            let (used, all) = (self.tags.count as usize * per_page, self.place.limit as usize * per_page);
+            // SAFETY: nobody has written there, nor will before it is mapped again.
+            let _ = unsafe { map::release(self.place.side + used, all - used) };
+        }
         self.retreat();
     }
 
@@ -170,7 +177,9 @@ impl Arena {
             let (old, new) = (self.tags.count as usize, (self.mapped + pages) as usize);
             map::claim(self.place.tags + old * 16, (new - old) * 16).map_err(undo)?;
             let per_page = UNIT_SIDE * PAGE / UNIT;
-            if let Err(errno) = map::claim(self.place.side + old * per_page, (new - old) * per_page) {
+            let (side, bytes) = (self.place.side + old * per_page, (new - old) * per_page);
+            // SAFETY: what may be there is this arena's own readable zeros.
+            if let Err(errno) = unsafe { map::renew(side, bytes) } {
                 // SAFETY: mapped a moment ago; no tag there is in use.
                 let _ = unsafe { map::release(self.place.tags + old * 16, (new - old) * 16) };
                 return Err(undo(errno));

@@ -15,7 +15,7 @@ use crate::units::{ALIGN_MAX, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::map;
+use vellum_sys::{Caps, caps, map};
 use vellum_wire::{Counter, Slot};
 
 /// Places of a block looked at to learn whether it was touched at all.
@@ -139,6 +139,15 @@ impl Pages {
                 arena.keep_short();
             }
         }
+    }
+
+    /// Makes no system call from now on but to map memory: for a process that is about to forbid itself others.
+    pub fn keep_still(&self) {
+        self.dismiss_helper();
+        let mut state = self.state.lock();
+        self.ready(&mut state);
+        state.still = true;
+        caps::drop(Caps::all().difference(Caps::NOREPLACE));
     }
 
     /// Checks every invariant; names the first that is broken. Slow: walks the tags of everything mapped.

@@ -133,7 +133,8 @@ impl Pages {
     /// Tells the kernel that `pages` pages at `start` are not needed; returns what they are then.
     fn let_go(&self, start: usize, pages: u32, flags: u8, mark: bool) -> Kind {
         let len = pages as usize * PAGE;
-        if mark {
+        let still = self.state.lock().still;
+        if mark && !still {
             // SAFETY: the range is in nobody's hands.
             return match unsafe { map::discard(start, len) } {
                 Ok(true) => Kind::Marked,
@@ -141,9 +142,10 @@ impl Pages {
                 Err(_) => Kind::Warm,
             };
         }
+        // A filter on system calls that lets a program allocate lets it map.
+        let anew = still || flags & flag::ENTRY != 0;
         // SAFETY: the range is in nobody's hands.
-        let gone =
-            unsafe { if flags & flag::ENTRY != 0 { map::renew(start, len) } else { map::flush(start, len) } };
+        let gone = unsafe { if anew { map::renew(start, len) } else { map::flush(start, len) } };
         // A range that cannot be flushed (locked memory, a filter on system calls) is still good for reuse.
         if gone.is_ok() { Kind::Cold } else { Kind::Warm }
     }
@@ -258,7 +260,7 @@ impl Pages {
     /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process dies of.
     /// Half the headroom is kept clear, for what others take before the next look.
     pub(crate) fn respect_limits(&self) {
-        if LOOKING.swap(true, Ordering::Acquire) {
+        if self.state.lock().still || LOOKING.swap(true, Ordering::Acquire) {
             return;
         }
         if LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {

@@ -39,7 +39,7 @@ const TAGS_BYTES: usize = ARENA_BYTES / PAGE * 16;
 const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
 /// Where arenas are placed: above what programs, their heaps and other runtimes use, below the libraries.
 const LOWEST: usize = 16 << 40;
-const PLACES: usize = 16 << 10;
+const PLACES: usize = 32 << 10;
 /// Places tried before giving up.
 const TRIES: usize = 16;
 /// The slack of the peak rule: the larger of these.
@@ -84,6 +84,8 @@ pub(crate) struct State {
     pub(crate) fences: Fences,
     pub(crate) config: Config,
     pub(crate) entries: u32,
+    /// Nothing may be said to the kernel but that more memory is needed.
+    pub(crate) still: bool,
     /// The end of what was ever given huge pages in the large arena.
     pub(crate) granted_to: usize,
     pub(crate) slot: &'static Slot,
@@ -105,6 +107,7 @@ impl State {
             fences: Fences::new(),
             config: Config::DEFAULT,
             entries: 0,
+            still: false,
             granted_to: 0,
             slot: &NO_BOARD,
         }
@@ -130,6 +133,12 @@ impl State {
         let tags = base + SPAN;
         let side = tags + ARENAS * TAGS_BYTES;
         let limit = (ARENA_BYTES / PAGE) as u32;
+        // All of it readable, so that whoever asks about an address that was never handed out finds that nobody owns it;
+        // and first of all, since arenas replace parts of it.
+        let side_bytes = ARENAS * SIDE_BYTES;
+        if !short && map::claim_readable(side, side_bytes).is_err() {
+            return false;
+        }
         for (index, arena) in self.arenas.iter_mut().enumerate() {
             let place = Place {
                 base: base + index * ARENA_BYTES,

@@ -17,7 +17,7 @@ pub const ALIGN_MAX: usize = 1 << 30;
 /// The largest block served: a quarter of an arena.
 pub const BLOCK_MAX: usize = ARENA_BYTES / 4;
 /// Address space of one arena; page numbers fit 32 bits.
-pub(crate) const ARENA_BYTES: usize = 8 << 40;
+pub(crate) const ARENA_BYTES: usize = 1 << 40;
 /// From this size a block lives in the arena where blocks have room to grow and their own huge pages.
 pub const LARGE_MIN: usize = 2 * HUGE;
 /// Below this much memory in use a process gets base pages only, so that small programs stay small.

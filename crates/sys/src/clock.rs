@@ -1,17 +1,25 @@
 //! Time for decisions, not for measuring: the kernel's coarse monotonic clock, some nanoseconds to read.
+//!
+//! Read through the C library, which looked its fast path up when the process began: a later look-up would need system
+//! calls that a filter may forbid by then. A clock that is there is read without touching `errno`.
 
-use rustix::time::{ClockId, clock_gettime};
+fn read(clock: libc::clockid_t) -> libc::timespec {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time
+}
 
 /// Milliseconds since boot, as fresh as the kernel's last tick (1 to 10 ms).
 #[inline]
 pub fn now_ms() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicCoarse);
+    let time = read(libc::CLOCK_MONOTONIC_COARSE);
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 #[inline]
 pub fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    let time = read(libc::CLOCK_MONOTONIC);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -192,11 +192,11 @@ pub fn machine_available() -> u64 {
     }
 }
 
-/// Whether address space itself is short: `RLIMIT_AS` is set, or the kernel accounts every mapping strictly
-/// (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
+/// Whether address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every mapping
+/// strictly (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
 pub fn address_space_is_accounted() -> bool {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::As);
-    if limit.current.is_some() {
+    use rustix::process::{Resource, getrlimit};
+    if [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some()) {
         return true;
     }
     let mut buffer = [0u8; 8];
