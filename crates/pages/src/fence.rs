@@ -13,7 +13,7 @@
 //! fence moves on ahead of the program; a program that overtakes it touches base pages, and when enough of those (the
 //! probe) are there, the fence jumps past them. The window grows with what has been proved. A program that touches one
 //! page here and there never moves its fences and so never pays more than the grace: what is granted and not yet
-//! proved is at most [`GRACE`] and a sixteenth of what was, and 2 MiB of the dense arena.
+//! proved is at most [`GRACE`] and a sixteenth of what was, and 4 MiB of the dense arena.
 //!
 //! The kernel is told by advice on address ranges, which splits map entries at a fence: the number of fences is
 //! limited, and one that reaches its block's end leaves no entry behind.
@@ -24,7 +24,7 @@ use vellum_sys::map;
 /// Bytes that may be in huge pages without proof in a process that has proved nothing.
 const GRACE: usize = 4 << 20;
 /// The least an arena's own fence grants at a time. Its memory is handed out densely, so this is apart from the grace.
-const ARENA_WINDOW: usize = HUGE;
+const ARENA_WINDOW: usize = 2 * HUGE;
 /// The share of what is proved dense that may be granted on trust.
 const TRUST: usize = 16;
 /// The most fences at a time; a block beyond that gets base pages.
