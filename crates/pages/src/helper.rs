@@ -45,6 +45,7 @@ static FETCH_END: AtomicUsize = AtomicUsize::new(0);
 
 /// In a forked child there is no helper.
 pub(crate) fn forget_after_fork() {
+    TID.store(0, Ordering::Relaxed);
     STARTED.store(false, Ordering::Relaxed);
     IDLE.store(false, Ordering::Relaxed);
     FETCH_END.store(0, Ordering::Relaxed);
@@ -85,16 +86,27 @@ impl Pages {
         thread::wake(&BELL);
     }
 
+    /// Ends the helper for now. The next thing there is to do starts another, which has the identity (user, groups,
+    /// namespaces) that the process has then.
+    pub fn retire_helper(&self) {
+        if !STARTED.load(Ordering::Acquire) {
+            return;
+        }
+        QUIT.store(true, Ordering::Release);
+        thread::wake(&BELL);
+        loop {
+            match TID.load(Ordering::Acquire) {
+                0 => break,
+                tid => thread::wait(&TID, tid, 1_000_000),
+            }
+        }
+        STARTED.store(false, Ordering::Release);
+    }
+
     /// Ends the helper and starts no other: for a process that is about to forbid itself system calls.
     pub fn dismiss_helper(&self) {
         caps::drop(Caps::HELPER);
-        if STARTED.load(Ordering::Acquire) {
-            QUIT.store(true, Ordering::Release);
-            thread::wake(&BELL);
-            while TID.load(Ordering::Acquire) != 0 {
-                thread::wait(&TID, TID.load(Ordering::Acquire), 1_000_000);
-            }
-        }
+        self.retire_helper();
     }
 
     /// Has the frames of a range fetched by the helper while the caller goes on. One range at a time; a second

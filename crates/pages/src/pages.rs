@@ -638,6 +638,7 @@ impl Pages {
         self.state.raw().reset_after_fork();
         if self.is_global() {
             crate::helper::forget_after_fork();
+            crate::release::forget_after_fork();
         }
     }
 }

@@ -76,6 +76,15 @@ static LOOKS: AtomicU64 = AtomicU64::new(0);
 static DISTRESS: AtomicU64 = AtomicU64::new(u64::MAX);
 static LOOKING: AtomicBool = AtomicBool::new(false);
 
+/// In a forked child: whoever held these does not exist there, and what they guard may be half written.
+pub(crate) fn forget_after_fork() {
+    LIMITS.raw().reset_after_fork();
+    SCRATCH_SPACE.raw().reset_after_fork();
+    LOOKS.store(0, Ordering::Relaxed);
+    DISTRESS.store(u64::MAX, Ordering::Relaxed);
+    LOOKING.store(false, Ordering::Relaxed);
+}
+
 /// Whether so many cached pages could matter to a limit.
 pub(crate) fn is_worth_a_look(cached: u64) -> bool {
     cached >= LOOK_MIN
