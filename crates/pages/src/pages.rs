@@ -50,6 +50,8 @@ pub struct Pages {
     pub(crate) state: Guarded<State>,
     pub(crate) base: AtomicUsize,
     pub(crate) hook: AtomicPtr<()>,
+    /// The slot, for what is counted without the lock.
+    counting: AtomicPtr<Slot>,
 }
 
 static GLOBAL: Pages = Pages::new();
@@ -61,6 +63,7 @@ impl Pages {
             state: Guarded::new(State::new()),
             base: AtomicUsize::new(0),
             hook: AtomicPtr::new(core::ptr::null_mut()),
+            counting: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
 
@@ -120,6 +123,7 @@ impl Pages {
         let mut state = self.state.lock();
         slot.copy_counts(state.slot);
         state.slot = slot;
+        self.counting.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
         state.publish();
     }
 
@@ -127,6 +131,7 @@ impl Pages {
     pub fn seat_anew(&self, slot: &'static Slot) {
         let mut state = self.state.lock();
         state.slot = slot;
+        self.counting.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
         state.publish();
     }
 
@@ -175,6 +180,10 @@ impl Pages {
             return self.refuse(refused);
         };
         let extent = self.extent(arena, &taken);
+        // SAFETY: null, or a slot that lives for ever.
+        if let Some(slot) = unsafe { self.counting.load(Ordering::Relaxed).as_ref() } {
+            slot.count_size(request.bytes, 1);
+        }
         if request.zero && !extent.zeroed {
             let warm = (taken.cold_from - taken.start) as usize * PAGE;
             // SAFETY: the extent was taken a moment ago and nobody else knows of it.
