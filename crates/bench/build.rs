@@ -1,0 +1,64 @@
+//! Builds the peer "mimalloc 3" as a shared object that replaces malloc, from the C source that libmimalloc-sys
+//! bundles, with the switches mimalloc's own release build uses. Debian packages only mimalloc 2, and the crate by
+//! itself makes an archive without the malloc names.
+//!
+//! The path and version of the result reach the program through `VELLUM_BENCH_MIMALLOC3` and
+//! `VELLUM_BENCH_MIMALLOC3_VERSION`.
+
+use std::path::{Path, PathBuf};
+
+const SWITCHES: &[&str] = &[
+    "-shared",
+    "-fPIC",
+    "-O3",
+    "-std=gnu11",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-fno-builtin-malloc",
+    "-DNDEBUG",
+    "-DMI_BUILD_RELEASE",
+    "-DMI_DEBUG=0",
+    "-DMI_MALLOC_OVERRIDE",
+    "-DMI_SHARED_LIB",
+    "-DMI_SHARED_LIB_EXPORT",
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let include = PathBuf::from(
+        std::env::var_os("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys says where its headers are"),
+    );
+    let source = include.parent().expect("the headers lie beside the source").join("src");
+    let object =
+        PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("libmimalloc3.so");
+
+    let status = cc::Build::new()
+        .get_compiler()
+        .to_command()
+        .args(SWITCHES)
+        .arg("-I")
+        .arg(&include)
+        .arg("-I")
+        .arg(&source)
+        .arg(source.join("static.c"))
+        .args(["-lpthread", "-o"])
+        .arg(&object)
+        .status()
+        .expect("the C compiler that built libmimalloc-sys starts again");
+    assert!(status.success(), "building mimalloc 3 as a shared object failed: {status}");
+
+    println!("cargo:rustc-env=VELLUM_BENCH_MIMALLOC3={}", object.display());
+    println!("cargo:rustc-env=VELLUM_BENCH_MIMALLOC3_VERSION={}", version(&include.join("mimalloc.h")));
+}
+
+/// `3.3.2` from the header's `#define MI_MALLOC_VERSION 30302`.
+fn version(header: &Path) -> String {
+    let text = std::fs::read_to_string(header).expect("mimalloc.h is readable");
+    let number: u32 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("#define MI_MALLOC_VERSION"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|word| word.parse().ok())
+        .expect("mimalloc.h defines MI_MALLOC_VERSION as a number");
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}

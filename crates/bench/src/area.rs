@@ -1,0 +1,104 @@
+//! Arrays that no malloc knows of.
+//!
+//! A workload's own tables (which blocks are live, how long each step took) must not come from the allocator under
+//! test, nor fault inside a timed loop: they are mapped and filled with frames beforehand.
+
+use std::ops::{Deref, DerefMut};
+
+/// Types for which all-zero bytes are a valid value and that need no drop.
+///
+/// # Safety
+/// The implementor must be valid when every byte of it is zero.
+pub(crate) unsafe trait Zeroed: Copy {}
+
+// SAFETY: integers and null pointers are all-zero bytes; `Block` is a null pointer and a zero.
+unsafe impl Zeroed for u8 {}
+// SAFETY: as above.
+unsafe impl Zeroed for u32 {}
+// SAFETY: as above.
+unsafe impl Zeroed for u64 {}
+// SAFETY: as above.
+unsafe impl Zeroed for usize {}
+// SAFETY: as above.
+unsafe impl<T> Zeroed for *mut T {}
+// SAFETY: as above.
+unsafe impl Zeroed for crate::raw::Block {}
+
+/// A zeroed slice in a mapping of its own.
+pub(crate) struct Area<T: Zeroed> {
+    at: *mut T,
+    len: usize,
+}
+
+// SAFETY: the area owns its mapping, like a boxed slice.
+unsafe impl<T: Zeroed + Send> Send for Area<T> {}
+// SAFETY: shared access is read access, like a boxed slice.
+unsafe impl<T: Zeroed + Sync> Sync for Area<T> {}
+
+impl<T: Zeroed> Area<T> {
+    /// `len` zeroed items, their frames present.
+    pub(crate) fn new(len: usize) -> Self {
+        Self::mapped(len, libc::MAP_POPULATE)
+    }
+
+    /// `len` zeroed items, each page to be faulted in by whoever touches it first.
+    pub(crate) fn untouched(len: usize) -> Self {
+        Self::mapped(len, 0)
+    }
+
+    fn mapped(len: usize, flags: libc::c_int) -> Self {
+        let bytes = (len * size_of::<T>()).max(1);
+        // SAFETY: a fresh private anonymous mapping, no address asked for.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags,
+                -1,
+                0,
+            )
+        };
+        assert!(
+            at != libc::MAP_FAILED,
+            "mapping {bytes} bytes for a workload's table failed: not enough memory"
+        );
+        Self { at: at.cast(), len }
+    }
+}
+
+impl<T: Zeroed> Deref for Area<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping holds `len` items, zeroed at first, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+}
+
+impl<T: Zeroed> DerefMut for Area<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `deref`, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+impl<T: Zeroed> Drop for Area<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, which nobody else can reach any more. Failure would leak it, no more.
+        unsafe { libc::munmap(self.at.cast(), (self.len * size_of::<T>()).max(1)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroed_and_writable() {
+        let mut area = Area::<u64>::new(10_000);
+        assert!(area.iter().all(|v| *v == 0));
+        area[9_999] = 7;
+        assert_eq!(area.iter().sum::<u64>(), 7);
+        assert!(Area::<u8>::new(0).is_empty());
+    }
+}

@@ -1,0 +1,300 @@
+//! A target, and whether it was met.
+//!
+//! Figures are ratios of medians over the rounds. The interval beside them comes from the pairs of each round (see
+//! `vellum-measure`), and the controls say what ratio two arms that run the *same* allocator showed in this very
+//! run: a difference smaller than that is no difference.
+
+use crate::{Sheet, peer};
+use vellum_measure::{Interval, median, paired_ratio};
+
+/// Drawings for each interval.
+const RESAMPLES: usize = 1000;
+
+/// With fewer rounds than this neither an interval nor a control says much …
+const TELLING_ROUNDS: usize = 3;
+/// … and differences up to this one (a ratio) are taken for noise.
+const NOISE_OF_FEW: f64 = 1.10;
+
+/// What Vellum is held against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Against {
+    /// One arm of the same cell.
+    Arm(&'static str),
+    /// Whichever of these arms has the smallest median.
+    Least(&'static [&'static str]),
+    /// Vellum itself in another cell.
+    Cell(String),
+    /// Nothing: the figure itself is judged.
+    Itself,
+}
+
+/// The direction and size of a target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// Vellum's figure is at most this many times the other, or at most so much above it (in the figure's unit),
+    /// whichever allows more.
+    AtMost {
+        /// Times the other figure.
+        times: f64,
+        /// Above the other figure.
+        plus: f64,
+    },
+    /// The other figure is at least this many times Vellum's.
+    Faster(f64),
+}
+
+/// A target of one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Goal {
+    /// What is compared with.
+    pub against: Against,
+    /// What is demanded.
+    pub bound: Bound,
+}
+
+impl Goal {
+    /// At most `times` the figure of `against`.
+    #[must_use]
+    pub fn at_most(times: f64, against: Against) -> Self {
+        Self { against, bound: Bound::AtMost { times, plus: 0.0 } }
+    }
+
+    /// At least `times` faster than `against`.
+    #[must_use]
+    pub fn faster(times: f64, against: Against) -> Self {
+        Self { against, bound: Bound::Faster(times) }
+    }
+
+    /// Also met when at most `plus` above the other figure.
+    #[must_use]
+    pub fn or_within(mut self, above: f64) -> Self {
+        if let Bound::AtMost { plus, .. } = &mut self.bound {
+            *plus = above;
+        }
+        self
+    }
+}
+
+/// How a line came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The target is met and noise does not explain it.
+    Met,
+    /// Met, by less than the noise of this run.
+    MetWithinNoise,
+    /// Missed, by less than the noise of this run.
+    MissedWithinNoise,
+    /// The target is missed and noise does not explain it.
+    Missed,
+    /// One of the figures is not there.
+    NoData,
+}
+
+impl Verdict {
+    /// The word in the table.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::MetWithinNoise => "met~",
+            Self::MissedWithinNoise => "missed~",
+            Self::Missed => "MISSED",
+            Self::NoData => "no data",
+        }
+    }
+}
+
+/// A goal held against the figures.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// The arm or cell compared with; empty when the figure itself is judged.
+    pub against: String,
+    /// Vellum over the other, or the other over Vellum when the target is to be faster.
+    pub ratio: Option<f64>,
+    /// Its interval from the pairs of each round, when there are pairs.
+    pub interval: Option<Interval>,
+    /// What the ratio is to be, given how much slack the bound grants here.
+    pub limit: f64,
+    /// Whether the ratio should be above the limit rather than below.
+    pub above: bool,
+    /// Met or not.
+    pub verdict: Verdict,
+}
+
+/// The label of the second arm of a peer.
+#[must_use]
+pub fn twin(label: &str) -> String {
+    format!("{label}'")
+}
+
+/// What two arms of the same allocator differed by: the paired ratio of the second to the first.
+#[must_use]
+pub fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<Interval> {
+    pairs_ratio(&sheet.by_round(&twin(arm), metric), &sheet.by_round(arm, metric), seed)
+}
+
+fn pairs_ratio(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Option<Interval> {
+    let pairs: Vec<(f64, f64)> = above.iter().zip(below).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
+    paired_ratio(&pairs, RESAMPLES, seed)
+}
+
+/// Holds Vellum's `metric` in `sheet` against `goal`. `other` finds the sheet of another cell.
+#[must_use]
+pub fn judge<'a>(
+    goal: &Goal,
+    metric: &str,
+    sheet: &'a Sheet,
+    other: impl Fn(&str) -> Option<&'a Sheet>,
+    seed: u64,
+) -> Judgement {
+    let own = sheet.by_round(peer::VELLUM, metric);
+    let (name, theirs) = rival(goal, metric, sheet, other);
+    let of = |rounds: &[Option<f64>]| median(&rounds.iter().copied().flatten().collect::<Vec<_>>());
+    let (mine, base) = (of(&own), of(&theirs));
+
+    let (above, ratio, interval, limit) = match goal.bound {
+        Bound::AtMost { times, plus } => {
+            let slack = base.filter(|_| plus > 0.0).map_or(0.0, |base| (base + plus) / base);
+            let ratio = mine.zip(base).map(|(mine, base)| mine / base);
+            (false, ratio, pairs_ratio(&own, &theirs, seed), times.max(slack))
+        }
+        Bound::Faster(times) => {
+            let ratio = mine.zip(base).map(|(mine, base)| base / mine);
+            (true, ratio, pairs_ratio(&theirs, &own, seed), times)
+        }
+    };
+    let noise = [peer::GLIBC, peer::VELLUM]
+        .iter()
+        .filter_map(|arm| control(sheet, arm, metric, seed))
+        .map(|control| control.estimate.ln().abs())
+        .fold(if own.len() < TELLING_ROUNDS { NOISE_OF_FEW.ln() } else { 0.0 }, f64::max);
+    let verdict = ratio.map_or(Verdict::NoData, |ratio| verdict(ratio, interval, limit, above, noise));
+    Judgement { against: name, ratio, interval, limit, above, verdict }
+}
+
+/// The rounds of what Vellum is compared with, and its name.
+fn rival<'a>(
+    goal: &Goal,
+    metric: &str,
+    sheet: &'a Sheet,
+    other: impl Fn(&str) -> Option<&'a Sheet>,
+) -> (String, Vec<Option<f64>>) {
+    match &goal.against {
+        Against::Arm(arm) => ((*arm).to_owned(), sheet.by_round(arm, metric)),
+        Against::Least(arms) => {
+            let medians = arms.iter().filter_map(|arm| Some((*arm, median(&sheet.values(arm, metric))?)));
+            let least = medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(arm, _)| arm);
+            least.map_or_else(Default::default, |arm| (arm.to_owned(), sheet.by_round(arm, metric)))
+        }
+        Against::Cell(cell) => {
+            let rounds = other(cell).map(|sheet| sheet.by_round(peer::VELLUM, metric));
+            (cell.clone(), rounds.unwrap_or_default())
+        }
+        Against::Itself => (String::new(), vec![Some(1.0); sheet.by_round(peer::VELLUM, metric).len()]),
+    }
+}
+
+/// `noise` is the larger of the controls' distances from one, as a logarithm.
+fn verdict(ratio: f64, interval: Option<Interval>, limit: f64, above: bool, noise: f64) -> Verdict {
+    let good = if above { ratio >= limit } else { ratio <= limit };
+    let clear_of_noise = (ratio / limit).ln().abs() > noise;
+    let clear_of_interval = interval.is_none_or(|interval| !interval.contains(limit));
+    match (good, clear_of_noise && clear_of_interval) {
+        (true, true) => Verdict::Met,
+        (true, false) => Verdict::MetWithinNoise,
+        (false, false) => Verdict::MissedWithinNoise,
+        (false, true) => Verdict::Missed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Metrics, Run};
+
+    fn sheet(cell: &str, arms: &[(&str, &[f64])]) -> Sheet {
+        let run = |(round, value): (usize, &f64)| {
+            let mut metrics = Metrics::new();
+            metrics.set("ns", *value);
+            Run { round, place: 0, result: Ok(metrics) }
+        };
+        let runs = |values: &[f64]| values.iter().enumerate().map(run).collect();
+        Sheet {
+            cell: cell.to_owned(),
+            arms: arms.iter().map(|(label, values)| ((*label).to_owned(), runs(values))).collect(),
+        }
+    }
+
+    fn decide(goal: &Goal, sheet: &Sheet) -> Judgement {
+        judge(goal, "ns", sheet, |_| None, 1)
+    }
+
+    const STEADY: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
+
+    #[test]
+    fn clear_results_are_met_or_missed() {
+        let half: Vec<f64> = STEADY.iter().map(|v| v / 2.0).collect();
+        let sheet =
+            sheet("cell", &[("glibc", STEADY), ("glibc'", STEADY), ("vellum", &half), ("vellum'", &half)]);
+        let judged = decide(&Goal::at_most(1.02, Against::Arm("glibc")), &sheet);
+        assert_eq!((judged.verdict, judged.ratio), (Verdict::Met, Some(0.5)));
+        assert_eq!(decide(&Goal::faster(1.5, Against::Arm("glibc")), &sheet).verdict, Verdict::Met);
+        assert_eq!(decide(&Goal::faster(3.0, Against::Arm("glibc")), &sheet).verdict, Verdict::Missed);
+        assert_eq!(decide(&Goal::at_most(0.4, Against::Arm("glibc")), &sheet).verdict, Verdict::Missed);
+        assert_eq!(decide(&Goal::at_most(60.0, Against::Itself), &sheet).verdict, Verdict::Met);
+    }
+
+    #[test]
+    fn the_control_limits_what_can_be_told() {
+        // Two arms of glibc differ by 10 %: nothing closer than that to the limit is sure.
+        let off: Vec<f64> = STEADY.iter().map(|v| v * 1.1).collect();
+        let near: Vec<f64> = STEADY.iter().map(|v| v * 1.05).collect();
+        let sheet = sheet("cell", &[("glibc", STEADY), ("glibc'", &off), ("vellum", &near)]);
+        assert_eq!(
+            decide(&Goal::at_most(1.02, Against::Arm("glibc")), &sheet).verdict,
+            Verdict::MissedWithinNoise
+        );
+        assert_eq!(
+            decide(&Goal::at_most(1.08, Against::Arm("glibc")), &sheet).verdict,
+            Verdict::MetWithinNoise
+        );
+    }
+
+    #[test]
+    fn the_least_is_chosen_among_those_that_ran() {
+        let goal = Goal::at_most(1.0, Against::Least(&["absent", "b", "c"]));
+        let judged = decide(&goal, &sheet("cell", &[("b", &[3.0]), ("c", &[2.0]), ("vellum", &[1.0])]));
+        assert_eq!(judged.verdict, Verdict::Met);
+        assert_eq!((judged.against.as_str(), judged.ratio), ("c", Some(0.5)));
+        assert_eq!(decide(&goal, &sheet("cell", &[("vellum", &[1.0])])).verdict, Verdict::NoData);
+        assert_eq!(decide(&goal, &sheet("cell", &[("b", &[3.0])])).verdict, Verdict::NoData);
+    }
+
+    #[test]
+    fn slack_counts_for_small_figures() {
+        let small = sheet("cell", &[("glibc", &[10.0]), ("vellum", &[12.0])]);
+        let goal = Goal::at_most(1.05, Against::Arm("glibc"));
+        assert_eq!(decide(&goal, &small).verdict, Verdict::Missed);
+        let judged = decide(&goal.or_within(4.0), &small);
+        assert_eq!(judged.verdict, Verdict::Met);
+        assert!((judged.limit - 1.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_single_round_tells_only_large_differences() {
+        let single = sheet("cell", &[("glibc", &[1.0]), ("vellum", &[1.05])]);
+        assert_eq!(
+            decide(&Goal::at_most(1.02, Against::Arm("glibc")), &single).verdict,
+            Verdict::MissedWithinNoise
+        );
+        assert_eq!(decide(&Goal::at_most(0.80, Against::Arm("glibc")), &single).verdict, Verdict::Missed);
+    }
+
+    #[test]
+    fn another_cell_can_be_the_measure() {
+        let (big, small) = (sheet("big", &[("vellum", &[30.0])]), sheet("small", &[("vellum", &[20.0])]));
+        let goal = Goal::at_most(2.0, Against::Cell("small".to_owned()));
+        let judged = judge(&goal, "ns", &big, |name| (name == "small").then_some(&small), 1);
+        assert_eq!((judged.verdict, judged.ratio), (Verdict::Met, Some(1.5)));
+    }
+}

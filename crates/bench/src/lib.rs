@@ -1,0 +1,47 @@
+//! The allocator benchmark: Vellum against the allocators people use, with the target beside every figure.
+//!
+//! One command runs it (`cargo run --release -p vellum-bench -- --quick`); `docs/benchmarks.md` says what each line
+//! means. This library is the machinery, which other experiments can use for programs of their own:
+//!
+//! ```text
+//! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
+//! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Goal ▶ Verdict
+//! ```
+//!
+//! What makes a figure here worth something:
+//!
+//! - **Separate processes.** A peer is preloaded into a worker (this executable again); nothing of one allocator's
+//!   state reaches another's run, and the worker checks that malloc really comes from the peer.
+//! - **Random interleaving.** All arms of a cell run next to each other in every round, in an order drawn anew.
+//! - **Controls.** glibc and Vellum each run twice in every cell; how far the two differ is printed on the line and
+//!   bounds what its verdict claims.
+//! - **Ratios of medians**, with an interval from the pairs of each round.
+//! - **Fixed work, checked.** Workloads allocate the same under every peer and verify their own results.
+//! - **Nothing hidden.** `--json` has every run in the order it was made, failed ones with the reason.
+
+mod area;
+mod campaign;
+mod goal;
+mod launch;
+mod meter;
+mod metrics;
+/// Who is compared.
+pub mod peer;
+mod raw;
+mod report;
+mod suite;
+mod table;
+mod vellum;
+mod work;
+mod worker;
+
+pub use campaign::{Arm, Campaign, Cell, Run, Sheet};
+pub use goal::{Against, Bound, Goal, Judgement, Verdict, control, judge, twin};
+pub use launch::{Ended, Launch};
+pub use metrics::Metrics;
+pub use peer::{Missing, Peer, Roster};
+pub use report::{Machine, SCHEMA, json};
+pub use suite::{Plan, Section, only, suite};
+pub use table::{Judged, Line, Table, Unit};
+pub use work::{Failure, Params, WORKLOADS, Workload, run};
+pub use worker::{COMMAND, EXPECT, WorkerError, work};

@@ -1,0 +1,186 @@
+//! The command line: makes the plan, runs the campaign, prints the tables.
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use vellum_bench::{Campaign, Judged, Machine, Plan, Roster, Section, Table, Verdict, peer};
+
+/// The longest a single worker may take.
+const RUN_ALLOWED: Duration = Duration::from_secs(300);
+
+/// Rounds when none are asked for.
+const ROUNDS: usize = 5;
+const ROUNDS_QUICK: usize = 3;
+/// Limits on what can be asked for.
+const ROUNDS_MAX: u64 = 10_000;
+
+/// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Fewer sizes and shorter runs: done within two minutes
+    #[arg(long)]
+    quick: bool,
+    /// Write every run and every line to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Compare only these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(peer::NAMES))]
+    peers: Vec<String>,
+    /// Rounds of each cell
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROUNDS_MAX))]
+    rounds: Option<u64>,
+    /// Draws orders and the workloads' random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Measure this library as Vellum instead of building the workspace's
+    #[arg(long, value_name = "FILE")]
+    vellum: Option<PathBuf>,
+    /// Name the cells that would be run, and end
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one workload in this process and print its figures
+    #[command(hide = true)]
+    Work {
+        name: String,
+        /// name=number
+        parameters: Vec<String>,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    if let Some(Command::Work { name, parameters }) = &options.command {
+        // One line, which the campaign repeats as the reason for a missing figure.
+        std::panic::set_hook(Box::new(|panic| eprintln!("{}", panic.payload_as_str().unwrap_or("panicked"))));
+        println!("{}", vellum_bench::work(name, parameters)?);
+        return Ok(());
+    }
+    let roster = roster(&options);
+    let plan = Plan {
+        worker: std::env::current_exe().context("finding this executable, which is also the worker")?,
+        roster,
+        quick: options.quick,
+        rounds: options
+            .rounds
+            .map_or(if options.quick { ROUNDS_QUICK } else { ROUNDS }, |rounds| rounds as usize),
+        seed: options.seed,
+        threads: std::thread::available_parallelism().map_or(2, usize::from).max(2),
+    };
+    let mut sections = vellum_bench::suite(&plan);
+    if let Some(only) = &options.only {
+        sections = vellum_bench::only(sections, only);
+        anyhow::ensure!(
+            !sections.is_empty(),
+            "--only {only}: no section and no cell has that name; see --list"
+        );
+    }
+    if options.list {
+        for section in &sections {
+            section.cells.iter().for_each(|cell| println!("{:10} {}", section.name, cell.name));
+        }
+        return Ok(());
+    }
+    campaign(&options, &plan, &sections)
+}
+
+fn roster(options: &Options) -> Roster {
+    if options.vellum.is_none()
+        && (options.peers.is_empty() || options.peers.iter().any(|name| name == peer::VELLUM))
+        && let Err(reason) = peer::build_vellum()
+    {
+        eprintln!("vellum-bench: {reason}; going on with what is there");
+    }
+    let mut roster = peer::discover(options.vellum.as_deref());
+    if !options.peers.is_empty() {
+        roster.keep(&options.peers);
+    }
+    roster
+}
+
+fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Result<()> {
+    let machine = Machine::here();
+    head(&machine, plan);
+    let begun = Instant::now();
+    let cells: Vec<_> = sections.iter().flat_map(|section| section.cells.iter().cloned()).collect();
+    let live = std::io::stderr().is_terminal();
+    let sheets = Campaign { seed: plan.seed, allowed: RUN_ALLOWED }.run(&cells, |done, total, what| {
+        if live {
+            eprint!("\r\x1b[K{done} of {total}: {what}");
+        }
+    });
+    if live {
+        eprint!("\r\x1b[K");
+    }
+    let tables: Vec<(Table, Vec<Judged>)> = sections
+        .iter()
+        .flat_map(|section| &section.tables)
+        .map(|table| (table.clone(), table.judged(&sheets, plan.seed)))
+        .collect();
+    let mut out = std::io::stdout().lock();
+    for (table, lines) in tables.iter().filter(|(_, lines)| !lines.is_empty()) {
+        writeln!(out, "\n{}", table.text(lines).trim_end())?;
+    }
+    writeln!(out, "\n{} in {:.0} s", summary(&tables), begun.elapsed().as_secs_f64())?;
+
+    if let Some(file) = &options.json {
+        let settings = [
+            ("quick", plan.quick.into()),
+            ("rounds", plan.rounds.into()),
+            ("seed", plan.seed.into()),
+            ("threads", plan.threads.into()),
+            ("only", options.only.clone().into()),
+        ];
+        let value = vellum_bench::json(&machine, &plan.roster, &settings, &sheets, &tables);
+        let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;
+        std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
+
+fn head(machine: &Machine, plan: &Plan) {
+    println!(
+        "{}, {} processors, {} GiB, Linux {}, huge pages: {}",
+        machine.processor,
+        machine.processors,
+        machine.memory_bytes >> 30,
+        machine.kernel,
+        machine.huge_pages
+    );
+    let peers: Vec<String> =
+        plan.roster.peers.iter().map(|peer| format!("{} {}", peer.name, peer.version)).collect();
+    println!("peers: {}; {} rounds, seed {}", peers.join(", "), plan.rounds, plan.seed);
+    for missing in &plan.roster.missing {
+        println!("missing: {} ({})", missing.name, missing.cure);
+    }
+    println!(
+        "medians over the rounds; ratio and 95 % interval against the arm named in the target; A/A: a second arm of \
+         glibc, of Vellum, over the first; ~: less than the noise of this run from the target"
+    );
+}
+
+fn summary(tables: &[(Table, Vec<Judged>)]) -> String {
+    let count = |wanted: &[Verdict]| {
+        let verdicts = tables.iter().flat_map(|(_, lines)| lines.iter().filter_map(Judged::verdict));
+        verdicts.filter(|verdict| wanted.contains(verdict)).count()
+    };
+    format!(
+        "targets: {} met, {} met within noise, {} missed within noise, {} missed, {} without data",
+        count(&[Verdict::Met]),
+        count(&[Verdict::MetWithinNoise]),
+        count(&[Verdict::MissedWithinNoise]),
+        count(&[Verdict::Missed]),
+        count(&[Verdict::NoData])
+    )
+}

@@ -1,0 +1,153 @@
+//! The machine-readable result: everything that was measured, then what was made of it.
+
+use crate::goal::Judgement;
+use crate::{Judged, Roster, Sheet, Table};
+use serde_json::{Value, json as object};
+use vellum_measure::Interval;
+
+/// Name and version of the format. A field's meaning never changes; new ones may come.
+pub const SCHEMA: &str = "vellum-bench/1";
+
+/// What the figures were measured on.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// Processor model.
+    pub processor: String,
+    /// Processors that can be used.
+    pub processors: usize,
+    /// Total memory, bytes.
+    pub memory_bytes: u64,
+    /// The kernel's policy for huge pages, the chosen word.
+    pub huge_pages: String,
+}
+
+impl Machine {
+    /// This one, as far as /proc and /sys tell.
+    #[must_use]
+    pub fn here() -> Self {
+        let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let unknown = || "unknown".to_owned();
+        let kilobytes = field(&text("/proc/meminfo"), "MemTotal");
+        let kilobytes = kilobytes.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let policy = text("/sys/kernel/mm/transparent_hugepage/enabled");
+        Self {
+            kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
+            processor: field(&text("/proc/cpuinfo"), "model name").unwrap_or_else(unknown),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: kilobytes.unwrap_or(0) << 10,
+            huge_pages: policy.split(['[', ']']).nth(1).map_or_else(unknown, str::to_owned),
+        }
+    }
+}
+
+/// The whole result as one JSON value.
+#[must_use]
+pub fn json(
+    machine: &Machine,
+    roster: &Roster,
+    settings: &[(&str, Value)],
+    sheets: &[Sheet],
+    tables: &[(Table, Vec<Judged>)],
+) -> Value {
+    let settings: serde_json::Map<String, Value> =
+        settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    object!({
+        "schema": SCHEMA,
+        "settings": settings,
+        "machine": {
+            "kernel": machine.kernel,
+            "processor": machine.processor,
+            "processors": machine.processors,
+            "memory_bytes": machine.memory_bytes,
+            "huge_pages": machine.huge_pages,
+        },
+        "peers": roster.peers.iter().map(|peer| object!({"name": peer.name, "version": peer.version})).collect::<Vec<_>>(),
+        "missing": roster.missing.iter().map(|m| object!({"name": m.name, "cure": m.cure})).collect::<Vec<_>>(),
+        "lines": tables.iter().flat_map(|(table, lines)| lines.iter().map(|l| line(table, l))).collect::<Vec<_>>(),
+        "runs": sheets.iter().flat_map(runs).collect::<Vec<_>>(),
+    })
+}
+
+fn line(table: &Table, line: &Judged) -> Value {
+    let medians: serde_json::Map<String, Value> =
+        line.medians.iter().map(|(arm, value)| (arm.clone(), object!(value))).collect();
+    object!({
+        "table": table.title,
+        "metric": table.metric,
+        "label": line.label,
+        "cell": line.cell,
+        "medians": medians,
+        "control_glibc": line.control_glibc.as_ref().map(interval),
+        "control_vellum": line.control_vellum.as_ref().map(interval),
+        "target": line.judgement.as_ref().map(target),
+    })
+}
+
+fn target(judged: &Judgement) -> Value {
+    object!({
+        "against": judged.against,
+        "ratio": judged.ratio,
+        "interval": judged.interval.as_ref().map(interval),
+        "limit": judged.limit,
+        "ratio_should_be": if judged.above { "above" } else { "below" },
+        "verdict": judged.verdict.word(),
+    })
+}
+
+fn interval(interval: &Interval) -> Value {
+    object!({"estimate": interval.estimate, "low": interval.low, "high": interval.high})
+}
+
+fn runs(sheet: &Sheet) -> Vec<Value> {
+    let all = sheet.arms.iter().flat_map(|(arm, runs)| runs.iter().map(move |run| (arm, run)));
+    let mut ordered: Vec<_> = all.collect();
+    ordered.sort_by_key(|(_, run)| (run.round, run.place));
+    ordered
+        .into_iter()
+        .map(|(arm, run)| {
+            let (metrics, failure) = match &run.result {
+                Ok(metrics) => (object!(metrics), Value::Null),
+                Err(ended) => (Value::Null, object!(ended.to_string())),
+            };
+            object!({
+                "cell": sheet.cell, "arm": arm, "round": run.round, "place": run.place,
+                "metrics": metrics, "failure": failure,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ended, Metrics, Run};
+
+    #[test]
+    fn every_run_is_there_in_order() {
+        let mut metrics = Metrics::new();
+        metrics.set("ns", 4.0);
+        let arms = vec![
+            ("glibc".to_owned(), vec![Run { round: 0, place: 1, result: Ok(metrics) }]),
+            ("vellum".to_owned(), vec![Run { round: 0, place: 0, result: Err(Ended::TooLong(9)) }]),
+        ];
+        let sheets = [Sheet { cell: "x".to_owned(), arms }];
+        let value = json(&Machine::here(), &Roster::default(), &[("seed", object!(1))], &sheets, &[]);
+        assert_eq!(value["schema"], SCHEMA);
+        assert_eq!(value["settings"]["seed"], 1);
+        assert_eq!(value["runs"][0]["arm"], "vellum");
+        assert_eq!(value["runs"][0]["failure"], "ended after 9 s without a result");
+        assert_eq!(value["runs"][1]["metrics"]["ns"], 4.0);
+    }
+
+    #[test]
+    fn this_machine_is_described() {
+        let here = Machine::here();
+        assert!(!here.kernel.is_empty() && here.processors > 0 && here.memory_bytes > 0);
+    }
+}

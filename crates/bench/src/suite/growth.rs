@@ -1,0 +1,69 @@
+//! (b) Growth by realloc.
+
+use super::{GIB, MIB, NO_SLOWER, OTHERS, Plan, Section, line, size, table};
+use crate::goal::{Against, Goal};
+use crate::{Cell, Unit};
+
+/// "under 10 ms in every column".
+const WARM_NS: f64 = 10e6;
+/// "at least 4x faster than the fastest peer".
+const WARM_FASTER: f64 = 4.0;
+/// "peak 1.05x of the final size".
+const PEAK: f64 = 1.05;
+
+pub(super) fn section(plan: &Plan) -> Section {
+    let (doubled, stepped, each) =
+        (plan.pick(GIB, 256 * MIB), plan.pick(256 * MIB, 32 * MIB), plan.pick(128 * MIB, 16 * MIB));
+    let loops = plan.pick(7, 3);
+    let grown = |name: &str, bytes: usize| {
+        let mut cell = plan.cell(name, name, &[("bytes", bytes), ("loops", loops)]);
+        cell.rounds = plan.pick(plan.few_rounds(), 2);
+        cell.prepare = plan.back(2 * bytes);
+        cell
+    };
+    let once = plan.cell("grow-once", "grow-once", &[("loops", plan.pick(3000, 500))]);
+    let named: [(String, Cell); 3] = [
+        (format!("doubling to {}", size(doubled)), grown("doubling", doubled)),
+        (format!("+64 KiB to {}", size(stepped)), grown("steps", stepped)),
+        (format!("two in turn to {} each", size(each)), grown("interleaved", each)),
+    ];
+    let lines = |goal: &dyn Fn() -> Option<Goal>| {
+        named.iter().map(|(label, cell)| line(label.clone(), cell, goal())).collect::<Vec<_>>()
+    };
+    let fastest = || Against::Least(OTHERS);
+    let tables = vec![
+        table(
+            "(b) realloc from 128 to 256 KiB, the call alone",
+            "realloc_ns",
+            Unit::Nanos,
+            vec![line("128 to 256 KiB", &once, Some(Goal::at_most(WARM_NS, Against::Itself)))],
+        ),
+        table(
+            "(b) Growth, touching included, warm: against the clock",
+            "warm_ns",
+            Unit::Millis,
+            lines(&|| Some(Goal::at_most(WARM_NS, Against::Itself))),
+        ),
+        table(
+            "(b) Growth, touching included, warm: against the fastest peer",
+            "warm_ns",
+            Unit::Millis,
+            lines(&|| Some(Goal::faster(WARM_FASTER, fastest()))),
+        ),
+        table("(b) Growth, inside realloc alone, warm", "warm_realloc_ns", Unit::Millis, lines(&|| None)),
+        table(
+            "(b) Growth, touching included, the first time in a process",
+            "cold_ns",
+            Unit::Millis,
+            lines(&|| Some(Goal::at_most(NO_SLOWER, fastest()))),
+        ),
+        table(
+            "(b) Growth, peak resident memory over the final size",
+            "peak_over_final",
+            Unit::Ratio,
+            lines(&|| Some(Goal::at_most(PEAK, Against::Itself))),
+        ),
+    ];
+    let cells = std::iter::once(once).chain(named.into_iter().map(|(_, cell)| cell)).collect();
+    Section { name: "growth", cells, tables }
+}

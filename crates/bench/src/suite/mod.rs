@@ -1,0 +1,232 @@
+//! The suite: which workloads run at which sizes, what is shown of them, and what each line is to reach.
+//!
+//! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a second
+//! arm of glibc and one of Vellum, the controls. `quick` has fewer sizes and shorter runs and the same lines.
+
+mod batch;
+mod growth;
+mod idle;
+mod large;
+mod relocate;
+mod small;
+
+use crate::goal::{Against, Goal, twin};
+use crate::{Arm, Cell, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
+use std::path::PathBuf;
+
+/// One topic.
+#[derive(Debug, Clone)]
+pub struct Section {
+    /// Short name, for `--only`.
+    pub name: &'static str,
+    /// What is run.
+    pub cells: Vec<Cell>,
+    /// What is shown.
+    pub tables: Vec<Table>,
+}
+
+/// What the suite is to be made for.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The executable that answers to [`worker::COMMAND`].
+    pub worker: PathBuf,
+    /// Who is compared.
+    pub roster: Roster,
+    /// Fewer sizes, shorter runs.
+    pub quick: bool,
+    /// Rounds of the usual cell.
+    pub rounds: usize,
+    /// For the workloads' random choices.
+    pub seed: u64,
+    /// Threads of the workloads that use all processors.
+    pub threads: usize,
+}
+
+/// All peers but Vellum.
+const OTHERS: &[&str] = &[peer::GLIBC, "mimalloc2", peer::MIMALLOC3, peer::JEMALLOC, "tcmalloc"];
+
+/// "no slower … within noise (2 %)".
+const NO_SLOWER: f64 = 1.02;
+
+/// Peak memory of programs with large blocks: at most so many times glibc's …
+const LARGE_PEAK: f64 = 1.05;
+/// … or so many bytes more.
+const LARGE_PEAK_PLUS: f64 = 4e6;
+
+/// Small frames are slow to touch: no more of them are backed beforehand than this.
+const BACK_SMALL: usize = 128 * MIB;
+/// Huge frames are quick to touch: at least so many are backed beforehand.
+const BACK_HUGE: usize = 512 * MIB;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+
+/// All sections, in the order of the tables.
+#[must_use]
+pub fn suite(plan: &Plan) -> Vec<Section> {
+    vec![
+        large::section(plan),
+        growth::section(plan),
+        relocate::section(plan),
+        batch::section(plan),
+        idle::section(plan),
+        small::section(plan),
+    ]
+}
+
+/// Leaves the section of this name or, if there is none, the cells whose names contain `only`.
+#[must_use]
+pub fn only(mut sections: Vec<Section>, only: &str) -> Vec<Section> {
+    if sections.iter().any(|section| section.name == only) {
+        sections.retain(|section| section.name == only);
+    } else {
+        sections.iter_mut().for_each(|section| section.cells.retain(|cell| cell.name.contains(only)));
+    }
+    sections.retain(|section| !section.cells.is_empty());
+    sections
+}
+
+impl Plan {
+    /// Rounds for cells whose single run takes seconds.
+    fn few_rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds.div_ceil(2) }
+    }
+
+    /// `full`, or `quick` when that was asked for.
+    fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// A worker under `peer`.
+    fn launch(&self, peer: &Peer, workload: &str, params: &[(&str, usize)]) -> Launch {
+        let words = params.iter().map(|(name, value)| format!("{name}={value}").into());
+        let args = [worker::COMMAND.into(), workload.into(), format!("seed={}", self.seed).into()];
+        let expect = peer.library.iter().map(|library| (worker::EXPECT.into(), library.into()));
+        Launch {
+            program: self.worker.clone(),
+            args: args.into_iter().chain(words).collect(),
+            env: expect.collect(),
+            folder: None,
+            preload: peer.library.clone(),
+            reports: true,
+        }
+    }
+
+    /// A process that makes the host of a virtual machine back as much memory as a first touch in `bytes` may need.
+    fn back(&self, bytes: usize) -> Option<Launch> {
+        let glibc = self.roster.get(peer::GLIBC)?;
+        let small = bytes.min(BACK_SMALL);
+        Some(self.launch(glibc, "back", &[("bytes", small), ("huge_bytes", bytes.max(BACK_HUGE))]))
+    }
+
+    /// A cell with an arm for every peer that `work` has something for, and controls.
+    fn cell_by<'a>(
+        &self,
+        name: &str,
+        work: impl Fn(&Peer) -> Option<(&'a str, Vec<(&'a str, usize)>)>,
+    ) -> Cell {
+        let mut arms = Vec::new();
+        for peer in &self.roster.peers {
+            let Some((workload, params)) = work(peer) else { continue };
+            let launch = self.launch(peer, workload, &params);
+            if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
+                arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
+            }
+            arms.push(Arm { label: peer.name.to_owned(), launch });
+        }
+        Cell { name: name.to_owned(), prepare: None, arms, rounds: self.rounds, together: false }
+    }
+
+    /// A cell in which every peer runs the same.
+    fn cell(&self, name: &str, workload: &str, params: &[(&str, usize)]) -> Cell {
+        self.cell_by(name, |_| Some((workload, params.to_vec())))
+    }
+}
+
+fn line(label: impl Into<String>, cell: &Cell, goal: Option<Goal>) -> Line {
+    Line { label: label.into(), cell: cell.name.clone(), goal }
+}
+
+fn table(title: &str, metric: &'static str, unit: Unit, lines: Vec<Line>) -> Table {
+    Table { title: title.to_owned(), metric, unit, lines }
+}
+
+/// The goal for peak memory of programs with large blocks.
+fn large_peak() -> Goal {
+    Goal::at_most(LARGE_PEAK, Against::Arm(peer::GLIBC)).or_within(LARGE_PEAK_PLUS)
+}
+
+/// `256 KiB`, `1 GiB`.
+fn size(bytes: usize) -> String {
+    match bytes {
+        b if b >= GIB => format!("{} GiB", b / GIB),
+        b if b >= MIB => format!("{} MiB", b / MIB),
+        b => format!("{} KiB", b / KIB),
+    }
+}
+
+/// `256K`, `1G`: a size in a cell's name.
+fn tag(bytes: usize) -> String {
+    size(bytes).replace(' ', "").replace("iB", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn plan(quick: bool) -> Plan {
+        let peer = |name| Peer { name, library: None, version: String::new() };
+        let roster = Roster { peers: peer::NAMES.map(peer).to_vec(), missing: Vec::new() };
+        Plan { worker: "bench".into(), roster, quick, rounds: 3, seed: 1, threads: 2 }
+    }
+
+    #[test]
+    fn names_are_unique_and_lines_have_cells() {
+        for quick in [false, true] {
+            let sections = suite(&plan(quick));
+            let names: Vec<&str> =
+                sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
+            let unique: BTreeSet<&str> = names.iter().copied().collect();
+            assert_eq!(names.len(), unique.len(), "two cells share a name: {names:?}");
+            for section in &sections {
+                for line in section.tables.iter().flat_map(|table| &table.lines) {
+                    assert!(
+                        section.cells.iter().any(|cell| cell.name == line.cell),
+                        "{} has no cell",
+                        line.label
+                    );
+                    if let Some(Goal { against: Against::Cell(other), .. }) = &line.goal {
+                        assert!(unique.contains(other.as_str()), "no cell {other}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_cell_has_its_controls_and_a_known_workload() {
+        let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
+        for cell in suite(&plan(true)).iter().flat_map(|section| &section.cells) {
+            for peer in [peer::GLIBC, peer::VELLUM] {
+                for label in [peer.to_owned(), twin(peer)] {
+                    assert!(cell.arms.iter().any(|arm| arm.label == label), "{} lacks {label}", cell.name);
+                }
+            }
+            for launch in cell.arms.iter().map(|arm| &arm.launch).chain(&cell.prepare) {
+                let workload = launch.args[1].to_str().unwrap();
+                assert!(workloads.contains(&workload), "{} runs {workload}", cell.name);
+            }
+        }
+    }
+
+    #[test]
+    fn sections_and_cells_can_be_picked() {
+        let picked = only(suite(&plan(true)), "large");
+        assert_eq!(picked.iter().map(|section| section.name).collect::<Vec<_>>(), ["large"]);
+        let picked = only(suite(&plan(true)), "larson");
+        assert!(picked.iter().flat_map(|section| &section.cells).all(|cell| cell.name.contains("larson")));
+        assert!(only(suite(&plan(true)), "nonesuch").is_empty());
+    }
+}

@@ -1,0 +1,250 @@
+//! Tables: what a line shows, and how it is printed.
+//!
+//! ```text
+//! (a) Large blocks … ns per page
+//!                 floor  glibc  …  vellum │ ratio   95 %          target        A/A g  A/A v  verdict
+//! 1 MiB            5.30   5.51  …    5.31 │ 1.00 [0.99, 1.01]  <= 1.3 floor    1.001  0.999  met
+//! ```
+
+use crate::goal::{Judgement, control, judge};
+use crate::{Goal, Sheet, Verdict, peer};
+use vellum_measure::{Interval, median};
+
+/// The unit a table's figures are printed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, as they are.
+    Nanos,
+    /// Nanoseconds, printed as milliseconds.
+    Millis,
+    /// Bytes, printed as mebibytes.
+    Mebibytes,
+    /// A ratio.
+    Ratio,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nanos => "ns",
+            Self::Millis => "ms",
+            Self::Mebibytes => "MiB",
+            Self::Ratio => "ratio",
+        }
+    }
+
+    fn scale(self) -> f64 {
+        match self {
+            Self::Nanos | Self::Ratio => 1.0,
+            Self::Millis => 1e6,
+            Self::Mebibytes => f64::from(1 << 20),
+        }
+    }
+}
+
+/// One line of a table.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// What stands in front.
+    pub label: String,
+    /// The cell whose runs it shows.
+    pub cell: String,
+    /// The target, if there is one.
+    pub goal: Option<Goal>,
+}
+
+/// A table: one figure of several cells.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// The figure.
+    pub metric: &'static str,
+    /// How it is printed.
+    pub unit: Unit,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line with its figures.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// What stands in front.
+    pub label: String,
+    /// The cell.
+    pub cell: String,
+    /// Medians by arm, in the order of columns, second arms left out.
+    pub medians: Vec<(String, Option<f64>)>,
+    /// Second arm over first of glibc.
+    pub control_glibc: Option<Interval>,
+    /// Second arm over first of Vellum.
+    pub control_vellum: Option<Interval>,
+    /// The goal and how it came out.
+    pub judgement: Option<Judgement>,
+    /// Reasons for figures that are missing.
+    pub failures: Vec<String>,
+}
+
+/// Columns that are not peers come first.
+fn place(arm: &str) -> usize {
+    peer::NAMES.iter().position(|name| *name == arm).map_or(0, |place| place + 1)
+}
+
+impl Table {
+    /// Judges every line whose cell was run.
+    #[must_use]
+    pub fn judged(&self, sheets: &[Sheet], seed: u64) -> Vec<Judged> {
+        let find = |name: &str| sheets.iter().find(|sheet| sheet.cell == name);
+        let lines = self.lines.iter().filter_map(|line| Some((line, find(&line.cell)?)));
+        lines
+            .map(|(line, sheet)| {
+                let mut arms: Vec<&str> = sheet.arms.iter().map(|(label, _)| label.as_str()).collect();
+                arms.retain(|arm| !arm.ends_with('\''));
+                arms.sort_by_key(|arm| place(arm));
+                let of = |arm: &&str| ((*arm).to_owned(), median(&sheet.values(arm, self.metric)));
+                let failed = |arm: &&str| Some(format!("{arm}, {}: {}", line.cell, sheet.failure(arm)?));
+                Judged {
+                    label: line.label.clone(),
+                    cell: line.cell.clone(),
+                    medians: arms.iter().map(of).collect(),
+                    control_glibc: control(sheet, peer::GLIBC, self.metric, seed),
+                    control_vellum: control(sheet, peer::VELLUM, self.metric, seed),
+                    judgement: line.goal.as_ref().map(|goal| judge(goal, self.metric, sheet, find, seed)),
+                    failures: arms.iter().filter_map(failed).collect(),
+                }
+            })
+            .collect()
+    }
+
+    /// The table as text, with a newline at the end; empty when no line has figures.
+    #[must_use]
+    pub fn text(&self, lines: &[Judged]) -> String {
+        if lines.is_empty() {
+            return String::new();
+        }
+        let mut columns: Vec<&str> = Vec::new();
+        for arm in lines.iter().flat_map(|line| line.medians.iter().map(|(arm, _)| arm.as_str())) {
+            if !columns.contains(&arm) {
+                columns.push(arm);
+            }
+        }
+        columns.sort_by_key(|arm| place(arm));
+        let wide = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0).max(12);
+
+        let mut out = format!("{} [{}]\n{:wide$}", self.title, self.unit.name(), "");
+        columns.iter().for_each(|column| out += &format!(" {column:>9}"));
+        out += &format!(
+            " │ {:>6} {:15} {:24} {:>5} {:>5}  verdict\n",
+            "ratio", "95 %", "target", "A/A g", "A/A v"
+        );
+        for line in lines {
+            out += &format!("{:wide$}", line.label);
+            for column in &columns {
+                let value = line.medians.iter().find(|(arm, _)| arm == column).and_then(|(_, value)| *value);
+                out += &format!(
+                    " {:>9}",
+                    value.map_or_else(|| "-".to_owned(), |v| short(v / self.unit.scale()))
+                );
+            }
+            out += &format!(" │ {}\n", line.tail(self.unit));
+        }
+        let failures: Vec<String> = lines.iter().flat_map(|line| line.failures.iter().cloned()).collect();
+        failures.iter().for_each(|failure| out += &format!("  no figure from {failure}\n"));
+        out
+    }
+}
+
+impl Judged {
+    fn tail(&self, unit: Unit) -> String {
+        let control =
+            |c: &Option<Interval>| c.map_or_else(|| "-".to_owned(), |c| format!("{:.3}", c.estimate));
+        let controls = format!("{:>5} {:>5}", control(&self.control_glibc), control(&self.control_vellum));
+        let Some(judged) = &self.judgement else {
+            return format!("{:>6} {:15} {:24} {controls}", "", "", "");
+        };
+        // A figure judged by itself is no ratio: it has the table's unit.
+        let short = |value: f64| fine(if judged.against.is_empty() { value / unit.scale() } else { value });
+        let ratio = judged.ratio.map_or_else(|| "-".to_owned(), short);
+        let interval =
+            judged.interval.map_or_else(String::new, |i| format!("[{}, {}]", short(i.low), short(i.high)));
+        let sign = if judged.above { ">=" } else { "<=" };
+        let target = format!("{sign} {} {}", short(judged.limit), judged.against);
+        format!("{ratio:>6} {interval:15} {target:24} {controls}  {}", judged.verdict.word())
+    }
+
+    /// The verdict, if the line has a goal.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.judgement.as_ref().map(|judged| judged.verdict)
+    }
+}
+
+/// One digit more than [`short`] where a target can hang on it.
+fn fine(value: f64) -> String {
+    if (1.0..10.0).contains(&value) { format!("{value:.3}") } else { short(value) }
+}
+
+/// Three significant digits, or all digits before the point.
+fn short(value: f64) -> String {
+    match value.abs() {
+        a if !a.is_finite() => "-".to_owned(),
+        a if a >= 100.0 => format!("{value:.0}"),
+        a if a >= 10.0 => format!("{value:.1}"),
+        a if a >= 1.0 || a == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::Against;
+    use crate::{Ended, Metrics, Run};
+
+    fn run(value: f64) -> Run {
+        let mut metrics = Metrics::new();
+        metrics.set("ns", value);
+        Run { round: 0, place: 0, result: Ok(metrics) }
+    }
+
+    #[test]
+    fn a_table_shows_figures_targets_and_failures() {
+        let broken = Run { round: 0, place: 1, result: Err(Ended::TooLong(9)) };
+        let arms = vec![
+            ("vellum".to_owned(), vec![run(2.0)]),
+            ("glibc".to_owned(), vec![run(4.0)]),
+            ("jemalloc".to_owned(), vec![broken]),
+            ("floor".to_owned(), vec![run(1.9)]),
+            ("glibc'".to_owned(), vec![run(4.0)]),
+        ];
+        let sheets = [Sheet { cell: "x".to_owned(), arms }];
+        let line = |cell: &str| Line {
+            label: format!("line {cell}"),
+            cell: cell.to_owned(),
+            goal: Some(Goal::faster(1.5, Against::Arm("glibc"))),
+        };
+        let table = Table {
+            title: "Title".into(),
+            metric: "ns",
+            unit: Unit::Nanos,
+            lines: vec![line("x"), line("gone")],
+        };
+        let judged = table.judged(&sheets, 1);
+        assert_eq!(judged.len(), 1, "a cell that was not run has no line");
+        let text = table.text(&judged);
+        let head: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().take(4).collect();
+        assert_eq!(head, ["floor", "glibc", "jemalloc", "vellum"], "{text}");
+        for part in ["Title [ns]", "1.90", "4.00", ">= 1.500 glibc", "met", "ended after 9 s"] {
+            assert!(text.contains(part), "{part:?} is missing:\n{text}");
+        }
+    }
+
+    #[test]
+    fn figures_are_short() {
+        for (value, text) in
+            [(0.01234, "0.012"), (1.0, "1.00"), (12.34, "12.3"), (123.4, "123"), (98_765.0, "98765")]
+        {
+            assert_eq!(short(value), text);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What only Vellum has, found at run time.
+//!
+//! The worker is the same program under every allocator, so it may not need a symbol that most of them lack: the
+//! functions of `vellum.h` are looked up, and a workload that is about them says [`Failure::Lacks`] without.
+
+use crate::work::Failure;
+use std::ffi::{CStr, c_int, c_void};
+
+/// A function of the preloaded library, as a program would find it.
+fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
+    // SAFETY: a C string, and the handle that stands for the program's own search order.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if symbol.is_null() {
+        return Err(Failure::Lacks(name.to_str().unwrap_or("such function")));
+    }
+    Ok(symbol)
+}
+
+type RelocateFn = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type SwapFn = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+/// `vel_relocate`: the same block at another address.
+#[derive(Clone, Copy)]
+pub(crate) struct Relocate(RelocateFn);
+
+impl Relocate {
+    pub(crate) fn find() -> Result<Self, Failure> {
+        // SAFETY: vellum.h declares this function with this type.
+        find(c"vel_relocate")
+            .map(|symbol| Self(unsafe { std::mem::transmute::<*mut c_void, RelocateFn>(symbol) }))
+    }
+
+    /// Where the block is now, a multiple of `align`; null when it could not be moved.
+    ///
+    /// # Safety
+    /// `block` is a live block; the old address is dead afterwards, unless null is returned.
+    pub(crate) unsafe fn call(self, block: *mut u8, align: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { (self.0)(block.cast(), align).cast() }
+    }
+}
+
+/// `vel_swap`: two blocks of one length exchange their contents.
+#[derive(Clone, Copy)]
+pub(crate) struct Swap(SwapFn);
+
+impl Swap {
+    pub(crate) fn find() -> Result<Self, Failure> {
+        // SAFETY: vellum.h declares this function with this type.
+        find(c"vel_swap").map(|symbol| Self(unsafe { std::mem::transmute::<*mut c_void, SwapFn>(symbol) }))
+    }
+
+    /// Whether it was done.
+    ///
+    /// # Safety
+    /// Both are live blocks of the same length.
+    pub(crate) unsafe fn call(self, one: *mut u8, other: *mut u8) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { (self.0)(one.cast(), other.cast()) == 0 }
+    }
+}
+
+type MallocBatch = unsafe extern "C" fn(usize, usize, *mut *mut c_void) -> usize;
+type FreeBatch = unsafe extern "C" fn(*const *mut c_void, usize);
+
+/// `vel_malloc_batch` and `vel_free_batch`: many blocks in one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch {
+    malloc: MallocBatch,
+    free: FreeBatch,
+}
+
+impl Batch {
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let (malloc, free) = (find(c"vel_malloc_batch")?, find(c"vel_free_batch")?);
+        // SAFETY: vellum.h declares these functions with these types.
+        unsafe {
+            Ok(Self {
+                malloc: std::mem::transmute::<*mut c_void, MallocBatch>(malloc),
+                free: std::mem::transmute::<*mut c_void, FreeBatch>(free),
+            })
+        }
+    }
+
+    /// Fills `out` with blocks of `bytes`; ends the worker when there are not so many.
+    pub(crate) fn malloc(self, bytes: usize, out: &mut [*mut u8]) {
+        // SAFETY: `out` has room for as many pointers as are asked for.
+        let got = unsafe { (self.malloc)(bytes, out.len(), out.as_mut_ptr().cast()) };
+        assert!(got == out.len(), "vel_malloc_batch gave {got} of {} blocks of {bytes} bytes", out.len());
+    }
+
+    /// Frees all of `blocks`.
+    ///
+    /// # Safety
+    /// Each is live, there once, and dead afterwards.
+    pub(crate) unsafe fn free(self, blocks: &[*mut u8]) {
+        // SAFETY: as the caller promises.
+        unsafe { (self.free)(blocks.as_ptr().cast(), blocks.len()) };
+    }
+}

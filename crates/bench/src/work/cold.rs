@@ -1,0 +1,66 @@
+//! Large blocks for the first time in a process, and what that may cost in memory.
+//!
+//! What a first touch costs on a virtual machine depends on whether the host has backed the memory: `back` is run
+//! by itself before each measurement, so that all arms find frames the host already gave. The kernel keeps small and
+//! huge frames apart and hands out first what came back last, so both kinds are touched, the huge ones last.
+//!
+//! `sparse` is the counterweight: huge pages make first touches cheap and, where a program touches only a little of
+//! what it asked for, make it resident all the same.
+
+use super::large::{PAGE, touch};
+use super::{Failure, Params, with_memory};
+use crate::area::Area;
+use crate::meter::Meter;
+use crate::{Metrics, raw};
+
+/// One page in this many is touched by `sparse`.
+const SPARSE_PAGES: usize = 32;
+
+/// `ns_per_page` of `count` blocks of `bytes`, each allocated and touched once and kept.
+pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
+    keep(params, touch)
+}
+
+/// The same, touching few of the pages: `peak_bytes` is what counts.
+pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
+    keep(params, |block, bytes| {
+        for at in (0..bytes).step_by(SPARSE_PAGES * PAGE) {
+            // SAFETY: inside the block, which is live and `bytes` long.
+            unsafe { block.add(at).write_volatile(1) };
+        }
+    })
+}
+
+/// Makes the host back memory, touched and given back at once: `bytes` in small and `huge_bytes` in huge frames.
+pub(super) fn back(params: &Params) -> Result<Metrics, Failure> {
+    let mut metrics = Metrics::new();
+    for (name, advice) in [("bytes", libc::MADV_NOHUGEPAGE), ("huge_bytes", libc::MADV_HUGEPAGE)] {
+        let bytes = params.size(name, 0);
+        let mut area = Area::<u8>::untouched(bytes);
+        // SAFETY: advice about the area's own mapping. A kernel that knows no huge pages refuses: all is small then.
+        unsafe { libc::madvise(area.as_mut_ptr().cast(), bytes, advice) };
+        touch(area.as_mut_ptr(), bytes);
+        metrics.set(name, bytes as f64);
+    }
+    Ok(metrics)
+}
+
+fn keep(params: &Params, use_it: impl Fn(*mut u8, usize)) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 4 << 20);
+    let count = params.size("count", 16);
+    let mut blocks = Area::<*mut u8>::new(count);
+    let meter = Meter::start();
+    for slot in blocks.iter_mut() {
+        *slot = raw::malloc(bytes);
+        use_it(*slot, bytes);
+    }
+    let mut metrics = meter.stop();
+    let wall = metrics.get("wall_ns").unwrap_or(f64::NAN);
+    metrics.set("ns_per_page", wall / (count * bytes.div_ceil(PAGE)) as f64);
+    let metrics = with_memory(metrics);
+    for block in blocks.iter() {
+        // SAFETY: each allocated above and freed once.
+        unsafe { raw::free(*block) };
+    }
+    Ok(metrics)
+}

@@ -1,0 +1,147 @@
+//! Blocks that grow: what vectors, strings and buffers do all day.
+//!
+//! Each loop starts from nothing and ends with a free, so the first shows an allocator meeting the sizes for the
+//! first time (`cold_*`) and the others one that has seen them (`warm_*`, their median). New pages are touched as
+//! they come, and carry their number, so that a block that lost contents while moving is found out.
+
+use super::large::{PAGE, middle};
+use super::{Failure, Params, with_memory};
+use crate::area::Area;
+use crate::{Metrics, meter, raw};
+use std::time::Instant;
+
+const KIB: usize = 1 << 10;
+
+/// `realloc_ns`: the realloc alone of a touched block from 128 to 256 KiB, whose new part is then touched.
+pub(super) fn once(params: &Params) -> Result<Metrics, Failure> {
+    let loops = params.size("loops", 2000);
+    let mut spent = Area::<u64>::new(loops);
+    let begun = Instant::now();
+    for slot in spent.iter_mut() {
+        let mut buffer = Buffer::new(128 * KIB);
+        *slot = buffer.grow(256 * KIB);
+        buffer.finish("grow-once")?;
+    }
+    let total = begun.elapsed().as_nanos() as f64;
+    let mut metrics = Metrics::new();
+    metrics.set("realloc_ns", middle(&mut spent));
+    metrics.set("loop_ns", total / loops as f64);
+    Ok(with_memory(metrics))
+}
+
+/// From 4 KiB, doubled until `bytes`.
+pub(super) fn doubling(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 1 << 30);
+    looped(params, bytes, || {
+        let mut buffer = Buffer::new(4 * KIB);
+        let mut inside = 0;
+        while buffer.bytes < bytes {
+            inside += buffer.grow(buffer.bytes * 2);
+        }
+        buffer.finish("doubling").map(|()| inside)
+    })
+}
+
+/// From 64 KiB in steps of 64 KiB until `bytes`.
+pub(super) fn steps(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 256 << 20);
+    looped(params, bytes, || {
+        let mut buffer = Buffer::new(64 * KIB);
+        let mut inside = 0;
+        while buffer.bytes < bytes {
+            inside += buffer.grow(buffer.bytes + 64 * KIB);
+        }
+        buffer.finish("steps").map(|()| inside)
+    })
+}
+
+/// Two blocks in turn in steps of 64 KiB until each has `bytes`: neither can have all the room behind it.
+pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 128 << 20);
+    looped(params, 2 * bytes, || {
+        let (mut one, mut other) = (Buffer::new(64 * KIB), Buffer::new(64 * KIB));
+        let mut inside = 0;
+        while other.bytes < bytes {
+            inside += one.grow(one.bytes + 64 * KIB);
+            inside += other.grow(other.bytes + 64 * KIB);
+        }
+        one.finish("interleaved")?;
+        other.finish("interleaved").map(|()| inside)
+    })
+}
+
+/// Runs `grow`, which returns nanoseconds inside realloc, `loops` times: `cold_ns` and `warm_ns` in all,
+/// `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and `peak_over_final`: the highest resident memory, less
+/// what the process had before, over `final_bytes`.
+fn looped(
+    params: &Params,
+    final_bytes: usize,
+    mut grow: impl FnMut() -> Result<u64, Failure>,
+) -> Result<Metrics, Failure> {
+    let loops = params.size("loops", 7).max(2);
+    let (mut total, mut inside) = (Area::<u64>::new(loops), Area::<u64>::new(loops));
+    let before = meter::resident_bytes();
+    for turn in 0..loops {
+        let start = Instant::now();
+        inside[turn] = grow()?;
+        total[turn] = start.elapsed().as_nanos() as u64;
+    }
+    let mut metrics = Metrics::new();
+    metrics.set("cold_ns", total[0] as f64);
+    metrics.set("cold_realloc_ns", inside[0] as f64);
+    metrics.set("warm_ns", middle(&mut total[1..]));
+    metrics.set("warm_realloc_ns", middle(&mut inside[1..]));
+    let mut metrics = with_memory(metrics);
+    metrics.set("peak_over_final", (meter::peak_bytes() - before) / final_bytes as f64);
+    Ok(metrics)
+}
+
+/// A block whose every page begins with the page's number.
+struct Buffer {
+    at: *mut u8,
+    bytes: usize,
+}
+
+impl Buffer {
+    fn new(bytes: usize) -> Self {
+        let buffer = Self { at: raw::malloc(bytes), bytes };
+        buffer.number(0);
+        buffer
+    }
+
+    /// Reallocates, touches the new pages, and returns the nanoseconds inside realloc.
+    fn grow(&mut self, bytes: usize) -> u64 {
+        let start = Instant::now();
+        // SAFETY: `at` is this buffer's live block; the old pointer is replaced at once.
+        self.at = unsafe { raw::realloc(self.at, bytes) };
+        let spent = start.elapsed().as_nanos() as u64;
+        let old = std::mem::replace(&mut self.bytes, bytes);
+        self.number(old);
+        spent
+    }
+
+    fn number(&self, from: usize) {
+        for at in (from..self.bytes).step_by(PAGE) {
+            // SAFETY: `at` and the eight bytes after it lie in the block: sizes are multiples of a page.
+            unsafe { self.at.add(at).cast::<u64>().write(at as u64) };
+        }
+    }
+
+    /// Looks at some pages from everywhere in the block, whatever its size, and frees it.
+    fn finish(self, workload: &'static str) -> Result<(), Failure> {
+        let stride = (self.bytes / 64).next_multiple_of(PAGE).max(PAGE);
+        for at in (0..self.bytes).step_by(stride) {
+            // SAFETY: as in `number`.
+            let found = unsafe { self.at.add(at).cast::<u64>().read() };
+            if found != at as u64 {
+                return Err(Failure::Wrong {
+                    workload,
+                    what: format!("byte {at} holds {found:#x} after growth"),
+                });
+            }
+        }
+        // SAFETY: the live block of this buffer, which ends here.
+        unsafe { raw::free(self.at) };
+        Ok(())
+    }
+}

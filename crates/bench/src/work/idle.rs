@@ -1,0 +1,133 @@
+//! What a process keeps after a burst.
+//!
+//! Some memory stays live; a burst many times as large is allocated, touched and freed; then nobody allocates any
+//! more. Resident memory is read after `idle_ms`, by which time it should be about what is live. With `other=1` the
+//! burst happens on a second thread, which stays alive and asleep: memory parked with it must come back too.
+
+use super::{Failure, Params};
+use crate::area::Area;
+use crate::raw::Block;
+use crate::vellum::Batch;
+use crate::{Metrics, meter, raw};
+use std::sync::mpsc;
+use std::time::Duration;
+use vellum_measure::Rng;
+
+/// Blocks of 16 to 512 bytes.
+pub(super) fn small(params: &Params) -> Result<Metrics, Failure> {
+    burst(params, |bytes, seed| fill(bytes, seed, |rng| 16 + rng.below(497) as usize), release)
+}
+
+/// Blocks of 256 KiB to 8 MiB, as many of each octave.
+pub(super) fn large(params: &Params) -> Result<Metrics, Failure> {
+    let size = |rng: &mut Rng| {
+        let octave = (256 << 10) << rng.below(5);
+        octave + rng.below(octave as u64) as usize
+    };
+    burst(params, |bytes, seed| fill(bytes, seed, size), release)
+}
+
+/// Blocks of 16 bytes, by the batch calls where the allocator has them.
+pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
+    let Ok(batch) = Batch::find() else {
+        return burst(params, |bytes, seed| fill(bytes, seed, |_| NODE), release);
+    };
+    let make = |bytes: usize, _| {
+        let mut nodes = Area::<*mut u8>::new(bytes / NODE);
+        batch.malloc(NODE, &mut nodes);
+        nodes.iter().for_each(|at| Block { at: *at, bytes: NODE }.stamp());
+        nodes
+    };
+    burst(params, make, |nodes| {
+        assert!(nodes.iter().all(|at| Block { at: *at, bytes: NODE }.intact()), "two nodes overlap");
+        // SAFETY: made by the call above, freed once.
+        unsafe { batch.free(&nodes) };
+    })
+}
+
+const NODE: usize = 16;
+
+fn release(blocks: Area<Block>) {
+    blocks.iter().for_each(|block| block.release());
+}
+
+/// Makes `live` bytes, then `bytes` more and forgets the latter, idles, and reports.
+fn burst<T>(
+    params: &Params,
+    make: impl Fn(usize, u64) -> T + Sync,
+    forget: impl Fn(T) + Sync,
+) -> Result<Metrics, Failure> {
+    let (live, bytes) = (params.size("live", 32 << 20), params.size("bytes", 256 << 20));
+    let idle = Duration::from_millis(params.get("idle_ms", 3000));
+    let seed = params.seed();
+
+    let kept = make(live, seed);
+    let live_bytes = meter::resident_bytes();
+    let rush = || forget(make(bytes, seed + 1));
+
+    let metrics = std::thread::scope(|scope| {
+        // The second thread stays until the other side hangs up, so that no thread exit gives the memory back.
+        let (end, hold) = mpsc::channel::<()>();
+        let (done, wait) = mpsc::channel();
+        if params.get("other", 0) == 0 {
+            rush();
+        } else {
+            scope.spawn(move || {
+                rush();
+                let _ = done.send(());
+                let _ = hold.recv();
+            });
+            wait.recv().expect("the second thread says when it is done");
+        }
+        std::thread::sleep(idle);
+        let metrics = report(live_bytes);
+        drop(end);
+        metrics
+    });
+    forget(kept);
+    Ok(metrics)
+}
+
+/// `end_bytes` now, `live_bytes` before the burst, `end_over_live`, and `peak_bytes`.
+fn report(live_bytes: f64) -> Metrics {
+    let mut metrics = Metrics::new();
+    let end = meter::resident_bytes();
+    metrics.set("end_bytes", end);
+    metrics.set("live_bytes", live_bytes);
+    metrics.set("end_over_live", end / live_bytes);
+    metrics.set("peak_bytes", meter::peak_bytes());
+    metrics
+}
+
+/// Blocks of `bytes` in all, every page touched.
+fn fill(bytes: usize, seed: u64, size: impl Fn(&mut Rng) -> usize) -> Area<Block> {
+    // Two passes over the same random sizes: the first counts, so that the table is exact.
+    let sizes = || {
+        let (mut rng, size) = (Rng::new(seed), &size);
+        let mut left = bytes;
+        std::iter::from_fn(move || {
+            let next = size(&mut rng).min(left);
+            left -= next;
+            (next > 0).then_some(next)
+        })
+    };
+    let mut blocks = Area::<Block>::new(sizes().count());
+    for (slot, bytes) in blocks.iter_mut().zip(sizes()) {
+        let block = Block { at: raw::malloc(bytes), bytes };
+        super::large::touch(block.at, bytes);
+        block.stamp();
+        *slot = block;
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn a_fill_adds_up() {
+        let blocks = fill(1 << 20, 3, |rng| 16 + rng.below(497) as usize);
+        assert_eq!(blocks.iter().map(|b| b.bytes).sum::<usize>(), 1 << 20);
+        blocks.iter().for_each(|b| b.release());
+    }
+}

@@ -1,0 +1,112 @@
+//! Large blocks over and over: allocate, write one byte a page, free.
+//!
+//! The floor is to touch memory that is already mapped: no allocator can be below it. Loops are timed in groups
+//! of at least `pages` pages, so that reading the clock does not show, and the median group is reported.
+//!
+//! The source's Figures 3 to 5 plot exactly this: cost a page against block size. Its allocator made the cost of
+//! the allocation itself independent of the size; `pair` measures that part alone.
+
+use super::{Failure, Params, with_memory};
+use crate::area::Area;
+use crate::{Metrics, raw};
+use std::time::Instant;
+
+/// Distance between touched bytes.
+pub(super) const PAGE: usize = 4096;
+
+/// `ns_per_page` of allocating, touching and freeing a block of `bytes`; `cold_ns_per_page` of the first time.
+pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 1 << 20);
+    let mut metrics = timed(params, bytes, || {
+        let block = raw::malloc(bytes);
+        touch(block, bytes);
+        // SAFETY: allocated above, freed once.
+        unsafe { raw::free(block) };
+    });
+    metrics.set("block_bytes", bytes as f64);
+    Ok(with_memory(metrics))
+}
+
+/// The floor: the same touching of one mapping that stays.
+pub(super) fn floor(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 1 << 20);
+    let mut area = Area::<u8>::new(bytes);
+    let at = area.as_mut_ptr();
+    Ok(with_memory(timed(params, bytes, || touch(raw::opaque(at), bytes))))
+}
+
+/// `pair_ns`: one malloc and free of a block that was once touched and is not touched again.
+pub(super) fn pair(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 1 << 20);
+    let pairs = params.get("pairs", 2000);
+    let block = raw::malloc(bytes);
+    touch(block, bytes);
+    // SAFETY: allocated above, freed once.
+    unsafe { raw::free(block) };
+
+    let groups = params.size("groups", 21);
+    let mut spent = Area::<u64>::new(groups);
+    for slot in spent.iter_mut() {
+        let start = Instant::now();
+        for _ in 0..pairs {
+            let block = raw::malloc(bytes);
+            // SAFETY: allocated above, freed once.
+            unsafe { raw::free(block) };
+        }
+        *slot = start.elapsed().as_nanos() as u64;
+    }
+    let mut metrics = Metrics::new();
+    metrics.set("pair_ns", middle(&mut spent) / pairs as f64);
+    Ok(with_memory(metrics))
+}
+
+/// Writes one byte in every page of the block.
+#[inline(always)]
+pub(super) fn touch(block: *mut u8, bytes: usize) {
+    for at in (0..bytes).step_by(PAGE) {
+        // SAFETY: inside the block, which is live and `bytes` long. Volatile, or the compiler would drop a write
+        // that nobody reads before the free.
+        unsafe { block.add(at).write_volatile(1) };
+    }
+}
+
+/// The median of durations, which it sorts.
+pub(super) fn middle(spent: &mut [u64]) -> f64 {
+    spent.sort_unstable();
+    let (low, high) = (spent[(spent.len() - 1) / 2], spent[spent.len() / 2]);
+    (low as f64 + high as f64) / 2.0
+}
+
+/// One cold round of `step`, then `groups` timed groups.
+fn timed(params: &Params, bytes: usize, step: impl Fn()) -> Metrics {
+    let pages = bytes.div_ceil(PAGE);
+    let loops = params.size("pages", 16 << 10).div_ceil(pages);
+    let groups = params.size("groups", 9);
+    let mut spent = Area::<u64>::new(groups);
+
+    let start = Instant::now();
+    step();
+    let cold = start.elapsed().as_nanos() as f64;
+    for slot in spent.iter_mut() {
+        let start = Instant::now();
+        for _ in 0..loops {
+            step();
+        }
+        *slot = start.elapsed().as_nanos() as u64;
+    }
+    let mut metrics = Metrics::new();
+    metrics.set("ns_per_page", middle(&mut spent) / (loops * pages) as f64);
+    metrics.set("cold_ns_per_page", cold / pages as f64);
+    metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_durations() {
+        assert!((middle(&mut [9, 1, 5]) - 5.0).abs() < f64::EPSILON);
+        assert!((middle(&mut [9, 1]) - 5.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,169 @@
+//! What can be written on the command line.
+//!
+//! The doc comments here are the help texts, the manual page and the completions: each says what the option does, its unit and
+//! its default.
+
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// A user-mode memory runtime: runs programs on it and says what that did.
+#[derive(Debug, Parser)]
+#[command(name = "vellum", version, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Box<Run>),
+    /// Run the experiments of a source again, and print its tables beside what is measured here.
+    Papers {
+        /// Which source.
+        #[command(subcommand)]
+        source: crate::papers::Papers,
+    },
+    /// Write a shell's completions for this command to standard output.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages: all of them into a directory, or the main one to standard output.
+    Man {
+        /// The directory, made if it is not there.
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        directory: Option<PathBuf>,
+    },
+}
+
+/// Run a program, unmodified, on Vellum's memory, and report what it used.
+///
+/// The program's input, output, exit status and signals are untouched; the report comes on standard error when it has
+/// ended. Exit status: the program's own, 128+N when signal N killed it, 127 when it is not found, 126 when it
+/// cannot be executed, 125 when vellum itself failed.
+#[derive(Debug, Default, clap::Args)]
+#[command(
+    after_help = "Examples:\n  vellum run -- python3 script.py\n  vellum run --report job.html -- make -j2\n  \
+    vellum run --compare -- sort big.txt"
+)]
+pub(crate) struct Run {
+    /// Also write the report as JSON (schema vellum.run/1, or vellum.compare/1 with --compare); "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Also write the report as one self-contained HTML page with plots.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "compare")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Print no report on standard error.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Show no live line on a terminal.
+    #[arg(long)]
+    pub(crate) no_live: bool,
+
+    /// When to ask the kernel for huge pages (default: auto).
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) huge: Option<Huge>,
+
+    /// How long free pages are kept before they go back to the kernel, in milliseconds.
+    #[arg(long, value_name = "MS")]
+    pub(crate) decay: Option<u32>,
+
+    /// Leave the program's own mmap, munmap and mremap calls to the kernel.
+    #[arg(long)]
+    pub(crate) no_mmap: bool,
+
+    /// The library to preload, instead of the one VELLUM_LIB names or the libvellum.so found beside this command.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) lib: Option<PathBuf>,
+
+    /// Run the command N times with Vellum and 2N times without, in random order, and print the ratios.
+    ///
+    /// Only the very first run's output is shown; the others' standard output is discarded. If standard input is a file, every run
+    /// reads it from its present position; otherwise every run finds it empty. N is chosen from the time of the
+    /// first runs unless given (at least 5).
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+        value_parser = pairs)]
+    pub(crate) compare: Option<u32>,
+
+    /// The seed of the order of runs in a comparison; printed with the result.
+    #[arg(long, value_name = "N", requires = "compare")]
+    pub(crate) seed: Option<u64>,
+
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND",
+        value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The policies for huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Huge {
+    /// For large blocks where they pay.
+    Auto,
+    /// Never.
+    Never,
+    /// For every large block.
+    Always,
+}
+
+impl Huge {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Huge::Auto => "auto",
+            Huge::Never => "never",
+            Huge::Always => "always",
+        }
+    }
+}
+
+/// The fewest pairs a comparison is made of.
+pub(crate) const PAIRS_MIN: u32 = 5;
+/// The most pairs a comparison is made of.
+pub(crate) const PAIRS_MAX: u32 = 10_000;
+
+/// A number of pairs; 0 (no number given) means "choose".
+fn pairs(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Ok(0),
+        Ok(n) if (PAIRS_MIN..=PAIRS_MAX).contains(&n) => Ok(n),
+        _ => Err(format!("the number of pairs is from {PAIRS_MIN} to {PAIRS_MAX}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_commands_own_options_are_not_ours() {
+        for line in
+            [&["vellum", "run", "--", "ls", "--json", "x"][..], &["vellum", "run", "ls", "--json", "x"]]
+        {
+            let Command::Run(run) = Args::try_parse_from(line).unwrap().command else { panic!("not run") };
+            assert_eq!(run.command, ["ls", "--json", "x"]);
+            assert_eq!(run.json, None);
+        }
+    }
+
+    #[test]
+    fn compare_takes_its_number_only_by_an_equals_sign() {
+        let parse = |line: &[&str]| match Args::try_parse_from(line).map(|args| args.command) {
+            Ok(Command::Run(run)) => Ok((run.compare, run.command)),
+            _ => Err(()),
+        };
+        assert_eq!(parse(&["vellum", "run", "--compare", "8"]), Ok((Some(0), vec!["8".into()])));
+        assert_eq!(parse(&["vellum", "run", "--compare=8", "ls"]), Ok((Some(8), vec!["ls".into()])));
+        assert!(parse(&["vellum", "run", "--compare=2", "ls"]).is_err());
+        assert!(parse(&["vellum", "run"]).is_err());
+    }
+}

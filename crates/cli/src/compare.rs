@@ -1,0 +1,187 @@
+//! `vellum run --compare`: the command with and without Vellum, fairly.
+//!
+//! ```text
+//! warm-up   without · with                       the first shows the command's output
+//! round 1   with · without · control             each round in an order drawn anew
+//! round 2   control · with · without             control: without, once more
+//! ...
+//! ```
+//!
+//! Runs of one round are close in time, so what moves the machine moves all of them; a ratio is formed within each round and
+//! the median of the rounds' ratios is the result. The control is the same command against itself: what it shows is
+//! what this machine, today, shows when nothing differs. A difference is called one only when the two do not overlap.
+//!
+//! Every run must do the same work: standard input is the same file from the same place each time, or nothing; and a run
+//! that fails ends the comparison.
+
+use crate::args::{PAIRS_MIN, Run};
+use crate::compare_report::{Arm, Comparison, Once};
+use crate::launch::{Observed, Occasion, Plan};
+use crate::output::{self, Output};
+use crate::run::Failure;
+use crate::style::Style;
+use crate::{compare_report, gather, text};
+use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create, tell};
+use rustix::termios::isatty;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use vellum_measure::Order;
+use vellum_probe::Outcome;
+
+/// How long the rounds should take when their number is not given.
+const BUDGET: Duration = Duration::from_secs(20);
+/// The most rounds chosen without being asked for.
+const PAIRS_CHOSEN_MAX: u32 = 60;
+/// How much of a failed run's standard error is shown.
+const SAID_MAX: u64 = 4096;
+
+/// Runs the comparison and prints it.
+pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
+    let plan = Plan::new(args)?;
+    let json = args.json.as_deref().map(Output::prepare).transpose()?;
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    let bench = Bench { plan: &plan, stdin: Stdin::find(), style: Style::of_stderr() };
+
+    let first = bench.once(Arm::Without, "in its warm-up without Vellum", true)?;
+    let second = bench.once(Arm::With, "in its warm-up on Vellum", false)?;
+    let attachment = gather::report(&plan, &second).attachment;
+    let pairs = match args.compare {
+        Some(pairs) if pairs > 0 => pairs,
+        _ => pairs_for(first.ended.wall * 2 + second.ended.wall),
+    };
+
+    let order = Order::interleave(Arm::ALL.len(), pairs as usize, seed);
+    let mut runs = Vec::with_capacity(order.len());
+    for (position, arm) in order.iter().enumerate() {
+        let arm = Arm::ALL[*arm];
+        bench.progress(&format!("run {} of {} ({})", position + 1, order.len(), arm.words()));
+        let occasion = format!("{} in run {} of {}", arm.words(), position + 1, order.len());
+        let observed = bench.once(arm, &occasion, false)?;
+        runs.push(Once::new(arm, position / Arm::ALL.len(), &observed));
+    }
+    bench.progress("");
+
+    let comparison = Comparison::new(&plan, seed, pairs, runs, attachment, bench.stdin.words());
+    if !args.quiet {
+        compare_report::print(&comparison, bench.style);
+    }
+    json.map_or(Ok(()), |json| json.write(&output::json(&comparison)))?;
+    Ok(0)
+}
+
+/// The number of pairs whose rounds, each taking `round`, fill the budget.
+fn pairs_for(round: Duration) -> u32 {
+    let fit = BUDGET.as_secs_f64() / round.as_secs_f64().max(1e-6);
+    (fit as u32).clamp(PAIRS_MIN, PAIRS_CHOSEN_MAX)
+}
+
+fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Short enough to be typed again.
+    u64::from(now.subsec_nanos()) ^ u64::from(std::process::id())
+}
+
+struct Bench<'a> {
+    plan: &'a Plan,
+    stdin: Stdin,
+    style: Style,
+}
+
+impl Bench<'_> {
+    /// One run that must succeed; `shown` leaves its output to the caller's terminal or file.
+    fn once(&self, arm: Arm, occasion: &str, shown: bool) -> Result<Observed, Failure> {
+        let failed = |what| move |source| Failure::Open { what, source };
+        let stdin = Some(self.stdin.open().map_err(failed("standard input"))?);
+        let (mut said, mut stdio) = (None, [stdin, None, None]);
+        if !shown {
+            let kept = memfd_create("stderr", MemfdFlags::CLOEXEC);
+            let file = File::from(kept.map_err(|errno| failed("a file in memory")(errno.into()))?);
+            let null = File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?;
+            stdio[1] = Some(null.into());
+            stdio[2] = Some(file.try_clone().map_err(failed("a file in memory"))?.into());
+            said = Some(file);
+        }
+        let on_vellum = arm == Arm::With;
+        let observed = self.plan.launch(Occasion { on_vellum, live: false, stdio })?;
+        if observed.ended.outcome == Outcome::Exited(0) {
+            return Ok(observed);
+        }
+        self.progress("");
+        Err(Failure::Command {
+            occasion: occasion.to_owned(),
+            how: text::ending(&gather::outcome(&observed)),
+            said: said.and_then(|said| tail(said).ok()).unwrap_or_default(),
+            status: observed.ended.outcome.shell_status(),
+        })
+    }
+
+    /// Shows where we are, on a terminal; nothing else is written there between the runs.
+    fn progress(&self, text: &str) {
+        if isatty(rustix::stdio::stderr()) {
+            let _ = write!(io::stderr(), "\r\x1b[K{}", self.style.label(text));
+        }
+    }
+}
+
+/// The end of what a failed run wrote, to follow a message.
+fn tail(mut said: File) -> io::Result<String> {
+    let end = said.seek(SeekFrom::End(0))?;
+    said.seek(SeekFrom::Start(end.saturating_sub(SAID_MAX)))?;
+    let mut text = Vec::new();
+    said.read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(if text.trim().is_empty() { String::new() } else { format!("; it said:\n{}", text.trim_end()) })
+}
+
+/// What every run reads.
+enum Stdin {
+    /// A file, from this position.
+    File(u64),
+    /// Nothing.
+    Empty,
+}
+
+impl Stdin {
+    fn find() -> Stdin {
+        let stdin = rustix::stdio::stdin();
+        let regular =
+            fstat(stdin).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        match tell(stdin) {
+            Ok(position) if regular => Stdin::File(position),
+            _ => Stdin::Empty,
+        }
+    }
+
+    fn open(&self) -> io::Result<OwnedFd> {
+        match self {
+            // Opened anew: a duplicate would share its position with the run before.
+            Stdin::File(position) => {
+                let mut file = File::open("/proc/self/fd/0")?;
+                file.seek(SeekFrom::Start(*position))?;
+                Ok(file.into())
+            }
+            Stdin::Empty => Ok(File::open("/dev/null")?.into()),
+        }
+    }
+
+    fn words(&self) -> &'static str {
+        match self {
+            Stdin::File(_) => "file",
+            Stdin::Empty => "empty",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_follow_the_time_a_round_takes() {
+        assert_eq!(pairs_for(Duration::from_secs(60)), PAIRS_MIN);
+        assert_eq!(pairs_for(Duration::from_secs(2)), 10);
+        assert_eq!(pairs_for(Duration::ZERO), PAIRS_CHOSEN_MAX);
+    }
+}

@@ -1,0 +1,331 @@
+//! The comparison's data, its table, and its JSON (schema `vellum.compare/1`, documented in docs/run-schema.md).
+
+use crate::launch::{Observed, Plan};
+use crate::report::Attachment;
+use crate::style::Style;
+use crate::text::shown_command;
+use crate::units::{bytes, count, many, time};
+use serde::Serialize;
+use std::io::Write;
+use std::time::Duration;
+use vellum_measure::{CONFIDENCE, Interval, median, paired_ratio};
+
+/// The schema's name and version.
+const SCHEMA: &str = "vellum.compare/1";
+/// Drawings of the bootstrap.
+const RESAMPLES: usize = 2000;
+
+/// How a run was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Arm {
+    Without,
+    Control,
+    With,
+}
+
+impl Arm {
+    pub(crate) const ALL: [Arm; 3] = [Arm::Without, Arm::Control, Arm::With];
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Arm::Without | Arm::Control => "without Vellum",
+            Arm::With => "on Vellum",
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Once {
+    arm: Arm,
+    round: usize,
+    wall_ns: u64,
+    user_ns: u64,
+    system_ns: u64,
+    peak_bytes: u64,
+    minor_faults: u64,
+    major_faults: u64,
+}
+
+impl Once {
+    pub(crate) fn new(arm: Arm, round: usize, observed: &Observed) -> Once {
+        let usage = &observed.ended.usage;
+        let sampled = observed.sampled.series.peak().unwrap_or_default();
+        Once {
+            arm,
+            round,
+            wall_ns: observed.ended.wall.as_nanos() as u64,
+            user_ns: usage.user.as_nanos() as u64,
+            system_ns: usage.system.as_nanos() as u64,
+            peak_bytes: sampled.max(usage.largest_process).0,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Metric {
+    Wall,
+    Cpu,
+    PeakResident,
+    Faults,
+}
+
+impl Metric {
+    const ALL: [Metric; 4] = [Metric::Wall, Metric::Cpu, Metric::PeakResident, Metric::Faults];
+
+    fn words(self) -> &'static str {
+        match self {
+            Metric::Wall => "wall",
+            Metric::Cpu => "user + system",
+            Metric::PeakResident => "peak resident",
+            Metric::Faults => "faults",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Metric::Wall | Metric::Cpu => "ns",
+            Metric::PeakResident => "bytes",
+            Metric::Faults => "faults",
+        }
+    }
+
+    fn of(self, run: &Once) -> u64 {
+        match self {
+            Metric::Wall => run.wall_ns,
+            Metric::Cpu => run.user_ns + run.system_ns,
+            Metric::PeakResident => run.peak_bytes,
+            Metric::Faults => run.minor_faults + run.major_faults,
+        }
+    }
+
+    fn show(self, value: f64) -> String {
+        let value = value.round() as u64;
+        match self {
+            Metric::Wall | Metric::Cpu => time(Duration::from_nanos(value)),
+            Metric::PeakResident => bytes(value),
+            Metric::Faults => count(value),
+        }
+    }
+}
+
+/// A ratio and its interval.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Ratio {
+    estimate: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Interval> for Ratio {
+    fn from(interval: Interval) -> Ratio {
+        Ratio { estimate: interval.estimate, low: interval.low, high: interval.high }
+    }
+}
+
+/// One metric's result; ratios are null where a run's value was zero.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    metric: Metric,
+    unit: &'static str,
+    without_median: f64,
+    with_median: f64,
+    ratio: Option<Ratio>,
+    control_ratio: Option<Ratio>,
+    verdict: Verdict,
+}
+
+/// What the intervals allow to say about "with" against "without".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Less,
+    More,
+    NoDifference,
+    NotMeasured,
+}
+
+impl Verdict {
+    fn of(ratio: Option<Ratio>, control: Option<Ratio>) -> Verdict {
+        let (Some(ratio), Some(control)) = (ratio, control) else { return Verdict::NotMeasured };
+        if ratio.high < control.low.min(1.0) {
+            Verdict::Less
+        } else if ratio.low > control.high.max(1.0) {
+            Verdict::More
+        } else {
+            Verdict::NoDifference
+        }
+    }
+}
+
+/// The whole result.
+#[derive(Debug, Serialize)]
+pub(crate) struct Comparison {
+    schema: &'static str,
+    vellum_version: &'static str,
+    command: Vec<String>,
+    program: String,
+    stdin: &'static str,
+    seed: u64,
+    pairs: u32,
+    confidence: f64,
+    resamples: usize,
+    results: Vec<Row>,
+    attachment: Attachment,
+    runs: Vec<Once>,
+}
+
+impl Comparison {
+    pub(crate) fn new(
+        plan: &Plan,
+        seed: u64,
+        pairs: u32,
+        runs: Vec<Once>,
+        attachment: Attachment,
+        stdin: &'static str,
+    ) -> Comparison {
+        Comparison {
+            schema: SCHEMA,
+            vellum_version: env!("CARGO_PKG_VERSION"),
+            command: plan.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            program: plan.program.display().to_string(),
+            stdin,
+            seed,
+            pairs,
+            confidence: CONFIDENCE,
+            resamples: RESAMPLES,
+            results: Metric::ALL.map(|metric| row(metric, &runs, seed)).into(),
+            attachment,
+            runs,
+        }
+    }
+}
+
+fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
+    // Runs are in the order they were made, so each arm's values are in the order of the rounds.
+    let values = |arm: Arm| -> Vec<f64> {
+        runs.iter().filter(|run| run.arm == arm).map(|run| metric.of(run) as f64).collect()
+    };
+    let (without, control, with) = (values(Arm::Without), values(Arm::Control), values(Arm::With));
+    let ratio = |over: &[f64]| {
+        let pairs: Vec<(f64, f64)> = over.iter().copied().zip(without.iter().copied()).collect();
+        paired_ratio(&pairs, RESAMPLES, seed).map(Ratio::from)
+    };
+    let (with_ratio, control_ratio) = (ratio(&with), ratio(&control));
+    Row {
+        metric,
+        unit: metric.unit(),
+        without_median: median(&without).unwrap_or_default(),
+        with_median: median(&with).unwrap_or_default(),
+        ratio: with_ratio,
+        control_ratio,
+        verdict: Verdict::of(with_ratio, control_ratio),
+    }
+}
+
+/// Prints the table to standard error in one write.
+pub(crate) fn print(comparison: &Comparison, style: Style) {
+    let _ = std::io::stderr().lock().write_all(render(comparison, style).as_bytes());
+}
+
+fn render(comparison: &Comparison, style: Style) -> String {
+    let title = format!("vellum: {}", shown_command(&comparison.command));
+    let mut text = format!(
+        "{}: {} in random order, seed {}\n",
+        style.bold(&title),
+        many(comparison.pairs.into(), "pair"),
+        comparison.seed
+    );
+    let head = format!(
+        "  {:<14} {:>11} {:>11}   {:<23} {:<23} {}",
+        "median", "without", "with", "with/without", "control", "so Vellum takes"
+    );
+    text.push_str(&format!("{}\n", style.label(head.trim_end())));
+    for row in &comparison.results {
+        text.push_str(&format!(
+            "  {:<14} {:>11} {:>11}   {:<23} {:<23} {}\n",
+            row.metric.words(),
+            row.metric.show(row.without_median),
+            row.metric.show(row.with_median),
+            show_ratio(row.ratio),
+            show_ratio(row.control_ratio),
+            show_verdict(row),
+        ));
+    }
+    text.push_str(&format!(
+        "  {} ratios are medians over the pairs with {} % intervals; control: without/without\n",
+        style.label("note"),
+        (CONFIDENCE * 100.0).round()
+    ));
+    if let Some(reason) = &comparison.attachment.reason {
+        text.push_str(&format!("  {} the program did not run on Vellum: {reason}\n", style.notice("note")));
+    }
+    text
+}
+
+fn show_ratio(ratio: Option<Ratio>) -> String {
+    ratio.map_or_else(
+        || "not measured".to_owned(),
+        |ratio| format!("{:.3} [{:.3}, {:.3}]", ratio.estimate, ratio.low, ratio.high),
+    )
+}
+
+fn show_verdict(row: &Row) -> String {
+    let percent = row.ratio.map_or(0.0, |ratio| (ratio.estimate - 1.0).abs() * 100.0);
+    let percent = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
+    match row.verdict {
+        Verdict::Less => format!("{percent} % less"),
+        Verdict::More => format!("{percent} % more"),
+        Verdict::NoDifference => "the same, as far as seen".to_owned(),
+        Verdict::NotMeasured => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arm: Arm, round: usize, wall_ns: u64) -> Once {
+        Once {
+            arm,
+            round,
+            wall_ns,
+            user_ns: 0,
+            system_ns: 0,
+            peak_bytes: 1 << 20,
+            minor_faults: 100,
+            major_faults: 0,
+        }
+    }
+
+    #[test]
+    fn a_real_difference_is_called_one_and_noise_is_not() {
+        let mut runs = Vec::new();
+        for round in 0..20 {
+            let base = 1_000_000 + 10_000 * (round as u64 % 5);
+            runs.push(run(Arm::Without, round, base));
+            runs.push(run(Arm::Control, round, base + 3000 * (round as u64 % 3) - 3000));
+            runs.push(run(Arm::With, round, base / 2));
+        }
+        let wall = row(Metric::Wall, &runs, 1);
+        assert_eq!(wall.verdict, Verdict::Less);
+        assert!((wall.ratio.unwrap().estimate - 0.5).abs() < 0.01);
+        assert_eq!(row(Metric::PeakResident, &runs, 1).verdict, Verdict::NoDifference);
+        let cpu = row(Metric::Cpu, &runs, 1);
+        assert_eq!((cpu.verdict, cpu.ratio.is_none()), (Verdict::NotMeasured, true));
+    }
+
+    #[test]
+    fn overlap_with_the_control_is_no_difference() {
+        let ratio = |low, high| Some(Ratio { estimate: (low + high) / 2.0, low, high });
+        assert_eq!(Verdict::of(ratio(1.02, 1.04), ratio(0.97, 1.03)), Verdict::NoDifference);
+        assert_eq!(Verdict::of(ratio(1.04, 1.05), ratio(0.97, 1.03)), Verdict::More);
+        assert_eq!(Verdict::of(ratio(0.90, 0.99), ratio(1.01, 1.03)), Verdict::Less);
+        assert_eq!(Verdict::of(ratio(0.90, 1.01), ratio(1.02, 1.03)), Verdict::NoDifference);
+    }
+}

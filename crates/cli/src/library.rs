@@ -1,0 +1,55 @@
+//! Which library is preloaded.
+//!
+//! ```text
+//! --lib FILE  or  VELLUM_LIB             as said, or an error
+//! DIR/libvellum.so                       a build tree: beside the command
+//! DIR/../lib/vellum/libvellum.so         an installation
+//! DIR/../lib/libvellum.so                an installation
+//! ```
+//!
+//! DIR is the directory of this command's own file, links followed.
+
+use crate::run::Failure;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "libvellum.so";
+
+/// The library's absolute path.
+pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, Failure> {
+    let from_env = std::env::var_os("VELLUM_LIB").filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(asked) = asked.or(from_env.as_deref()) {
+        return canonical_file(asked).ok_or_else(|| Failure::NoLibrary { looked: vec![asked.to_path_buf()] });
+    }
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let directory = own.parent().unwrap_or(Path::new("."));
+    let looked = candidates(directory);
+    looked.iter().find_map(|path| canonical_file(path)).ok_or(Failure::NoLibrary { looked })
+}
+
+fn candidates(directory: &Path) -> Vec<PathBuf> {
+    let up = directory.parent().unwrap_or(directory);
+    vec![directory.join(NAME), up.join("lib/vellum").join(NAME), up.join("lib").join(NAME)]
+}
+
+fn canonical_file(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().filter(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_beside_and_then_in_lib() {
+        let looked = candidates(Path::new("/opt/v/bin"));
+        let expected =
+            ["/opt/v/bin/libvellum.so", "/opt/v/lib/vellum/libvellum.so", "/opt/v/lib/libvellum.so"];
+        assert_eq!(looked, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn an_asked_for_library_must_be_there() {
+        let error = find(Some(Path::new("/no/such/lib.so"))).unwrap_err();
+        assert!(error.to_string().contains("/no/such/lib.so"), "{error}");
+    }
+}

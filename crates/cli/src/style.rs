@@ -1,0 +1,44 @@
+//! Colour, on terminals only.
+//!
+//! Colour helps the eye find labels; it never carries meaning alone. It is left out when standard error is not a terminal,
+//! when `NO_COLOR` is set to anything (no-color.org), or on a terminal that calls itself dumb.
+
+use std::io::IsTerminal;
+
+/// How words are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// Without any colour.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Style = Style { colour: false };
+
+    /// As fits standard error.
+    pub(crate) fn of_stderr() -> Style {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Style { colour: std::io::stderr().is_terminal() && !refused && !dumb }
+    }
+
+    /// A heading.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// A label.
+    pub(crate) fn label(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    /// Something to notice.
+    pub(crate) fn notice(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

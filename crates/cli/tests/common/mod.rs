@@ -1,0 +1,58 @@
+//! What the tests of the command share.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The command under test.
+pub(crate) const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
+
+/// A library that can be preloaded into anything and does nothing: the C library that is loaded anyway. What Vellum's own library does is
+/// tested with it, not here.
+pub(crate) fn harmless_library() -> PathBuf {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+    let line = maps.lines().find(|line| line.contains("/libc.so")).expect("a C library is mapped");
+    PathBuf::from(&line[line.find('/').unwrap()..])
+}
+
+/// `vellum run` with `options` before the program.
+pub(crate) fn run(options: &[&str]) -> Command {
+    let mut command = Command::new(VELLUM);
+    command.arg("run").arg("--lib").arg(harmless_library()).args(options).arg("--").env_remove("VELLUM_LIB");
+    command
+}
+
+/// `vellum run OPTIONS -- sh -c SCRIPT`, to its end.
+pub(crate) fn sh(options: &[&str], script: &str) -> Output {
+    run(options).args(["sh", "-c", script]).output().expect("vellum starts")
+}
+
+/// Standard error as text.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The JSON report in `path`.
+pub(crate) fn report(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).expect("a report")).expect("JSON")
+}
+
+/// A path as text.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("a temporary path is plain text")
+}
+
+/// Compiles a C program with `compiler` and `flags`, or says why not and returns `None`.
+pub(crate) fn compiled(compiler: &str, flags: &[&str], source: &str, directory: &Path) -> Option<PathBuf> {
+    let (file, program) = (directory.join("program.c"), directory.join("program"));
+    std::fs::write(&file, source).unwrap();
+    let made = Command::new(compiler).args(flags).arg(&file).arg("-o").arg(&program).output();
+    match made {
+        Ok(made) if made.status.success() => Some(program),
+        other => {
+            eprintln!("skipped: {compiler} {} makes no program here: {other:?}", flags.join(" "));
+            None
+        }
+    }
+}

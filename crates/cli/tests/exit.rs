@@ -1,0 +1,111 @@
+//! Exit statuses and messages.
+
+mod common;
+
+use common::{run, said, sh, text};
+use std::process::Command;
+
+#[test]
+fn the_programs_own_status_comes_through() {
+    for status in [0, 1, 3, 125, 126, 127, 128, 255] {
+        let ended = sh(&[], &format!("exit {status}"));
+        assert_eq!(ended.status.code(), Some(status));
+        assert!(said(&ended).contains(&format!("exit status {status}\n")), "{}", said(&ended));
+    }
+}
+
+#[test]
+fn a_killed_program_gives_128_and_the_signal_and_still_its_report() {
+    for (signal, number) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("INT", 2)] {
+        let ended = sh(&[], &format!("ulimit -c 0; kill -{signal} $$"));
+        assert_eq!(ended.status.code(), Some(128 + number), "{signal}");
+        let said = said(&ended);
+        assert!(said.contains(&format!("killed by signal {number} (")) && said.contains("wall"), "{said}");
+    }
+}
+
+#[test]
+fn a_missing_program_is_127_and_one_that_cannot_run_is_126() {
+    for missing in ["no-such-program-here", "/no/such/program", "/etc/passwd/x"] {
+        let ended = run(&[]).arg(missing).output().unwrap();
+        assert_eq!(ended.status.code(), Some(127), "{missing}");
+        assert_eq!(said(&ended), format!("vellum: {missing}: not found\n"));
+    }
+    let place = tempfile::tempdir().unwrap();
+    let orphan = place.path().join("orphan");
+    std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
+    let made = Command::new("chmod").arg("755").arg(&orphan).status().unwrap();
+    assert!(made.success());
+    for unable in ["/etc/passwd", "/etc", text(&orphan)] {
+        let ended = run(&[]).arg(unable).output().unwrap();
+        assert_eq!(ended.status.code(), Some(126), "{unable}");
+        assert!(
+            said(&ended).starts_with(&format!("vellum: {unable}: cannot be executed: ")),
+            "{}",
+            said(&ended)
+        );
+    }
+}
+
+#[test]
+fn a_script_without_a_first_line_is_run_by_the_shell() {
+    let place = tempfile::tempdir().unwrap();
+    let script = place.path().join("script");
+    std::fs::write(&script, "echo \"$1 of $#\"; exit 4\n").unwrap();
+    assert!(Command::new("chmod").arg("755").arg(&script).status().unwrap().success());
+    let ended = run(&["-q"]).arg(&script).args(["one", "two"]).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stdout), (Some(4), b"one of 2\n".to_vec()));
+}
+
+#[test]
+fn our_own_failures_are_125() {
+    let no_library = Command::new(common::VELLUM)
+        .args(["run", "--lib", "/no/such/libvellum.so", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(no_library.status.code(), Some(125));
+    assert!(said(&no_library).contains("/no/such/libvellum.so"), "{}", said(&no_library));
+    let by_variable = Command::new(common::VELLUM)
+        .args(["run", "true"])
+        .env("VELLUM_LIB", "/no/such/other.so")
+        .output()
+        .unwrap();
+    assert_eq!(by_variable.status.code(), Some(125));
+    assert!(said(&by_variable).contains("/no/such/other.so"), "{}", said(&by_variable));
+    let usage = Command::new(common::VELLUM).args(["run", "--no-such-option", "true"]).output().unwrap();
+    assert_eq!(usage.status.code(), Some(125));
+    let nothing = Command::new(common::VELLUM).args(["run"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(125));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_known_before_the_program_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("ran");
+    for option in ["--json", "--report"] {
+        let ended = sh(&[option, "/no/such/directory/report"], &format!("touch {}", mark.display()));
+        assert_eq!(ended.status.code(), Some(125));
+        assert!(said(&ended).contains("/no/such/directory/report"), "{}", said(&ended));
+        assert!(!mark.exists());
+    }
+}
+
+#[test]
+fn help_completions_and_manual_pages_are_there() {
+    let place = tempfile::tempdir().unwrap();
+    let pages = place.path().join("man");
+    let made = Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap();
+    assert!(made.status.success(), "{}", said(&made));
+    for page in ["vellum.1", "vellum-run.1"] {
+        assert!(pages.join(page).exists(), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let made = Command::new(common::VELLUM).args(["completions", shell]).output().unwrap();
+        assert!(
+            made.status.success() && String::from_utf8_lossy(&made.stdout).contains("compare"),
+            "{shell}"
+        );
+    }
+    let help = Command::new(common::VELLUM).args(["run", "--help"]).output().unwrap();
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--compare"));
+}

@@ -1,0 +1,37 @@
+//! The command line of `vellum papers`. What its experiments do is tested where they are.
+
+use std::process::{Command, Output};
+
+fn papers(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vellum")).arg("papers").args(words).output().expect("the command starts")
+}
+
+#[test]
+fn a_worker_prints_one_line_of_figures_and_fails_with_125() {
+    let ended = papers(&["work", "block", "method=paged", "bytes=8192", "times=2"]);
+    assert!(ended.status.success(), "{ended:?}");
+    let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("a line of JSON");
+    assert!(value["total_cycles"].is_number(), "{value}");
+    for words in [&["work", "nonesuch"][..], &["work", "block", "method=none", "bytes=1", "times=1"]] {
+        let ended = papers(words);
+        assert_eq!(ended.status.code(), Some(125), "{words:?}");
+        assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn help_shows_sources_and_no_workers() {
+    let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
+    assert!(help.contains("douglas") && !help.contains("work "), "{help}");
+    let help = String::from_utf8(papers(&["douglas", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--seed", "--only", "programs", "remap"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_anything_runs() {
+    let ended = papers(&["douglas", "--quick", "--json", "/no/such/directory/r.json"]);
+    assert_eq!(ended.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("/no/such/directory/r.json"));
+}

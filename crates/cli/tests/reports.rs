@@ -1,0 +1,244 @@
+//! What the reports say, and to whom.
+
+mod common;
+
+use common::{compiled, report, run, said, sh, text};
+use serde_json::Value;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::atomic::Ordering::Relaxed;
+use vellum_wire::{Attach, BOARD_ENV, Board, Counter};
+
+/// Run by the tests below as a program of its own: takes a seat on the board, as Vellum's library would.
+#[test]
+fn seat_taker() {
+    let (Some(path), Ok(end)) = (std::env::var_os(BOARD_ENV), std::env::var("SEAT_TAKER_END")) else {
+        return;
+    };
+    let file = std::fs::File::options().read(true).write(true).open(path).expect("the board opens");
+    let length = file.metadata().unwrap().len() as usize;
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    // SAFETY: a new mapping of a file of this length, kept until the process ends.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file.as_raw_fd(), 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    // SAFETY: mapped readable and writable for this length, page-aligned.
+    let board = unsafe { Board::open(base.cast(), length) }.expect("a board of this version");
+    let slot = board.claim().expect("a seat");
+    slot.set_comm(b"taker");
+    slot.add(Counter::ExtentsOut, 10);
+    slot.add(Counter::CacheHits, 8);
+    slot.add(Counter::BytesWarm, 8 * 4096);
+    slot.set(Counter::PeakLive, 5 << 20);
+    slot.set(Counter::NowCached, 1 << 20);
+    slot.count_size(5000, 3);
+    slot.attach.store(Attach::Serving as u32, Relaxed);
+    slot.pid.store(std::process::id(), Relaxed);
+    if end == "crash" {
+        std::process::abort();
+    }
+}
+
+fn seat_takers(options: &[&str], end: &str, how_many: usize) -> std::process::Output {
+    let me = std::env::current_exe().unwrap();
+    let one = format!("'{}' --exact seat_taker --test-threads 1 >/dev/null 2>&1;", me.display());
+    run(options).args(["sh", "-c", &one.repeat(how_many)]).env("SEAT_TAKER_END", end).output().unwrap()
+}
+
+#[test]
+fn counters_of_all_processes_are_summed_and_listed() {
+    let place = tempfile::tempdir().unwrap();
+    let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
+    let ended = seat_takers(&["--json", text(&json), "--report", text(&html)], "exit", 3);
+    assert!(ended.status.success());
+    let report = report(&json);
+    assert_eq!(report["attachment"]["seated_processes"], 3);
+    assert_eq!(report["attachment"]["serving_processes"], 3);
+    assert_eq!(report["pages"]["counters"]["extents_out"], 30);
+    assert_eq!(report["pages"]["counters"]["peak_live_bytes"], 5 << 20, "peaks are not added up");
+    assert!(report["pages"]["counters"].get("now_cached_bytes").is_none(), "no gauge of the dead");
+    assert_eq!(report["pages"]["faults_avoided"], 24);
+    assert_eq!(report["pages"]["block_sizes"][0]["from_bytes"], 4096);
+    assert_eq!(report["pages"]["block_sizes"][0]["blocks"], 9);
+    let processes = report["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 3);
+    assert!(processes.iter().all(|process| process["name"] == "taker" && process["standing"] == "serving"));
+    let said = said(&ended);
+    assert!(
+        said.contains("30 extents") && said.contains("24 hits") && said.contains("24 faults avoided"),
+        "{said}"
+    );
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains("Sizes of the blocks") && page.contains("<td>taker</td>"), "{page}");
+}
+
+#[test]
+fn a_crashed_process_leaves_its_counters() {
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("r.json");
+    seat_takers(&["-q", "--json", text(&json)], "crash", 1);
+    let report = report(&json);
+    assert_eq!(report["pages"]["counters"]["cache_hits"], 8);
+}
+
+#[test]
+fn the_json_has_the_documented_fields() {
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("r.json");
+    let ended = sh(&["-q", "--json", text(&json)], "echo out; exit 3");
+    assert_eq!(ended.stdout, b"out\n");
+    let report = report(&json);
+    assert_eq!(report["schema"], "vellum.run/1");
+    assert_eq!(report["command"], serde_json::json!(["sh", "-c", "echo out; exit 3"]));
+    assert_eq!(report["outcome"], serde_json::json!({"kind": "exited", "status": 3}));
+    assert_eq!(report["exit_status"], 3);
+    for (part, field) in [
+        ("time", "wall_ns"),
+        ("memory", "peak_bytes"),
+        ("memory", "largest_process_peak_bytes"),
+        ("faults", "minor"),
+    ] {
+        assert!(report[part][field].as_u64().is_some_and(|value| value > 0), "{part}.{field}: {report}");
+    }
+    let columns = report["samples"].as_object().unwrap();
+    let lengths: Vec<usize> = columns.values().map(|column| column.as_array().unwrap().len()).collect();
+    assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-schema.md")).unwrap();
+    let mut fields = Vec::new();
+    names(&report, &mut fields);
+    for field in fields {
+        assert!(documented.contains(&format!("`{field}`")), "docs/run-schema.md does not mention {field}");
+    }
+}
+
+/// Every field name in `value`, but not the keys that are counters' names: those are a table of their own.
+fn names(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                into.push(name.clone());
+                names(value, into);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| names(item, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn killed_is_said_in_the_json() {
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("r.json");
+    sh(&["-q", "--json", text(&json)], "kill -TERM $$");
+    let report = report(&json);
+    assert_eq!(report["outcome"]["kind"], "killed");
+    assert_eq!(report["outcome"]["signal"], 15);
+    assert_eq!(report["exit_status"], 143);
+}
+
+#[test]
+fn a_dash_puts_the_json_after_the_programs_output() {
+    let ended = sh(&["-q", "--json", "-"], "echo first");
+    let text = String::from_utf8(ended.stdout).unwrap();
+    let (first, json) = text.split_once('\n').unwrap();
+    assert_eq!(first, "first");
+    assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "vellum.run/1");
+}
+
+#[test]
+fn the_page_fetches_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let html = place.path().join("r.html");
+    sh(&["-q", "--report", text(&html)], ": '<script>&'; sleep 0.3");
+    let page = std::fs::read_to_string(&html).unwrap();
+    for forbidden in ["http://", "https://", "<script", "<link", "<img", "@import", "url(", "src="] {
+        assert!(!page.contains(forbidden), "the page has {forbidden}");
+    }
+    assert!(page.contains("&lt;script&gt;"), "the command is shown as text");
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+}
+
+#[test]
+fn programs_that_cannot_be_entered_are_said() {
+    let source = "int main(void) { return 0; }\n";
+    for (compiler, flags, obstacle, words) in [
+        ("cc", &["-static"][..], "static", "statically linked"),
+        ("musl-gcc", &[], "musl", "linked against musl"),
+        ("cc", &["-fsanitize=address"], "sanitizer", "built with a sanitizer"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(compiler, flags, source, place.path()) else { continue };
+        let json = place.path().join("r.json");
+        let ended = run(&["--json", text(&json)]).arg(&program).output().unwrap();
+        let said = said(&ended);
+        assert!(ended.status.success(), "{said}");
+        assert!(said.contains(&format!("ran without Vellum: it is {words}")), "{said}");
+        let report = report(&json);
+        let expected = if obstacle == "static" { "no_answer" } else { "not_preloaded" };
+        assert_eq!(report["attachment"]["program"], expected, "{obstacle}");
+    }
+}
+
+#[test]
+fn a_comparison_says_ratios_and_keeps_every_run() {
+    let place = tempfile::tempdir().unwrap();
+    let (json, input) = (place.path().join("c.json"), place.path().join("input"));
+    std::fs::write(&input, "first line\nsecond line\n").unwrap();
+    let mut stdin = std::fs::File::open(&input).unwrap();
+    std::io::Read::read_exact(&mut stdin, &mut [0; 11]).unwrap();
+    let ended = run(&["--compare=5", "--seed", "42", "--json", text(&json)])
+        .args(["sh", "-c", "cat; test \"$(cat /dev/null)\" = ''"])
+        .stdin(stdin)
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{}", said(&ended));
+    assert_eq!(ended.stdout, b"second line\n", "the first run's output, from the given position, once");
+    let report = report(&json);
+    assert_eq!(
+        (&report["schema"], &report["seed"], &report["pairs"]),
+        (&"vellum.compare/1".into(), &42.into(), &5.into())
+    );
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 15);
+    for arm in ["without", "control", "with"] {
+        assert_eq!(runs.iter().filter(|run| run["arm"] == arm).count(), 5);
+    }
+    let wall = &report["results"][0];
+    assert_eq!(wall["metric"], "wall");
+    let ratio = |field: &str| wall["ratio"][field].as_f64().unwrap();
+    assert!(ratio("low") <= ratio("estimate") && ratio("estimate") <= ratio("high"));
+    assert!(said(&ended).contains("seed 42"), "{}", said(&ended));
+}
+
+#[test]
+fn a_comparison_of_a_failing_command_stops_and_says_so() {
+    let always = sh(&["--compare=5"], "echo shown; echo bad >&2; exit 3");
+    assert_eq!(always.status.code(), Some(3));
+    assert_eq!(always.stdout, b"shown\n");
+    assert!(
+        said(&always).contains("failed in its warm-up without Vellum (exit status 3)"),
+        "{}",
+        said(&always)
+    );
+    let with = sh(&["--compare=5"], "test -z \"$VELLUM_BOARD\" || { echo bad >&2; exit 4; }");
+    assert_eq!(with.status.code(), Some(4));
+    assert!(said(&with).contains("failed in its warm-up on Vellum (exit status 4)"), "{}", said(&with));
+    assert!(said(&with).ends_with("it said:\nbad\n"), "{}", said(&with));
+}
+
+#[test]
+fn a_long_command_is_cut_and_a_strange_one_quoted() {
+    let place = tempfile::tempdir().unwrap();
+    let ended = Command::new(common::VELLUM)
+        .args(["run", "--lib"])
+        .arg(common::harmless_library())
+        .args(["--", "printf", "%s", "two\nlines", &"x".repeat(500)])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let first = said(&ended).lines().next().unwrap().to_owned();
+    assert!(
+        first.starts_with("vellum: printf %s $'two\\nlines' xxx") && first.ends_with("...: exit status 0"),
+        "{first}"
+    );
+}

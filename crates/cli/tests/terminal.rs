@@ -1,0 +1,155 @@
+//! On a terminal: job control, Ctrl-C, the live line.
+
+mod common;
+
+use common::{VELLUM, harmless_library, run};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// Both ends of a new pseudo-terminal.
+fn terminal() -> (File, OwnedFd) {
+    let (mut master, mut slave) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: two descriptors are written; no name, modes or size are passed.
+    let made = unsafe { libc::openpty(&mut master, &mut slave, none, std::ptr::null(), std::ptr::null()) };
+    assert_eq!(made, 0, "a pseudo-terminal: {}", std::io::Error::last_os_error());
+    for fd in [master, slave] {
+        // SAFETY: a descriptor just made.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    // SAFETY: both descriptors were just made and belong to nobody else.
+    unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) }
+}
+
+/// Starts `command` as the leader of a session on `slave`.
+fn on_terminal(command: &mut Command, slave: &OwnedFd) -> Child {
+    let fd = slave.as_raw_fd();
+    command.stdin(Stdio::from(slave.try_clone().unwrap())).stderr(Stdio::from(slave.try_clone().unwrap()));
+    command.env("TERM", "xterm").env_remove("NO_COLOR");
+    // SAFETY: setsid and ioctl are async-signal-safe; the descriptor stays open until exec.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setsid();
+            libc::ioctl(fd, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    command.spawn().unwrap()
+}
+
+/// Where a wait for something that should come at once is given up: a test that hangs says less than one that fails.
+const PATIENCE_MS: i32 = 60_000;
+
+/// Reads until `text` has appeared; everything read so far.
+fn until(master: &mut File, seen: &mut String, text: &str) {
+    let mut buffer = [0; 4096];
+    while !seen.contains(text) {
+        let mut wait = libc::pollfd { fd: master.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor, which lives across the call.
+        let ready = unsafe { libc::poll(&mut wait, 1, PATIENCE_MS) };
+        assert_eq!(ready, 1, "no {text:?} came; so far: {seen:?}");
+        match master.read(&mut buffer) {
+            Ok(read) if read > 0 => seen.push_str(&String::from_utf8_lossy(&buffer[..read])),
+            _ => panic!("the terminal closed without {text:?}; so far: {seen:?}"),
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_is_the_programs_business() {
+    let (mut master, slave) = terminal();
+    let script = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.02; done";
+    let mut child =
+        on_terminal(run(&["-q"]).args(["sh", "-c", script]).stdout(slave.try_clone().unwrap()), &slave);
+    let mut seen = String::new();
+    until(&mut master, &mut seen, "ready");
+    master.write_all(b"\x03").unwrap();
+    until(&mut master, &mut seen, "caught");
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+    assert_eq!(seen.matches("caught").count(), 1, "heard once: {seen:?}");
+}
+
+#[test]
+fn a_stopped_program_stops_us_and_goes_on_with_us() {
+    let (mut master, slave) = terminal();
+    let inner = "kill -TSTP $$; echo resumed; exit 3";
+    let library = harmless_library();
+    let script = format!(
+        "set -m; {VELLUM} run -q --lib {} -- sh -c '{inner}'; echo \"stopped $?\"; fg >/dev/null; echo \"ended $?\"",
+        library.display()
+    );
+    let mut shell =
+        on_terminal(Command::new("sh").args(["-c", &script]).stdout(slave.try_clone().unwrap()), &slave);
+    let mut seen = String::new();
+    until(&mut master, &mut seen, "ended");
+    until(&mut master, &mut seen, "\n");
+    assert!(shell.wait().unwrap().success());
+    let stopped = seen.find(&format!("stopped {}", 128 + libc::SIGTSTP)).expect(&seen);
+    let resumed = seen.find("resumed").expect(&seen);
+    let ended = seen.find("ended 3").expect(&seen);
+    assert!(stopped < resumed && resumed < ended, "{seen:?}");
+}
+
+#[test]
+fn a_silent_run_has_a_live_line_that_is_gone_at_the_end() {
+    for shared in [false, true] {
+        let (mut master, slave) = terminal();
+        let mut command = run(&[]);
+        command.args(["sh", "-c", "read line; exit 2"]);
+        if shared {
+            command.stdout(slave.try_clone().unwrap());
+        } else {
+            command.stdout(Stdio::null());
+        }
+        let mut child = on_terminal(&mut command, &slave);
+        let mut seen = String::new();
+        until(&mut master, &mut seen, "faults/s");
+        assert!(seen.contains("resident"), "{seen:?}");
+        master.write_all(b"\n").unwrap();
+        until(&mut master, &mut seen, "exit status 2");
+        assert_eq!(child.wait().unwrap().code(), Some(2));
+        let erased = seen.rfind("\x1b[J").expect("the line is erased");
+        assert!(
+            erased > seen.rfind("faults/s").unwrap() && erased < seen.find("exit status").unwrap(),
+            "{seen:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_has_the_terminal_to_itself_is_left_alone() {
+    let (mut master, slave) = terminal();
+    let script = "stty -icanon -echo; sleep 1.5";
+    let mut child = on_terminal(run(&[]).args(["sh", "-c", script]).stdout(Stdio::null()), &slave);
+    let mut seen = String::new();
+    until(&mut master, &mut seen, "exit status 0");
+    assert!(child.wait().unwrap().success());
+    assert!(!seen.contains("faults/s"), "{seen:?}");
+}
+
+#[test]
+fn colour_is_for_terminals_that_want_it() {
+    let coloured = |set: fn(&mut Command) -> &mut Command| {
+        let (mut master, slave) = terminal();
+        let mut command = run(&["--no-live"]);
+        command.arg("true").stdout(Stdio::null());
+        let mut child = {
+            let fd = slave.try_clone().unwrap();
+            set(command.env("TERM", "xterm").env_remove("NO_COLOR"))
+                .stdin(Stdio::null())
+                .stderr(fd)
+                .spawn()
+                .unwrap()
+        };
+        let mut seen = String::new();
+        until(&mut master, &mut seen, "faults");
+        child.wait().unwrap();
+        seen.contains("\x1b[")
+    };
+    assert!(coloured(|command| command));
+    assert!(!coloured(|command| command.env("NO_COLOR", "1")));
+    assert!(!coloured(|command| command.env("TERM", "dumb")));
+}

@@ -1,0 +1,197 @@
+//! The program must not notice that it is not alone.
+
+mod common;
+
+use common::{VELLUM, harmless_library, run, said, sh};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// Bytes of every value, in an order that no text tool leaves alone.
+fn bytes(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed;
+    let step = |state: &mut u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as u8
+    };
+    (0..length).map(|_| step(&mut state)).collect()
+}
+
+#[test]
+fn input_and_output_pass_byte_for_byte() {
+    let data = bytes(7, 3 << 20);
+    let mut child = run(&[])
+        .arg("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let sent = data.clone();
+    let writer = std::thread::spawn(move || stdin.write_all(&sent));
+    let ended = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(ended.stdout == data, "3 MiB went through cat and came out different");
+    assert!(ended.status.success());
+}
+
+#[test]
+fn quiet_leaves_standard_error_to_the_program() {
+    let ended = sh(&["--quiet"], "echo mine >&2");
+    assert_eq!(said(&ended), "mine\n");
+}
+
+#[test]
+fn arguments_and_environment_arrive() {
+    let ended = run(&["-q"])
+        .args(["sh", "-c", "printf '%s|' \"$@\" \"$MARK\"", "name", "a b", "", "--json", "'\"*"])
+        .env("MARK", "kept")
+        .output()
+        .unwrap();
+    assert_eq!(ended.stdout, b"a b||--json|'\"*|kept|");
+}
+
+#[test]
+fn lists_in_the_environment_are_extended_and_not_replaced() {
+    let library = harmless_library();
+    let print = "echo \"$LD_PRELOAD $ASAN_OPTIONS $VELLUM_HUGE $VELLUM_DECAY_MS $VELLUM_MMAP\"";
+    let ended = run(&["-q", "--huge", "never", "--decay", "250", "--no-mmap"])
+        .args(["sh", "-c", print])
+        .env("LD_PRELOAD", "libm.so.6")
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .output()
+        .unwrap();
+    let expected =
+        format!("{}:libm.so.6 detect_leaks=0:verify_asan_link_order=0 never 250 off\n", library.display());
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), expected);
+}
+
+/// Runs `what` in a shell that has first executed `setup`, directly and under vellum, and compares what is printed.
+fn same_with_and_without(setup: &str, what: &str) {
+    let under = format!("{VELLUM} run -q --lib {} -- {what}", harmless_library().display());
+    let print = |command: &str| {
+        let ended = Command::new("sh").args(["-c", &format!("{setup} exec {command}")]).output().unwrap();
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    };
+    assert_eq!(print(&under), print(what), "after: {setup}");
+}
+
+#[test]
+fn signal_dispositions_and_mask_are_those_we_were_given() {
+    for (ignored, blocked) in [
+        (&[][..], &[][..]),
+        (&[libc::SIGPIPE], &[]),
+        (&[libc::SIGCHLD], &[]),
+        (&[libc::SIGHUP, libc::SIGINT, libc::SIGTSTP], &[libc::SIGUSR1]),
+        (&[libc::SIGPIPE, libc::SIGCHLD, libc::SIGTERM], &[libc::SIGCHLD, libc::SIGTERM]),
+    ] {
+        let print = |command: &mut Command| {
+            // SAFETY: signal and sigprocmask are async-signal-safe; the slices are 'static.
+            unsafe {
+                command.pre_exec(move || {
+                    for signal in ignored {
+                        libc::signal(*signal, libc::SIG_IGN);
+                    }
+                    let mut mask: libc::sigset_t = std::mem::zeroed();
+                    for signal in blocked {
+                        libc::sigaddset(&mut mask, *signal);
+                    }
+                    libc::sigprocmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
+                    Ok(())
+                });
+            }
+            // Read by a program that is the tested process itself and changes nothing.
+            String::from_utf8(command.args(["^Sig[BI]", "/proc/self/status"]).output().unwrap().stdout)
+                .unwrap()
+        };
+        let direct = print(&mut Command::new("grep"));
+        assert_eq!(direct.lines().count(), 2, "{direct}");
+        assert_eq!(print(run(&["-q"]).arg("grep")), direct, "ignored {ignored:?}, blocked {blocked:?}");
+    }
+}
+
+#[test]
+fn descriptors_are_those_we_were_given() {
+    for setup in ["", "exec 0<&-;", "exec 2>&-;", "exec 0<&- 2>&-;", "exec 5</dev/null;"] {
+        same_with_and_without(setup, "ls /proc/self/fd");
+    }
+}
+
+#[test]
+fn the_process_group_is_ours() {
+    same_with_and_without(
+        "set --;",
+        "sh -c 'test $(ps -o pgid= -p $$) = $(ps -o pgid= -p $PPID) && echo same'",
+    );
+}
+
+#[test]
+fn signals_sent_to_us_alone_reach_the_program() {
+    for signal in ["TERM", "HUP", "USR1", "USR2", "ALRM", "INT", "QUIT", "WINCH"] {
+        let script =
+            format!("trap 'echo got {signal}; exit 7' {signal}; echo ready; while :; do sleep 0.02; done");
+        let mut child = run(&["-q"]).args(["sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        let sent =
+            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(lines.next().unwrap().unwrap(), format!("got {signal}"));
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
+}
+
+#[test]
+fn nothing_of_ours_is_left_behind() {
+    let place = tempfile::tempdir().unwrap();
+    // Boards go elsewhere when the first choice is there: look at all of them before and after, for this user's only.
+    let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
+    for end in ["", "; kill -9 $$", "; exit 5"] {
+        let ended = run(&["-q"])
+            .args(["sh", "-c", &format!("{script}{end}")])
+            .env("TMPDIR", place.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(ended.stdout).unwrap();
+        let (mode, board) = text.trim_end().split_once('\n').expect("a board");
+        assert_eq!(mode, "600");
+        let directory = std::path::Path::new(board).parent().unwrap();
+        assert!(!directory.exists(), "{} is still there", directory.display());
+    }
+}
+
+#[test]
+fn a_program_that_leaves_children_behind_is_not_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("r.json");
+    let script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!";
+    let ended = sh(&["--json", common::text(&json)], script);
+    let pid = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
+    let killed = Command::new("kill").arg(&pid).status().unwrap();
+    assert!(killed.success(), "it was left running");
+    let report = common::report(&json);
+    assert_eq!(report["survivors"][0]["pid"].to_string(), pid);
+    assert!(said(&ended).contains("1 background process still running"), "{}", said(&ended));
+}
+
+#[test]
+fn a_run_inside_a_run_works() {
+    let library = harmless_library();
+    let ended = run(&[])
+        .args([
+            VELLUM,
+            "run",
+            "--lib",
+            library.to_str().unwrap(),
+            "--",
+            "sh",
+            "-c",
+            "echo $LD_PRELOAD; exit 6",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(6));
+    assert_eq!(String::from_utf8_lossy(&ended.stdout).trim_end(), library.to_str().unwrap());
+    assert_eq!(said(&ended).matches("exit status 6").count(), 2);
+}

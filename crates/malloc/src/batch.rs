@@ -1,0 +1,225 @@
+//! Many blocks in one call.
+//!
+//! The source (section 4.2, after the proposal N1527 to the C committee) argues that a program that needs four million
+//! list nodes should say so once: the allocator then asks once for the pages and marks off blocks, instead of going
+//! four million times through its lists. Here a batch of one size takes whole units from the page layer, many under one
+//! lock, and writes down block addresses by arithmetic; the blocks themselves are not touched. What is less than a slab
+//! comes from the ordinary lists. Freeing finds runs of neighbours in the array: a run that is a whole slab gives the
+//! unit back untouched, a shorter one is linked once and credited at once.
+//!
+//! Blocks of a batch are ordinary blocks: they can be freed one by one, and a batch free takes any blocks.
+//!
+//! Departure from N1527: its functions take descriptor structures; here are plain arrays of addresses and sizes, and
+//! the answer is how many succeeded, always the first ones.
+
+use crate::alloc::{free, malloc};
+use crate::class::{SHAPES, SMALL_MAX, class_of};
+use crate::heap::Heap;
+use crate::registry;
+use crate::slab::{Block, Slab};
+use crate::space::Space;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::Relaxed;
+use vellum_pages::{Pages, UNIT};
+
+/// Units asked for, or returned, under one lock of the page layer.
+const UNITS_AT_ONCE: usize = 256;
+/// Addresses compared between two looks at the result, so that the comparison is done with vectors.
+const COMPARE_AT_ONCE: usize = 16;
+
+/// Allocates `blocks.len()` blocks of `bytes` bytes each. Returns how many there are; the rest of `blocks` is null.
+pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
+    let mut done = 0;
+    if bytes <= SMALL_MAX
+        && let class = class_of(bytes.max(1))
+        && blocks.len() >= usize::from(SHAPES[class].capacity)
+        && let Some(heap) = registry::attached()
+    {
+        done = whole_slabs(heap, class, blocks);
+    }
+    for (index, block) in blocks.iter_mut().enumerate().skip(done) {
+        *block = malloc(bytes);
+        if block.is_null() {
+            blocks[index..].fill(null_mut());
+            return index;
+        }
+    }
+    blocks.len()
+}
+
+/// Allocates a block of each of `sizes`, in order, until one fails. Returns how many there are; the rest of `blocks`
+/// is null. The slices are equally long, or the shorter counts.
+pub fn malloc_sizes(sizes: &[usize], blocks: &mut [*mut u8]) -> usize {
+    let mut done = 0;
+    while let Some(&bytes) = sizes.get(done).filter(|_| done < blocks.len()) {
+        let alike =
+            sizes[done..].iter().take_while(|&&other| other == bytes).count().min(blocks.len() - done);
+        let allocated = malloc_batch(bytes, &mut blocks[done..done + alike]);
+        done += allocated;
+        if allocated < alike {
+            break;
+        }
+    }
+    blocks[done..].fill(null_mut());
+    done
+}
+
+/// Fills the front of `blocks` with whole slabs' worth of blocks.
+fn whole_slabs(heap: &'static Heap, class: usize, blocks: &mut [*mut u8]) -> usize {
+    let shape = &SHAPES[class];
+    let capacity = usize::from(shape.capacity);
+    let space = Space::get();
+    let mut done = 0;
+    let mut units = [null_mut(); UNITS_AT_ONCE];
+    while blocks.len() - done >= capacity {
+        let wanted = ((blocks.len() - done) / capacity).min(UNITS_AT_ONCE);
+        let got = Pages::global().alloc_units(&mut units[..wanted]);
+        if !heap.gate.enter() {
+            // A signal handler interrupted this heap's slow path: the ordinary way copes with that.
+            // SAFETY: the units were just handed out and are used by nobody.
+            unsafe { Pages::global().free_units(&units[..got]) };
+            return done;
+        }
+        for (&unit, blocks) in units[..got].iter().zip(blocks[done..].chunks_exact_mut(capacity)) {
+            if let Some(slab) = space.slab_of(unit) {
+                heap.add_full(slab, class);
+            }
+            for (index, block) in blocks.iter_mut().enumerate() {
+                *block = unit.wrapping_add(index * shape.bytes as usize);
+            }
+        }
+        heap.gate.leave();
+        done += got * capacity;
+        if got < wanted {
+            break;
+        }
+    }
+    done
+}
+
+/// Frees every block of `blocks`; nulls are skipped. Fastest when neighbours in memory are neighbours in the array.
+///
+/// # Safety
+/// Each block may be freed, and none occurs twice.
+pub unsafe fn free_batch(blocks: &[*mut u8]) {
+    let space = Space::get();
+    let heap = registry::current();
+    let mut units = Returned { units: [null_mut(); UNITS_AT_ONCE], count: 0 };
+    let mut rest = blocks;
+    while let Some((&first, others)) = rest.split_first() {
+        let slab = space.slab_of(first).filter(|slab| !slab.owner.load(Relaxed).is_null());
+        let (Some(slab), false) = (slab, others.is_empty()) else {
+            // SAFETY: passed on.
+            unsafe { free(first) };
+            rest = others;
+            continue;
+        };
+        let run = run_length(rest, slab);
+        // SAFETY: the run's blocks lie side by side in the slab, and the caller gives them up.
+        unsafe { free_run(heap, slab, &rest[..run], &mut units) };
+        rest = &rest[run..];
+    }
+    units.flush();
+}
+
+/// How many blocks at the front of `blocks` (which is not empty) follow one another in `slab`.
+fn run_length(blocks: &[*mut u8], slab: &Slab) -> usize {
+    let bytes = slab.bytes.get() as usize;
+    let first = blocks[0] as usize;
+    let room = (UNIT - first % UNIT) / bytes;
+    let blocks = &blocks[..blocks.len().min(room)];
+    let mut run = 0;
+    for chunk in blocks.chunks(COMPARE_AT_ONCE) {
+        let start = first + run * bytes;
+        let alike = chunk
+            .iter()
+            .enumerate()
+            .fold(true, |alike, (index, &block)| alike & (block as usize == start + index * bytes));
+        if !alike {
+            return run
+                + chunk
+                    .iter()
+                    .enumerate()
+                    .take_while(|&(index, &block)| block as usize == start + index * bytes)
+                    .count();
+        }
+        run += chunk.len();
+    }
+    run
+}
+
+/// # Safety
+/// `run` holds blocks in use of `slab`, side by side, that the caller gives up.
+unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut u8], units: &mut Returned) {
+    let own = heap.filter(|&heap| core::ptr::eq(slab.owner.load(Relaxed), heap));
+    if let Some(heap) = own
+        && run.len() == usize::from(slab.shape().capacity)
+        && heap.gate.enter()
+    {
+        let dropped = heap.drop_full(slab);
+        heap.gate.leave();
+        if dropped {
+            return units.push(run[0]);
+        }
+    }
+    if run.len() == 1 {
+        // SAFETY: passed on.
+        return unsafe { free(run[0]) };
+    }
+    for pair in run.windows(2) {
+        // SAFETY: the block is free memory now.
+        unsafe { (*pair[0].cast::<Block>()).next.set(pair[1].cast()) };
+    }
+    let (first, last) = (run[0], run[run.len() - 1]);
+    if let Some(heap) = own
+        && heap.gate.enter()
+    {
+        heap.credit_chain(slab, first.cast(), last.cast(), run.len() as u32);
+        heap.gate.leave();
+        return;
+    }
+    // SAFETY: the blocks lead from first to last, and the caller gives them up. A list that already begins with the
+    // first cannot be, as that block is in use.
+    unsafe { crate::space::push_remote(slab, first, last, run.len() as u32) };
+}
+
+/// Units on their way back to the page layer.
+struct Returned {
+    units: [*mut u8; UNITS_AT_ONCE],
+    count: usize,
+}
+
+impl Returned {
+    fn push(&mut self, unit: *mut u8) {
+        self.units[self.count] = unit;
+        self.count += 1;
+        if self.count == UNITS_AT_ONCE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.count > 0 {
+            // SAFETY: the units were slabs that have ended, handed out by `alloc_units`.
+            unsafe { Pages::global().free_units(&self.units[..self.count]) };
+            self.count = 0;
+        }
+    }
+}
+
+/// Resizes each block to the size beside it, in order, until one fails (that one and the rest stay as they were).
+/// Returns how many were resized.
+///
+/// # Safety
+/// As for [`crate::realloc`], for each block.
+pub unsafe fn realloc_batch(blocks: &mut [*mut u8], sizes: &[usize]) -> usize {
+    for (index, (block, &bytes)) in blocks.iter_mut().zip(sizes).enumerate() {
+        // SAFETY: passed on.
+        let new = unsafe { crate::realloc(*block, bytes) };
+        if new.is_null() && bytes > 0 {
+            return index;
+        }
+        *block = new;
+    }
+    blocks.len().min(sizes.len())
+}

@@ -1,0 +1,202 @@
+//! Size classes: which sizes share a slab.
+//!
+//! A class every 16 bytes up to [`EXACT_MAX`], where half of all requests are and a step of 16 wastes less than the header
+//! of a boundary-tag allocator; above, eight classes a doubling up to [`SMALL_MAX`], so that at most one ninth of a
+//! block is lost. More classes would waste less in blocks and more in slabs that are partly empty. Larger blocks are
+//! whole extents of the page layer.
+//!
+//! ```text
+//! class   0        1   2   3  ..  16    17    18  ..  24    25  ..  32    33  ..    64
+//! bytes  (16)     16  32  48  .. 256   288   320  .. 512   576  .. 1024  1152 .. 16384
+//! ```
+//!
+//! Up to [`FINE_MAX`] the class is read from a table by granule, above it is computed: no test whose outcome varies
+//! with the common sizes. Class 0 exists so that `malloc(0)` needs no test of its own: its list is always empty, and the
+//! slow path serves it from class 1.
+//!
+//! Invariants: `bytes_of(class_of(n)) >= n`; classes grow strictly from 1 on; every class is a multiple of 16 bytes.
+
+use vellum_pages::{PAGE, UNIT};
+
+/// The unit of block sizes and of their alignment.
+pub(crate) const GRANULE: usize = 16;
+/// The largest size with a class every [`GRANULE`] bytes.
+pub(crate) const EXACT_MAX: usize = 256;
+/// The largest size whose class is read from a table.
+pub(crate) const FINE_MAX: usize = 1024;
+/// The largest size served from slabs.
+pub(crate) const SMALL_MAX: usize = 16 << 10;
+/// The number of classes.
+pub(crate) const CLASSES: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
+
+const EXACT_CLASSES: usize = EXACT_MAX / GRANULE + 1;
+const STEPS: usize = 8;
+const STEPS_LOG2: u32 = STEPS.ilog2();
+/// Free blocks that are worth waking a full slab for, at most, and the bytes they may hold back until then.
+const WAKE_MAX: usize = 16;
+const WAKE_BYTES: usize = 4 << 10;
+/// The same for blocks freed by other threads: more, because the owner must be told through a shared word.
+const REMOTE_WAKE_MAX: usize = 64;
+const REMOTE_WAKE_BYTES: usize = 4 << 10;
+
+/// What a slab of one class looks like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Bytes of a block.
+    pub bytes: u32,
+    /// Blocks of a slab.
+    pub capacity: u16,
+    /// Blocks laid out at a time: those of one page, so that a page nobody needs is never touched.
+    pub carve: u16,
+    /// Frees by the owner after which a full slab is used again.
+    pub wake: u16,
+    /// Frees by other threads after which the owner is told.
+    pub remote_wake: u16,
+}
+
+/// The shape of every class.
+pub(crate) static SHAPES: [Shape; CLASSES] = shapes();
+
+static CLASS_OF_GRANULES: [u8; FINE_MAX / GRANULE + 1] = classes_of_granules();
+
+/// The class of a request of at most [`FINE_MAX`] bytes.
+///
+/// # Safety
+/// `bytes <= FINE_MAX`.
+#[inline(always)]
+pub(crate) unsafe fn fine_class_of(bytes: usize) -> usize {
+    debug_assert!(bytes <= FINE_MAX);
+    // SAFETY: the table has an entry for every number of granules up to FINE_MAX.
+    usize::from(unsafe { *CLASS_OF_GRANULES.get_unchecked(bytes.div_ceil(GRANULE)) })
+}
+
+/// The class of a request of more than [`EXACT_MAX`] and at most [`SMALL_MAX`] bytes.
+#[inline(always)]
+pub(crate) const fn coarse_class_of(bytes: usize) -> usize {
+    let last = bytes - 1;
+    let log2 = last.ilog2();
+    let step = last >> (log2 - STEPS_LOG2);
+    STEPS * log2 as usize + step + EXACT_CLASSES - STEPS * (EXACT_MAX.ilog2() as usize + 1)
+}
+
+/// The class of a request of at most [`SMALL_MAX`] bytes.
+#[inline]
+pub(crate) const fn class_of(bytes: usize) -> usize {
+    if bytes <= EXACT_MAX { bytes.div_ceil(GRANULE) } else { coarse_class_of(bytes) }
+}
+
+/// The bytes of a block of `class`.
+pub(crate) const fn bytes_of(class: usize) -> usize {
+    if class < EXACT_CLASSES {
+        return if class == 0 { GRANULE } else { class * GRANULE };
+    }
+    let index = class - EXACT_CLASSES;
+    (STEPS + index % STEPS + 1) << (EXACT_MAX.ilog2() as usize + index / STEPS - STEPS_LOG2 as usize)
+}
+
+const fn classes_of_granules() -> [u8; FINE_MAX / GRANULE + 1] {
+    let mut classes = [0; FINE_MAX / GRANULE + 1];
+    let mut granules = 0;
+    while granules < classes.len() {
+        classes[granules] = class_of(granules * GRANULE) as u8;
+        granules += 1;
+    }
+    classes
+}
+
+/// The smallest class of at least `bytes` bytes whose blocks are all aligned to `align` (a power of two, at most a
+/// page), if there is one.
+pub(crate) fn aligned_class_of(bytes: usize, align: usize) -> Option<usize> {
+    let rounded = vellum_sys::round_up(bytes.max(1), align);
+    if rounded > SMALL_MAX {
+        return None;
+    }
+    (class_of(rounded)..CLASSES).find(|&class| bytes_of(class).is_multiple_of(align))
+}
+
+const fn shapes() -> [Shape; CLASSES] {
+    let mut shapes = [Shape { bytes: 0, capacity: 0, carve: 0, wake: 0, remote_wake: 0 }; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        let bytes = bytes_of(class);
+        let capacity = UNIT / bytes;
+        shapes[class] = Shape {
+            bytes: bytes as u32,
+            capacity: capacity as u16,
+            carve: at_least_one(PAGE / bytes) as u16,
+            wake: at_least_one(at_most(WAKE_BYTES / bytes, WAKE_MAX)) as u16,
+            remote_wake: at_least_one(at_most(REMOTE_WAKE_BYTES / bytes, REMOTE_WAKE_MAX)) as u16,
+        };
+        class += 1;
+    }
+    shapes
+}
+
+const fn at_least_one(count: usize) -> usize {
+    if count == 0 { 1 } else { count }
+}
+
+const fn at_most(count: usize, most: usize) -> usize {
+    if count > most { most } else { count }
+}
+
+const _: () = assert!(bytes_of(CLASSES - 1) == SMALL_MAX);
+const _: () = assert!(UNIT / GRANULE <= u16::MAX as usize);
+// A slab whose free blocks have reached neither threshold still has a block in use: see `heap`.
+const _: () = {
+    let mut class = 0;
+    while class < CLASSES {
+        let shape = shapes()[class];
+        assert!(shape.wake + shape.remote_wake <= shape.capacity);
+        class += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_has_the_tightest_class() {
+        for bytes in 1..=SMALL_MAX {
+            let class = class_of(bytes);
+            assert!(bytes_of(class) >= bytes, "{bytes} bytes in class {class}");
+            assert!(class == 1 || bytes_of(class - 1) < bytes, "{bytes} bytes in class {class}");
+        }
+        for bytes in 0..=FINE_MAX {
+            // SAFETY: as the range says.
+            assert_eq!(unsafe { fine_class_of(bytes) }, class_of(bytes));
+        }
+        assert_eq!(class_of(0), 0);
+        assert_eq!(class_of(SMALL_MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn classes_grow_and_waste_little() {
+        for class in 2..CLASSES {
+            assert!(bytes_of(class) > bytes_of(class - 1));
+            assert_eq!(bytes_of(class) % GRANULE, 0);
+        }
+        for bytes in EXACT_MAX + 1..=SMALL_MAX {
+            let block = bytes_of(class_of(bytes));
+            assert!((block - bytes) * 9 <= block, "{bytes} bytes in a block of {block}");
+        }
+    }
+
+    #[test]
+    fn aligned_classes_are_aligned() {
+        for shift in 4..=12 {
+            let align = 1 << shift;
+            for bytes in [1, 17, 100, 270, 1000, 1025, 3000, 4096, 4097, 9000, 16000] {
+                if let Some(class) = aligned_class_of(bytes, align) {
+                    assert!(
+                        bytes_of(class) >= bytes && bytes_of(class).is_multiple_of(align),
+                        "{bytes} at {align}"
+                    );
+                }
+            }
+        }
+        assert_eq!(aligned_class_of(SMALL_MAX + 1, 16), None);
+        assert_eq!(aligned_class_of(1, 4096).map(bytes_of), Some(4096));
+    }
+}

@@ -1,0 +1,111 @@
+//! Who may rearrange a heap: its thread, or for a moment the helper.
+//!
+//! A heap's thread passes the gate on each of its slow paths, so passing must cost next to nothing; the helper wants
+//! in a few times a second at most. The two are kept apart the asymmetric way (Dekker's algorithm with the fence on
+//! one side only): the thread stores *I am in* and then loads *keep out*, with nothing but a compiler fence between;
+//! the helper stores *keep out*, makes every processor that runs this process execute a full fence by `membarrier`,
+//! and then looks whether somebody is in. Whoever of the two comes second sees the other. Fast paths do not pass the
+//! gate: what they touch (the heap's lists, and `free` and `needed` of slabs with blocks in use) the helper leaves alone.
+//!
+//! Without `membarrier` nobody but the thread ever enters, and an idle thread's free slabs wait for its next call.
+//!
+//! `turns` is odd while the thread is in. It never goes back, so two equal readings mean an idle thread.
+
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use vellum_sys::thread;
+
+const OPEN: u32 = 0;
+const CLOSED: u32 = 1;
+
+/// The gate of one heap.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    turns: AtomicU32,
+    closed: AtomicU32,
+}
+
+impl Gate {
+    /// Enters, for the heap's own thread, waiting while the gate is closed. False if the thread is inside already: a
+    /// signal handler interrupted it there.
+    #[inline]
+    #[must_use]
+    pub(crate) fn enter(&self) -> bool {
+        let turns = self.turns.load(Ordering::Relaxed);
+        if turns & 1 != 0 {
+            return false;
+        }
+        self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if self.closed.load(Ordering::Acquire) != OPEN {
+            self.enter_closed();
+        }
+        true
+    }
+
+    /// Enters unless the gate is closed, for a thread that has made itself the heap's for a moment.
+    #[must_use]
+    pub(crate) fn try_enter(&self) -> bool {
+        self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
+        let entered = self.closed.load(Ordering::SeqCst) == OPEN;
+        if !entered {
+            self.leave();
+        }
+        entered
+    }
+
+    /// Leaves, for the heap's own thread.
+    #[inline]
+    pub(crate) fn leave(&self) {
+        self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+
+    #[cold]
+    fn enter_closed(&self) {
+        loop {
+            // Out again, so that whoever closed the gate is not kept waiting.
+            self.leave();
+            while self.closed.load(Ordering::Acquire) != OPEN {
+                thread::wait(&self.closed, CLOSED, WAIT_NS);
+            }
+            self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
+            if self.closed.load(Ordering::SeqCst) == OPEN {
+                return;
+            }
+        }
+    }
+
+    /// Closes the gate. It holds from the next `membarrier` on, for whoever finds [`Gate::is_inside`] false then.
+    pub(crate) fn close(&self) {
+        self.closed.store(CLOSED, Ordering::SeqCst);
+    }
+
+    /// Whether the heap's thread is inside.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.turns.load(Ordering::Acquire) & 1 != 0
+    }
+
+    /// Whether the gate is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) != OPEN
+    }
+
+    /// Opens the gate again.
+    pub(crate) fn open(&self) {
+        self.closed.store(OPEN, Ordering::Release);
+    }
+
+    /// How often the gate was passed; changes whenever it is.
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Makes the gate new for a heap whose thread does not exist in this forked child.
+    pub(crate) fn reset_after_fork(&self) {
+        self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1) & !1, Ordering::Relaxed);
+        self.open();
+    }
+}
+
+/// How long a thread sleeps before it looks at a closed gate again: nobody wakes it, as the gate is closed for
+/// microseconds and almost never found so.
+const WAIT_NS: u64 = 50_000;

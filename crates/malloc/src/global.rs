@@ -1,0 +1,66 @@
+//! Vellum as a Rust program's allocator.
+
+use crate::class::GRANULE;
+use crate::{aligned, calloc, free, malloc, realloc};
+use core::alloc::{GlobalAlloc, Layout};
+
+/// Vellum's malloc as a Rust global allocator.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: vellum_malloc::Vellum = vellum_malloc::Vellum;
+///
+/// # fn main() {
+/// let words: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+/// assert_eq!(words[999], "999");
+/// # }
+/// ```
+///
+/// A program that forks without `exec` while it has threads must call [`fork_prepare`](crate::fork_prepare) and its
+/// fellows around the fork, as the shared library does by `pthread_atfork`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Vellum;
+
+// SAFETY: blocks are as large and aligned as asked, distinct while in use, and keep their contents when resized.
+unsafe impl GlobalAlloc for Vellum {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= GRANULE { malloc(layout.size()) } else { aligned(layout.align(), layout.size()) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= GRANULE {
+            return calloc(1, layout.size());
+        }
+        let block = aligned(layout.align(), layout.size());
+        if !block.is_null() {
+            // SAFETY: the block has at least that many bytes.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        block
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        // SAFETY: passed on.
+        unsafe { free(block) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if layout.align() <= GRANULE {
+            // SAFETY: passed on; a size of zero is excluded by the trait.
+            return unsafe { realloc(block, bytes) };
+        }
+        let new = aligned(layout.align(), bytes);
+        if !new.is_null() {
+            // SAFETY: two different blocks of at least the shorter length; the old one is given up then.
+            unsafe {
+                new.copy_from_nonoverlapping(block, layout.size().min(bytes));
+                free(block);
+            }
+        }
+        new
+    }
+}

@@ -1,0 +1,504 @@
+//! A heap: what one thread allocates from.
+//!
+//! ```text
+//! Heap   free[c] ──▶ block ──▶ block ──▶ …     the list malloc pops from: blocks of one slab
+//!        bins[c] ──▶ awake slabs (with free blocks), and the slab being carved
+//!        spares      idle units kept for the next slab
+//!        woken   ──▶ slabs to which other threads have returned blocks
+//! ```
+//!
+//! `malloc` pops `free[c]`; `free` pushes on the block's own slab. When `free[c]` runs out it is filled, in this
+//! order, from an awake slab (its whole list at once), from one more page carved out of the class's newest slab, from
+//! a slab of a heap whose thread has ended, or from a new unit: memory that is touched already goes first. Blocks in `free[c]` count as in use, so the slab they
+//! belong to cannot be given back under them.
+//!
+//! A slab on which frees accumulate wakes after a few of them ([`Shape::wake`](crate::class::Shape)); if its class's list
+//! is empty by then, its blocks go straight there, which keeps a program that allocates and frees in step on a
+//! handful of warm blocks. A slab all of whose blocks are free goes back as a unit.
+//!
+//! Invariants: every block of `free[c]` belongs to one slab of class `c`; a slab is on its class's list exactly while
+//! it is awake; a slab is given back only with nothing live, nothing remote, and not *told* (see [`crate::remote`]).
+//! A slab asleep has a live block: its free ones have reached neither of the two thresholds, whose sum is at most the
+//! capacity (the slab being carved may be smaller, and stays for that reason).
+
+use crate::class::{CLASSES, SHAPES};
+use crate::gate::Gate;
+use crate::large::Magazine;
+use crate::misuse;
+use crate::registry;
+use crate::remote::Woken;
+use crate::slab::{Block, Slab};
+use crate::space::{Space, block_at};
+use core::cell::Cell;
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
+use vellum_pages::{Misuse, PAGE, Pages};
+use vellum_wire::Counter;
+
+/// Bytes a heap takes.
+pub(crate) const HEAP_BYTES: usize = PAGE;
+/// Idle units a heap keeps.
+const SPARES: usize = 8;
+/// Slabs of a class given back in a row that tell the end of a burst: then its list goes too, so that it pins no slab.
+const BURST: u8 = 4;
+/// Blocks of a class counted privately before the process's counters are told.
+const COUNT_BATCH: u32 = 256;
+
+/// One class's slabs.
+#[derive(Debug)]
+pub(crate) struct Bin {
+    /// The list of slabs with free blocks.
+    pub awake: Cell<*const Slab>,
+    /// The slab with blocks not yet laid out.
+    pub carving: Cell<*const Slab>,
+    /// Slabs given back since the class's list was last filled.
+    releases: Cell<u8>,
+    /// Blocks handed to the class's list and not yet in the process's counters.
+    counted: Cell<u32>,
+}
+
+/// A thread's heap. All zero is a valid heap, of which nothing can be had.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Heap {
+    /// The span, as in [`Space`]; zero bytes in the empty heap.
+    pub base: Cell<usize>,
+    /// See `base`.
+    pub bytes: Cell<usize>,
+    /// See `base`.
+    pub side: Cell<*mut u8>,
+    /// The lists `malloc` pops from.
+    pub free: [Cell<*mut Block>; CLASSES],
+    /// The slabs.
+    pub bins: [Bin; CLASSES],
+    spares: [Cell<*mut u8>; SPARES],
+    spare_count: Cell<usize>,
+    units: Cell<usize>,
+    /// Large blocks freed a moment ago.
+    pub(crate) magazine: Magazine,
+    /// Who may rearrange the heap.
+    pub gate: Gate,
+    /// Whether a thread has the heap: [`NOBODY`], [`A_THREAD`], or lost with a thread that a fork left behind.
+    pub tenant: AtomicI32,
+    /// The processor its last thread ran on, for the next one that runs there.
+    pub home: Cell<i32>,
+    /// The turns of the gate the helper saw last.
+    pub seen_turns: Cell<u32>,
+    /// The turns of the gate when the helper last gave back what was free.
+    pub swept_turns: Cell<u32>,
+    /// The next of all heaps.
+    pub next: AtomicPtr<Heap>,
+    /// Slabs to which others returned blocks.
+    pub woken: Woken<Slab>,
+}
+
+/// The tenant of an orphaned heap.
+pub(crate) const NOBODY: i32 = 0;
+/// The tenant of a heap in use. Which thread it is, only that thread's own pointer says.
+pub(crate) const A_THREAD: i32 = 1;
+/// The tenant of an orphaned heap that somebody is rearranging.
+pub(crate) const A_VISITOR: i32 = 2;
+
+const _: () = assert!(size_of::<Heap>() <= HEAP_BYTES);
+
+// SAFETY: the cells are touched by the tenant's thread alone, or by who holds the gate; the rest is atomic.
+unsafe impl Sync for Heap {}
+
+impl Heap {
+    /// Gives a zeroed heap its span.
+    pub(crate) fn begin(&self, space: Space) {
+        self.base.set(space.base);
+        self.side.set(space.side);
+        self.bytes.set(space.bytes);
+    }
+
+    fn space(&self) -> Space {
+        Space { base: self.base.get(), bytes: self.bytes.get(), side: self.side.get() }
+    }
+
+    /// A list of free blocks of `class`, off every other list; null when memory has run out. Inside the gate.
+    pub(crate) fn refill(&'static self, class: usize) -> *mut Block {
+        if !self.woken.is_empty() {
+            self.drain();
+        }
+        let bin = &self.bins[class];
+        bin.releases.set(0);
+        // SAFETY: slabs on a bin's list are live descriptions in the side table.
+        if let Some(slab) = unsafe { bin.awake.get().as_ref() } {
+            return self.take(bin, slab);
+        }
+        if let Some(slab) = registry::raid(class, bin.carving.get().is_null()) {
+            self.welcome(bin, slab);
+            if slab.awake.get() {
+                return self.take(bin, slab);
+            }
+        }
+        self.carve(bin, class)
+    }
+
+    /// Gives away a slab of `class` that has free blocks, or (where `uncarved` allows it) room for more, for a heap
+    /// without a thread. Inside the gate.
+    pub(crate) fn surrender(&'static self, class: usize, uncarved: bool) -> Option<&'static Slab> {
+        self.drain();
+        self.give_back(class);
+        let bin = &self.bins[class];
+        let carving = bin.carving.get();
+        let mut chosen = bin.awake.get();
+        if chosen.is_null() {
+            chosen = carving;
+        }
+        if core::ptr::eq(chosen, carving) && !uncarved {
+            return None;
+        }
+        // SAFETY: slabs on a bin's list, and the one being carved, are live descriptions.
+        let slab = unsafe { chosen.as_ref() }?;
+        if slab.awake.get() {
+            self.unlink(bin, slab);
+        }
+        if core::ptr::eq(carving, slab) {
+            bin.carving.set(null());
+        }
+        self.units.set(self.units.get() - 1);
+        Some(slab)
+    }
+
+    /// Takes in a slab that another heap has given away.
+    fn welcome(&self, bin: &Bin, slab: &Slab) {
+        slab.owner.store(core::ptr::from_ref(self).cast_mut(), Relaxed);
+        self.units.set(self.units.get() + 1);
+        if slab.carved.get() < slab.shape().capacity {
+            bin.carving.set(slab);
+        }
+        if slab.awake.get() {
+            self.wake(bin, slab, slab.live());
+        }
+    }
+
+    /// Takes an awake slab's whole list and puts the slab to sleep.
+    fn take(&self, bin: &Bin, slab: &Slab) -> *mut Block {
+        self.unlink(bin, slab);
+        self.count(bin, slab.shape().bytes, u32::from(slab.carved.get()).wrapping_sub(slab.live()));
+        slab.sleep();
+        slab.free.replace(null_mut())
+    }
+
+    /// Lays out another page of blocks.
+    fn carve(&'static self, bin: &Bin, class: usize) -> *mut Block {
+        let shape = &SHAPES[class];
+        let space = self.space();
+        // SAFETY: the slab being carved is a live description in the side table.
+        let slab = match unsafe { bin.carving.get().as_ref() } {
+            Some(slab) => slab,
+            None => {
+                let unit = self.unit();
+                let Some(slab) = space.slab_of(unit) else {
+                    return null_mut();
+                };
+                slab.begin(self, class);
+                bin.carving.set(slab);
+                slab
+            }
+        };
+        let carved = slab.carved.get();
+        let blocks = shape.carve.min(shape.capacity - carved);
+        let bytes = shape.bytes as usize;
+        let first = space.unit_of(slab).wrapping_add(usize::from(carved) * bytes);
+        let mut last = first;
+        for _ in 1..blocks {
+            let next = last.wrapping_add(bytes);
+            // SAFETY: blocks `carved..carved + blocks` lie within the unit, and nobody uses them yet.
+            unsafe { (*last.cast::<Block>()).next.set(next.cast()) };
+            last = next;
+        }
+        // SAFETY: as above.
+        unsafe { (*last.cast::<Block>()).next.set(null_mut()) };
+        slab.carved.set(carved + blocks);
+        if carved == 0 {
+            slab.sleep();
+        }
+        if carved + blocks == shape.capacity {
+            bin.carving.set(null());
+        }
+        self.count(bin, shape.bytes, u32::from(blocks));
+        first.cast()
+    }
+
+    /// What `free` does when a slab's `needed` has reached zero. Inside the gate.
+    pub(crate) fn settle(&'static self, slab: &'static Slab) {
+        let class = usize::from(slab.class.get());
+        let (bin, list) = (&self.bins[class], &self.free[class]);
+        let newest = slab.free.get();
+        if newest == list.get() && !newest.is_null() {
+            // The block went to the list with an earlier free, and has come again.
+            misuse::refuse("free", newest.cast(), Misuse::AlreadyFree);
+        }
+        if list.get().is_null() && bin.releases.get() < BURST {
+            list.set(if slab.awake.get() {
+                self.take(bin, slab)
+            } else {
+                self.count(bin, slab.bytes.get(), u32::from(slab.slept.get()));
+                slab.sleep();
+                slab.free.replace(null_mut())
+            });
+        } else if slab.awake.get() {
+            self.release(bin, slab);
+            if bin.releases.get() == BURST {
+                self.give_back(class);
+            }
+        } else {
+            let live = slab.live();
+            self.wake(bin, slab, live);
+        }
+    }
+
+    /// What `settle` must do at the least when the gate cannot be entered: let the slab wait for one more free.
+    pub(crate) fn settle_later(slab: &Slab) {
+        if !slab.awake.get() {
+            slab.slept.set(slab.slept.get() + 1);
+            slab.needed.store(1, Relaxed);
+        }
+    }
+
+    /// Units that are slabs of this heap.
+    pub(crate) fn units(&self) -> usize {
+        self.units.get()
+    }
+
+    /// Credits what other threads have returned. Inside the gate.
+    pub(crate) fn drain(&'static self) {
+        let mut next = self.woken.take().cast_const();
+        // SAFETY: slabs on the stack are live descriptions: a told slab is not given back before it is drained.
+        while let Some(slab) = unsafe { next.as_ref() } {
+            next = slab.told_next.load(Relaxed);
+            let owner = slab.owner.load(Relaxed);
+            if !core::ptr::eq(owner, self) {
+                // The slab was given away while a pusher was about to tell its old owner.
+                // SAFETY: heaps are never unmapped.
+                unsafe { (*owner).woken.push(slab) };
+                continue;
+            }
+            let taken = slab.remote.drain();
+            self.credit(slab, taken.head, taken.blocks);
+        }
+    }
+
+    /// Takes in what others have returned to an awake slab, if that leaves nothing live. Inside the gate.
+    fn reclaim(&'static self, slab: &'static Slab) {
+        if slab.remote.blocks() == slab.live() && !slab.remote.is_told() {
+            let taken = slab.remote.take();
+            self.credit(slab, taken.head, taken.blocks);
+        }
+    }
+
+    /// Adds `blocks` blocks, linked from granule `head` on, to the slab's list.
+    fn credit(&'static self, slab: &'static Slab, head: Option<u32>, blocks: u32) {
+        let live = slab.live().wrapping_sub(blocks);
+        if let Some(head) = head {
+            let first = block_at(self.space().unit_of(slab), head);
+            if !slab.free.get().is_null() {
+                let mut last = first;
+                // SAFETY: the list's blocks are free, belong to the slab, and end in null.
+                unsafe {
+                    while !(*last).next.get().is_null() {
+                        last = (*last).next.get();
+                    }
+                    (*last).next.set(slab.free.get());
+                }
+            }
+            slab.free.set(first);
+        }
+        if slab.awake.get() || blocks > 0 {
+            self.settle_at(slab, live);
+        }
+    }
+
+    /// Puts a slab where `live` blocks in use say, once its list has grown.
+    fn settle_at(&'static self, slab: &'static Slab, live: u32) {
+        let bin = &self.bins[usize::from(slab.class.get())];
+        if slab.awake.get() {
+            slab.needed.store(live, Relaxed);
+        } else {
+            self.wake(bin, slab, live);
+        }
+        if live == 0 {
+            self.release(bin, slab);
+        }
+    }
+
+    /// Makes an idle unit a slab all of whose blocks are in use. Inside the gate.
+    pub(crate) fn add_full(&'static self, slab: &Slab, class: usize) {
+        slab.begin(self, class);
+        let shape = slab.shape();
+        slab.carved.set(shape.capacity);
+        slab.sleep();
+        self.units.set(self.units.get() + 1);
+        self.count(&self.bins[class], shape.bytes, u32::from(shape.capacity));
+    }
+
+    /// Ends a slab whose every block the caller gives up at once; the unit is the caller's then. False if a block of
+    /// it is free already. Inside the gate.
+    pub(crate) fn drop_full(&self, slab: &Slab) -> bool {
+        let whole = slab.shape().capacity;
+        let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
+        if !is_full || slab.remote.blocks() > 0 || slab.remote.is_told() {
+            return false;
+        }
+        slab.end();
+        self.units.set(self.units.get() - 1);
+        true
+    }
+
+    /// Takes a chain of blocks of `slab` that the heap's own thread frees. Inside the gate.
+    pub(crate) fn credit_chain(
+        &'static self,
+        slab: &'static Slab,
+        first: *mut Block,
+        last: *mut Block,
+        blocks: u32,
+    ) {
+        let live = slab.live().wrapping_sub(blocks);
+        // SAFETY: the last block is free memory now.
+        unsafe { (*last).next.set(slab.free.get()) };
+        slab.free.set(first);
+        self.settle_at(slab, live);
+    }
+
+    /// Gives the list `free[class]` back to its slab. Inside the gate.
+    fn give_back(&'static self, class: usize) {
+        let first = self.free[class].replace(null_mut());
+        let Some(slab) = self.space().slab_of(first.cast()) else {
+            return;
+        };
+        let mut blocks = 0;
+        let mut block = first;
+        while !block.is_null() {
+            blocks += 1;
+            // SAFETY: the list's blocks are free, belong to the slab, and end in null.
+            block = unsafe { (*block).next.get() };
+        }
+        self.credit(slab, Some(crate::space::granule_of(first.cast())), blocks);
+    }
+
+    /// Gives back everything that is free, for a thread that ends or a program that asks. Inside the gate.
+    pub(crate) fn flush(&'static self) {
+        self.drain();
+        (1..CLASSES).for_each(|class| self.give_back(class));
+        self.flush_counts();
+        self.sweep();
+        self.return_spares(0);
+        self.magazine.flush();
+    }
+
+    /// Gives back slabs whose last blocks were freed by other threads, too few to be told of. Inside the gate.
+    pub(crate) fn sweep(&'static self) {
+        for bin in &self.bins {
+            let mut next = bin.awake.get();
+            // SAFETY: slabs on a bin's list are live descriptions; `next` is read before the slab can leave the list.
+            while let Some(slab) = unsafe { next.as_ref() } {
+                next = slab.next.get();
+                self.reclaim(slab);
+            }
+        }
+    }
+
+    /// Tells the process's counters what has been counted here. Inside the gate.
+    pub(crate) fn flush_counts(&self) {
+        for (bin, shape) in self.bins.iter().zip(&SHAPES) {
+            self.flush_count(bin, shape.bytes);
+        }
+    }
+
+    fn wake(&self, bin: &Bin, slab: &Slab, live: u32) {
+        slab.awake.set(true);
+        slab.needed.store(live, Relaxed);
+        let head = bin.awake.get();
+        slab.previous.set(null());
+        slab.next.set(head);
+        // SAFETY: slabs on a bin's list are live descriptions.
+        if let Some(head) = unsafe { head.as_ref() } {
+            head.previous.set(slab);
+        }
+        bin.awake.set(slab);
+    }
+
+    fn unlink(&self, bin: &Bin, slab: &Slab) {
+        let (previous, next) = (slab.previous.get(), slab.next.get());
+        // SAFETY: slabs on a bin's list are live descriptions.
+        match unsafe { previous.as_ref() } {
+            Some(previous) => previous.next.set(next),
+            None => bin.awake.set(next),
+        }
+        // SAFETY: as above.
+        if let Some(next) = unsafe { next.as_ref() } {
+            next.previous.set(previous);
+        }
+    }
+
+    /// Gives back an awake slab with nothing live, unless its pusher still looks at it.
+    fn release(&self, bin: &Bin, slab: &Slab) {
+        if slab.remote.is_told() {
+            return;
+        }
+        self.unlink(bin, slab);
+        if core::ptr::eq(bin.carving.get(), slab) {
+            bin.carving.set(null());
+        }
+        slab.end();
+        bin.releases.set(bin.releases.get().saturating_add(1));
+        self.units.set(self.units.get() - 1);
+        if self.spare_count.get() == SPARES {
+            self.return_spares(SPARES / 2);
+        }
+        let count = self.spare_count.get();
+        self.spares[count].set(self.space().unit_of(slab));
+        self.spare_count.set(count + 1);
+    }
+
+    /// An idle unit, or null. Units are fetched one by one: one is found among the cached wherever it lies, several
+    /// would have to lie side by side.
+    fn unit(&self) -> *mut u8 {
+        let mut unit = [null_mut()];
+        match self.spare_count.get().checked_sub(1) {
+            Some(last) => {
+                self.spare_count.set(last);
+                unit[0] = self.spares[last].get();
+            }
+            None if Pages::global().alloc_units(&mut unit) == 0 => return null_mut(),
+            None => {}
+        }
+        self.units.set(self.units.get() + 1);
+        unit[0]
+    }
+
+    /// Returns idle units to the page layer until `keep` are left. Inside the gate.
+    pub(crate) fn return_spares(&self, keep: usize) {
+        let mut units = [null_mut(); SPARES];
+        let count = self.spare_count.get();
+        if count <= keep {
+            return;
+        }
+        for (unit, spare) in units.iter_mut().zip(&self.spares[keep..count]) {
+            *unit = spare.get();
+        }
+        self.spare_count.set(keep);
+        // SAFETY: the units came from `alloc_units`, and no slab lives in them.
+        unsafe { Pages::global().free_units(&units[..count - keep]) };
+    }
+
+    fn count(&self, bin: &Bin, bytes: u32, blocks: u32) {
+        let counted = bin.counted.get().wrapping_add(blocks);
+        bin.counted.set(counted);
+        if counted >= COUNT_BATCH {
+            self.flush_count(bin, bytes);
+        }
+    }
+
+    fn flush_count(&self, bin: &Bin, bytes: u32) {
+        let blocks = bin.counted.replace(0);
+        if blocks > 0 {
+            let slot = Pages::global().slot();
+            slot.add(Counter::SmallBlocks, u64::from(blocks));
+            slot.count_size(bytes as usize, u64::from(blocks));
+        }
+    }
+}

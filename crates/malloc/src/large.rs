@@ -1,0 +1,315 @@
+//! Blocks above [`SMALL_MAX`](crate::class::SMALL_MAX): extents of the page layer, exact to the page.
+//!
+//! Up to [`KEPT_PAGES_MAX`] pages a freed block first waits in its thread's **magazine**, a few extents that the next
+//! request of exactly that many pages gets back without a lock. So that neither freeing nor asking for the size needs the
+//! page layer, the side table remembers such blocks: a unit that is no slab uses the second half of its description
+//! as one word a page, [`Slab::lengths`].
+//!
+//! | word | the page is |
+//! | --- | --- |
+//! | 0 | not the start of a remembered block: ask the page layer |
+//! | n | the start of a block in use of n pages |
+//! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
+
+use crate::alloc::{REQUEST_MAX, out_of_memory};
+use crate::slab::Slab;
+use crate::space::Space;
+use crate::{aside, misuse, registry};
+use core::cell::Cell;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use libc::c_void;
+use vellum_pages::{Extent, Misuse, PAGE, Pages, Request, UNIT};
+
+/// The longest block that waits in a magazine.
+const KEPT_PAGES_MAX: usize = (256 << 10) / PAGE;
+/// Pages a magazine keeps at most.
+const MAGAZINE_PAGES_MAX: usize = (512 << 10) / PAGE;
+/// Blocks a magazine keeps at most.
+const MAGAZINE_SLOTS: usize = 16;
+/// Mark of a remembered block that waits in a magazine.
+const KEPT: u32 = 1 << 31;
+
+/// A thread's few freed extents. Each slot is an address with the number of pages in its low bits; 0 is empty.
+#[derive(Debug)]
+pub(crate) struct Magazine {
+    slots: [Cell<usize>; MAGAZINE_SLOTS],
+    pages: Cell<usize>,
+    /// The slot to be emptied next when room is needed.
+    oldest: Cell<usize>,
+}
+
+const PAGES_MASK: usize = PAGE - 1;
+const _: () = assert!(KEPT_PAGES_MAX <= PAGES_MASK && MAGAZINE_SLOTS.is_power_of_two());
+
+impl Magazine {
+    /// A kept extent of exactly `pages` pages.
+    fn take(&self, pages: usize) -> Option<usize> {
+        let slot = self.slots.iter().find(|slot| slot.get() & PAGES_MASK == pages)?;
+        self.pages.set(self.pages.get() - pages);
+        Some(slot.replace(0) - pages)
+    }
+
+    /// Keeps an extent; what must make room for it goes back to the page layer.
+    fn keep(&self, address: usize, pages: usize) {
+        let mut free = self.slots.iter().find(|slot| slot.get() == 0);
+        while free.is_none() || self.pages.get() + pages > MAGAZINE_PAGES_MAX {
+            let oldest = self.oldest.get();
+            self.oldest.set((oldest + 1) % MAGAZINE_SLOTS);
+            if self.drop_slot(&self.slots[oldest]) {
+                free = Some(&self.slots[oldest]);
+            }
+        }
+        if let Some(slot) = free {
+            slot.set(address | pages);
+            self.pages.set(self.pages.get() + pages);
+        }
+    }
+
+    fn drop_slot(&self, slot: &Cell<usize>) -> bool {
+        let kept = slot.replace(0);
+        if kept == 0 {
+            return false;
+        }
+        self.pages.set(self.pages.get() - (kept & PAGES_MASK));
+        let address: *mut u8 = core::ptr::with_exposed_provenance_mut(kept & !PAGES_MASK);
+        if let Some(length) = length_of(address) {
+            length.store(0, Relaxed);
+        }
+        // SAFETY: the block was freed by the program and has been nobody's since.
+        unsafe { give_back("free", address) };
+        true
+    }
+
+    /// Gives everything kept back to the page layer. Inside the heap's gate.
+    pub(crate) fn flush(&self) {
+        if self.pages.get() > 0 {
+            self.slots.iter().for_each(|slot| {
+                self.drop_slot(slot);
+            });
+        }
+    }
+}
+
+/// The word that remembers the block at `address`, if that is page-aligned and lies in no slab.
+fn length_of(address: *mut u8) -> Option<&'static AtomicU32> {
+    let slab = Space::get().slab_of(address)?;
+    length_in(slab, address)
+}
+
+fn length_in(slab: &'static Slab, address: *mut u8) -> Option<&'static AtomicU32> {
+    (address as usize).is_multiple_of(PAGE).then(|| &slab.lengths()[address as usize % UNIT / PAGE])
+}
+
+fn pages_of(bytes: usize) -> usize {
+    bytes.div_ceil(PAGE)
+}
+
+/// Allocates a large block.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc(bytes: usize) -> *mut u8 {
+    if let Some(block) = kept(bytes) {
+        return block;
+    }
+    if let Some(next) = aside::next() {
+        // SAFETY: plain malloc.
+        return unsafe { (next.malloc)(bytes) }.cast();
+    }
+    extent(bytes, PAGE, false).map_or_else(out_of_memory, |extent| extent.addr.as_ptr())
+}
+
+/// Allocates a large block of zeros.
+#[cold]
+#[inline(never)]
+pub(crate) fn calloc(bytes: usize) -> *mut u8 {
+    if let Some(block) = kept(bytes) {
+        // SAFETY: the block has at least `bytes` bytes.
+        unsafe { block.write_bytes(0, bytes) };
+        return block;
+    }
+    if let Some(next) = aside::next() {
+        // SAFETY: plain calloc.
+        return unsafe { (next.calloc)(1, bytes) }.cast();
+    }
+    extent(bytes, PAGE, true).map_or_else(out_of_memory, |extent| extent.addr.as_ptr())
+}
+
+/// A block out of the thread's magazine.
+#[inline]
+fn kept(bytes: usize) -> Option<*mut u8> {
+    if bytes > KEPT_PAGES_MAX * PAGE {
+        return None;
+    }
+    let heap = registry::attached()?;
+    if !heap.gate.enter() {
+        return None;
+    }
+    let pages = pages_of(bytes);
+    let address = heap.magazine.take(pages);
+    heap.gate.leave();
+    let block: *mut u8 = core::ptr::with_exposed_provenance_mut(address?);
+    if let Some(length) = length_of(block) {
+        length.store(pages as u32, Relaxed);
+    }
+    Some(block)
+}
+
+/// An extent of at least `bytes` bytes from the page layer; `zero` asks for one known to be zero.
+pub(crate) fn extent(bytes: usize, align: usize, zero: bool) -> Option<Extent> {
+    if bytes > REQUEST_MAX {
+        return None;
+    }
+    let extent = Pages::global().alloc(Request { bytes: bytes.max(1), align: align.max(PAGE), zero }).ok()?;
+    remember(extent);
+    Some(extent)
+}
+
+fn remember(extent: Extent) {
+    let pages = extent.bytes / PAGE;
+    if pages <= KEPT_PAGES_MAX
+        && let Some(length) = length_of(extent.addr.as_ptr())
+    {
+        length.store(pages as u32, Relaxed);
+    }
+}
+
+/// Frees a large block, or ends the process if it is none.
+///
+/// # Safety
+/// Nobody uses the block any more; `slab` describes its unit, which is no slab.
+pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
+    let Some(length) = length_in(slab, address) else {
+        // SAFETY: passed on, to be refused.
+        return unsafe { give_back("free", address) };
+    };
+    let pages = length.load(Relaxed);
+    if pages & KEPT != 0 {
+        misuse::refuse("free", address, Misuse::AlreadyFree);
+    }
+    if pages != 0
+        && let Some(heap) = registry::current()
+        && heap.gate.enter()
+    {
+        length.store(pages | KEPT, Relaxed);
+        heap.magazine.keep(address as usize, pages as usize);
+        heap.gate.leave();
+        return;
+    }
+    // Where nothing was ever handed out the table can be read only.
+    if pages != 0 {
+        length.store(0, Relaxed);
+    }
+    // SAFETY: passed on.
+    unsafe { give_back("free", address) };
+}
+
+/// # Safety
+/// Nobody uses the block any more.
+unsafe fn give_back(function: &str, address: *mut u8) {
+    // SAFETY: the caller has given the block up; that it is one, the page layer checks.
+    let freed = NonNull::new(address).map(|start| unsafe { Pages::global().free(start) });
+    if let Some(Err(misuse)) = freed {
+        misuse::refuse(function, address, misuse);
+    }
+}
+
+/// The length of the large block at `address`, or the end of the process if it is none.
+pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
+    match length_of(address).map_or(0, |length| length.load(Relaxed)) {
+        0 => match Pages::global().extent_at(address) {
+            Ok(extent) => extent.bytes,
+            Err(misuse) => misuse::refuse(function, address, misuse),
+        },
+        pages if pages & KEPT != 0 => misuse::refuse(function, address, Misuse::AlreadyFree),
+        pages => pages as usize * PAGE,
+    }
+}
+
+/// Grows or shrinks a large block of `old` bytes, in place or by moving it; null leaves it as it was.
+///
+/// # Safety
+/// `address` is a large block in use.
+pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
+    if bytes > REQUEST_MAX {
+        return out_of_memory();
+    }
+    if pages_of(bytes) * PAGE == old {
+        return address;
+    }
+    let Some(start) = NonNull::new(address) else {
+        return null_mut();
+    };
+    let length = length_of(address);
+    let remembered = length.map_or(0, |length| length.swap(0, Relaxed));
+    // SAFETY: the caller vouches for the block.
+    match unsafe { Pages::global().resize(start, bytes) } {
+        Ok(extent) => {
+            remember(extent);
+            extent.addr.as_ptr()
+        }
+        Err(_) => {
+            if let Some(length) = length {
+                length.store(remembered, Relaxed);
+            }
+            out_of_memory()
+        }
+    }
+}
+
+/// Moves a large block to a place of its own by moving its page tables; null leaves it where it was.
+///
+/// # Safety
+/// `block` is in use; unless the result is null, only the result may be used afterwards.
+pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
+    let Some(length) = large_block(block) else {
+        return out_of_memory();
+    };
+    let Some(start) = NonNull::new(block) else {
+        return null_mut();
+    };
+    let remembered = length.swap(0, Relaxed);
+    // SAFETY: the block is large and in use.
+    match unsafe { Pages::global().relocate(start, align) } {
+        Ok(extent) => {
+            remember(extent);
+            extent.addr.as_ptr()
+        }
+        Err(_) => {
+            length.store(remembered, Relaxed);
+            out_of_memory()
+        }
+    }
+}
+
+/// Exchanges the contents of two large blocks of one length by exchanging their page tables. False if they are not
+/// such blocks, or address space is out; nothing has changed then.
+///
+/// # Safety
+/// Both blocks are in use by the caller alone.
+pub unsafe fn swap(a: *mut u8, b: *mut u8) -> bool {
+    let (Some(start_a), Some(start_b)) = (NonNull::new(a), NonNull::new(b)) else {
+        return false;
+    };
+    let are_large = large_block(a).is_some() && large_block(b).is_some();
+    // SAFETY: the blocks are large, and the caller's.
+    are_large && unsafe { Pages::global().swap(start_a, start_b) }.is_ok()
+}
+
+/// The word that remembers the block at `address`, if that starts a large block in use.
+fn large_block(address: *mut u8) -> Option<&'static AtomicU32> {
+    let slab = Space::get().slab_of(address).filter(|slab| slab.owner.load(Relaxed).is_null())?;
+    let length = length_in(slab, address)?;
+    let is_kept = length.load(Relaxed) & KEPT != 0;
+    (!is_kept && Pages::global().extent_at(address).is_ok()).then_some(length)
+}
+
+/// An aligned block from the next allocator, when Vellum stands aside.
+pub(crate) fn aside_aligned(next: &aside::Next, align: usize, bytes: usize) -> *mut u8 {
+    let mut block: *mut c_void = null_mut();
+    // SAFETY: plain posix_memalign.
+    match unsafe { (next.posix_memalign)(&raw mut block, align, bytes) } {
+        0 => block.cast(),
+        _ => out_of_memory(),
+    }
+}

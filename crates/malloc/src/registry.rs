@@ -1,0 +1,227 @@
+//! Which heaps there are, and which thread has which.
+//!
+//! A heap outlives its thread: when a thread ends, its heap, with whatever blocks are still in use, becomes an
+//! orphan, and the next thread that needs one adopts it whole. No slab changes hands and no block is ever freed to the
+//! wrong heap. Heaps are never unmapped, so a pointer to one stays good for ever.
+
+use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
+use crate::slab::Slab;
+use crate::space::Space;
+use crate::{aside, tls};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use vellum_pages::{Pages, UNIT};
+use vellum_sys::lock::Guarded;
+
+static HEAPS: AtomicPtr<Heap> = AtomicPtr::new(null_mut());
+static ORPHANS: AtomicUsize = AtomicUsize::new(0);
+static NURSERY: Guarded<Nursery> = Guarded::new(Nursery { unit: null_mut(), used: UNIT });
+
+/// The unit new heaps are cut from.
+struct Nursery {
+    unit: *mut u8,
+    used: usize,
+}
+
+// SAFETY: the pointer is to memory of the whole process, reached under the lock.
+unsafe impl Send for Nursery {}
+
+/// The calling thread's heap, which it gets now if it has none; `None` if Vellum stands aside or memory is out.
+pub(crate) fn attached() -> Option<&'static Heap> {
+    current().or_else(attach)
+}
+
+#[cold]
+fn attach() -> Option<&'static Heap> {
+    if aside::is_aside() {
+        return None;
+    }
+    let heap = adopt().or_else(create)?;
+    // First the pointer: what follows may allocate.
+    tls::set_heap(heap);
+    watch_exit(heap);
+    Some(heap)
+}
+
+fn adopt() -> Option<&'static Heap> {
+    if ORPHANS.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let is_free = |heap: &Heap| heap.tenant.load(Ordering::Relaxed) == NOBODY;
+    let take = |heap: &Heap| {
+        heap.tenant.compare_exchange(NOBODY, A_THREAD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    };
+    // Where threads follow one another, the heap of the predecessor holds the blocks this one will free.
+    let home = processor();
+    let heap = all()
+        .find(|heap| is_free(heap) && heap.home.get() == home && take(heap))
+        .or_else(|| all().find(|heap| is_free(heap) && take(heap)))?;
+    ORPHANS.fetch_sub(1, Ordering::Relaxed);
+    Some(heap)
+}
+
+fn processor() -> i32 {
+    // SAFETY: plain call; -1 where it is not known.
+    unsafe { libc::sched_getcpu() }
+}
+
+fn create() -> Option<&'static Heap> {
+    let mut nursery = NURSERY.lock();
+    if nursery.used == UNIT {
+        let mut unit = [null_mut()];
+        if Pages::global().alloc_units(&mut unit) == 0 {
+            return None;
+        }
+        *nursery = Nursery { unit: unit[0], used: 0 };
+    }
+    // SAFETY: `used` is a multiple of HEAP_BYTES below UNIT, so the heap lies in the unit, and nobody has it yet.
+    let memory = unsafe { nursery.unit.add(nursery.used) };
+    nursery.used += HEAP_BYTES;
+    drop(nursery);
+    // SAFETY: as above; a unit's contents are undefined, and a zeroed heap is a valid one.
+    let heap: &'static Heap = unsafe {
+        memory.write_bytes(0, HEAP_BYTES);
+        &*memory.cast::<Heap>()
+    };
+    heap.begin(Space::get());
+    Pages::global().on_tick(crate::steward::tick);
+    heap.tenant.store(A_THREAD, Ordering::Relaxed);
+    let mut head = HEAPS.load(Ordering::Relaxed);
+    loop {
+        heap.next.store(head, Ordering::Relaxed);
+        match HEAPS.compare_exchange_weak(
+            head,
+            core::ptr::from_ref(heap).cast_mut(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(heap),
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// Every heap there is.
+pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
+    let mut next = HEAPS.load(Ordering::Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: heaps are never unmapped.
+        let heap = unsafe { next.as_ref() }?;
+        next = heap.next.load(Ordering::Relaxed);
+        Some(heap)
+    })
+}
+
+/// Gives up the calling thread's heap. What is free in it stays for the next thread, or until the helper comes.
+pub(crate) fn detach() {
+    let Some(heap) = current().filter(|heap| heap.gate.enter()) else {
+        return;
+    };
+    tls::set_heap(tls::empty());
+    heap.drain();
+    heap.flush_counts();
+    heap.home.set(processor());
+    let is_worth_a_helper = heap.units() >= WORTH_A_HELPER;
+    heap.gate.leave();
+    orphan(heap);
+    if is_worth_a_helper {
+        ask_for_helper();
+    }
+}
+
+/// Units of an orphan from which the helper is started, if it was not, to look after it.
+const WORTH_A_HELPER: usize = 8;
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Makes sure that the helper runs, as there is memory that only it can give back.
+#[inline]
+pub(crate) fn ask_for_helper() {
+    if !ASKED.load(Ordering::Relaxed) && !ASKED.swap(true, Ordering::Relaxed) {
+        Pages::global().wake_helper();
+    }
+}
+
+/// Makes `heap`, which no thread uses any more, one to adopt.
+pub(crate) fn orphan(heap: &Heap) {
+    heap.tenant.store(NOBODY, Ordering::Release);
+    ORPHANS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Runs `care` on `heap` as its tenant, if it is an orphan; the helper does, and who raids it.
+pub(crate) fn with_orphan(heap: &'static Heap, care: impl FnOnce(&'static Heap)) -> bool {
+    if heap.tenant.compare_exchange(NOBODY, A_VISITOR, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        return false;
+    }
+    care(heap);
+    heap.tenant.store(NOBODY, Ordering::Release);
+    true
+}
+
+/// Orphans looked at for a slab before new memory is touched.
+const RAIDED_MAX: usize = 4;
+
+/// A slab of `class` with free blocks, or room for them if `uncarved` allows that, out of an orphan: memory that is touched already, and, where threads follow one another,
+/// the blocks that this one will free.
+pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
+    if ORPHANS.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    all().filter(|heap| heap.tenant.load(Ordering::Relaxed) == NOBODY).take(RAIDED_MAX).find_map(|heap| {
+        let mut slab = None;
+        with_orphan(heap, |heap| {
+            if heap.gate.try_enter() {
+                slab = heap.surrender(class, uncarved);
+                heap.gate.leave();
+            }
+        });
+        slab
+    })
+}
+
+/// The calling thread's heap, if it has one.
+pub(crate) fn current() -> Option<&'static Heap> {
+    let heap = tls::heap();
+    (!core::ptr::eq(heap, tls::empty())).then_some(heap)
+}
+
+/// Forgets how many orphans there are and that there is a helper, for a forked child that counts anew and has none.
+pub(crate) fn forget_orphans() {
+    ORPHANS.store(0, Ordering::Relaxed);
+    ASKED.store(false, Ordering::Relaxed);
+}
+
+/// The lock under which heaps are made, for holding it across a fork.
+pub(crate) fn creation() -> &'static vellum_sys::Lock {
+    NURSERY.raw()
+}
+
+/// The key whose destructor tells that a thread ends, plus one; 0 before it is made.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the key, early, while keys are cheap: the C library allocates to store a value under a late one.
+pub(crate) fn make_key() {
+    if KEY.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let mut key = 0;
+    // SAFETY: plain call with a destructor that ignores its argument's target.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) } == 0
+        && KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    {
+        // SAFETY: the key was made above and nobody knows it.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+}
+
+fn watch_exit(heap: &Heap) {
+    make_key();
+    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
+        // SAFETY: the key exists. Failure only means that the heap is not adopted.
+        unsafe { libc::pthread_setspecific(key, core::ptr::from_ref(heap).cast()) };
+    }
+}
+
+extern "C" fn on_exit(_heap: *mut libc::c_void) {
+    detach();
+}

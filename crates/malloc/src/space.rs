@@ -1,0 +1,109 @@
+//! Where blocks live: the page layer's span and its side table, kept where the fast paths find them.
+
+use crate::remote::Pushed;
+use crate::slab::{Block, Slab};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use vellum_pages::{Pages, UNIT, UNIT_SIDE};
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static SIDE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// `log2(UNIT) - log2(UNIT_SIDE)`: a byte offset in the span, shifted by this, is one in the side table.
+const SIDE_SHIFT: u32 = UNIT.ilog2() - UNIT_SIDE.ilog2();
+
+/// The span every block lies in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Space {
+    /// Its first address.
+    pub base: usize,
+    /// Its length.
+    pub bytes: usize,
+    /// The side table.
+    pub side: *mut u8,
+}
+
+impl Space {
+    /// The span, placed now if it was not before.
+    pub(crate) fn get() -> Space {
+        let bytes = BYTES.load(Acquire);
+        if bytes != 0 {
+            return Space { base: BASE.load(Relaxed), bytes, side: SIDE.load(Relaxed) };
+        }
+        let pages = Pages::global();
+        let (base, bytes) = pages.span();
+        let side = pages.side();
+        BASE.store(base, Relaxed);
+        SIDE.store(side, Relaxed);
+        BYTES.store(bytes, Release);
+        Space { base, bytes, side }
+    }
+
+    /// The description of the unit that holds `address`, if that lies in the span.
+    #[inline]
+    pub(crate) fn slab_of(&self, address: *const u8) -> Option<&'static Slab> {
+        let offset = (address as usize).wrapping_sub(self.base);
+        if offset >= self.bytes {
+            return None;
+        }
+        // SAFETY: `offset` is within the span, and the side table has an entry for each of its units.
+        Some(unsafe { slab_at(self.side, offset) })
+    }
+
+    /// The first byte of the unit that `slab` describes.
+    #[inline]
+    pub(crate) fn unit_of(&self, slab: &Slab) -> *mut u8 {
+        let index = (core::ptr::from_ref(slab) as usize - self.side as usize) / UNIT_SIDE;
+        core::ptr::with_exposed_provenance_mut(self.base + index * UNIT)
+    }
+}
+
+/// The description of the unit `offset` bytes into the span.
+///
+/// # Safety
+/// `side` is the side table and `offset` lies within the span.
+#[inline(always)]
+pub(crate) unsafe fn slab_at(side: *mut u8, offset: usize) -> &'static Slab {
+    let entry = (offset >> SIDE_SHIFT) & !(UNIT_SIDE - 1);
+    // SAFETY: the caller vouches for the entry; entries are UNIT_SIDE bytes, aligned, and a zeroed one is a Slab.
+    unsafe { &*side.add(entry).cast::<Slab>() }
+}
+
+/// The granule index of `block` in its unit.
+#[inline]
+pub(crate) fn granule_of(block: *const u8) -> u32 {
+    ((block as usize % UNIT) / crate::class::GRANULE) as u32
+}
+
+/// The block at `granule` of the unit that starts at `unit`.
+#[inline]
+pub(crate) fn block_at(unit: *mut u8, granule: u32) -> *mut Block {
+    unit.wrapping_add(granule as usize * crate::class::GRANULE).cast()
+}
+
+/// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list and tells its owner if that
+/// is due. Returns false if the chain's first block was freed just before.
+///
+/// # Safety
+/// The blocks belong to `slab`, are in use, and lead from one to the next.
+#[inline]
+pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blocks: u32) -> bool {
+    let unit = (first as usize) & !(UNIT - 1);
+    let owner = slab.owner.load(Relaxed);
+    let pushed = slab.remote.push(granule_of(first), blocks, u32::from(slab.remote_wake.get()), |head| {
+        let next = match head {
+            Some(granule) => block_at(core::ptr::with_exposed_provenance_mut(unit), granule),
+            None => null_mut(),
+        };
+        // SAFETY: `last` is a block that its user has given up, and nobody else knows of yet.
+        unsafe { (*last.cast::<Block>()).next.set(next) };
+    });
+    if pushed == Pushed::Tell {
+        // SAFETY: heaps are never unmapped. If the slab has changed hands meanwhile, the old owner passes it on; it is
+        // not given back before it has been drained.
+        unsafe { (*owner).woken.push(slab) };
+        crate::registry::ask_for_helper();
+    }
+    pushed != Pushed::Twice
+}

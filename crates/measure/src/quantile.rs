@@ -1,0 +1,89 @@
+//! Order statistics.
+//!
+//! Between two neighbouring observations a quantile is interpolated on a line (Hyndman and Fan's type 7), which
+//! makes the 0.5 quantile the usual median: the middle one, or halfway between the two in the middle. The rule is
+//! symmetric: the quantile `p` of the negated data is minus the quantile `1 - p` of the data.
+
+/// The middle of the values; `None` when there are none or one is not a number.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The value below which the share `p` (0 to 1) of the values lies; `None` when there are none, one is not a
+/// number, or `p` is not a share.
+#[must_use]
+pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
+    if !(0.0..=1.0).contains(&p) || values.is_empty() || values.iter().any(|v| v.is_nan()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    Some(quantile_of_sorted(&sorted, p))
+}
+
+/// The same for values already sorted, not empty, without NaN.
+pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
+    let place = p * (sorted.len() - 1) as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    let weight = place - below as f64;
+    // Equal neighbours are returned as they are: with infinities the line between them has no slope.
+    if weight == 0.0 || sorted[below] == sorted[above] {
+        return sorted[below];
+    }
+    sorted[below] + (sorted[above] - sorted[below]) * weight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn medians_of_odd_and_even_counts() {
+        assert_eq!(median(&[5.0]), Some(5.0));
+        assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
+        assert_eq!(median(&[9.0, 1.0, 5.0, 6.0]), Some(5.5));
+    }
+
+    #[test]
+    fn no_answer_is_said() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[1.0, f64::NAN]), None);
+        assert_eq!(quantile(&[1.0], 1.5), None);
+        assert_eq!(quantile(&[1.0], f64::NAN), None);
+    }
+
+    #[test]
+    fn quantiles_of_one_to_n() {
+        // Of the values 0..=n the quantile p is p * n exactly.
+        let values: Vec<f64> = (0..=40).rev().map(f64::from).collect();
+        for (p, want) in [(0.0, 0.0), (0.025, 1.0), (0.1, 4.0), (0.5, 20.0), (0.9125, 36.5), (1.0, 40.0)] {
+            let got = quantile(&values, p).unwrap();
+            assert!((got - want).abs() < 1e-9, "quantile {p}: {got}, expected {want}");
+        }
+    }
+
+    #[test]
+    fn infinities_do_not_make_nan() {
+        assert_eq!(quantile(&[f64::INFINITY; 4], 0.3), Some(f64::INFINITY));
+    }
+
+    proptest! {
+        #[test]
+        fn half_lie_on_each_side(values in proptest::collection::vec(-1e9f64..1e9, 1..60)) {
+            let m = median(&values).unwrap();
+            let below = values.iter().filter(|v| **v < m).count();
+            let above = values.iter().filter(|v| **v > m).count();
+            prop_assert!(2 * below <= values.len() && 2 * above <= values.len());
+        }
+
+        #[test]
+        fn mirrored_data_mirror_the_quantile(values in proptest::collection::vec(-1e3f64..1e3, 1..60), p in 0.0f64..=1.0) {
+            let negated: Vec<f64> = values.iter().map(|v| -v).collect();
+            let (a, b) = (quantile(&values, p).unwrap(), quantile(&negated, 1.0 - p).unwrap());
+            prop_assert!((a + b).abs() < 1e-6, "{a} and {b}");
+        }
+    }
+}

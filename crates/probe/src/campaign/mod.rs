@@ -1,0 +1,24 @@
+//! Processes compared with each other: started by turns in random order, each in an environment made from nothing, every run kept.
+//!
+//! ```text
+//! Peer ─▶ Arm = Launch ┐
+//!         Arm          ├─▶ Cell ─▶ Campaign ─▶ Sheet: every run of every arm, with its Metrics or the reason for none
+//!         Arm          ┘
+//! ```
+//!
+//! An experiment makes cells and reads sheets; it starts no process itself. Which figures a process reports is between the
+//! experiment and its worker: the driver adds what can be seen from outside (times, faults, peak memory).
+
+mod driver;
+mod expect;
+mod launch;
+mod machine;
+mod metrics;
+mod peer;
+
+pub use driver::{Arm, Campaign, Cell, Run, Sheet};
+pub use expect::{EXPECT, OtherMalloc, check_malloc};
+pub use launch::{Ended, Launch};
+pub use machine::Machine;
+pub use metrics::Metrics;
+pub use peer::{GLIBC, Missing, Peer, VELLUM, packaged};

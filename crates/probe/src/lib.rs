@@ -1,0 +1,55 @@
+//! Measurement that touches the machine.
+//!
+//! `vellum-measure` thinks about numbers; this crate goes and gets them. It watches a **job**: one program, started
+//! by us, and every process that descends from it.
+//!
+//! ```text
+//!              Child::spawn ──────────────▶ the program ──fork──▶ its children
+//!   Signals ──▶ Child::wait ◀─ wait4 ─────────┘                        │
+//!                  │      rusage of everything waited for              │
+//!   Sampler ◀──────┼──────────────── /proc/PID/{stat,statm,children} ──┤
+//!      │           ▼                                                   │
+//!   Series       Ended            BoardFile ◀── one slot a process ────┘
+//! ```
+//!
+//! Three views of the same job, because none of them sees everything:
+//!
+//! - [`Child`]: what the kernel accounts at the end (times, faults, the largest process). Exact, without history, and
+//!   blind to descendants that outlive the program.
+//! - [`Sampler`]: what `/proc` shows while the job runs. Has history and sees the whole tree, but only at moments;
+//!   its pace is set by what a look costs, never above one part in [`COST_SHARE`] of what the job itself computes.
+//! - [`BoardFile`]: what each process's page layer says about itself in shared memory. Exact, survives a crash, but
+//!   only there for processes that Vellum's library could enter; [`Image`] says beforehand which can.
+//!
+//! Apart from that stands the [`campaign`]: many processes compared with each other, in random order, round after round.
+//!
+//! Words: a *job* is the program and its descendants; the *tree* is the job's processes now; a *sample* is one look at
+//! the tree; *resident* memory is the sum of the processes' resident pages, shared pages counted in each.
+//!
+//! Nothing here needs privilege. What cannot be read on a machine is an `Option` that is `None`, never a zero.
+
+mod board;
+mod bytes;
+pub mod campaign;
+mod child;
+mod image;
+mod inherited;
+mod locate;
+mod pace;
+mod process;
+mod sampler;
+mod series;
+mod signals;
+mod tree;
+
+pub use board::{BoardError, BoardFile, STALE_PREFIX};
+pub use bytes::Bytes;
+pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};
+pub use image::{Image, Obstacle, SCRIPT_DEPTH_MAX};
+pub use locate::{LocateError, locate};
+pub use pace::{COST_SHARE, INTERVAL_MAX, INTERVAL_MIN, Pace};
+pub use process::{Pid, Stat, Used};
+pub use sampler::{Now, Sampled, Sampler, Stranger};
+pub use series::{AVERAGE_LOOKS_MIN, POINTS_MAX, Point, Series};
+pub use signals::{SignalError, Signals};
+pub use tree::{FILES_HELD_MAX, Look, Seen, Tree};

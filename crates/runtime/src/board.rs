@@ -1,0 +1,71 @@
+//! The process's seat on the statistics board that `vellum run` provides.
+
+use crate::knobs::variable;
+use core::ffi::CStr;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use rustix::fs::{Mode, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use vellum_malloc::Line;
+use vellum_pages::Pages;
+use vellum_wire::{Attach, Board, Slot};
+
+static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+static LEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Maps the board named in the environment, if there is one, and takes a seat.
+pub(crate) fn join(attach: Attach) {
+    if let Some(path) = variable(c"VELLUM_BOARD") {
+        match map(path) {
+            Ok((base, len)) => {
+                BASE.store(base, Relaxed);
+                LEN.store(len, Relaxed);
+            }
+            Err(_) => {
+                let mut line = Line::new();
+                line.text("vellum: VELLUM_BOARD=").raw(path.to_bytes());
+                line.text(" cannot be opened as a board; this process is not counted\n").write();
+            }
+        }
+    }
+    take_seat(attach, Pages::seat);
+}
+
+/// Takes a seat of its own for a forked child, which has its parent's until then, and counts from zero.
+pub(crate) fn take_seat_in_child(attach: Attach) {
+    take_seat(attach, Pages::seat_anew);
+}
+
+fn take_seat(attach: Attach, sit: fn(&Pages, &'static Slot)) {
+    let base = BASE.load(Relaxed);
+    if base.is_null() {
+        return;
+    }
+    // SAFETY: the mapping stays for the life of the process.
+    let Some(slot) = unsafe { Board::open(base, LEN.load(Relaxed)) }.and_then(|board| board.claim()) else {
+        return;
+    };
+    let mut name = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes, with a terminating zero.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    slot.set_comm(name.split(|&byte| byte == 0).next().unwrap_or(&[]));
+    slot.since_ns.store(vellum_sys::clock::now_ns(), Relaxed);
+    slot.attach.store(attach as u32, Relaxed);
+    // SAFETY: plain call.
+    slot.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
+    sit(Pages::global(), slot);
+}
+
+fn map(path: &CStr) -> rustix::io::Result<(*mut u8, usize)> {
+    let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let len = rustix::fs::fstat(&file)?.st_size as usize;
+    // SAFETY: a new mapping wherever the kernel likes.
+    let base = unsafe {
+        rustix::mm::mmap(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
+    }?;
+    // SAFETY: the board was just mapped, `len` bytes long, page-aligned.
+    match unsafe { Board::open(base.cast(), len) } {
+        Some(_) => Ok((base.cast(), len)),
+        None => Err(rustix::io::Errno::INVAL),
+    }
+}

@@ -1,0 +1,140 @@
+//! The C library's malloc interface, with the C library's semantics.
+//!
+//! `malloc`, `calloc` and `free` are the front's fast paths, inlined; nothing is called on the usual way through.
+//! Argument checks follow glibc 2.36 and C23 where that is silent.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use vellum_malloc as front;
+
+/// `malloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    front::malloc(bytes).cast()
+}
+
+/// `calloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
+    front::calloc(count, bytes).cast()
+}
+
+/// `free`.
+///
+/// # Safety
+/// As the C standard says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(address: *mut c_void) {
+    // SAFETY: passed on.
+    unsafe { front::free(address.cast()) }
+}
+
+/// `cfree`, gone from the C library's headers and still in its binaries.
+///
+/// # Safety
+/// As for `free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cfree(address: *mut c_void) {
+    // SAFETY: passed on.
+    unsafe { front::free(address.cast()) }
+}
+
+/// C23 `free_sized`. The size is not needed.
+///
+/// # Safety
+/// As for `free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_sized(address: *mut c_void, _bytes: usize) {
+    // SAFETY: passed on.
+    unsafe { front::free(address.cast()) }
+}
+
+/// C23 `free_aligned_sized`. Neither alignment nor size is needed.
+///
+/// # Safety
+/// As for `free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize, _bytes: usize) {
+    // SAFETY: passed on.
+    unsafe { front::free(address.cast()) }
+}
+
+/// `realloc`; a size of zero frees, as in glibc.
+///
+/// # Safety
+/// As the C standard says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(address: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { front::realloc(address.cast(), bytes) }.cast()
+}
+
+/// `reallocarray`.
+///
+/// # Safety
+/// As for `realloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(address: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { front::reallocarray(address.cast(), count, bytes) }.cast()
+}
+
+/// `memalign`: an alignment that is no power of two is rounded up to one, as in glibc.
+#[unsafe(no_mangle)]
+pub extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
+    match align.max(1).checked_next_power_of_two() {
+        Some(align) => front::aligned(align, bytes).cast(),
+        None => {
+            front::set_errno(libc::EINVAL);
+            null_mut()
+        }
+    }
+}
+
+/// `aligned_alloc`, as glibc 2.36 has it: `memalign` under another name.
+#[unsafe(no_mangle)]
+pub extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
+    memalign(align, bytes)
+}
+
+/// `posix_memalign`.
+///
+/// # Safety
+/// `result` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, bytes: usize) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
+        return libc::EINVAL;
+    }
+    let errno = front::errno();
+    let block = front::aligned(align, bytes);
+    if block.is_null() {
+        front::set_errno(errno);
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { result.write(block.cast()) };
+    0
+}
+
+/// `valloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn valloc(bytes: usize) -> *mut c_void {
+    front::aligned(vellum_pages::PAGE, bytes).cast()
+}
+
+/// `pvalloc`: whole pages, at least one.
+#[unsafe(no_mangle)]
+pub extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
+    front::aligned(vellum_pages::PAGE, vellum_sys::round_up(bytes.max(1), vellum_pages::PAGE)).cast()
+}
+
+/// `malloc_usable_size`.
+///
+/// # Safety
+/// As for `free`, but the block stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
+    // SAFETY: passed on.
+    unsafe { front::usable_size(address.cast()) }
+}

@@ -1,0 +1,222 @@
+//! C++ `operator new` and `operator delete`, every form, under their mangled names.
+//!
+//! The throwing forms behave as the standard says: when memory is out they call the installed new-handler, again and
+//! again, and throw `std::bad_alloc` when there is none. Handler and exception are libstdc++'s, looked up when first
+//! needed; a program without it ends with one line. An exception, the handler's or that one, must not pass through Rust
+//! frames, so the loop that calls them is a few lines of assembly that an unwinder can read. The forms that do not
+//! throw have to catch what a handler throws, which only C++ can: where a handler is installed they call libstdc++'s own,
+//! and that calls the throwing ones here.
+
+use crate::standing::{first, next};
+use core::ffi::c_void;
+use core::mem::transmute;
+use core::ptr::null_mut;
+use vellum_malloc as front;
+
+extern "C" fn try_once(bytes: usize, align: usize) -> *mut c_void {
+    front::aligned(align, bytes).cast()
+}
+
+type Handler = unsafe extern "C" fn();
+
+/// The installed new-handler, if there is one.
+extern "C" fn new_handler() -> Option<Handler> {
+    let get = first(c"_ZSt15get_new_handlerv");
+    if get.is_null() {
+        return None;
+    }
+    // SAFETY: the signature of std::get_new_handler, whose result may be null.
+    unsafe { transmute::<*const c_void, unsafe extern "C" fn() -> Option<Handler>>(get)() }
+}
+
+/// The function that throws `std::bad_alloc`.
+extern "C" fn thrower() -> *const c_void {
+    let throw = first(c"_ZSt17__throw_bad_allocv");
+    if throw.is_null() {
+        front::Line::new().text("vellum: operator new: out of memory, and no C++ runtime to throw\n").write();
+        // SAFETY: abort has no preconditions.
+        unsafe { libc::abort() }
+    }
+    throw
+}
+
+/// `operator new` when the fast path had nothing: never returns null.
+#[unsafe(naked)]
+extern "C" fn new_or_throw(bytes: usize, align: usize) -> *mut c_void {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r12, 0",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "mov rbx, rdi",
+        "mov r12, rsi",
+        "2:",
+        "mov rdi, rbx",
+        "mov rsi, r12",
+        "call {try_once}",
+        "test rax, rax",
+        "jnz 3f",
+        "call {new_handler}",
+        "test rax, rax",
+        "jz 4f",
+        "call rax",
+        "jmp 2b",
+        "3:",
+        ".cfi_remember_state",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r12",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r12",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "ret",
+        // Nothing left: leave as if the caller had called the thrower.
+        "4:",
+        ".cfi_restore_state",
+        "call {thrower}",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r12",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r12",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "jmp rax",
+        ".cfi_endproc",
+        try_once = sym try_once,
+        new_handler = sym new_handler,
+        thrower = sym thrower,
+    )
+}
+
+/// The alignment every block has.
+const PLAIN: usize = 16;
+
+#[inline(always)]
+fn new(bytes: usize) -> *mut c_void {
+    let block = front::malloc(bytes);
+    if block.is_null() { new_or_throw(bytes, PLAIN) } else { block.cast() }
+}
+
+#[inline(always)]
+fn new_aligned(bytes: usize, align: usize) -> *mut c_void {
+    let block = front::aligned(align, bytes);
+    if block.is_null() { new_or_throw(bytes, align) } else { block.cast() }
+}
+
+#[inline(always)]
+fn new_nothrow(bytes: usize, nothrow: *const c_void) -> *mut c_void {
+    let block = front::malloc(bytes);
+    if block.is_null() { catching(bytes, nothrow) } else { block.cast() }
+}
+
+#[inline(always)]
+fn new_aligned_nothrow(bytes: usize, align: usize, nothrow: *const c_void) -> *mut c_void {
+    let block = front::aligned(align, bytes);
+    if block.is_null() { catching_aligned(bytes, align, nothrow) } else { block.cast() }
+}
+
+/// libstdc++'s `operator new(size_t, nothrow)`, if a handler is installed that it could call.
+#[cold]
+extern "C" fn catching(bytes: usize, nothrow: *const c_void) -> *mut c_void {
+    let Some(next) = new_handler().and_then(|_| next(c"_ZnwmRKSt9nothrow_t")) else {
+        return null_mut();
+    };
+    // SAFETY: the signature that the mangled name says.
+    unsafe {
+        transmute::<*const c_void, extern "C" fn(usize, *const c_void) -> *mut c_void>(next)(bytes, nothrow)
+    }
+}
+
+/// libstdc++'s `operator new(size_t, align_val_t, nothrow)`, likewise.
+#[cold]
+extern "C" fn catching_aligned(bytes: usize, align: usize, nothrow: *const c_void) -> *mut c_void {
+    type New = extern "C" fn(usize, usize, *const c_void) -> *mut c_void;
+    let Some(next) = new_handler().and_then(|_| next(c"_ZnwmSt11align_val_tRKSt9nothrow_t")) else {
+        return null_mut();
+    };
+    // SAFETY: the signature that the mangled name says.
+    unsafe { transmute::<*const c_void, New>(next)(bytes, align, nothrow) }
+}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> *mut c_void = $body:expr;)*) => {
+        $($(#[$doc])*
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $name($($argument: $type),*) -> *mut c_void {
+            $body
+        })*
+    };
+}
+
+operators! {
+    /// `operator new(size_t)`
+    fn _Znwm(bytes: usize) -> *mut c_void = new(bytes);
+    /// `operator new[](size_t)`
+    fn _Znam(bytes: usize) -> *mut c_void = new(bytes);
+    /// `operator new(size_t, nothrow)`
+    fn _ZnwmRKSt9nothrow_t(bytes: usize, nothrow: *const c_void) -> *mut c_void = new_nothrow(bytes, nothrow);
+    /// `operator new[](size_t, nothrow)`
+    fn _ZnamRKSt9nothrow_t(bytes: usize, nothrow: *const c_void) -> *mut c_void = new_nothrow(bytes, nothrow);
+    /// `operator new(size_t, align_val_t)`
+    fn _ZnwmSt11align_val_t(bytes: usize, align: usize) -> *mut c_void = new_aligned(bytes, align);
+    /// `operator new[](size_t, align_val_t)`
+    fn _ZnamSt11align_val_t(bytes: usize, align: usize) -> *mut c_void = new_aligned(bytes, align);
+    /// `operator new(size_t, align_val_t, nothrow)`
+    fn _ZnwmSt11align_val_tRKSt9nothrow_t(bytes: usize, align: usize, nothrow: *const c_void) -> *mut c_void =
+        new_aligned_nothrow(bytes, align, nothrow);
+    /// `operator new[](size_t, align_val_t, nothrow)`
+    fn _ZnamSt11align_val_tRKSt9nothrow_t(bytes: usize, align: usize, nothrow: *const c_void) -> *mut c_void =
+        new_aligned_nothrow(bytes, align, nothrow);
+}
+
+macro_rules! deletes {
+    ($($(#[$doc:meta])* fn $name:ident($address:ident $(, $argument:ident: $type:ty)*);)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// As for `free`.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub unsafe extern "C" fn $name($address: *mut c_void $(, $argument: $type)*) {
+            // SAFETY: passed on.
+            unsafe { front::free($address.cast()) }
+        })*
+    };
+}
+
+deletes! {
+    /// `operator delete(void*)`
+    fn _ZdlPv(address);
+    /// `operator delete[](void*)`
+    fn _ZdaPv(address);
+    /// `operator delete(void*, size_t)`
+    fn _ZdlPvm(address, _bytes: usize);
+    /// `operator delete[](void*, size_t)`
+    fn _ZdaPvm(address, _bytes: usize);
+    /// `operator delete(void*, nothrow)`
+    fn _ZdlPvRKSt9nothrow_t(address, _nothrow: *const c_void);
+    /// `operator delete[](void*, nothrow)`
+    fn _ZdaPvRKSt9nothrow_t(address, _nothrow: *const c_void);
+    /// `operator delete(void*, align_val_t)`
+    fn _ZdlPvSt11align_val_t(address, _align: usize);
+    /// `operator delete[](void*, align_val_t)`
+    fn _ZdaPvSt11align_val_t(address, _align: usize);
+    /// `operator delete(void*, size_t, align_val_t)`
+    fn _ZdlPvmSt11align_val_t(address, _bytes: usize, _align: usize);
+    /// `operator delete[](void*, size_t, align_val_t)`
+    fn _ZdaPvmSt11align_val_t(address, _bytes: usize, _align: usize);
+    /// `operator delete(void*, align_val_t, nothrow)`
+    fn _ZdlPvSt11align_val_tRKSt9nothrow_t(address, _align: usize, _nothrow: *const c_void);
+    /// `operator delete[](void*, align_val_t, nothrow)`
+    fn _ZdaPvSt11align_val_tRKSt9nothrow_t(address, _align: usize, _nothrow: *const c_void);
+}

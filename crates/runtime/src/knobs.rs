@@ -1,0 +1,98 @@
+//! The environment knobs: few, checked, and never fatal.
+//!
+//! | variable | values | default |
+//! | --- | --- | --- |
+//! | `VELLUM_DISABLE` | `0` or `1` | `0` |
+//! | `VELLUM_DECAY_MS` | `0` to 3600000 | 1000 |
+//! | `VELLUM_HUGE` | `auto`, `always`, `never` | `auto` |
+//! | `VELLUM_MMAP` | `on`, `off` | `on` |
+//! | `VELLUM_MASK` | capability names, comma-separated | none |
+//!
+//! A value that makes no sense is said in one line on standard error, and the default stands.
+
+use core::ffi::CStr;
+use vellum_malloc::Line;
+use vellum_pages::{Config, HugePolicy};
+use vellum_sys::{Caps, caps, text};
+
+/// What the user has set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Knobs {
+    /// Leave the program's memory alone.
+    pub disable: bool,
+    /// Settings of the page layer.
+    pub pages: Config,
+    /// Serve the program's anonymous private mappings.
+    pub mmap: bool,
+}
+
+impl Knobs {
+    /// Reads the environment. Masked capabilities are dropped as they are read.
+    pub(crate) fn read() -> Knobs {
+        let mut knobs = Knobs { disable: false, pages: Config::DEFAULT, mmap: true };
+        knob(c"VELLUM_DISABLE", "0 or 1", |value| {
+            knobs.disable = switch(value, b"1", b"0")?;
+            Some(())
+        });
+        knob(c"VELLUM_DECAY_MS", "a number of milliseconds up to 3600000", |value| {
+            let digits = value.iter().all(u8::is_ascii_digit);
+            let ms = text::number(value).filter(|&ms| digits && ms <= u64::from(Config::DECAY_MS_MAX))?;
+            knobs.pages.decay_ms = ms as u32;
+            Some(())
+        });
+        knob(c"VELLUM_HUGE", "auto, always or never", |value| {
+            knobs.pages.huge = match value {
+                b"auto" => HugePolicy::Auto,
+                b"always" => HugePolicy::Always,
+                b"never" => HugePolicy::Never,
+                _ => return None,
+            };
+            Some(())
+        });
+        knob(c"VELLUM_MMAP", "on or off", |value| {
+            knobs.mmap = switch(value, b"on", b"off")?;
+            Some(())
+        });
+        knob(c"VELLUM_MASK", "capability names separated by commas", |value| {
+            let mut dropped = Caps::empty();
+            for name in value.split(|&byte| byte == b',').filter(|name| !name.is_empty()) {
+                dropped |= Caps::by_name(name)?;
+            }
+            caps::drop(dropped);
+            Some(())
+        });
+        knobs
+    }
+}
+
+/// The value of the environment variable `name`, if it is set and not empty.
+pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: `name` is a C string; the environment is only read, before the program can change it.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv returned a C string of the environment.
+    Some(unsafe { CStr::from_ptr(value) }).filter(|value| !value.is_empty())
+}
+
+fn knob(name: &CStr, wanted: &str, set: impl FnOnce(&[u8]) -> Option<()>) {
+    let Some(value) = variable(name) else {
+        return;
+    };
+    if set(value.to_bytes()).is_none() {
+        let mut line = Line::new();
+        line.text("vellum: ").raw(name.to_bytes()).text("=").raw(value.to_bytes());
+        line.text(" is ignored: it must be ").text(wanted).text("\n").write();
+    }
+}
+
+fn switch(value: &[u8], on: &[u8], off: &[u8]) -> Option<bool> {
+    if value == on {
+        Some(true)
+    } else if value == off {
+        Some(false)
+    } else {
+        None
+    }
+}

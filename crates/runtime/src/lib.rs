@@ -1,0 +1,54 @@
+//! `libvellum.so`: Vellum's memory for unmodified programs, by preloading or by linking.
+//!
+//! Everything that works lives in the crates below; this one gives it C names. It is the only crate that exports
+//! symbols, so that a Rust program may link the others without its C library's functions being replaced.
+//!
+//! | module | exports |
+//! | --- | --- |
+//! | [`c`] | `malloc` and its family |
+//! | [`cxx`] | `operator new` and `operator delete` |
+//! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
+//! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and what changes mappings |
+//! | [`filter`] | `prctl` and `syscall`, watched for filters on system calls |
+//! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
+//! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
+//! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
+//! | [`vel`] | Vellum's own interface, `include/vellum.h` |
+//!
+//! `start` runs when the library is loaded and decides, with `standing` and `knobs`, whether Vellum serves the
+//! process; `board` counts it where `vellum run` can see.
+//!
+//! The release library is built without the standard library: it would bring a second library to load
+//! (`libgcc_s.so.1`) and some hundred KiB into every process. Builds that unwind (tests) have it. Neither does the
+//! library name the C library it needs: every program it is loaded into has one, and the name would stop programs
+//! that have another (musl) from starting. It uses only functions that both have; what only one has is looked up.
+
+#![cfg_attr(panic = "abort", no_std)]
+
+mod board;
+pub mod c;
+pub mod cxx;
+pub mod filter;
+pub mod identity;
+mod knobs;
+pub mod loading;
+pub mod mmap;
+pub mod rlimit;
+mod standing;
+mod start;
+pub mod stats;
+pub mod vel;
+
+/// A broken invariant: one line, and the end. Nothing in Vellum panics on a path a program can reach.
+#[cfg(panic = "abort")]
+#[panic_handler]
+fn broken(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut line = vellum_malloc::Line::new();
+    line.text("vellum: a broken invariant");
+    if let Some(place) = info.location() {
+        line.text(" at ").text(place.file()).text(":").decimal(u64::from(place.line()));
+    }
+    line.text("\n").write();
+    // SAFETY: abort has no preconditions.
+    unsafe { libc::abort() }
+}

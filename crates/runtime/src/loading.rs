@@ -1,0 +1,61 @@
+//! Libraries that are loaded to see their own definitions first.
+//!
+//! A library loaded with `RTLD_DEEPBIND` calls the C library's `free`, and the program that handed it a block got that
+//! from Vellum: two heaps would meet. The flag is taken off while Vellum serves. What else the loader does depends on
+//! who calls (search paths relative to the caller's place), so `dlopen` is left by a jump that keeps the caller's
+//! return address.
+
+use crate::standing;
+use core::arch::naked_asm;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+/// What of `dlopen`'s flags is passed on.
+static KEPT: AtomicU32 = AtomicU32::new(!(libc::RTLD_DEEPBIND as u32));
+/// The C library's `dlopen`, once it was looked up.
+static LOADER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Leaves `dlopen` alone, as Vellum serves nobody here.
+pub(crate) fn leave_alone() {
+    KEPT.store(!0, Relaxed);
+}
+
+/// Finds the C library's `dlopen`.
+extern "C" fn find() -> *const c_void {
+    let loader = standing::next(c"dlopen").unwrap_or(nothing as *const c_void);
+    LOADER.store(loader.cast_mut(), Relaxed);
+    loader
+}
+
+/// Where there is no `dlopen`, nothing can be loaded.
+extern "C" fn nothing() -> *mut c_void {
+    core::ptr::null_mut()
+}
+
+/// `dlopen`.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlopen() {
+    naked_asm!(
+        "and esi, [rip + {kept}]",
+        "mov rax, [rip + {loader}]",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2:",
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {find}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        kept = sym KEPT,
+        loader = sym LOADER,
+        find = sym find,
+    )
+}

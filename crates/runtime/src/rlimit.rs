@@ -1,0 +1,83 @@
+//! Programs that limit their own address space.
+//!
+//! Vellum maps address space ahead of need, which costs nothing until a program lowers `RLIMIT_AS` or `RLIMIT_DATA`: then
+//! it would count against the limit. So what is mapped ahead is given back first, and from then on only what is needed
+//! is mapped.
+
+use core::ffi::c_int;
+use vellum_malloc::set_errno;
+use vellum_pages::Pages;
+use vellum_sys::raw;
+
+fn note(resource: libc::c_uint, new: *const libc::rlimit64) {
+    if !new.is_null() && (resource == libc::RLIMIT_AS || resource == libc::RLIMIT_DATA) {
+        Pages::global().keep_short();
+    }
+}
+
+fn set(
+    pid: libc::pid_t,
+    resource: libc::c_uint,
+    new: *const libc::rlimit64,
+    old: *mut libc::rlimit64,
+) -> c_int {
+    note(resource, new);
+    // SAFETY: the program's own call, with its own arguments.
+    match unsafe {
+        raw::syscall(libc::SYS_prlimit64, [pid as usize, resource as usize, new as usize, old as usize, 0, 0])
+    } {
+        Ok(_) => 0,
+        Err(errno) => {
+            set_errno(errno.raw_os_error());
+            -1
+        }
+    }
+}
+
+/// `setrlimit`.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setrlimit(resource: libc::c_uint, new: *const libc::rlimit64) -> c_int {
+    set(0, resource, new, core::ptr::null_mut())
+}
+
+/// `setrlimit64`: the same on this architecture.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setrlimit64(resource: libc::c_uint, new: *const libc::rlimit64) -> c_int {
+    set(0, resource, new, core::ptr::null_mut())
+}
+
+/// `prlimit`.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prlimit(
+    pid: libc::pid_t,
+    resource: libc::c_uint,
+    new: *const libc::rlimit64,
+    old: *mut libc::rlimit64,
+) -> c_int {
+    set(pid, resource, new, old)
+}
+
+/// `prlimit64`: the same on this architecture.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prlimit64(
+    pid: libc::pid_t,
+    resource: libc::c_uint,
+    new: *const libc::rlimit64,
+    old: *mut libc::rlimit64,
+) -> c_int {
+    set(pid, resource, new, old)
+}
+
+const _: () = assert!(size_of::<libc::rlimit>() == size_of::<libc::rlimit64>());

@@ -1,0 +1,74 @@
+//! What happens when the library is loaded, when the process forks, and when it ends.
+//!
+//! The constructor runs before the program's own code, but not before its first `malloc`: the loader and the
+//! constructors of other libraries may have allocated. Those blocks are Vellum's and stay so whatever is decided here.
+
+use crate::knobs::Knobs;
+use crate::{board, loading, standing};
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use vellum_pages::Pages;
+use vellum_wire::Attach;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = start;
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = end;
+
+/// How the process stands, for its forked children.
+static ATTACH: AtomicU32 = AtomicU32::new(Attach::Claimed as u32);
+
+extern "C" fn start() {
+    let knobs = Knobs::read();
+    let mut attach = standing::decide(&knobs);
+    if attach != Attach::Serving && !standing::stand_aside() {
+        attach = Attach::Serving;
+    }
+    ATTACH.store(attach as u32, Relaxed);
+    if attach != Attach::Serving {
+        loading::leave_alone();
+    } else {
+        Pages::global().configure(knobs.pages);
+        vellum_malloc::start();
+        vellum_malloc::mmap::serve_mappings(knobs.mmap);
+        watch_forks();
+    }
+    board::join(attach);
+}
+
+extern "C" fn end() {
+    if Attach::from_u32(ATTACH.load(Relaxed)) == Attach::Serving {
+        vellum_malloc::flush_counts();
+    }
+}
+
+type Handler = unsafe extern "C" fn();
+type Register = unsafe extern "C" fn(Handler, Handler, Handler, *const c_void) -> c_int;
+
+/// Has the three functions below called around every fork. glibc's `pthread_atfork` is not in its shared object, but
+/// what it calls is; musl has the former, which ignores the last argument.
+fn watch_forks() {
+    let register = [c"__register_atfork", c"pthread_atfork"].map(standing::first);
+    if let Some(&register) = register.iter().find(|function| !function.is_null()) {
+        // SAFETY: the signature of the first; the second takes three of the four arguments.
+        let register = unsafe { transmute::<*const c_void, Register>(register) };
+        // SAFETY: the functions stay as long as the process, for which no owner is named.
+        unsafe { register(before_fork, after_fork_in_parent, after_fork_in_child, core::ptr::null()) };
+    }
+}
+
+unsafe extern "C" fn before_fork() {
+    vellum_malloc::fork_prepare();
+}
+
+unsafe extern "C" fn after_fork_in_parent() {
+    vellum_malloc::fork_parent();
+}
+
+unsafe extern "C" fn after_fork_in_child() {
+    vellum_malloc::fork_child();
+    board::take_seat_in_child(Attach::from_u32(ATTACH.load(Relaxed)));
+}

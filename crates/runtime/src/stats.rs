@@ -1,0 +1,123 @@
+//! The C library's functions that report and tune.
+//!
+//! What they report are the page layer's figures, in the fields that come nearest; what they tune does not exist
+//! here, and is accepted.
+
+use core::ffi::{c_int, c_void};
+use vellum_malloc::{self as front, Line};
+use vellum_pages::Pages;
+use vellum_wire::Counter;
+
+/// `malloc_trim`: gives back everything that is free; the padding asked for is not kept.
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc_trim(_pad: usize) -> c_int {
+    c_int::from(!front::is_aside() && front::trim() > 0)
+}
+
+/// `mallopt`: every parameter is accepted, none means anything here.
+#[unsafe(no_mangle)]
+pub extern "C" fn mallopt(_parameter: c_int, _value: c_int) -> c_int {
+    1
+}
+
+/// What `mallinfo2` fills in.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MallInfo2 {
+    /// Bytes obtained from the kernel and not returned.
+    pub arena: usize,
+    /// Free extents: not counted.
+    pub ordblks: usize,
+    /// Always 0.
+    pub smblks: usize,
+    /// Always 0: no block has a mapping of its own.
+    pub hblks: usize,
+    /// Always 0, as above.
+    pub hblkhd: usize,
+    /// The most bytes ever in use.
+    pub usmblks: usize,
+    /// Bytes discardable.
+    pub fsmblks: usize,
+    /// Bytes in use (small blocks by their slabs).
+    pub uordblks: usize,
+    /// Bytes cached.
+    pub fordblks: usize,
+    /// Bytes that `malloc_trim` could give back.
+    pub keepcost: usize,
+}
+
+/// `mallinfo2`.
+#[unsafe(no_mangle)]
+pub extern "C" fn mallinfo2() -> MallInfo2 {
+    let slot = Pages::global().slot();
+    let get = |counter| slot.get(counter) as usize;
+    let (live, cached) = (get(Counter::NowLive), get(Counter::NowCached));
+    MallInfo2 {
+        arena: live + cached,
+        usmblks: get(Counter::PeakLive),
+        fsmblks: get(Counter::NowMarked),
+        uordblks: live,
+        fordblks: cached,
+        keepcost: cached,
+        ..MallInfo2::default()
+    }
+}
+
+/// What `mallinfo` fills in: the same, cut to `int`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MallInfo {
+    /// The fields of [`MallInfo2`], in order.
+    pub fields: [c_int; 10],
+}
+
+/// `mallinfo`: figures beyond `INT_MAX` read as that.
+#[unsafe(no_mangle)]
+pub extern "C" fn mallinfo() -> MallInfo {
+    let wide = mallinfo2();
+    let fields = [
+        wide.arena,
+        wide.ordblks,
+        wide.smblks,
+        wide.hblks,
+        wide.hblkhd,
+        wide.usmblks,
+        wide.fsmblks,
+        wide.uordblks,
+        wide.fordblks,
+        wide.keepcost,
+    ];
+    MallInfo { fields: fields.map(|value| c_int::try_from(value).unwrap_or(c_int::MAX)) }
+}
+
+/// `malloc_stats`: a few lines on standard error.
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc_stats() {
+    let info = mallinfo2();
+    let figures =
+        [("in use bytes", info.uordblks), ("cached bytes", info.fordblks), ("most in use", info.usmblks)];
+    for (name, value) in figures {
+        Line::new().text("vellum: ").text(name).text(" = ").decimal(value as u64).text("\n").write();
+    }
+}
+
+/// `malloc_info`: an XML document with the same figures, in the C library's outer form.
+///
+/// # Safety
+/// `stream` is a stdio stream open for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
+    if options != 0 {
+        return libc::EINVAL;
+    }
+    let info = mallinfo2();
+    let mut text = Line::new();
+    text.text("<malloc version=\"1\">\n<system type=\"current\" size=\"").decimal(info.arena as u64);
+    text.text("\"/>\n<system type=\"max\" size=\"").decimal(info.usmblks as u64);
+    text.text("\"/>\n<total type=\"rest\" count=\"0\" size=\"").decimal(info.fordblks as u64);
+    text.text("\"/>\n</malloc>\n");
+    let bytes = text.bytes();
+    // SAFETY: the caller vouches for the stream; the bytes are ours.
+    let written = unsafe { libc::fwrite(bytes.as_ptr().cast::<c_void>(), 1, bytes.len(), stream) };
+    if written == bytes.len() { 0 } else { -1 }
+}

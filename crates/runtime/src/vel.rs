@@ -1,0 +1,150 @@
+//! Vellum's own C interface, declared in `include/vellum.h`: what the standard interface cannot say.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::{NonNull, null_mut};
+use vellum_malloc as front;
+use vellum_pages::{PAGE, Pages, Request, Severity};
+
+/// # Safety
+/// `base` is null and `count` 0, or `count` values lie there for the length of the call.
+unsafe fn slice<'a, T>(base: *const T, count: usize) -> &'a [T] {
+    if base.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { core::slice::from_raw_parts(base, count) }
+}
+
+/// # Safety
+/// As for [`slice()`], and nobody else uses the values.
+unsafe fn slice_mut<'a, T>(base: *mut T, count: usize) -> &'a mut [T] {
+    if base.is_null() || count == 0 {
+        return &mut [];
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { core::slice::from_raw_parts_mut(base, count) }
+}
+
+/// Allocates `count` blocks of `bytes` bytes.
+///
+/// # Safety
+/// `blocks` has room for `count` addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_malloc_batch(bytes: usize, count: usize, blocks: *mut *mut c_void) -> usize {
+    // SAFETY: passed on.
+    front::malloc_batch(bytes, unsafe { slice_mut(blocks.cast(), count) })
+}
+
+/// Allocates `count` blocks, each of its own size.
+///
+/// # Safety
+/// `sizes` holds `count` sizes, `blocks` has room for `count` addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_malloc_sizes(
+    sizes: *const usize,
+    count: usize,
+    blocks: *mut *mut c_void,
+) -> usize {
+    // SAFETY: passed on.
+    unsafe { front::malloc_sizes(slice(sizes, count), slice_mut(blocks.cast(), count)) }
+}
+
+/// Frees `count` blocks.
+///
+/// # Safety
+/// Each is null or may be freed, and none occurs twice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_free_batch(blocks: *const *mut c_void, count: usize) {
+    // SAFETY: passed on.
+    unsafe { front::free_batch(slice(blocks.cast(), count)) }
+}
+
+/// Resizes `count` blocks, each to its own size.
+///
+/// # Safety
+/// As for `realloc`, for each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_realloc_batch(
+    blocks: *mut *mut c_void,
+    sizes: *const usize,
+    count: usize,
+) -> usize {
+    // SAFETY: passed on.
+    unsafe { front::realloc_batch(slice_mut(blocks.cast(), count), slice(sizes, count)) }
+}
+
+/// Moves a large block by moving its page tables.
+///
+/// # Safety
+/// As for `realloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_relocate(block: *mut c_void, align: usize) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { front::relocate(block.cast(), align) }.cast()
+}
+
+/// Exchanges the contents of two large blocks by exchanging their page tables.
+///
+/// # Safety
+/// Both blocks are in use by the caller alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_swap(a: *mut c_void, b: *mut c_void) -> c_int {
+    // SAFETY: passed on.
+    if unsafe { front::swap(a.cast(), b.cast()) } { 0 } else { -1 }
+}
+
+/// A block of whole pages.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void {
+    let request = Request { bytes, align: align.max(PAGE), zero: zero != 0 };
+    match Pages::global().alloc(request) {
+        Ok(extent) => extent.addr.as_ptr().cast(),
+        Err(_) => {
+            front::set_errno(libc::ENOMEM);
+            null_mut()
+        }
+    }
+}
+
+/// Gives back a block of whole pages.
+///
+/// # Safety
+/// Nobody uses the block any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_pages_free(block: *mut c_void) -> c_int {
+    let Some(block) = NonNull::new(block.cast()) else { return 0 };
+    // SAFETY: passed on.
+    if unsafe { Pages::global().free(block) }.is_ok() { 0 } else { -1 }
+}
+
+/// Changes the length of a block of whole pages, moving it if `may_move`.
+///
+/// # Safety
+/// As for `realloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void {
+    let pages = Pages::global();
+    let resized = NonNull::new(block.cast()).and_then(|block| {
+        // SAFETY: passed on.
+        unsafe {
+            if may_move != 0 { pages.resize(block, bytes).ok() } else { pages.resize_in_place(block, bytes) }
+        }
+    });
+    match resized {
+        Some(extent) => extent.addr.as_ptr().cast(),
+        None => {
+            front::set_errno(libc::ENOMEM);
+            null_mut()
+        }
+    }
+}
+
+/// Gives back what is not in use.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_trim(severity: c_int) -> usize {
+    match severity {
+        0 => Pages::global().trim(Severity::Mark),
+        1 => Pages::global().trim(Severity::Flush),
+        _ => front::trim(),
+    }
+}

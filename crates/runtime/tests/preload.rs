@@ -1,0 +1,229 @@
+//! The shared object, preloaded into this very test program: what it refuses, what it reads from its environment, and
+//! when it stands aside. Each case runs in a process of its own.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// In a child's environment: the case to run.
+const CASE: &str = "VELLUM_TEST_CASE";
+
+/// The library. Tests of a shared object are not linked to it, so cargo does not build it for them: where there is a
+/// cargo it is built now, as it is shipped.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test program has a path");
+        let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
+        if let Some(cargo) = std::env::var_os("CARGO") {
+            let mut build = Command::new(cargo);
+            build
+                .args(["build", "--release", "--quiet", "-p", env!("CARGO_PKG_NAME"), "--target-dir"])
+                .arg(target);
+            assert!(build.status().expect("cargo starts").success(), "libvellum.so does not build");
+        }
+        let library = target.join("release/libvellum.so");
+        assert!(library.exists(), "{} is not built", library.display());
+        library
+    })
+}
+
+fn run(case: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("a test program has a path"));
+    command.args(["--exact", "child", "--nocapture"]).env(CASE, case).env("LD_PRELOAD", library());
+    command.env_remove("VELLUM_BOARD").envs(environment.iter().copied());
+    command.output().expect("the test program starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Not a test by itself: what the processes started by the tests below do.
+#[test]
+fn child() {
+    let Ok(case) = std::env::var(CASE) else {
+        return;
+    };
+    // SAFETY: misuse is the point; the process is made for it.
+    unsafe {
+        match case.as_str() {
+            "large twice" => twice(libc::malloc(3 << 20)),
+            "kept twice" => twice(libc::malloc(100_000)),
+            "small twice" => twice(libc::malloc(40)),
+            "inside" => libc::free(libc::malloc(1 << 20).byte_add(8192)),
+            "inside a page" => libc::free(libc::malloc(1 << 20).byte_add(24)),
+            "foreign" => {
+                let local = 0u64;
+                libc::free(std::hint::black_box(&raw const local).cast_mut().cast());
+            }
+            "usable" => {
+                println!("usable {}", libc::malloc_usable_size(std::hint::black_box(libc::malloc(20))));
+            }
+            "from" => println!("from {}", file_of("malloc")),
+            "out of memory" => {
+                *libc::__errno_location() = 0;
+                assert!(libc::malloc(usize::MAX / 2).is_null());
+                println!("errno {}", *libc::__errno_location());
+            }
+            "exports" => {
+                for name in EXPORTS {
+                    println!("export {name} {}", file_of(name));
+                }
+            }
+            other => panic!("no case {other:?}"),
+        }
+    }
+}
+
+/// # Safety
+/// None is possible.
+unsafe fn twice(block: *mut libc::c_void) {
+    let block = std::hint::black_box(block);
+    // SAFETY: the second is the misuse to be refused.
+    unsafe {
+        libc::free(block);
+        libc::free(block);
+    }
+}
+
+fn file_of(name: &str) -> String {
+    let name = std::ffi::CString::new(name).expect("no NUL in a name");
+    // SAFETY: plain calls with a C string and a zeroed record.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let address = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        if address.is_null() || libc::dladdr(address, &raw mut info) == 0 {
+            return "nowhere".to_owned();
+        }
+        std::ffi::CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
+    }
+}
+
+const EXPORTS: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "malloc_trim",
+    "mallinfo",
+    "mallinfo2",
+    "mallopt",
+    "malloc_stats",
+    "malloc_info",
+    "free_sized",
+    "free_aligned_sized",
+    "_Znwm",
+    "_Znam",
+    "_ZnwmRKSt9nothrow_t",
+    "_ZnamRKSt9nothrow_t",
+    "_ZnwmSt11align_val_t",
+    "_ZnamSt11align_val_t",
+    "_ZnwmSt11align_val_tRKSt9nothrow_t",
+    "_ZnamSt11align_val_tRKSt9nothrow_t",
+    "_ZdlPv",
+    "_ZdaPv",
+    "_ZdlPvm",
+    "_ZdaPvm",
+    "_ZdlPvRKSt9nothrow_t",
+    "_ZdaPvRKSt9nothrow_t",
+    "_ZdlPvSt11align_val_t",
+    "_ZdaPvSt11align_val_t",
+    "_ZdlPvmSt11align_val_t",
+    "_ZdaPvmSt11align_val_t",
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+    "vel_malloc_batch",
+    "vel_malloc_sizes",
+    "vel_free_batch",
+    "vel_realloc_batch",
+    "vel_relocate",
+    "vel_swap",
+];
+
+#[test]
+fn misuse_ends_with_one_line() {
+    let cases = [
+        ("large twice", "the block is already free"),
+        ("kept twice", "the block is already free"),
+        ("small twice", "the block is already free"),
+        ("inside", "the address lies inside the block at 0x"),
+        ("inside a page", "the address lies inside the block at 0x"),
+        ("foreign", "this address was never handed out"),
+    ];
+    for (case, wanted) in cases {
+        let output = run(case, &[]);
+        let text = stderr(&output);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{case}: {:?}, {text}", output.status);
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with("vellum: free(0x")).collect();
+        assert!(lines.len() == 1 && lines[0].contains(wanted), "{case}: {text}");
+    }
+}
+
+#[test]
+fn knobs_are_checked_and_never_fatal() {
+    let knobs = [
+        ("VELLUM_DISABLE", "perhaps"),
+        ("VELLUM_DECAY_MS", "10s"),
+        ("VELLUM_DECAY_MS", "3600001"),
+        ("VELLUM_HUGE", "sometimes"),
+        ("VELLUM_MMAP", "1"),
+        ("VELLUM_MASK", "remap,nothing"),
+        ("VELLUM_BOARD", "/nonexistent/board"),
+    ];
+    for (name, value) in knobs {
+        let output = run("usable", &[(name, value)]);
+        assert!(output.status.success(), "{name}={value}: {:?}", output.status);
+        let text = stderr(&output);
+        assert!(text.starts_with(&format!("vellum: {name}={value} ")), "{name}={value}: {text}");
+    }
+    for (name, value) in [("VELLUM_HUGE", "never"), ("VELLUM_DECAY_MS", "0"), ("VELLUM_MASK", "remap,helper")]
+    {
+        let output = run("usable", &[(name, value)]);
+        assert!(output.status.success() && output.stderr.is_empty(), "{name}={value}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn stands_aside_when_told_or_watched() {
+    let usable = |environment: &[(&str, &str)]| {
+        let output = run("usable", environment);
+        assert!(output.status.success(), "{:?} {}", output.status, stderr(&output));
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .find_map(|line| line.strip_prefix("usable ")?.parse().ok())
+    };
+    let served: Option<usize> = usable(&[]);
+    let aside: Option<usize> = usable(&[("VELLUM_DISABLE", "1")]);
+    assert_eq!(served, Some(32), "20 bytes take a block of 32 from Vellum");
+    assert_ne!(aside, served, "and something else from the C library");
+    let preload = format!("{} vgpreload_not_really.so", library().display());
+    assert_eq!(usable(&[("LD_PRELOAD", &preload)]), aside, "valgrind's preload is recognised by its name");
+}
+
+#[test]
+fn running_out_sets_errno() {
+    let output = run("out of memory", &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("errno {}", libc::ENOMEM)));
+}
+
+#[test]
+fn every_function_comes_from_the_library() {
+    let output = run("exports", &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let exports: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("export ")).collect();
+    assert_eq!(exports.len(), EXPORTS.len(), "{text}{}", stderr(&output));
+    for export in exports {
+        assert!(export.ends_with("libvellum.so"), "{export}");
+    }
+}
