@@ -61,6 +61,8 @@ pub(crate) struct Fence {
     /// Up to here huge pages are granted.
     at: usize,
     end: usize,
+    /// Bytes behind its block that may be granted as well: a block that grows by small steps is about to get there.
+    ahead: usize,
     /// The fence of an arena: never forgotten with a block, and slower to trust.
     is_arena: bool,
 }
@@ -158,7 +160,7 @@ impl Fences {
         let window = if is_arena { ARENA_WINDOW } else { round_down(self.allowance(), HUGE).min(GRACE) };
         let window = window.min(end - start);
         let at = start + window;
-        self.list[place] = Some(Fence { start, proved: start, at, end, is_arena });
+        self.list[place] = Some(Fence { start, proved: start, at, end, ahead: 0, is_arena });
         (window > 0).then_some(Range { start, end: at })
     }
 
@@ -175,7 +177,6 @@ impl Fences {
 
     /// A block grew to end at `end`: its fence, if it still has one, has more to grant.
     pub(crate) fn extend(&mut self, block: Range) -> bool {
-        let end = round_down(block.end, HUGE);
         let own = self
             .list
             .iter_mut()
@@ -183,11 +184,28 @@ impl Fences {
             .find(|fence| fence.start >= block.start && fence.start < block.end);
         match own {
             Some(fence) if !fence.is_arena => {
-                fence.end = fence.end.max(end);
+                fence.end = fence.end.max(round_down(block.end + fence.ahead, HUGE));
                 true
             }
             _ => false,
         }
+    }
+
+    /// Sets a fence where a block that grew by small steps became cold: nothing is granted before the steps have shown that
+    /// they are touched.
+    pub(crate) fn watch_growth(&mut self, block: Range, cold_from: usize) -> bool {
+        let start = round_down(cold_from, HUGE);
+        let place = self
+            .list
+            .iter()
+            .position(Option::is_none)
+            .filter(|_| start >= block.start && block.len() >= HUGE);
+        if let Some(place) = place {
+            let end = round_down(block.end + GRACE, HUGE);
+            self.list[place] =
+                Some(Fence { start, proved: start, at: start, end, ahead: GRACE, is_arena: false });
+        }
+        place.is_some()
     }
 
     /// Whether `taken` memory of an arena reaches its fence, or comes near.
@@ -196,6 +214,20 @@ impl Fences {
             .iter()
             .flatten()
             .any(|fence| fence.is_arena && taken.end + HUGE > fence.at && taken.start < fence.end)
+    }
+
+    /// The fence that decides on the memory before `end`, if it is near: of the block from `start` on, or of its arena.
+    pub(crate) fn near(&self, start: usize, end: usize) -> Option<(usize, Fence)> {
+        let mut all = self.list.iter().enumerate();
+        all.find_map(|(index, fence)| {
+            let fence = (*fence)?;
+            let covers = if fence.is_arena {
+                fence.start <= start && end <= fence.end
+            } else {
+                (start..end).contains(&fence.start)
+            };
+            (covers && end + HUGE > fence.at).then_some((index, fence))
+        })
     }
 
     /// The fences there are, with their places, for looking at without the lock.

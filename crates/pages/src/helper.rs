@@ -4,7 +4,7 @@
 //! the process ends; with nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread
 //! it is and what it must not touch. A forked child starts its own when it needs one.
 
-use crate::fence::NO_FENCES;
+use crate::fence::{Fence, NO_FENCES};
 use crate::pages::Pages;
 use crate::state::{Advice, DECAY_PARTS};
 use crate::tag::Kind;
@@ -122,24 +122,38 @@ impl Pages {
     }
 
     /// Looks at every fence once; whether there are any, and whether one moved.
-    pub(crate) fn look_at_fences(&self) -> (bool, bool) {
+    fn look_at_fences(&self) -> (bool, bool) {
         let mut seen = NO_FENCES;
         let count = self.state.lock().fences.snapshot(&mut seen);
         let mut moved = false;
         for (index, fence) in seen.iter().enumerate() {
-            let Some(fence) = fence else { continue };
-            let Some(proved) = fence.look() else { continue };
-            moved = true;
-            let wanted = self.state.lock().fences.advance(index, fence, proved);
-            Advice::huge(wanted).give();
-            if let Some(range) = wanted {
-                let mut state = self.state.lock();
-                if state.arena_at(range.start) == Some(crate::state::LARGE) {
-                    state.granted_to = state.granted_to.max(range.end);
-                }
-            }
+            moved |= fence.is_some_and(|fence| self.look_at_fence(index, &fence));
         }
         (count > 0, moved)
+    }
+
+    /// Looks at the fence that decides on cold memory just handed out. The memory before it was handed out earlier, and
+    /// has mostly proved itself by now: so where blocks come one after the other nothing waits for the helper.
+    pub(crate) fn look_near(&self, start: usize, end: usize) {
+        let near = self.state.lock().fences.near(start, end);
+        if let Some((index, fence)) = near {
+            self.look_at_fence(index, &fence);
+        }
+    }
+
+    /// Looks at the fence at `index`, and moves it if it may; whether it did.
+    fn look_at_fence(&self, index: usize, fence: &Fence) -> bool {
+        let Some(proved) = fence.look() else { return false };
+        let mut state = self.state.lock();
+        let wanted = state.fences.advance(index, fence, proved);
+        if let Some(range) = wanted
+            && state.arena_at(range.start) == Some(crate::state::LARGE)
+        {
+            state.granted_to = state.granted_to.max(range.end);
+        }
+        drop(state);
+        Advice::huge(wanted).give();
+        true
     }
 
     /// One tick: decay, limits, pressure, the hook.

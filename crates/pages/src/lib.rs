@@ -25,7 +25,7 @@
 //! kernel take them when it must.
 //!
 //! # Promises
-//! * The cache never raises a process's peak by more than 1/32 of it and 2 MiB ([`state`](crate) has the rule), is
+//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB ([`state`](crate) has the rule), is
 //!   unmarked only while every limit's headroom is more than what is cached, and decays when it is not needed.
 //! * Out of memory is a value. So is misuse: see [`Misuse`].
 //! * No map entry (VMA) is spent a block. Entries are spent by fences (at most 64) and by moves that the kernel can only do

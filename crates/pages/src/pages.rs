@@ -420,7 +420,8 @@ impl Pages {
                 let advice = state.plan_growth(arena, address, &taken);
                 let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
                 state.arenas[arena].set_flags(page, flags);
-                self.after_cold(state, &advice);
+                let end = state.arenas[arena].address(taken.start + taken.pages);
+                self.after_cold(state, &advice, address, end);
             } else {
                 state.publish();
                 drop(state);
@@ -520,12 +521,16 @@ impl Pages {
         let advice = state.plan_huge(arena, &taken);
         let flags = State::flags_for(&taken, &advice);
         state.arenas[arena].set_flags(taken.start, flags);
-        self.after_cold(state, &advice);
+        let (start, end) = (
+            state.arenas[arena].address(taken.start),
+            state.arenas[arena].address(taken.start + taken.pages),
+        );
+        self.after_cold(state, &advice, start, end);
         (arena, taken)
     }
 
-    /// What follows when cold memory went out: the kernel's advice, the limits, the helper.
-    fn after_cold(&self, state: Held<'_, State>, advice: &Advice) {
+    /// What follows when cold memory from `start` to `end` went out: the kernel's advice, the limits, the fences, the helper.
+    fn after_cold(&self, state: Held<'_, State>, advice: &Advice, start: usize, end: usize) {
         state.publish();
         let cached = state.free_pages(Kind::Warm);
         let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
@@ -535,6 +540,7 @@ impl Pages {
             self.respect_limits();
         }
         if advice.watch {
+            self.look_near(start, end);
             self.wake_helper();
         }
     }

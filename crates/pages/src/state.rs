@@ -11,7 +11,7 @@
 //! flushing.
 //!
 //! **The rule of the peak.** Cached frames never raise the process's peak: cold memory is handed out only if `live +
-//! cached` stays within the highest `live` there ever was and a slack of 1/32 (at least 2 MiB). What is over is reused
+//! cached` stays within the highest `live` there ever was and a slack of 1/64 (at least 2 MiB). What is over is reused
 //! from another arena or flushed first.
 
 use crate::arena::{Arena, Place, Taken};
@@ -44,7 +44,7 @@ const PLACES: usize = 32 << 10;
 const TRIES: usize = 16;
 /// The slack of the peak rule: the larger of these.
 const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
-const SLACK_SHARE: u64 = 32;
+const SLACK_SHARE: u64 = 64;
 /// Free pages behind a new large block: as much again, within these.
 const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
 const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
@@ -266,8 +266,13 @@ impl State {
     /// What is to be said of memory by which a block grew in place.
     pub(crate) fn plan_growth(&mut self, arena: usize, start: usize, taken: &Taken) -> Advice {
         let end = self.arenas[arena].address(taken.start + taken.pages);
-        if self.config.huge == HugePolicy::Auto && self.fences.extend(Range { start, end }) {
-            return Advice::NONE;
+        let block = Range { start, end };
+        if arena == LARGE && self.config.huge == HugePolicy::Auto && caps::has(Caps::HUGE_PAGES) {
+            let cold_from = self.arenas[arena].address(taken.cold_from);
+            let small = end - cold_from < LARGE_MIN;
+            if self.fences.extend(block) || small && self.fences.watch_growth(block, cold_from) {
+                return Advice { watch: true, ..Advice::NONE };
+            }
         }
         self.plan_huge(arena, taken)
     }
