@@ -13,7 +13,7 @@
 //! fence moves on ahead of the program; a program that overtakes it touches base pages, and when enough of those (the
 //! probe) are there, the fence jumps past them. The window grows with what has been proved. A program that touches one
 //! page here and there never moves its fences and so never pays more than the grace: what is granted and not yet
-//! proved is at most [`GRACE`] and a sixteenth of what was, and 4 MiB of the dense arena.
+//! proved is at most [`GRACE`] and a twentieth of what was, and 2 MiB of the dense arena.
 //!
 //! The kernel is told by advice on address ranges, which splits map entries at a fence: the number of fences is
 //! limited, and one that reaches its block's end leaves no entry behind.
@@ -24,9 +24,9 @@ use vellum_sys::map;
 /// Bytes that may be in huge pages without proof in a process that has proved nothing.
 const GRACE: usize = 4 << 20;
 /// The least an arena's own fence grants at a time. Its memory is handed out densely, so this is apart from the grace.
-const ARENA_WINDOW: usize = 2 * HUGE;
+const ARENA_WINDOW: usize = HUGE;
 /// The share of what is proved dense that may be granted on trust.
-const TRUST: usize = 16;
+const TRUST: usize = 20;
 /// The most fences at a time; a block beyond that gets base pages.
 const FENCES_MAX: usize = 64;
 /// Base pages touched behind a fence (of the 512 that make a huge page) that prove density.
@@ -242,8 +242,8 @@ impl Fences {
         let fence = self.list[index].as_mut().filter(|fence| *fence == seen)?;
         self.proved += proved - fence.proved;
         fence.proved = proved;
-        let (share, least) = if fence.is_arena { (TRUST, ARENA_WINDOW) } else { (TRUST / 2, GRACE) };
-        let window = round_down((proved - fence.start) / share, HUGE).max(least);
+        let least = if fence.is_arena { ARENA_WINDOW } else { GRACE };
+        let window = round_down((proved - fence.start) / TRUST, HUGE).max(least);
         let range = Range { start: fence.at.max(proved), end: (proved + window).clamp(fence.at, fence.end) };
         fence.at = range.end.max(proved);
         if proved >= fence.end {
@@ -293,7 +293,7 @@ mod tests {
                 granted += more.len();
             }
             let ahead = fences.list[0].map_or(0, |fence| fence.unproved());
-            assert!(ahead <= GRACE.max((64 << 20) / 8));
+            assert!(ahead <= GRACE);
         }
         assert_eq!(granted, 64 << 20);
         assert_eq!(fences.proved, 64 << 20);

@@ -169,7 +169,7 @@ pub fn resident_pages(start: usize, count: usize) -> Option<usize> {
 /// The most pages one call of [`resident_pages`] looks at: one huge page's.
 pub const RESIDENCY_MAX: usize = crate::HUGE / crate::PAGE;
 
-/// Looks at `SAMPLES` evenly spread pages of the huge page at `start` and counts those whose first bytes are not all
+/// Looks at `SAMPLES` spread pages of the huge page at `start` and counts those whose first bytes are not all
 /// zero, or `None` where this cannot be learnt. The kernel does the reading: memory that the program has
 /// protected, or is unmapping this moment, makes the call fail and not the process.
 pub fn written_samples(start: usize) -> Option<usize> {
@@ -178,7 +178,10 @@ pub fn written_samples(start: usize) -> Option<usize> {
     let mut seen = [0u8; SAMPLES * PEEK];
     let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: PEEK }; SAMPLES];
     for (index, part) in remote.iter_mut().enumerate() {
-        part.iov_base = (start + index * (crate::HUGE / SAMPLES)) as *mut _;
+        // One page of each stride, another in each: a program that strides itself must not meet them all.
+        let stride = crate::HUGE / SAMPLES;
+        let page = (index * 7 + 3) % (stride / crate::PAGE);
+        part.iov_base = (start + index * stride + page * crate::PAGE) as *mut _;
     }
     let local = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: seen.len() };
     let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
