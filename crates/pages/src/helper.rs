@@ -162,9 +162,11 @@ impl Pages {
         let cached = self.state.lock().free_pages(Kind::Warm);
         if crate::release::is_worth_a_look(cached) {
             self.respect_limits();
-            let stalled = trigger.map_or_else(pressure::is_stalled, Trigger::fired);
-            if stalled || self.is_in_distress() {
+            // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it now.
+            if self.is_in_distress() {
                 self.flush_some(u64::MAX, crate::release::Reason::Pressure);
+            } else if trigger.map_or_else(pressure::is_stalled, Trigger::fired) {
+                self.mark_some(u64::MAX);
             }
         }
         let hook = self.hook.load(Ordering::Acquire);

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | decay | unused for the whole decay time (the least that was cached in that time was never needed) | flush |
 //! | peak | cold memory is wanted and the cache would raise the process's peak | flush |
-//! | pressure | a limit's headroom no longer exceeds what is cached | mark; flush on distress |
+//! | pressure | a limit's headroom no longer exceeds what is cached, or tasks stall on memory | mark; flush when the own group hits its limit |
 //! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
 //!
 //! Frames stay unmarked while there is headroom, because marking costs ten times the floor of reusing
@@ -231,7 +231,7 @@ impl Pages {
         gone
     }
 
-    fn mark_some(&self, pages: u64) -> u64 {
+    pub(crate) fn mark_some(&self, pages: u64) -> u64 {
         let mut gone = 0;
         while gone < pages {
             match self.release(Kind::Warm, pages - gone, true, Reason::Pressure) {
