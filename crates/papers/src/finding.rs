@@ -1,0 +1,273 @@
+//! What an experiment found: tables, figures, notes, and whether its goals are met.
+
+use crate::table::short;
+use crate::{Figure, Table};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use vellum_measure::Interval;
+use vellum_probe::campaign::Sheet;
+
+/// Drawings for an interval.
+pub(crate) const RESAMPLES: usize = 1000;
+/// Characters of a line of text.
+const LINE: usize = 110;
+
+/// What is demanded of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Not less than this.
+    AtLeast(f64),
+    /// Not more than this.
+    AtMost(f64),
+}
+
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(limit) => value >= limit,
+            Self::AtMost(limit) => value <= limit,
+        }
+    }
+}
+
+/// How a goal came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Met, by the whole interval if there is one.
+    Met,
+    /// Met by the estimate; the interval holds values that would miss it.
+    MetWithinNoise,
+    /// Missed by the estimate; the interval holds values that would meet it.
+    MissedWithinNoise,
+    /// Missed, by the whole interval if there is one.
+    Missed,
+    /// There is no figure.
+    NoData,
+}
+
+impl Verdict {
+    /// The word in a table.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::MetWithinNoise => "met~",
+            Self::MissedWithinNoise => "missed~",
+            Self::Missed => "MISSED",
+            Self::NoData => "no data",
+        }
+    }
+
+    /// Whether the estimate meets the goal.
+    #[must_use]
+    pub fn is_met(self) -> bool {
+        matches!(self, Self::Met | Self::MetWithinNoise)
+    }
+}
+
+/// A goal and what was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Goal {
+    /// What the figure is.
+    pub what: String,
+    /// The unit, as printed behind a figure.
+    pub unit: &'static str,
+    /// What is demanded.
+    pub bound: Bound,
+    /// What was found.
+    pub found: Option<f64>,
+    /// How it came out.
+    pub verdict: Verdict,
+}
+
+impl Goal {
+    /// Holds an exact figure against a bound.
+    pub fn of(what: impl Into<String>, unit: &'static str, bound: Bound, found: Option<f64>) -> Self {
+        let interval = found.map(|value| Interval { estimate: value, low: value, high: value });
+        Self::within(what, unit, bound, interval)
+    }
+
+    /// Holds a figure that could be off against a bound.
+    pub fn within(
+        what: impl Into<String>,
+        unit: &'static str,
+        bound: Bound,
+        found: Option<Interval>,
+    ) -> Self {
+        let verdict = found.map_or(Verdict::NoData, |i| {
+            let ends = [i.low, i.high].map(|end| bound.holds(end));
+            match (bound.holds(i.estimate), ends) {
+                (true, [true, true]) => Verdict::Met,
+                (true, _) => Verdict::MetWithinNoise,
+                (false, [false, false]) => Verdict::Missed,
+                (false, _) => Verdict::MissedWithinNoise,
+            }
+        });
+        Self { what: what.into(), unit, bound, found: found.map(|i| i.estimate), verdict }
+    }
+
+    fn sentence(&self) -> String {
+        let found = self
+            .found
+            .map_or_else(|| "no figure".to_owned(), |value| format!("{}{}", short(value), self.unit));
+        let (sign, limit) = match self.bound {
+            Bound::AtLeast(limit) => (">=", limit),
+            Bound::AtMost(limit) => ("<=", limit),
+        };
+        let noise = if self.verdict == Verdict::MissedWithinNoise { ", within noise" } else { "" };
+        format!("{} {found} (wanted {sign} {}{}{noise})", self.what, short(limit), self.unit)
+    }
+}
+
+/// What an experiment found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// The experiment's name on the command line.
+    pub name: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// Where in the source it comes from.
+    pub source: &'static str,
+    /// What was published, in words, where it is not in a table.
+    pub published: &'static str,
+    /// What was found.
+    pub tables: Vec<Table>,
+    /// What a reader must know: what was left out, and why.
+    pub notes: Vec<String>,
+    /// What was demanded.
+    pub goals: Vec<Goal>,
+    /// The plots; in JSON their data.
+    pub figures: Vec<Figure>,
+    /// Every run, in the order it was made within its cell.
+    pub runs: Vec<Json>,
+}
+
+impl Finding {
+    /// The one line that says whether the goals are met.
+    #[must_use]
+    pub fn closing(&self) -> String {
+        let count = |verdict: Verdict| self.goals.iter().filter(|goal| goal.verdict == verdict).count();
+        let (all, met) = (self.goals.len(), self.goals.iter().filter(|goal| goal.verdict.is_met()).count());
+        match self.goals.as_slice() {
+            [] => "Goal: none could be judged.".to_owned(),
+            [one] if met == 1 => format!("Goal met: {}.", one.sentence()),
+            _ if met == all => format!("Goal met in all {all} parts."),
+            _ => {
+                let left = [
+                    (Verdict::Missed, "missed"),
+                    (Verdict::MissedWithinNoise, "missed within noise"),
+                    (Verdict::NoData, "without a figure"),
+                ];
+                let left = left.map(|(verdict, words)| (count(verdict), words));
+                let left = left.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
+                format!("Goal NOT met: of {all} parts {met} met, {}.", left.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// Everything as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!("== {} ({}) ==\n{}", self.title, self.source, wrapped(self.published, ""));
+        for table in &self.tables {
+            out += &format!("\n{}", table.text());
+        }
+        let missed = self.goals.iter().filter(|goal| !goal.verdict.is_met());
+        let missed = missed.map(|goal| format!("{}: {}", goal.verdict.word(), goal.sentence()));
+        let below: Vec<String> =
+            self.notes.iter().map(|note| format!("note: {note}")).chain(missed).collect();
+        if !below.is_empty() {
+            out.push('\n');
+        }
+        below.iter().for_each(|line| out += &wrapped(line, "  "));
+        out + &format!("\n{}\n", self.closing())
+    }
+
+    /// Keeps every run of these sheets, and notes why figures are missing.
+    pub fn keep(&mut self, sheets: &[Sheet]) {
+        for sheet in sheets {
+            for (arm, runs) in &sheet.arms {
+                for run in runs {
+                    let metrics = run.result.as_ref().ok();
+                    let failure = run.result.as_ref().err().map(ToString::to_string);
+                    self.runs.push(json!({
+                        "cell": sheet.cell, "arm": arm, "round": run.round, "place": run.place,
+                        "metrics": metrics, "failure": failure,
+                    }));
+                }
+                if let Some(failure) = sheet.failure(arm) {
+                    self.notes.push(format!("no figure of {arm} in {}: {failure}", sheet.cell));
+                }
+            }
+        }
+    }
+}
+
+/// Lines of at most [`LINE`] characters, each after `indent`; those after the first a little further in.
+fn wrapped(text: &str, indent: &str) -> String {
+    let (mut out, mut line) = (String::new(), indent.to_owned());
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > LINE && !line.trim().is_empty() {
+            out += &(line + "\n");
+            line = format!("{indent}  ");
+        }
+        if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    out + &line + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_follow_estimate_and_interval() {
+        let interval = |estimate, low, high| Some(Interval { estimate, low, high });
+        let verdict = |bound, i| Goal::within("x", "", bound, i).verdict;
+        assert_eq!(verdict(Bound::AtLeast(2.0), interval(3.0, 2.5, 4.0)), Verdict::Met);
+        assert_eq!(verdict(Bound::AtLeast(2.0), interval(2.1, 1.5, 4.0)), Verdict::MetWithinNoise);
+        assert_eq!(verdict(Bound::AtMost(2.0), interval(2.1, 1.5, 4.0)), Verdict::MissedWithinNoise);
+        assert_eq!(verdict(Bound::AtMost(2.0), interval(3.0, 2.5, 4.0)), Verdict::Missed);
+        assert_eq!(verdict(Bound::AtMost(2.0), None), Verdict::NoData);
+    }
+
+    #[test]
+    fn the_closing_line_counts_and_the_text_names_what_is_missing() {
+        let goals = vec![
+            Goal::of("speed", "x", Bound::AtLeast(2.0), Some(3.0)),
+            Goal::of("memory", " MiB", Bound::AtMost(2.0), Some(3.0)),
+        ];
+        let mut finding = Finding {
+            name: "n",
+            title: "T",
+            source: "S",
+            published: "P",
+            tables: Vec::new(),
+            notes: Vec::new(),
+            goals,
+            figures: Vec::new(),
+            runs: Vec::new(),
+        };
+        assert_eq!(finding.closing(), "Goal NOT met: of 2 parts 1 met, 1 missed.");
+        assert!(finding.text().contains("  MISSED: memory 3.00 MiB (wanted <= 2.00 MiB)\n"));
+        finding.goals.pop();
+        assert!(finding.closing().starts_with("Goal met: speed 3.00x"));
+        assert!(finding.text().ends_with(".\n"));
+    }
+
+    #[test]
+    fn text_wraps_at_words() {
+        let text = wrapped(&"word ".repeat(60), "  ");
+        assert!(text.lines().count() == 3 && text.lines().all(|line| line.chars().count() <= LINE), "{text}");
+        assert!(
+            text.lines().all(|line| line.starts_with("  word") || line.starts_with("    word")),
+            "{text}"
+        );
+        assert_eq!(text.matches("word").count(), 60);
+    }
+}
