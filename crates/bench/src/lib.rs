@@ -1,7 +1,8 @@
 //! The allocator benchmark: Vellum against the allocators people use, with the target beside every figure.
 //!
 //! One command runs it (`cargo run --release -p vellum-bench -- --quick`); `docs/benchmarks.md` says what each line
-//! means. This library is the machinery, which other experiments can use for programs of their own:
+//! means. Running processes against each other is `vellum-probe`'s campaign, arithmetic is `vellum-measure`'s; here
+//! are the workloads, what is to be reached on them, and the tables:
 //!
 //! ```text
 //! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
@@ -20,28 +21,27 @@
 //! - **Nothing hidden.** `--json` has every run in the order it was made, failed ones with the reason.
 
 mod area;
-mod campaign;
 mod goal;
-mod launch;
 mod meter;
-mod metrics;
 /// Who is compared.
 pub mod peer;
 mod raw;
 mod report;
+mod rounds;
 mod suite;
 mod table;
 mod vellum;
 mod work;
 mod worker;
 
-pub use campaign::{Arm, Campaign, Cell, Run, Sheet};
 pub use goal::{Against, Bound, Goal, Judgement, Verdict, control, judge, twin};
-pub use launch::{Ended, Launch};
-pub use metrics::Metrics;
-pub use peer::{Missing, Peer, Roster};
-pub use report::{Machine, SCHEMA, json};
+pub use peer::Roster;
+pub use report::{SCHEMA, json};
+pub use rounds::{Figures, within};
 pub use suite::{Plan, Section, only, suite};
 pub use table::{Judged, Line, Table, Unit};
+pub use vellum_probe::campaign::{
+    Arm, Campaign, Cell, EXPECT, Ended, Launch, Machine, Metrics, Missing, Peer, Run, Sheet,
+};
 pub use work::{Failure, Params, WORKLOADS, Workload, run};
-pub use worker::{COMMAND, EXPECT, WorkerError, work};
+pub use worker::{COMMAND, WorkerError, work};

@@ -5,10 +5,13 @@ use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_bench::{Campaign, Judged, Machine, Plan, Roster, Section, Table, Verdict, peer};
+use vellum_bench::{Campaign, Figures, Judged, Machine, Plan, Roster, Section, Table, Verdict, peer};
 
 /// The longest a single worker may take.
 const RUN_ALLOWED: Duration = Duration::from_secs(300);
+
+/// After so long a quick campaign begins no further round: it is to end within two minutes, building apart.
+const QUICK_BUDGET: Duration = Duration::from_secs(100);
 
 /// Rounds when none are asked for.
 const ROUNDS: usize = 5;
@@ -115,7 +118,10 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Res
     let begun = Instant::now();
     let cells: Vec<_> = sections.iter().flat_map(|section| section.cells.iter().cloned()).collect();
     let live = std::io::stderr().is_terminal();
-    let sheets = Campaign { seed: plan.seed, allowed: RUN_ALLOWED }.run(&cells, |done, total, what| {
+    // Rounds that somebody asked for are all run.
+    let budget = (plan.quick && options.rounds.is_none()).then_some(QUICK_BUDGET);
+    let campaign = Campaign { seed: plan.seed, allowed: RUN_ALLOWED };
+    let Figures { sheets, left_out } = vellum_bench::within(campaign, &cells, budget, |done, total, what| {
         if live {
             eprint!("\r\x1b[K{done} of {total}: {what}");
         }
@@ -133,6 +139,13 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Res
         writeln!(out, "\n{}", table.text(lines).trim_end())?;
     }
     writeln!(out, "\n{} in {:.0} s", summary(&tables), begun.elapsed().as_secs_f64())?;
+    if left_out > 0 {
+        writeln!(
+            out,
+            "{left_out} runs of the later rounds left out for lack of time; --rounds {} runs all",
+            plan.rounds
+        )?;
+    }
 
     if let Some(file) = &options.json {
         let settings = [
@@ -141,6 +154,7 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Res
             ("seed", plan.seed.into()),
             ("threads", plan.threads.into()),
             ("only", options.only.clone().into()),
+            ("runs_left_out", left_out.into()),
         ];
         let value = vellum_bench::json(&machine, &plan.roster, &settings, &sheets, &tables);
         let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;

@@ -4,44 +4,22 @@
 //! packages bring most of them; mimalloc 3 is built with this program from the source its Rust crate carries (see
 //! `build.rs`), and Vellum is the library of this workspace. One that is not there is named, with the way to get it.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vellum_probe::campaign::{Missing, Peer, packaged};
+
+pub use vellum_probe::campaign::{GLIBC, VELLUM};
 
 /// The peers' names in the order of the tables' columns.
 pub const NAMES: [&str; 6] = [GLIBC, "mimalloc2", MIMALLOC3, JEMALLOC, "tcmalloc", VELLUM];
 
-/// The C library's own malloc.
-pub const GLIBC: &str = "glibc";
 /// mimalloc 3.
 pub const MIMALLOC3: &str = "mimalloc3";
 /// jemalloc.
 pub const JEMALLOC: &str = "jemalloc";
-/// This project's.
-pub const VELLUM: &str = "vellum";
 
 /// File name of the library that `vellum-runtime` builds.
 pub const VELLUM_LIBRARY: &str = "libvellum.so";
-
-/// An allocator that can be measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
-    /// Short name, one of [`NAMES`].
-    pub name: &'static str,
-    /// What to preload; nothing for glibc.
-    pub library: Option<PathBuf>,
-    /// The version as far as it is known, for people.
-    pub version: String,
-}
-
-/// An allocator that is not here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// Short name, one of [`NAMES`].
-    pub name: &'static str,
-    /// What to do about it.
-    pub cure: String,
-}
 
 /// What [`discover`] found.
 #[derive(Debug, Clone, Default)]
@@ -66,83 +44,39 @@ impl Roster {
     }
 }
 
-/// A peer that a Debian package brings.
-struct Packaged {
-    name: &'static str,
-    file: &'static str,
-    package: &'static str,
-}
-
-const PACKAGED: [Packaged; 3] = [
-    Packaged { name: "mimalloc2", file: "libmimalloc.so.2", package: "libmimalloc2.0" },
-    Packaged { name: JEMALLOC, file: "libjemalloc.so.2", package: "libjemalloc2" },
-    Packaged { name: "tcmalloc", file: "libtcmalloc_minimal.so.4", package: "libtcmalloc-minimal4" },
-];
-
-/// Where distributions put shared objects.
-fn library_folders() -> [PathBuf; 5] {
-    let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    [&multiarch, "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"].map(PathBuf::from)
-}
-
 /// Looks for every peer. `vellum` is the library to use; without one it is looked for beside this executable.
 #[must_use]
 pub fn discover(vellum: Option<&Path>) -> Roster {
     let mut roster = Roster::default();
-    for name in NAMES {
-        match find(name, vellum) {
+    for found in packaged().into_iter().chain([mimalloc3(), self::vellum(vellum)]) {
+        match found {
             Ok(peer) => roster.peers.push(peer),
             Err(missing) => roster.missing.push(missing),
         }
     }
+    let column = |name: &str| NAMES.iter().position(|known| *known == name);
+    roster.peers.sort_by_key(|peer| column(peer.name));
     roster
 }
 
-fn find(name: &'static str, vellum: Option<&Path>) -> Result<Peer, Missing> {
-    let there = |path: &PathBuf| path.is_file();
-    let peer = |library: PathBuf, version: String| {
-        // Preloading wants an absolute path: the worker may look it up from elsewhere.
-        let library = std::path::absolute(&library).unwrap_or(library);
-        Ok(Peer { name, library: Some(library), version })
-    };
-    if let Some(packaged) = PACKAGED.iter().find(|packaged| packaged.name == name) {
-        let file = library_folders().into_iter().map(|folder| folder.join(packaged.file)).find(there);
-        let cure = || Missing { name, cure: format!("apt-get install {}", packaged.package) };
-        let file = file.ok_or_else(cure)?;
-        let version = versioned_name(&file);
-        return peer(file, version);
+fn mimalloc3() -> Result<Peer, Missing> {
+    let library = PathBuf::from(env!("VELLUM_BENCH_MIMALLOC3"));
+    if !library.is_file() {
+        let cure = "build vellum-bench again: it makes the library as it is built".to_owned();
+        return Err(Missing { name: MIMALLOC3, cure });
     }
-    match name {
-        GLIBC => Ok(Peer { name, library: None, version: glibc_version() }),
-        MIMALLOC3 => {
-            let built = PathBuf::from(env!("VELLUM_BENCH_MIMALLOC3"));
-            if there(&built) {
-                return peer(built, env!("VELLUM_BENCH_MIMALLOC3_VERSION").to_owned());
-            }
-            Err(Missing {
-                name,
-                cure: "build vellum-bench again: it makes the library as it is built".to_owned(),
-            })
-        }
-        _ => {
-            let beside = || std::env::current_exe().ok().map(|exe| exe.with_file_name(VELLUM_LIBRARY));
-            let library = vellum.map(Path::to_path_buf).or_else(beside).filter(there);
-            let cure = "cargo build --release -p vellum-runtime, or --vellum PATH".to_owned();
-            peer(library.ok_or(Missing { name, cure })?, env!("CARGO_PKG_VERSION").to_owned())
-        }
-    }
+    let version = env!("VELLUM_BENCH_MIMALLOC3_VERSION").to_owned();
+    Ok(Peer { name: MIMALLOC3, library: Some(library), version })
 }
 
-/// `2.0` of a link to `libmimalloc.so.2.0`.
-fn versioned_name(file: &Path) -> String {
-    let real = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
-    let name = real.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
-    name.split_once(".so.").map_or_else(|| "unknown".to_owned(), |(_, version)| version.to_owned())
-}
-
-fn glibc_version() -> String {
-    // SAFETY: returns a constant string of the C library.
-    unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy().into_owned()
+fn vellum(asked_for: Option<&Path>) -> Result<Peer, Missing> {
+    let beside = || std::env::current_exe().ok().map(|exe| exe.with_file_name(VELLUM_LIBRARY));
+    let found = asked_for.map(Path::to_path_buf).or_else(beside).filter(|path| path.is_file());
+    let cure = || "cargo build --release -p vellum-runtime, or --vellum PATH".to_owned();
+    let library = found.ok_or_else(|| Missing { name: VELLUM, cure: cure() })?;
+    // Preloading wants an absolute path: the worker may look it up from elsewhere.
+    let library = std::path::absolute(&library).unwrap_or(library);
+    Ok(Peer { name: VELLUM, library: Some(library), version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
 /// Builds the Vellum library with the cargo that runs this program, so that the one measured is never stale.

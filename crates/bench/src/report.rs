@@ -1,50 +1,12 @@
 //! The machine-readable result: everything that was measured, then what was made of it.
 
 use crate::goal::Judgement;
-use crate::{Judged, Roster, Sheet, Table};
+use crate::{Judged, Machine, Roster, Sheet, Table};
 use serde_json::{Value, json as object};
 use vellum_measure::Interval;
 
 /// Name and version of the format. A field's meaning never changes; new ones may come.
 pub const SCHEMA: &str = "vellum-bench/1";
-
-/// What the figures were measured on.
-#[derive(Debug, Clone)]
-pub struct Machine {
-    /// Kernel release.
-    pub kernel: String,
-    /// Processor model.
-    pub processor: String,
-    /// Processors that can be used.
-    pub processors: usize,
-    /// Total memory, bytes.
-    pub memory_bytes: u64,
-    /// The kernel's policy for huge pages, the chosen word.
-    pub huge_pages: String,
-}
-
-impl Machine {
-    /// This one, as far as /proc and /sys tell.
-    #[must_use]
-    pub fn here() -> Self {
-        let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let field = |text: &str, name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name))?;
-            Some(line.split_once(':')?.1.trim().to_owned())
-        };
-        let unknown = || "unknown".to_owned();
-        let kilobytes = field(&text("/proc/meminfo"), "MemTotal");
-        let kilobytes = kilobytes.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        let policy = text("/sys/kernel/mm/transparent_hugepage/enabled");
-        Self {
-            kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
-            processor: field(&text("/proc/cpuinfo"), "model name").unwrap_or_else(unknown),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: kilobytes.unwrap_or(0) << 10,
-            huge_pages: policy.split(['[', ']']).nth(1).map_or_else(unknown, str::to_owned),
-        }
-    }
-}
 
 /// The whole result as one JSON value.
 #[must_use]
@@ -60,13 +22,7 @@ pub fn json(
     object!({
         "schema": SCHEMA,
         "settings": settings,
-        "machine": {
-            "kernel": machine.kernel,
-            "processor": machine.processor,
-            "processors": machine.processors,
-            "memory_bytes": machine.memory_bytes,
-            "huge_pages": machine.huge_pages,
-        },
+        "machine": machine,
         "peers": roster.peers.iter().map(|peer| object!({"name": peer.name, "version": peer.version})).collect::<Vec<_>>(),
         "missing": roster.missing.iter().map(|m| object!({"name": m.name, "cure": m.cure})).collect::<Vec<_>>(),
         "lines": tables.iter().flat_map(|(table, lines)| lines.iter().map(|l| line(table, l))).collect::<Vec<_>>(),
@@ -143,11 +99,5 @@ mod tests {
         assert_eq!(value["runs"][0]["arm"], "vellum");
         assert_eq!(value["runs"][0]["failure"], "ended after 9 s without a result");
         assert_eq!(value["runs"][1]["metrics"]["ns"], 4.0);
-    }
-
-    #[test]
-    fn this_machine_is_described() {
-        let here = Machine::here();
-        assert!(!here.kernel.is_empty() && here.processors > 0 && here.memory_bytes > 0);
     }
 }

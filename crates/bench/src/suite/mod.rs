@@ -11,7 +11,7 @@ mod relocate;
 mod small;
 
 use crate::goal::{Against, Goal, twin};
-use crate::{Arm, Cell, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
+use crate::{Arm, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
 use std::path::PathBuf;
 
 /// One topic.
@@ -102,7 +102,7 @@ impl Plan {
     fn launch(&self, peer: &Peer, workload: &str, params: &[(&str, usize)]) -> Launch {
         let words = params.iter().map(|(name, value)| format!("{name}={value}").into());
         let args = [worker::COMMAND.into(), workload.into(), format!("seed={}", self.seed).into()];
-        let expect = peer.library.iter().map(|library| (worker::EXPECT.into(), library.into()));
+        let expect = peer.library.iter().map(|library| (EXPECT.into(), library.into()));
         Launch {
             program: self.worker.clone(),
             args: args.into_iter().chain(words).collect(),

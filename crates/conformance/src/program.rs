@@ -1,0 +1,91 @@
+//! Compiling the programs of `c/`, and finding the tools a test needs.
+
+use crate::run::plain;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of one.
+const FLAGS: &[&str] = &["-g", "-O1", "-fno-builtin", "-w"];
+
+/// A temporary directory in which programs are made; gone when dropped.
+#[derive(Debug)]
+pub struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    /// A new, empty one.
+    ///
+    /// # Panics
+    /// If the directory for temporary files cannot be written.
+    #[expect(clippy::new_without_default, reason = "makes a directory, which a default should not")]
+    pub fn new() -> Place {
+        Place { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A file in it, by name.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Compiles `c/SOURCE` with the system's compiler for its language.
+    ///
+    /// # Panics
+    /// If it does not compile.
+    pub fn program(&self, source: &str, flags: &[&str]) -> PathBuf {
+        let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
+        self.program_by(compiler, source, flags).unwrap_or_else(|said| panic!("{source}: {said}"))
+    }
+
+    /// Compiles `c/SOURCE` with `compiler`.
+    ///
+    /// # Errors
+    /// What the compiler said, if it made no program.
+    pub fn program_by(&self, compiler: &str, source: &str, flags: &[&str]) -> Result<PathBuf, String> {
+        let program = self.file(source.split('.').next().unwrap_or(source));
+        let mut command = Command::new(compiler);
+        command.args(FLAGS).args(flags).arg(sources().join(source)).arg("-o").arg(&program);
+        // Libraries are named after what needs them.
+        command.args(flags.iter().filter(|flag| flag.starts_with("-l")));
+        let made = plain(command);
+        if made.status.success() { Ok(program) } else { Err(made.to_string()) }
+    }
+}
+
+/// The folder of C programs: `VELLUM_TEST_SOURCES`, for a user who may not read the checkout, or the crate's own.
+pub fn sources() -> PathBuf {
+    let said = std::env::var_os("VELLUM_TEST_SOURCES").map(PathBuf::from);
+    said.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("c"))
+}
+
+/// The first of `name` in the system's directories and then in `PATH` that answers to `--version`; says so if there is none.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places =
+        [PathBuf::from("/usr/bin"), PathBuf::from("/bin")].into_iter().chain(std::env::split_paths(&path));
+    let found = places.map(|place| place.join(name)).find(|file| {
+        let asked = Command::new(file).arg("--version").env_remove("LD_PRELOAD").output();
+        asked.is_ok_and(|said| said.status.success())
+    });
+    if found.is_none() {
+        skip(&format!("no {name} on this machine"));
+    }
+    found
+}
+
+/// The folder of `vellum.h`: beside the C programs, or the workspace's own.
+pub fn header() -> PathBuf {
+    let sources = sources();
+    if sources.join("vellum.h").exists() { sources } else { sources.join("../../../include") }
+}
+
+/// Says that a test, or a part of one, did not run, and why.
+pub fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}

@@ -1,0 +1,60 @@
+//! Control groups: a process under a limit that the C library lives under is never killed with Vellum.
+//!
+//! Each program first runs on the C library's memory under the same limit: if that is killed, the test is wrong.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use vellum_conformance::{Group, Outcome, Place, plain, served, skip};
+
+/// What a program holds at most, in MiB.
+const HELD_MIB: u64 = 150;
+/// What its group may use: the program, its code, the tables of the kernel, and little else.
+const LIMIT_MIB: u64 = 175;
+
+fn run(
+    program: &std::path::Path,
+    kind: &str,
+    held: u64,
+    limit: u64,
+    with: fn(Command) -> Outcome,
+) -> Result<Outcome, String> {
+    let group = Group::limited(limit << 20)?;
+    let entrance = group.entrance();
+    let mut command = Command::new(program);
+    command.args([kind, &held.to_string(), "7"]);
+    // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made before.
+    unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
+    Ok(with(command))
+}
+
+#[test]
+fn nobody_is_killed_under_a_limit_the_c_library_lives_under() {
+    let place = Place::new();
+    let program = place.program("bursts.c", &[]);
+    for (kind, held, limit) in [
+        ("whole_bursts", HELD_MIB, LIMIT_MIB),
+        ("kinds_in_turn", HELD_MIB, LIMIT_MIB),
+        ("growth", HELD_MIB, LIMIT_MIB),
+        // Together they hold no more than one of them does, and the C library keeps little of what is freed.
+        ("taking_turns", HELD_MIB, LIMIT_MIB + 15),
+        ("whole_bursts", 40, 56),
+    ] {
+        eprintln!("{kind} {held} MiB under {limit} MiB");
+        match run(&program, kind, held, limit, plain) {
+            Ok(outcome) => outcome.succeeded(),
+            Err(why) => return skip(&why),
+        };
+        run(&program, kind, held, limit, served).expect("a group could be made a moment ago").succeeded();
+    }
+}
+
+/// The group really limits: a program that holds more than it may is killed.
+#[test]
+fn the_limit_holds() {
+    let place = Place::new();
+    let program = place.program("bursts.c", &[]);
+    match run(&program, "growth", LIMIT_MIB + 50, LIMIT_MIB, plain) {
+        Ok(outcome) => assert!(!outcome.status.success(), "{outcome}"),
+        Err(why) => skip(&why),
+    }
+}

@@ -1,0 +1,234 @@
+//! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other preloaded libraries.
+
+use std::path::Path;
+use std::process::Command;
+use vellum_conformance::library::command as vellum;
+use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, tool};
+use vellum_wire::Attach;
+
+fn with(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn a_debugger_runs_a_served_program() {
+    let Some(gdb) = tool("gdb") else { return };
+    let place = Place::new();
+    let program = place.program("plain.c", &["-pthread"]);
+    let mut command = Command::new(gdb);
+    command.args(["-batch", "-nx", "-ex"]);
+    command.arg(format!("set environment LD_PRELOAD {}", library().display()));
+    command.args(["-ex", "break middle", "-ex", "run", "-ex", "bt"]);
+    // The debugger calls the program's malloc itself, for a string of its own.
+    command
+        .args(["-ex", "print (char*)strdup(\"from the debugger\")", "-ex", "continue", "--args"])
+        .arg(&program);
+    let outcome = plain(command);
+    let said = outcome.text();
+    if said.contains("ptrace: Operation not permitted")
+        || outcome.stderr.contains("ptrace: Operation not permitted")
+    {
+        return skip("a debugger may not attach here");
+    }
+    for wanted in
+        ["Breakpoint 1, middle", "#1", "in main", "\"from the debugger\"", "\n121\n", "exited normally"]
+    {
+        assert!(said.contains(wanted), "no {wanted:?} in {outcome}");
+    }
+    assert!(!said.contains("SIG"), "{outcome}");
+}
+
+#[test]
+fn valgrind_sees_what_it_would_see() {
+    let Some(valgrind) = tool("valgrind") else { return };
+    let place = Place::new();
+    let program = place.program("plain.c", &["-pthread"]);
+    let check = |what: Option<&str>| -> Outcome {
+        let mut command = Command::new(&valgrind);
+        command.args(["--leak-check=full", "--error-exitcode=9"]).arg(&program).args(what);
+        served(command)
+    };
+    let clean = check(None).succeeded();
+    assert!(clean.stderr.contains("ERROR SUMMARY: 0 errors"), "{clean}");
+    assert!(clean.seats.iter().any(|seat| seat.attach == Attach::MemoryChecker), "{:?}", clean.seats);
+    let leak = check(Some("leak"));
+    assert!(leak.stderr.contains("definitely lost: 123 bytes in 1 blocks"), "{leak}");
+    let overflow = check(Some("overflow"));
+    assert!(overflow.stderr.contains("Invalid write of size 1"), "{overflow}");
+    let after = check(Some("after"));
+    assert!(after.stderr.contains("Invalid read of size 1"), "{after}");
+}
+
+/// A sanitizer linked into the program is also an allocator of its own, and shows as either.
+fn left_alone(outcome: &Outcome) -> bool {
+    [Attach::MemoryChecker, Attach::OwnAllocator].contains(&outcome.attach())
+}
+
+fn sanitized(compiler: &str, flags: &[&str]) {
+    let place = Place::new();
+    let all: Vec<&str> = flags.iter().copied().chain(["-fsanitize=address", "-pthread"]).collect();
+    let program = match place.program_by(compiler, "plain.c", &all) {
+        Ok(program) => program,
+        Err(said) => {
+            return skip(&format!(
+                "{compiler} {flags:?} makes no program with AddressSanitizer here: {said}"
+            ));
+        }
+    };
+    let clean = served(with(&program, &[])).succeeded();
+    assert_eq!(clean.text(), "121\n", "{clean}");
+    assert!(left_alone(&clean), "{:?} {clean}", clean.seats);
+    let overflow = served(with(&program, &["overflow"]));
+    assert!(overflow.stderr.contains("heap-buffer-overflow"), "{overflow}");
+    let after = served(with(&program, &["after"]));
+    assert!(after.stderr.contains("heap-use-after-free"), "{after}");
+    let leak = served(with(&program, &["leak"]));
+    let without = plain(with(&program, &["leak"]));
+    if without.stderr.contains("123 byte(s) leaked") {
+        assert!(leak.stderr.contains("123 byte(s) leaked"), "{leak}");
+    } else {
+        skip("AddressSanitizer finds no leaks here");
+    }
+}
+
+#[test]
+fn address_sanitizer_inside_the_program() {
+    sanitized("gcc", &["-static-libasan"]);
+    sanitized("clang", &[]);
+}
+
+/// AddressSanitizer as a shared library refuses to start when another is preloaded before it. Through `vellum run` such a
+/// program runs without Vellum.
+#[test]
+fn address_sanitizer_as_a_library() {
+    let place = Place::new();
+    let Ok(program) = place.program_by("gcc", "plain.c", &["-fsanitize=address", "-pthread"]) else {
+        return skip("gcc makes no program with AddressSanitizer here");
+    };
+    let Some(vellum) = vellum() else {
+        return skip("the command vellum is not built beside the library");
+    };
+    let mut command = Command::new(&vellum);
+    command.args(["run", "--lib"]).arg(library()).arg("--").arg(&program);
+    let clean = plain(command).succeeded();
+    assert_eq!(clean.text(), "121\n", "{clean}");
+    let mut command = Command::new(&vellum);
+    command.args(["run", "--lib"]).arg(library()).arg("--").arg(&program).arg("overflow");
+    let overflow = plain(command);
+    assert!(overflow.stderr.contains("heap-buffer-overflow"), "{overflow}");
+}
+
+#[test]
+fn thread_sanitizer_inside_the_program() {
+    let place = Place::new();
+    for (compiler, flags) in [("gcc", vec!["-static-libtsan"]), ("clang", vec![])] {
+        let all: Vec<&str> = flags.iter().copied().chain(["-fsanitize=thread", "-pthread"]).collect();
+        let Ok(program) = place.program_by(compiler, "plain.c", &all) else {
+            skip(&format!("{compiler} makes no program with ThreadSanitizer here"));
+            continue;
+        };
+        let without = plain(with(&program, &[]));
+        if !without.status.success() {
+            skip(&format!("ThreadSanitizer does not run here: {without}"));
+            continue;
+        }
+        let clean = served(with(&program, &[])).succeeded();
+        assert_eq!(clean.text(), "121\n", "{clean}");
+        assert!(left_alone(&clean), "{:?} {clean}", clean.seats);
+    }
+}
+
+#[test]
+fn a_program_with_its_own_allocator_keeps_it() {
+    let place = Place::new();
+    let program = place.program("own.c", &[]);
+    let without = plain(Command::new(&program)).succeeded();
+    let outcome = served(Command::new(&program)).succeeded();
+    assert_eq!(outcome.stdout, without.stdout);
+    assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
+}
+
+#[test]
+fn switched_off_it_is_not_there() {
+    let place = Place::new();
+    let program = place.program("plain.c", &["-pthread"]);
+    let mut command = with(&program, &[]);
+    command.env("VELLUM_DISABLE", "1");
+    let outcome = served(command).succeeded();
+    assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", Attach::Disabled));
+    assert_eq!(outcome.seats[0].get(vellum_wire::Counter::BytesIn), 0, "{:?}", outcome.seats);
+}
+
+#[test]
+fn other_c_libraries() {
+    let place = Place::new();
+    match place.program_by("musl-gcc", "musl.c", &["-pthread"]) {
+        Ok(program) => {
+            let without = plain(Command::new(&program)).succeeded();
+            let outcome = served(Command::new(&program)).succeeded();
+            assert_eq!((outcome.stdout.clone(), outcome.stderr.as_str()), (without.stdout, ""), "{outcome}");
+        }
+        Err(_) => skip("no musl-gcc on this machine"),
+    }
+    // Without a dynamic loader nothing is preloaded, and nothing breaks.
+    let fixed = place.program("musl.c", &["-static", "-pthread"]);
+    let outcome = served(Command::new(&fixed)).succeeded();
+    assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("done\n", ""));
+    assert!(outcome.seats.is_empty());
+}
+
+#[test]
+fn libraries_come_and_go() {
+    let place = Place::new();
+    let library = place.program("early.cc", &["-shared", "-fPIC"]);
+    let loader = place.program("loader.c", &["-pthread", "-ldl"]);
+    let text = library.to_str().expect("a plain path");
+    same(|| with(&loader, &[text]));
+    same(|| with(&loader, &[text, "deep"]));
+}
+
+#[test]
+fn memory_is_used_before_any_constructor_of_ours() {
+    let place = Place::new();
+    let early = place.program("early.cc", &["-shared", "-fPIC"]);
+    let program = place.program("plain.c", &["-pthread"]);
+    // Before Vellum in the list, and after it.
+    let mut command = with(&program, &[]);
+    command.env("LD_PRELOAD", &early);
+    let outcome = served(command).succeeded();
+    assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", Attach::Serving), "{outcome}");
+    let mut command = with(&program, &[]);
+    command.env("LD_PRELOAD", format!("{}:{}", library().display(), early.display()));
+    let outcome = plain(command).succeeded();
+    assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("121\n", ""), "{outcome}");
+}
+
+/// Another allocator preloaded before Vellum wins; after it, it is idle.
+#[test]
+fn another_allocator_is_preloaded_too() {
+    let places = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    let names = ["libmimalloc.so.2", "libjemalloc.so.2", "libtcmalloc_minimal.so.4"];
+    let place = Place::new();
+    let program = place.program("plain.c", &["-pthread"]);
+    let mut found = false;
+    for other in places
+        .iter()
+        .flat_map(|place| names.map(|name| Path::new(place).join(name)))
+        .filter(|path| path.exists())
+    {
+        found = true;
+        let mut command = with(&program, &[]);
+        command.env("LD_PRELOAD", &other);
+        let outcome = served(command).succeeded();
+        assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", Attach::OwnAllocator), "{outcome}");
+        let mut command = with(&program, &[]);
+        command.env("LD_PRELOAD", format!("{}:{}", library().display(), other.display()));
+        let outcome = plain(command).succeeded();
+        assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("121\n", ""), "{outcome}");
+    }
+    if !found {
+        skip("no other allocator is installed as a shared library");
+    }
+}
