@@ -1,6 +1,7 @@
 //! The shared object, preloaded into this very test program: what it refuses, what it reads from its environment, and
 //! when it stands aside. Each case runs in a process of its own.
 
+use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -40,7 +41,8 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Not a test by itself: what the processes started by the tests below do.
+/// Not a test by itself: what the processes started by the tests below do. The compiler knows `malloc` and `free`, and
+/// would leave out pairs of them but for `black_box`.
 #[test]
 fn child() {
     let Ok(case) = std::env::var(CASE) else {
@@ -52,19 +54,19 @@ fn child() {
             "large twice" => twice(libc::malloc(3 << 20)),
             "kept twice" => twice(libc::malloc(100_000)),
             "small twice" => twice(libc::malloc(40)),
-            "inside" => libc::free(libc::malloc(1 << 20).byte_add(8192)),
-            "inside a page" => libc::free(libc::malloc(1 << 20).byte_add(24)),
+            "inside" => libc::free(black_box(libc::malloc(1 << 20)).byte_add(8192)),
+            "inside a page" => libc::free(black_box(libc::malloc(1 << 20)).byte_add(24)),
             "foreign" => {
                 let local = 0u64;
-                libc::free(std::hint::black_box(&raw const local).cast_mut().cast());
+                libc::free(black_box(&raw const local).cast_mut().cast());
             }
             "usable" => {
-                println!("usable {}", libc::malloc_usable_size(std::hint::black_box(libc::malloc(20))));
+                println!("usable {}", libc::malloc_usable_size(black_box(libc::malloc(20))));
             }
             "from" => println!("from {}", file_of("malloc")),
             "out of memory" => {
                 *libc::__errno_location() = 0;
-                assert!(libc::malloc(usize::MAX / 2).is_null());
+                assert!(black_box(libc::malloc(black_box(usize::MAX / 2))).is_null());
                 println!("errno {}", *libc::__errno_location());
             }
             "exports" => {
@@ -80,7 +82,7 @@ fn child() {
 /// # Safety
 /// None is possible.
 unsafe fn twice(block: *mut libc::c_void) {
-    let block = std::hint::black_box(block);
+    let block = black_box(block);
     // SAFETY: the second is the misuse to be refused.
     unsafe {
         libc::free(block);
