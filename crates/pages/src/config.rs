@@ -3,7 +3,7 @@
 /// When huge pages are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum HugePolicy {
-    /// Where memory has proved dense ([`crate::fence`](self) in the source; see ARCHITECTURE.md).
+    /// Where memory has proved dense (`fence.rs` says how).
     #[default]
     Auto,
     /// For every cold block that could use them, at once.

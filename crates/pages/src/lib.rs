@@ -34,7 +34,7 @@
 //!   process if [`Pages::fork_prepare`] and its fellows are called around it.
 //!
 //! # Where things are
-//! [`pages`](Pages) has the operations; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
+//! [`pages`](Pages) has the operations, over `obtain` and `give_up`; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
 //! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back; `fence` decides on huge pages; `relocate`
 //! moves; `helper` is the background; [`Buffer`] is the growable vector built on it all.
 
@@ -47,7 +47,9 @@ mod config;
 mod error;
 mod fence;
 mod furnish;
+mod give_up;
 mod helper;
+mod obtain;
 mod pages;
 mod release;
 mod relocate;

@@ -9,7 +9,7 @@ use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
 use crate::fence::Range;
 use crate::release::Reason;
-use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, SPAN, State, Use};
+use crate::state::{Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
@@ -269,21 +269,6 @@ impl Pages {
         filled
     }
 
-    /// Up to `wanted` units with frames, from wherever small blocks live.
-    fn obtain_reused_units(&self, wanted: u32) -> Option<(usize, Taken)> {
-        let mut state = self.state.lock();
-        if !state.settled {
-            return None;
-        }
-        let home = state.arena_for(UNIT_PAGES, Use::Fixed);
-        for arena in [home, FINE + DENSE - home] {
-            if let Some(taken) = state.arenas[arena].take_reused_row(UNIT_PAGES, wanted) {
-                return Some(self.book(state, arena, taken, Use::Fixed));
-            }
-        }
-        None
-    }
-
     /// Gives units back.
     ///
     /// # Safety
@@ -442,111 +427,8 @@ impl Pages {
         self.after_free(state, pages - keep);
     }
 
-    /// Finds `pages` aligned pages, by preference with frames, without raising the peak. Books them.
-    pub(crate) fn obtain(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
-        let mut state = self.state.lock();
-        if !self.ready(&mut state) {
-            return None;
-        }
-        let home = state.arena_for(pages, usage);
-        if usage != Use::Empty {
-            let found =
-                if usage == Use::Growing { state.arenas[home].take_roomiest(pages, align) } else { None };
-            if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
-                return Some(self.book(state, home, taken, usage));
-            }
-            // Small blocks are at home in two arenas; others go elsewhere only where the peak would rise otherwise.
-            let over = state.excess(pages) > 0 && State::is_shared_between_arenas(pages);
-            for other in (0..ARENAS).filter(|&other| other != home) {
-                if (over || home != LARGE && other != LARGE)
-                    && let Some(taken) = state.arenas[other].take_reused(pages, align)
-                {
-                    return Some(self.book(state, other, taken, usage));
-                }
-            }
-        }
-        let cold_align = state.cold_align(home, align);
-        let room = state.room(home, pages);
-        if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {
-            return Some(self.book(state, home, taken, usage));
-        }
-        drop(state);
-        if let Some(found) = self.obtain_anywhere(pages, align, usage) {
-            return Some(found);
-        }
-        // What is cached may be what keeps address space from being given back.
-        if self.trim(crate::Severity::Everything) == 0 {
-            return None;
-        }
-        self.obtain_anywhere(pages, align, usage)
-    }
-
-    /// Finds pages where address space is short: anything that fits, in any arena, after giving back cold ends.
-    fn obtain_anywhere(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
-        let mut state = self.state.lock();
-        for arena in &mut state.arenas {
-            arena.retreat();
-        }
-        for arena in 0..ARENAS {
-            let found = state.arenas[arena].take_cold(pages, align, 0);
-            let found = found.or_else(|| match usage {
-                Use::Empty => None,
-                _ => state.arenas[arena].take_reused(pages, align),
-            });
-            if let Some(taken) = found {
-                return Some(self.book(state, arena, taken, usage));
-            }
-        }
-        None
-    }
-
-    /// Books a block just taken, and sees to the frames of what is cold of it.
-    fn book(&self, mut state: Held<'_, State>, arena: usize, mut taken: Taken, usage: Use) -> (usize, Taken) {
-        state.book_taken(&taken);
-        state.count(Counter::ExtentsOut, 1);
-        state.count(Counter::BytesOut, u64::from(taken.pages) * PAGE as u64);
-        if taken.cold() == 0 {
-            if taken.flags != 0 {
-                state.arenas[arena].set_flags(taken.start, State::flags_for(&taken, &Advice::NONE));
-            }
-            state.publish();
-            return (arena, taken);
-        }
-        drop(state);
-        // Frames that move in with the block are no new ones.
-        if usage != Use::Empty {
-            self.furnish(arena, &mut taken);
-        }
-        let mut state = self.state.lock();
-        let advice = state.plan_huge(arena, &taken);
-        let flags = State::flags_for(&taken, &advice);
-        state.arenas[arena].set_flags(taken.start, flags);
-        let (start, end) = (
-            state.arenas[arena].address(taken.start),
-            state.arenas[arena].address(taken.start + taken.pages),
-        );
-        self.after_cold(state, &advice, start, end);
-        (arena, taken)
-    }
-
-    /// What follows when cold memory from `start` to `end` went out: the kernel's advice, the limits, the fences, the helper.
-    fn after_cold(&self, state: Held<'_, State>, advice: &Advice, start: usize, end: usize) {
-        state.publish();
-        let cached = state.free_pages(Kind::Warm);
-        let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
-        drop(state);
-        advice.give();
-        if look {
-            self.respect_limits();
-        }
-        if advice.watch {
-            self.look_near(start, end);
-            self.wake_helper();
-        }
-    }
-
     /// Settles if need be.
-    fn ready(&self, state: &mut State) -> bool {
+    pub(crate) fn ready(&self, state: &mut State) -> bool {
         if state.settled {
             return true;
         }
@@ -571,66 +453,6 @@ impl Pages {
         let address = base + taken.start as usize * PAGE;
         let addr = NonNull::new(address as *mut u8).expect("arenas lie above the null page");
         Extent { addr, bytes: taken.pages as usize * PAGE, zeroed: taken.warm() + taken.marked() == 0 }
-    }
-
-    /// Makes the used extent at `page` warm.
-    pub(crate) fn put(&self, state: &mut State, arena: usize, page: PageNo) {
-        let flags = state.arenas[arena].flags(page);
-        if flags & flag::TAINTED != 0 {
-            return self.put_tainted(state, arena, page);
-        }
-        state.arenas[arena].set_flags(page, flags & (flag::ENTRY | flag::HUGE));
-        let pages = state.arenas[arena].put(page, Kind::Warm);
-        state.live -= u64::from(pages);
-        self.note_gone(state, arena, page, pages);
-    }
-
-    /// Maps the used extent at `page` anew and makes it cold. Rare, so the lock is held for the call. Memory that cannot
-    /// be mapped anew (no map entry left) is never used again.
-    #[cold]
-    fn put_tainted(&self, state: &mut State, arena: usize, page: PageNo) {
-        let start = state.arenas[arena].address(page);
-        let Ok(pages) = state.arenas[arena].used_at(page) else { return };
-        // SAFETY: the block is being given back.
-        if unsafe { map::renew(start, pages as usize * PAGE) }.is_ok() {
-            state.count(Counter::FlushedAsked, u64::from(pages) * PAGE as u64);
-            self.put_cold(state, arena, page);
-        }
-    }
-
-    /// Notes that the program changed the mapping of the pages from `addr` on, `bytes` long: protection, locking,
-    /// inheritance. The blocks there are mapped anew when they are given back.
-    pub fn taint(&self, addr: *const u8, bytes: usize) {
-        let mut state = self.state.lock();
-        let end = (addr as usize).saturating_add(bytes);
-        let mut at = addr as usize;
-        while at < end {
-            let Some(arena) = state.arena_at(at) else { return };
-            let page = state.arenas[arena].page(at);
-            let Some((start, pages, kind)) = state.arenas[arena].containing(page) else { return };
-            if kind == Kind::Used {
-                let flags = state.arenas[arena].flags(start);
-                state.arenas[arena].set_flags(start, flags | flag::TAINTED);
-            }
-            at = state.arenas[arena].address(start + pages);
-        }
-    }
-
-    /// Makes the used extent at `page`, which has no frames, cold.
-    pub(crate) fn put_cold(&self, state: &mut State, arena: usize, page: PageNo) {
-        let pages = state.arenas[arena].put(page, Kind::Cold);
-        state.live -= u64::from(pages);
-        self.note_gone(state, arena, page, pages);
-    }
-
-    /// Counts a block given back and drops what was remembered of it.
-    fn note_gone(&self, state: &mut State, arena: usize, page: PageNo, pages: u32) {
-        state.count(Counter::ExtentsIn, 1);
-        state.count(Counter::BytesIn, u64::from(pages) * PAGE as u64);
-        if arena == LARGE {
-            let start = state.arenas[arena].address(page);
-            state.fences.forget(Range { start, end: start + pages as usize * PAGE });
-        }
     }
 
     fn refuse(&self, refused: OutOfMemory) -> Result<Extent, OutOfMemory> {
