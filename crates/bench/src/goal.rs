@@ -12,8 +12,10 @@ const RESAMPLES: usize = 1000;
 
 /// With fewer rounds than this neither an interval nor a control says much …
 const TELLING_ROUNDS: usize = 3;
-/// … and differences up to this one (a ratio) are taken for noise.
+/// … so differences up to this one (a ratio) are taken for noise, …
 const NOISE_OF_FEW: f64 = 1.10;
+/// … or up to so many times the distance of the controls, of which there is but one drawing or two.
+const DOUBT_OF_FEW: f64 = 2.0;
 
 /// What Vellum is held against.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,7 +169,9 @@ pub fn judge<'a>(
         .iter()
         .filter_map(|arm| control(sheet, arm, metric, seed))
         .map(|control| control.estimate.ln().abs())
-        .fold(if own.len() < TELLING_ROUNDS { NOISE_OF_FEW.ln() } else { 0.0 }, f64::max);
+        .fold(0.0, f64::max);
+    let few = own.len() < TELLING_ROUNDS;
+    let noise = if few { NOISE_OF_FEW.ln().max(DOUBT_OF_FEW * noise) } else { noise };
     let verdict = ratio.map_or(Verdict::NoData, |ratio| verdict(ratio, interval, limit, above, noise));
     Judgement { against: name, ratio, interval, limit, above, verdict }
 }
@@ -288,6 +292,14 @@ mod tests {
             Verdict::MissedWithinNoise
         );
         assert_eq!(decide(&Goal::at_most(0.80, Against::Arm("glibc")), &single).verdict, Verdict::Missed);
+        let unsteady =
+            sheet("cell", &[("glibc", &[1.0]), ("glibc'", &[0.8]), ("vellum", &[1.3]), ("vellum'", &[1.3])]);
+        let judged = decide(&Goal::at_most(1.02, Against::Arm("glibc")), &unsteady);
+        assert_eq!(
+            judged.verdict,
+            Verdict::MissedWithinNoise,
+            "1.3 / 1.02 is more than 1 / 0.8 but not its square"
+        );
     }
 
     #[test]

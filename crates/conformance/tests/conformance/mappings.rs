@@ -9,6 +9,12 @@ fn anonymous_mappings() {
     check_all(&place.program("mappings.c", &[]));
 }
 
+#[test]
+fn mappings_that_change() {
+    let place = Place::new();
+    check_all(&place.program("remaps.c", &[]));
+}
+
 /// What the other test compares would hold trivially if no mapping were served.
 #[test]
 fn mappings_are_served_at_all() {

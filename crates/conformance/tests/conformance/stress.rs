@@ -45,7 +45,7 @@ fn threads_forks_and_random_lifetimes() {
 fn every_capability_masked_in_turn() {
     let place = Place::new();
     let program = place.program("stress.c", &["-pthread"]);
-    let mappings = place.program("mappings.c", &[]);
+    let remaps = place.program("remaps.c", &[]);
     let interface = place.program("interface.c", &["-ldl"]);
     let seed = seed();
     let all = Caps::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
@@ -55,8 +55,8 @@ fn every_capability_masked_in_turn() {
         let masked = [("VELLUM_MASK", mask)];
         stress(&program, [&seed, "3", "12000", "6"], &masked);
         for (program, scenario) in [
-            (&mappings, "random_operations"),
-            (&mappings, "remapping"),
+            (&remaps, "random_operations"),
+            (&remaps, "remapping"),
             (&interface, "realloc_keeps_contents_up_and_down"),
             (&interface, "calloc_clears_dirty_memory"),
         ] {
