@@ -100,9 +100,11 @@ impl Pages {
         }
         drop(state);
         // Frames that move in with the block are no new ones.
-        if usage != Use::Empty {
-            self.furnish(arena, &mut taken);
+        if usage == Use::Empty {
+            self.state.lock().publish();
+            return (arena, taken);
         }
+        self.furnish(arena, &mut taken);
         let mut state = self.state.lock();
         let advice = state.plan_huge(arena, &taken);
         let flags = State::flags_for(&taken, &advice);

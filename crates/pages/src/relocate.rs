@@ -4,6 +4,7 @@
 //! on its page tables move, at a cost that hardly depends on the length: by `mremap`, which is fastest and leaves the block a
 //! map entry of its own, while few blocks have one, and by `UFFDIO_MOVE` after that.
 
+use crate::arena::Taken;
 use crate::error::OutOfMemory;
 use crate::pages::{Extent, Pages, locate};
 use crate::state::{ENTRIES_MAX, LARGE, Use};
@@ -116,6 +117,9 @@ impl Pages {
             let new = self.spot(arena, taken.start, pages);
             if taken.cold() == taken.pages && self.carry(&old, &new, kept) {
                 self.vacate(&old);
+                if pages > old.pages {
+                    self.plan_tail(arena, Taken { cold_from: taken.start + old.pages, ..taken });
+                }
                 return Some(self.as_extent(&new));
             }
             // SAFETY: both are whole blocks, in this caller's hands.
@@ -130,6 +134,17 @@ impl Pages {
         }
         // SAFETY: as above.
         Some(unsafe { self.copy(&old, &new, kept) })
+    }
+
+    /// Sees to huge pages for the cold end of a block that moved and grew.
+    fn plan_tail(&self, arena: usize, taken: Taken) {
+        let mut state = self.state.lock();
+        let advice = state.plan_huge(arena, &taken);
+        let (start, end) = (
+            state.arenas[arena].address(taken.start),
+            state.arenas[arena].address(taken.start + taken.pages),
+        );
+        self.after_cold(state, &advice, start, end);
     }
 
     fn has_warm_room(&self, pages: u32) -> bool {

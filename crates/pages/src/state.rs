@@ -3,7 +3,7 @@
 //! | arena | holds | pages |
 //! | --- | --- | --- |
 //! | fine | what a small process uses | base |
-//! | dense | blocks below 4 MiB of a process grown past 16 MiB, handed out densely from the low end | huge, by one fence |
+//! | dense | blocks below 4 MiB of a process grown past 12 MiB, handed out densely from the low end | huge, by one fence |
 //! | large | blocks of 4 MiB and more, and any block that grows | huge, by a fence each; room behind |
 //!
 //! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked` discardable. A

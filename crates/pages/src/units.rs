@@ -21,7 +21,7 @@ pub(crate) const ARENA_BYTES: usize = 1 << 40;
 /// From this size a block lives in the arena where blocks have room to grow and their own huge pages.
 pub const LARGE_MIN: usize = 2 * HUGE;
 /// Below this much memory in use a process gets base pages only, so that small programs stay small.
-pub const DENSE_MIN: usize = 16 << 20;
+pub const DENSE_MIN: usize = 12 << 20;
 /// Below this size a block that must move is copied: a warm copy is faster than moving page tables
 /// (`vellum papers douglas` measures the crossover; it lay at 256 KiB on every machine tried).
 pub const MOVE_MIN: usize = 256 << 10;
