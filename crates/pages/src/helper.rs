@@ -109,10 +109,11 @@ impl Pages {
         self.retire_helper();
     }
 
-    /// Has the frames of a range fetched by the helper while the caller goes on. One range at a time; a second
-    /// takes the place of what is left of the first.
-    pub fn fetch_ahead(&self, start: usize, bytes: usize) {
-        if !caps::has(Caps::HELPER.union(Caps::POPULATE)) || bytes < FETCH_BYTES {
+    /// Has the frames of a range fetched by the helper while the caller goes on (the source's section 4.2), if they are
+    /// enough to be worth waking it. One range at a time; a second takes the place of what is left of the first. A range
+    /// given back meanwhile is fetched for nothing: it is a matter of milliseconds and of memory just asked for.
+    pub(crate) fn fetch_ahead(&self, start: usize, bytes: usize) {
+        if !self.is_global() || !caps::has(Caps::HELPER.union(Caps::POPULATE)) || bytes < FETCH_BYTES {
             return;
         }
         FETCH_END.store(0, Ordering::Release);

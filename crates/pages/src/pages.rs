@@ -243,7 +243,7 @@ impl Pages {
     }
 
     /// Hands out units of [`UNIT`] bytes, so aligned, contents undefined, until `out` is full or memory ends; returns
-    /// how many.
+    /// how many. Where many come without frames, the helper fetches those while the caller cuts the units up.
     pub fn alloc_units(&self, out: &mut [*mut u8]) -> usize {
         let mut filled = 0;
         while filled < out.len() {
@@ -258,6 +258,7 @@ impl Pages {
             let mut state = self.state.lock();
             let arena = &mut state.arenas[arena];
             let end = taken.start + taken.pages;
+            let missing = (arena.address(taken.cold_from), (end - taken.cold_from) as usize * PAGE);
             for page in (taken.start..end).step_by(UNIT_PAGES as usize) {
                 if page + UNIT_PAGES < end {
                     arena.split(page, UNIT_PAGES);
@@ -265,6 +266,8 @@ impl Pages {
                 out[filled] = arena.address(page) as *mut u8;
                 filled += 1;
             }
+            drop(state);
+            self.fetch_ahead(missing.0, missing.1);
         }
         filled
     }
