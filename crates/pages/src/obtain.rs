@@ -106,7 +106,7 @@ impl Pages {
         }
         self.furnish(arena, &mut taken);
         let mut state = self.state.lock();
-        let advice = state.plan_huge(arena, &taken);
+        let advice = state.plan_huge(arena, &taken, usage);
         let flags = State::flags_for(&taken, &advice);
         state.arenas[arena].set_flags(taken.start, flags);
         let (start, end) = (

@@ -11,7 +11,7 @@ use crate::fence::Range;
 use crate::release::Reason;
 use crate::state::{Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
-use crate::units::{ALIGN_MAX, PAGE, UNIT, UNIT_PAGES, pages_of};
+use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
@@ -248,9 +248,10 @@ impl Pages {
         let mut filled = 0;
         while filled < out.len() {
             let wanted = (out.len() - filled) as u32;
+            let usage = if wanted as usize * UNIT >= LARGE_MIN { Use::Batch } else { Use::Fixed };
             let Some((arena, taken)) = self
                 .obtain_reused_units(wanted)
-                .or_else(|| self.obtain(wanted * UNIT_PAGES, UNIT_PAGES, Use::Fixed))
+                .or_else(|| self.obtain(wanted * UNIT_PAGES, UNIT_PAGES, usage))
                 .or_else(|| self.obtain(UNIT_PAGES, UNIT_PAGES, Use::Fixed))
             else {
                 break;

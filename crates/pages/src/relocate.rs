@@ -139,7 +139,7 @@ impl Pages {
     /// Sees to huge pages for the cold end of a block that moved and grew.
     fn plan_tail(&self, arena: usize, taken: Taken) {
         let mut state = self.state.lock();
-        let advice = state.plan_huge(arena, &taken);
+        let advice = state.plan_huge(arena, &taken, Use::Growing);
         let (start, end) = (
             state.arenas[arena].address(taken.start),
             state.arenas[arena].address(taken.start + taken.pages),

@@ -62,6 +62,8 @@ pub(crate) enum Use {
     Fixed,
     /// A block that has grown once: it wants room behind it.
     Growing,
+    /// Many units in one call, from [`LARGE_MIN`] on: whoever asks for so many at once is about to write them all.
+    Batch,
     /// The target of moved page tables: it must have no frames.
     Empty,
 }
@@ -232,7 +234,7 @@ impl State {
     }
 
     /// What is to be said to the kernel of freshly taken cold memory.
-    pub(crate) fn plan_huge(&mut self, arena: usize, taken: &Taken) -> Advice {
+    pub(crate) fn plan_huge(&mut self, arena: usize, taken: &Taken, usage: Use) -> Advice {
         let cold = Range {
             start: self.arenas[arena].address(taken.cold_from),
             end: self.arenas[arena].address(taken.start + taken.pages),
@@ -250,8 +252,8 @@ impl State {
         };
         let wanted = match self.config.huge {
             HugePolicy::Never => None,
-            HugePolicy::Always => Some(whole).filter(|range| range.len() > 0),
-            HugePolicy::Auto => self.fences.watch_block(cold),
+            HugePolicy::Auto if usage != Use::Batch => self.fences.watch_block(cold),
+            _ => Some(whole).filter(|range| range.len() > 0),
         };
         let kept = wanted.map_or(cold.start, |range| range.end);
         // Address space used again may be advised from its last block. Past the block's end this may forbid huge pages to a
@@ -259,7 +261,7 @@ impl State {
         let unwanted = (kept < cold.end && cold.start < self.granted_to)
             .then_some(Range { start: round_up(kept, HUGE), end: round_up(cold.end, HUGE) });
         self.granted_to = self.granted_to.max(kept);
-        let watch = self.config.huge == HugePolicy::Auto && kept < cold.end;
+        let watch = self.config.huge == HugePolicy::Auto && usage != Use::Batch && kept < cold.end;
         Advice { wanted, unwanted, watch }
     }
 
@@ -274,7 +276,7 @@ impl State {
                 return Advice { watch: true, ..Advice::NONE };
             }
         }
-        self.plan_huge(arena, taken)
+        self.plan_huge(arena, taken, Use::Growing)
     }
 
     /// Whether small cold requests are large enough in number to share huge pages.
