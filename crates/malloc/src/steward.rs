@@ -14,10 +14,9 @@
 
 use crate::heap::{Heap, NOBODY};
 use crate::{registry, tls};
-use core::sync::atomic::{AtomicBool, Ordering};
-use rustix::thread::{MembarrierCommand, membarrier};
+use core::sync::atomic::Ordering;
 use vellum_pages::{Pages, Severity};
-use vellum_sys::{Caps, Lock, caps};
+use vellum_sys::{Caps, Lock, barrier, caps};
 
 /// The tenant of a heap that nobody may use in this process.
 const LOST: i32 = -1;
@@ -26,13 +25,12 @@ const FORK_PATIENCE: u32 = 20_000;
 
 /// One round of the helper, or one fork, at a time.
 static ROUND: Lock = Lock::new();
-static REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Prepares what must be prepared before the program runs: while there is one thread, it costs least.
 pub fn start() {
     registry::make_key();
     crate::foreign::note_break();
-    register_fence();
+    barrier::register();
 }
 
 /// Tells the process's counters what heaps have counted privately: the calling thread's.
@@ -52,7 +50,7 @@ pub(crate) fn tick() {
     }
     if registry::all().any(wants_care) && caps::has(Caps::MEMBARRIER) {
         registry::all().filter(|heap| wants_care(heap)).for_each(|heap| heap.gate.close());
-        if fence_every_thread() {
+        if barrier::fence_every_thread() {
             registry::all().filter(|heap| heap.gate.is_closed()).for_each(care_for);
         }
         registry::all().for_each(|heap| heap.gate.open());
@@ -98,24 +96,6 @@ fn care_for(heap: &'static Heap) {
     heap.swept_turns.set(heap.gate.turns());
 }
 
-/// Makes every running thread of the process execute a full memory fence.
-fn fence_every_thread() -> bool {
-    register_fence() && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
-}
-
-/// Tells the kernel once that fences will be asked for, which is quick while the process has one thread.
-fn register_fence() -> bool {
-    if REGISTERED.load(Ordering::Relaxed) || !caps::has(Caps::MEMBARRIER) {
-        return caps::has(Caps::MEMBARRIER);
-    }
-    let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-    if !registered {
-        caps::drop(Caps::MEMBARRIER);
-    }
-    REGISTERED.store(registered, Ordering::Relaxed);
-    registered
-}
-
 /// Before `fork`, in the parent: stops every heap between two slow paths.
 pub fn fork_prepare() {
     ROUND.lock();
@@ -123,7 +103,7 @@ pub fn fork_prepare() {
     let others = || registry::all().filter(|heap| !is_own(heap));
     if others().next().is_some() && caps::has(Caps::MEMBARRIER) {
         others().for_each(|heap| heap.gate.close());
-        if fence_every_thread() {
+        if barrier::fence_every_thread() {
             let mut patience = FORK_PATIENCE;
             for heap in others() {
                 while heap.gate.is_inside() && patience > 0 {

@@ -11,9 +11,10 @@
 //!
 //! The first window comes from a small common grace. As its huge pages prove dense, by the contents found in them, the
 //! fence moves on ahead of the program; a program that overtakes it touches base pages, and when enough of those (the
-//! probe) are there, the fence jumps past them. The window grows with what has been proved. A program that touches one
-//! page here and there never moves its fences and so never pays more than the grace: what is granted and not yet
-//! proved is at most [`GRACE`] and a twentieth of what was, and 2 MiB of the dense arena.
+//! probe) are there, close together, the fence jumps past them. (To make those a huge page after the fact does not pay: the kernel
+//! first waits for every processor.) The window grows with what has been proved. A program that touches one page here and there never moves its fences and so never pays more than the
+//! grace: what is granted and not yet proved is at most [`GRACE`], or [`SETTLED_WINDOW`], and a twentieth of what was,
+//! and 2 MiB of the dense arena.
 //!
 //! The kernel is told by advice on address ranges, which splits map entries at a fence: the number of fences is
 //! limited, and one that reaches its block's end leaves no entry behind.
@@ -23,14 +24,21 @@ use vellum_sys::map;
 
 /// Bytes that may be in huge pages without proof in a process that has proved nothing.
 const GRACE: usize = 4 << 20;
+/// A block that has proved so many bytes is granted …
+const SETTLED: usize = 4 * HUGE;
+/// … so many ahead: a huge page that is being filled, the next, and one whose grant waits for the first, as the kernel
+/// lets nobody change a map entry in which a fault is being served.
+const SETTLED_WINDOW: usize = 3 * HUGE;
 /// The least an arena's own fence grants at a time. Its memory is handed out densely, so this is apart from the grace.
 const ARENA_WINDOW: usize = HUGE;
 /// The share of what is proved dense that may be granted on trust.
 const TRUST: usize = 20;
 /// The most fences at a time; a block beyond that gets base pages.
 const FENCES_MAX: usize = 64;
-/// Base pages touched behind a fence (of the 512 that make a huge page) that prove density.
+/// Base pages touched behind a fence (of the 512 that make a huge page) that prove density, …
 const PROBE_PAGES: usize = 64;
+/// … if they are at least one in so many of the pages between the first of them and the last.
+const PROBE_SPREAD: usize = 2;
 /// The share of sampled places in a huge page that must have contents to prove density.
 const WRITTEN_SAMPLES: usize = map::SAMPLES / 2;
 /// A block's last, partial huge page is granted from this size: less would waste too much of it.
@@ -98,14 +106,16 @@ impl Fence {
 
 /// Whether a huge page is there and has contents in most places.
 fn is_written(start: usize) -> bool {
-    map::resident_pages(start, 1) == Some(1)
+    map::is_resident(start) == Some(true)
         && map::written_samples(start).is_some_and(|written| written >= WRITTEN_SAMPLES)
 }
 
-/// Whether enough base pages from `start` are there.
+/// Whether enough base pages from `start` are there, close to each other.
 fn is_touched(start: usize, end: usize) -> bool {
     let pages = ((end - start) / PAGE).min(map::RESIDENCY_MAX);
-    map::resident_pages(start, pages).is_some_and(|there| there >= PROBE_PAGES.min(pages))
+    map::residency(start, pages).is_some_and(|found| {
+        found.pages >= PROBE_PAGES.min(pages) && found.pages * PROBE_SPREAD >= found.span
+    })
 }
 
 /// The fences of a process.
@@ -242,7 +252,11 @@ impl Fences {
         let fence = self.list[index].as_mut().filter(|fence| *fence == seen)?;
         self.proved += proved - fence.proved;
         fence.proved = proved;
-        let least = if fence.is_arena { ARENA_WINDOW } else { GRACE };
+        let least = match proved - fence.start {
+            _ if fence.is_arena => ARENA_WINDOW,
+            SETTLED.. => SETTLED_WINDOW,
+            _ => GRACE,
+        };
         let window = round_down((proved - fence.start) / TRUST, HUGE).max(least);
         let range = Range { start: fence.at.max(proved), end: (proved + window).clamp(fence.at, fence.end) };
         fence.at = range.end.max(proved);
@@ -293,7 +307,7 @@ mod tests {
                 granted += more.len();
             }
             let ahead = fences.list[0].map_or(0, |fence| fence.unproved());
-            assert!(ahead <= GRACE);
+            assert!(ahead <= SETTLED_WINDOW);
         }
         assert_eq!(granted, 64 << 20);
         assert_eq!(fences.proved, 64 << 20);

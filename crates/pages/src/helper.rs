@@ -5,6 +5,7 @@
 //! it is and what it must not touch. A forked child starts its own when it needs one.
 
 use crate::fence::{Fence, NO_FENCES};
+use crate::pace::Pace;
 use crate::pages::Pages;
 use crate::state::{Advice, DECAY_PARTS};
 use crate::tag::Kind;
@@ -15,14 +16,10 @@ use vellum_sys::pressure::{self, Trigger};
 use vellum_sys::{Caps, caps, clock, map, thread};
 use vellum_wire::Counter;
 
-/// Between looks at fences when one has just moved or was just set; doubles with each look that finds nothing.
-const FENCE_LOOK_NS: u64 = 30_000;
-/// The longest time between looks while there are fences: about what a program needs to touch a window by base pages.
-const FENCE_LOOK_MAX_NS: u64 = 8_000_000;
-/// Looks at [`FENCE_LOOK_MAX_NS`] that find nothing before fences are looked at once a tick only.
-const FENCE_LOOKS_MAX: u32 = 64;
 /// The shortest and the longest tick.
 const TICK_MS: (u64, u64) = (10, 250);
+/// A helper that sleeps longer than this has no more reason to stay on a processor.
+const NEAR_NS: u64 = 1_000_000;
 /// Sleep with nothing to do.
 const IDLE_NS: u64 = 3_600_000_000_000;
 /// Frames fetched ahead in one call.
@@ -37,8 +34,16 @@ static STACK: Stack = Stack(UnsafeCell::new([0; thread::HELPER_BYTES]));
 static TID: AtomicU32 = AtomicU32::new(0);
 static STARTED: AtomicBool = AtomicBool::new(false);
 static BELL: AtomicU32 = AtomicU32::new(0);
-/// Whether the helper sleeps without a tick, so that it must be rung for.
-static IDLE: AtomicBool = AtomicBool::new(false);
+/// For how long the helper sleeps: whoever has something for it to do rings if that is too long.
+static SLEEP: AtomicU32 = AtomicU32::new(LOOKING);
+/// Till its next look at the fences.
+const LOOKING: u32 = 0;
+/// Till its next tick.
+const TICKING: u32 = 1;
+/// Till it is rung for.
+const IDLE: u32 = 2;
+/// Whether a fence was set since the helper looked last.
+static FENCED: AtomicBool = AtomicBool::new(false);
 static QUIT: AtomicBool = AtomicBool::new(false);
 static FETCH_START: AtomicUsize = AtomicUsize::new(0);
 static FETCH_END: AtomicUsize = AtomicUsize::new(0);
@@ -47,7 +52,7 @@ static FETCH_END: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn forget_after_fork() {
     TID.store(0, Ordering::Relaxed);
     STARTED.store(false, Ordering::Relaxed);
-    IDLE.store(false, Ordering::Relaxed);
+    SLEEP.store(LOOKING, Ordering::Relaxed);
     FETCH_END.store(0, Ordering::Relaxed);
 }
 
@@ -62,7 +67,33 @@ impl Pages {
     /// Makes sure that a helper will look after what is cached now.
     #[inline]
     pub(crate) fn want_helper(&self) {
-        if self.is_global() && (!STARTED.load(Ordering::Relaxed) || IDLE.load(Ordering::Relaxed)) {
+        self.want_helper_from(IDLE);
+    }
+
+    /// Makes sure that a helper will look at the fences soon. A `new` one it looks at once.
+    pub(crate) fn want_look(&self, new: bool) {
+        if !new {
+            return self.want_helper_from(TICKING);
+        }
+        FENCED.store(true, Ordering::Relaxed);
+        let before = TID.load(Ordering::Relaxed);
+        if before != 0 && caps::has(Caps::HELPER) {
+            thread::bring_here(before);
+        }
+        self.want_helper_from(LOOKING);
+        match TID.load(Ordering::Relaxed) {
+            started if before == 0 && started != 0 => {
+                thread::bring_here(started);
+                thread::give_way();
+            }
+            _ => {}
+        }
+    }
+
+    /// Starts the helper, or wakes it if it sleeps as deeply as that.
+    #[inline]
+    fn want_helper_from(&self, sleep: u32) {
+        if self.is_global() && (!STARTED.load(Ordering::Relaxed) || SLEEP.load(Ordering::Relaxed) >= sleep) {
             self.wake_helper();
         }
     }
@@ -82,7 +113,7 @@ impl Pages {
             }
             return;
         }
-        IDLE.store(false, Ordering::Relaxed);
+        SLEEP.store(LOOKING, Ordering::Relaxed);
         thread::wake(&BELL);
     }
 
@@ -204,21 +235,26 @@ extern "C" fn run() -> ! {
     let mut trigger = None;
     let mut ticked = clock::now_ms();
     let mut heard = 0;
-    let mut look_ns = FENCE_LOOK_NS;
-    let mut vain = 0;
+    let mut pace = Pace::new();
+    // Whether the helper was brought to the processor of a thread that is about to touch memory.
+    let mut is_near = false;
     while !QUIT.load(Ordering::Acquire) {
         let rung = BELL.load(Ordering::Acquire);
         if pages.fetch_piece() {
             continue;
         }
+        let fenced = FENCED.swap(false, Ordering::Relaxed);
+        is_near |= fenced;
         let (watching, moved) = pages.look_at_fences();
         let now = clock::now_ms();
-        if moved || rung != heard {
-            (look_ns, vain) = (FENCE_LOOK_NS, 0);
-        } else if look_ns < FENCE_LOOK_MAX_NS {
-            look_ns *= 2;
-        } else {
-            vain += 1;
+        if watching {
+            let now_ns = clock::now_ns();
+            match (fenced, moved) {
+                (true, _) => pace.begin(now_ns),
+                (false, true) => pace.moved(now_ns),
+                (false, false) if rung != heard => pace.resume(),
+                (false, false) => pace.stood_still(),
+            }
         }
         heard = rung;
         let (decay_ms, cached) = {
@@ -233,18 +269,20 @@ extern "C" fn run() -> ! {
             pages.tick(trigger.as_ref());
             ticked = now;
         }
-        let sleep = if watching && vain < FENCE_LOOKS_MAX {
-            look_ns
-        } else if cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null() {
-            tick_ms * 1_000_000
-        } else if watching {
-            TICK_MS.1 * 1_000_000
-        } else {
-            IDLE.store(true, Ordering::Release);
-            IDLE_NS
+        let ticks = cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null();
+        let (depth, sleep_ns) = match pace.next_ns().filter(|_| watching) {
+            Some(look_ns) => (LOOKING, look_ns),
+            None if ticks => (TICKING, tick_ms * 1_000_000),
+            None if watching => (TICKING, TICK_MS.1 * 1_000_000),
+            None => (IDLE, IDLE_NS),
         };
-        thread::wait(&BELL, rung, sleep);
-        IDLE.store(false, Ordering::Release);
+        if is_near && sleep_ns > NEAR_NS {
+            thread::roam();
+            is_near = false;
+        }
+        SLEEP.store(depth, Ordering::Release);
+        thread::wait(&BELL, rung, sleep_ns);
+        SLEEP.store(LOOKING, Ordering::Release);
     }
     thread::exit()
 }

@@ -50,6 +50,7 @@ mod furnish;
 mod give_up;
 mod helper;
 mod obtain;
+mod pace;
 mod pages;
 mod release;
 mod relocate;

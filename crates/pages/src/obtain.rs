@@ -129,7 +129,7 @@ impl Pages {
         }
         if advice.watch {
             self.look_near(start, end);
-            self.wake_helper();
+            self.want_look(advice.wanted.is_some());
         }
     }
 }

@@ -509,8 +509,8 @@ fn mostly_resident(address: usize, pages: u32) -> bool {
     let step = pages as usize / TOUCH_SAMPLES * PAGE;
     let mut there = 0;
     for sample in 0..TOUCH_SAMPLES {
-        match map::resident_pages(address + sample * step, 1) {
-            Some(count) => there += count,
+        match map::is_resident(address + sample * step) {
+            Some(resident) => there += usize::from(resident),
             None => return true,
         }
     }

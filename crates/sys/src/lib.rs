@@ -12,6 +12,7 @@
 
 #![cfg_attr(not(test), no_std)]
 
+pub mod barrier;
 pub mod caps;
 pub mod clock;
 pub mod limits;

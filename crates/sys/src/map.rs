@@ -152,9 +152,18 @@ pub unsafe fn remap(from: usize, to: usize, len: usize) -> Result<(), Errno> {
     }
 }
 
-/// Counts the resident pages among the `count` pages from `start` (at most [`RESIDENCY_MAX`]), or `None` where
-/// this cannot be learnt.
-pub fn resident_pages(start: usize, count: usize) -> Option<usize> {
+/// Which pages of a range are resident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Residency {
+    /// How many are.
+    pub pages: usize,
+    /// From the first that is to behind the last.
+    pub span: usize,
+}
+
+/// Looks which of the `count` pages from `start` (at most [`RESIDENCY_MAX`]) are resident; `None` where this cannot be
+/// learnt.
+pub fn residency(start: usize, count: usize) -> Option<Residency> {
     if !caps::has(Caps::RESIDENCY) {
         return None;
     }
@@ -163,10 +172,18 @@ pub fn resident_pages(start: usize, count: usize) -> Option<usize> {
     let args = [start, count * crate::PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
     // SAFETY: the kernel writes one byte a page, and the array has RESIDENCY_MAX of them.
     unsafe { crate::raw::syscall(libc::SYS_mincore, args) }.ok()?;
-    Some(states[..count].iter().filter(|&&state| state & 1 != 0).count())
+    let mut there = (0..count).filter(|&page| states[page] & 1 != 0);
+    let Some(first) = there.next() else { return Some(Residency { pages: 0, span: 0 }) };
+    let (pages, last) = there.fold((1, first), |(pages, _), page| (pages + 1, page));
+    Some(Residency { pages, span: last + 1 - first })
 }
 
-/// The most pages one call of [`resident_pages`] looks at: one huge page's.
+/// Whether the page at `start` is resident; `None` where this cannot be learnt.
+pub fn is_resident(start: usize) -> Option<bool> {
+    residency(start, 1).map(|found| found.pages == 1)
+}
+
+/// The most pages one call of [`residency`] looks at: one huge page's.
 pub const RESIDENCY_MAX: usize = crate::HUGE / crate::PAGE;
 
 /// Looks at `SAMPLES` spread pages of the huge page at `start` and counts those whose first bytes are not all

@@ -107,6 +107,48 @@ pub fn be_prompt() {
     let _ = unsafe { raw::syscall(libc::SYS_sched_setattr, [0, attributes.as_ptr() as usize, 0, 0, 0, 0]) };
 }
 
+/// Words of a set of processors: 1024 of them.
+const SET_WORDS: usize = 16;
+
+/// Has the helper `tid` run on the processor where the caller runs. That one is awake, and its timer interrupts it at
+/// once; another may first have to be woken, and a virtual one to be given back by its host, which takes up to
+/// milliseconds. The scheduler cannot know that the two belong together.
+pub fn bring_here(tid: u32) {
+    let mut here = 0u32;
+    // SAFETY: the kernel writes the processor's number, and is asked for nothing else.
+    if unsafe { raw::syscall(libc::SYS_getcpu, [&raw mut here as usize, 0, 0, 0, 0, 0]) }.is_err() {
+        return;
+    }
+    let mut only = [0u64; SET_WORDS];
+    if let Some(word) = only.get_mut(here as usize / 64) {
+        *word = 1 << (here % 64);
+        run_on(tid, &only);
+    }
+}
+
+/// Lets a helper that was just brought here begin before the caller goes on.
+pub fn give_way() {
+    rustix::thread::sched_yield();
+}
+
+/// Lets the calling helper run wherever its process may.
+pub fn roam() {
+    let pid = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    let mut allowed = [0u64; SET_WORDS];
+    let block = [pid, size_of_val(&allowed), allowed.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes at most the bytes given to the set.
+    if unsafe { raw::syscall(libc::SYS_sched_getaffinity, block) }.is_ok() {
+        run_on(0, &allowed);
+    }
+}
+
+/// A refusal leaves the thread where it is.
+fn run_on(tid: u32, processors: &[u64; SET_WORDS]) {
+    let block = [tid as usize, size_of_val(processors), processors.as_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel reads the set; where a helper runs is no concern of anybody's memory.
+    let _ = unsafe { raw::syscall(libc::SYS_sched_setaffinity, block) };
+}
+
 /// The shortest slice the scheduler grants.
 const SLICE_NS: u64 = 100_000;
 

@@ -1,0 +1,29 @@
+//! A memory fence executed by every running thread of the process at once.
+//!
+//! It lets a fast path do without a fence of its own: whoever interferes with it, seldom, pays for both sides
+//! (`membarrier`, Linux 4.14).
+
+use crate::caps::{self, Caps};
+use core::sync::atomic::{AtomicBool, Ordering};
+use rustix::thread::{MembarrierCommand, membarrier};
+
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Makes every running thread of the process execute a full memory fence; false where the kernel cannot.
+pub fn fence_every_thread() -> bool {
+    register() && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+}
+
+/// Tells the kernel once that fences will be asked for, which is quick while the process has one thread. False where it
+/// cannot.
+pub fn register() -> bool {
+    if REGISTERED.load(Ordering::Relaxed) || !caps::has(Caps::MEMBARRIER) {
+        return caps::has(Caps::MEMBARRIER);
+    }
+    let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+    if !registered {
+        caps::drop(Caps::MEMBARRIER);
+    }
+    REGISTERED.store(registered, Ordering::Relaxed);
+    registered
+}
