@@ -102,6 +102,11 @@ impl Fence {
     fn unproved(&self) -> usize {
         self.at.saturating_sub(self.proved)
     }
+
+    /// Whether it is a block's, and the block has more to be granted.
+    pub(crate) fn is_open_block(&self) -> bool {
+        !self.is_arena && self.at < self.end
+    }
 }
 
 /// Whether a huge page is there and has contents in most places.

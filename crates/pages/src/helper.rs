@@ -25,6 +25,17 @@ const IDLE_NS: u64 = 3_600_000_000_000;
 /// Frames fetched ahead in one call.
 const FETCH_BYTES: usize = HUGE;
 
+/// What a look at the fences found.
+#[derive(Clone, Copy)]
+struct Looked {
+    /// There are fences.
+    any: bool,
+    /// Some are of blocks that are being filled, as far as one can know.
+    blocks: bool,
+    /// One moved.
+    moved: bool,
+}
+
 #[repr(C, align(4096))]
 struct Stack(UnsafeCell<[u8; thread::HELPER_BYTES]>);
 // SAFETY: only the helper thread uses it.
@@ -153,15 +164,17 @@ impl Pages {
         self.wake_helper();
     }
 
-    /// Looks at every fence once; whether there are any, and whether one moved.
-    fn look_at_fences(&self) -> (bool, bool) {
+    /// Looks at every fence once.
+    fn look_at_fences(&self) -> Looked {
         let mut seen = NO_FENCES;
         let count = self.state.lock().fences.snapshot(&mut seen);
-        let mut moved = false;
+        let mut looked = Looked { any: count > 0, blocks: false, moved: false };
         for (index, fence) in seen.iter().enumerate() {
-            moved |= fence.is_some_and(|fence| self.look_at_fence(index, &fence));
+            let Some(fence) = fence else { continue };
+            looked.moved |= self.look_at_fence(index, fence);
+            looked.blocks |= fence.is_open_block();
         }
-        (count > 0, moved)
+        looked
     }
 
     /// Looks at the fence that decides on cold memory just handed out. The memory before it was handed out earlier, and
@@ -245,15 +258,18 @@ extern "C" fn run() -> ! {
         }
         let fenced = FENCED.swap(false, Ordering::Relaxed);
         is_near |= fenced;
-        let (watching, moved) = pages.look_at_fences();
+        let looked = pages.look_at_fences();
         let now = clock::now_ms();
-        if watching {
+        if looked.any {
             let now_ns = clock::now_ns();
-            match (fenced, moved) {
-                (true, _) => pace.begin(now_ns),
-                (false, true) => pace.moved(now_ns),
-                (false, false) if rung != heard => pace.resume(),
-                (false, false) => pace.stood_still(),
+            match looked {
+                _ if fenced => pace.begin(now_ns),
+                Looked { moved: true, .. } => pace.moved(now_ns),
+                _ if rung != heard => pace.resume(),
+                _ => pace.stood_still(),
+            }
+            if !looked.blocks {
+                pace.relax();
             }
         }
         heard = rung;
@@ -270,10 +286,10 @@ extern "C" fn run() -> ! {
             ticked = now;
         }
         let ticks = cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null();
-        let (depth, sleep_ns) = match pace.next_ns().filter(|_| watching) {
+        let (depth, sleep_ns) = match pace.next_ns().filter(|_| looked.any) {
             Some(look_ns) => (LOOKING, look_ns),
             None if ticks => (TICKING, tick_ms * 1_000_000),
-            None if watching => (TICKING, TICK_MS.1 * 1_000_000),
+            None if looked.any => (TICKING, TICK_MS.1 * 1_000_000),
             None => (IDLE, IDLE_NS),
         };
         if is_near && sleep_ns > NEAR_NS {

@@ -11,6 +11,8 @@
 
 /// Between the first looks at a new fence.
 const FIRST_NS: u64 = 30_000;
+/// The shortest time between looks where nothing depends on them.
+const RELAXED_NS: u64 = 2_000_000;
 /// The longest time between looks while there are fences: about what a program needs to touch a window by base pages.
 const LONGEST_NS: u64 = 8_000_000;
 /// Looks in the time that the last move took to come.
@@ -60,6 +62,12 @@ impl Pace {
         } else {
             self.vain += 1;
         }
+    }
+
+    /// Only arenas' fences are left, which are looked at when memory is handed out, too: there is no hurry.
+    pub(crate) fn relax(&mut self) {
+        self.interval_ns = self.interval_ns.max(RELAXED_NS);
+        self.patience = 0;
     }
 
     /// Memory near a fence was handed out: there may be something to see again.
@@ -114,5 +122,15 @@ mod tests {
         assert!((VAIN_LOOKS_MAX..VAIN_LOOKS_MAX + 64).contains(&looks), "{looks}");
         pace.resume();
         assert_eq!(pace.next_ns(), Some(LONGEST_NS));
+    }
+
+    #[test]
+    fn there_is_no_hurry_for_arenas() {
+        let mut pace = Pace::new();
+        pace.begin(0);
+        pace.relax();
+        assert_eq!(pace.next_ns(), Some(RELAXED_NS));
+        pace.stood_still();
+        assert_eq!(pace.next_ns(), Some(2 * RELAXED_NS));
     }
 }
