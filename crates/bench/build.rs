@@ -4,6 +4,9 @@
 //!
 //! The path and version of the result reach the program through `VELLUM_BENCH_MIMALLOC3` and
 //! `VELLUM_BENCH_MIMALLOC3_VERSION`.
+//!
+//! Also the archive of the kernels that section `timing` times: linked into this program, and by path (`VELLUM_BENCH_KERNELS`)
+//! into the peers', so that all time the same instructions.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +26,31 @@ const SWITCHES: &[&str] = &[
     "-DMI_SHARED_LIB_EXPORT",
 ];
 
+/// The kernels' source, and the name of their archive.
+const KERNELS: &str = "src/timing/c/kernels.c";
+const KERNELS_ARCHIVE: &str = "vellum_timing_kernels";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    kernels();
+    mimalloc3();
+}
+
+/// Compiled alike in every profile: a chain of arithmetic that the compiler may not vectorise, with lines for `vellum cost`.
+fn kernels() {
+    println!("cargo:rerun-if-changed={KERNELS}");
+    println!("cargo:rerun-if-changed=src/timing/c/kernels.h");
+    let mut build = cc::Build::new();
+    build.file(KERNELS).opt_level(2).debug(true).flag("-fno-tree-vectorize").flag("-falign-functions=64");
+    build.flag("-falign-loops=32").compile(KERNELS_ARCHIVE);
+    let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    println!(
+        "cargo:rustc-env=VELLUM_BENCH_KERNELS={}",
+        folder.join(format!("lib{KERNELS_ARCHIVE}.a")).display()
+    );
+}
+
+fn mimalloc3() {
     let include = PathBuf::from(
         std::env::var_os("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys says where its headers are"),
     );

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
-//! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Goal ▶ Verdict
+//! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
 //! ```
 //!
 //! What makes a figure here worth something:
@@ -21,7 +21,7 @@
 //! - **Nothing hidden.** `--json` has every run in the order it was made, failed ones with the reason.
 
 mod area;
-mod goal;
+pub mod gc;
 mod meter;
 /// Who is compared.
 pub mod peer;
@@ -30,16 +30,18 @@ mod report;
 mod rounds;
 mod suite;
 mod table;
+mod target;
+pub mod timing;
 mod vellum;
 mod work;
 mod worker;
 
-pub use goal::{Against, Bound, Goal, Judgement, Verdict, control, judge, twin};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
 pub use rounds::{Figures, within};
-pub use suite::{Plan, Section, only, suite};
+pub use suite::{Plan, Section, only, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
+pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_probe::campaign::{
     Arm, Campaign, Cell, EXPECT, Ended, Launch, Machine, Metrics, Missing, Peer, Run, Sheet,
 };

@@ -5,7 +5,10 @@ use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_bench::{Campaign, Figures, Judged, Machine, Plan, Roster, Section, Table, Verdict, peer};
+use vellum_bench::gc;
+use vellum_bench::timing::{self, Found};
+use vellum_bench::{Campaign, Figures, Judged, Machine, Missing, Plan, Roster, Section, Table, peer, watch};
+use vellum_measure::Verdict;
 
 /// The longest a single worker may take.
 const RUN_ALLOWED: Duration = Duration::from_secs(300);
@@ -20,6 +23,9 @@ const ROUNDS_QUICK: usize = 3;
 const ROUNDS_MAX: u64 = 10_000;
 
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
+///
+/// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools; with --only gc,
+/// Vellum's collector against libgc.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -31,7 +37,8 @@ struct Options {
     /// Write every run and every line to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this
+    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this;
+    /// timing, watch and gc, and their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -60,28 +67,58 @@ enum Command {
         /// name=number
         parameters: Vec<String>,
     },
+    /// Run one task of the section timing in this process and print its figures
+    #[command(hide = true)]
+    Time {
+        name: String,
+        /// name=value
+        parameters: Vec<String>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    if let Some(Command::Work { name, parameters }) = &options.command {
+    if let Some(command) = &options.command {
         // One line, which the campaign repeats as the reason for a missing figure.
         std::panic::set_hook(Box::new(|panic| eprintln!("{}", panic.payload_as_str().unwrap_or("panicked"))));
-        println!("{}", vellum_bench::work(name, parameters)?);
+        match command {
+            Command::Work { name, parameters } => println!("{}", vellum_bench::work(name, parameters)?),
+            Command::Time { name, parameters } => println!("{}", timing::run(name, parameters)?),
+        }
         return Ok(());
     }
-    let roster = roster(&options);
+    let of_timings = options.only.as_deref().is_some_and(timing::is_named);
+    let of_watching = options.only.as_deref().is_some_and(watch::is_named);
+    let of_collectors = options.only.as_deref().is_some_and(gc::is_named);
+    let (full, quick) = match (of_timings, of_collectors) {
+        (true, _) => (timing::REPEATS, timing::REPEATS_QUICK),
+        (_, true) => (gc::ROUNDS, gc::ROUNDS_QUICK),
+        _ => (ROUNDS, ROUNDS_QUICK),
+    };
+    let usual = if options.quick { quick } else { full };
     let plan = Plan {
         worker: std::env::current_exe().context("finding this executable, which is also the worker")?,
-        roster,
+        roster: match (of_timings || of_collectors, of_watching) {
+            (true, _) => Roster::default(),
+            // No allocator is compared: none is built or looked for.
+            (_, true) => peer::discover(None),
+            _ => roster(&options),
+        },
         quick: options.quick,
-        rounds: options
-            .rounds
-            .map_or(if options.quick { ROUNDS_QUICK } else { ROUNDS }, |rounds| rounds as usize),
+        rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
         seed: options.seed,
         threads: std::thread::available_parallelism().map_or(2, usize::from).max(2),
     };
-    let mut sections = vellum_bench::suite(&plan);
+    if of_collectors {
+        return collectors(&options, &plan);
+    }
+    let mut sections = if of_timings { Vec::new() } else { vellum_bench::suite(&plan) };
+    if of_timings || options.list {
+        sections.push(timing::section(&plan));
+    }
+    if options.list || of_watching {
+        sections.push(watch::section(&plan));
+    }
     if let Some(only) = &options.only {
         sections = vellum_bench::only(sections, only);
         anyhow::ensure!(
@@ -93,9 +130,42 @@ fn main() -> anyhow::Result<()> {
         for section in &sections {
             section.cells.iter().for_each(|cell| println!("{:10} {}", section.name, cell.name));
         }
+        if options.only.is_none() {
+            gc::names().iter().for_each(|name| println!("{:10} {name}", gc::SECTION));
+        }
         return Ok(());
     }
-    campaign(&options, &plan, &sections)
+    let mut missing = plan.roster.missing.clone();
+    for section in sections.iter_mut().filter(|section| section.name == timing::SECTION) {
+        missing.extend(timing::prepare(&plan.worker, &mut section.cells));
+    }
+    campaign(&options, &plan, &sections, &missing)
+}
+
+/// The section of the collectors: its cells are programs that are built first, and gone when it ends.
+fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
+    let only = options.only.as_deref();
+    anyhow::ensure!(
+        only.is_none_or(|only| only == gc::SECTION || gc::names().iter().any(|name| name.contains(only))),
+        "--only {}: no section and no cell has that name; see --list",
+        only.unwrap_or_default()
+    );
+    if options.list {
+        let named = |name: &&String| only.is_none_or(|only| name.contains(only));
+        gc::names().iter().filter(named).for_each(|name| println!("{:10} {name}", gc::SECTION));
+        return Ok(());
+    }
+    let library = match &options.vellum {
+        Some(library) => library.clone(),
+        None => {
+            if let Err(reason) = peer::build_vellum() {
+                eprintln!("vellum-bench: {reason}; going on with what is there");
+            }
+            plan.worker.with_file_name("libvellum.so")
+        }
+    };
+    let prepared = gc::prepare(plan, &library, only)?;
+    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing)
 }
 
 fn roster(options: &Options) -> Roster {
@@ -112,9 +182,9 @@ fn roster(options: &Options) -> Roster {
     roster
 }
 
-fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Result<()> {
+fn campaign(options: &Options, plan: &Plan, sections: &[Section], missing: &[Missing]) -> anyhow::Result<()> {
     let machine = Machine::here();
-    head(&machine, plan);
+    head(&machine, plan, missing);
     let begun = Instant::now();
     let cells: Vec<_> = sections.iter().flat_map(|section| section.cells.iter().cloned()).collect();
     let live = std::io::stderr().is_terminal();
@@ -134,11 +204,20 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Res
         .flat_map(|section| &section.tables)
         .map(|table| (table.clone(), table.judged(&sheets, plan.seed)))
         .collect();
+    let mut found = Found::of(&sheets, plan.seed);
+    let (text, goals) = gc::found(&sheets, plan.seed);
+    found.text += &text;
+    found.goals.extend(goals);
     let mut out = std::io::stdout().lock();
     for (table, lines) in tables.iter().filter(|(_, lines)| !lines.is_empty()) {
         writeln!(out, "\n{}", table.text(lines).trim_end())?;
     }
-    writeln!(out, "\n{} in {:.0} s", summary(&tables), begun.elapsed().as_secs_f64())?;
+    if !found.text.is_empty() {
+        writeln!(out, "\n{}", found.text.trim_end())?;
+    }
+    let verdicts = tables.iter().flat_map(|(_, lines)| lines.iter().filter_map(Judged::verdict));
+    let verdicts: Vec<Verdict> = verdicts.chain(found.goals.iter().map(|goal| goal.verdict)).collect();
+    writeln!(out, "\n{} in {:.0} s", summary(&verdicts), begun.elapsed().as_secs_f64())?;
     if left_out > 0 {
         writeln!(
             out,
@@ -156,14 +235,21 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section]) -> anyhow::Res
             ("only", options.only.clone().into()),
             ("runs_left_out", left_out.into()),
         ];
-        let value = vellum_bench::json(&machine, &plan.roster, &settings, &sheets, &tables);
+        let value = vellum_bench::json(
+            &machine,
+            (&plan.roster.peers, missing),
+            &settings,
+            &sheets,
+            &tables,
+            &found.goals,
+        );
         let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;
         std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(())
 }
 
-fn head(machine: &Machine, plan: &Plan) {
+fn head(machine: &Machine, plan: &Plan, missing: &[Missing]) {
     println!(
         "{}, {} processors, {} GiB, Linux {}, huge pages: {}",
         machine.processor,
@@ -174,27 +260,28 @@ fn head(machine: &Machine, plan: &Plan) {
     );
     let peers: Vec<String> =
         plan.roster.peers.iter().map(|peer| format!("{} {}", peer.name, peer.version)).collect();
-    println!("peers: {}; {} rounds, seed {}", peers.join(", "), plan.rounds, plan.seed);
-    for missing in &plan.roster.missing {
+    if peers.is_empty() {
+        println!("{} repeats of everything in random order, seed {}", plan.rounds, plan.seed);
+    } else {
+        println!("peers: {}; {} rounds, seed {}", peers.join(", "), plan.rounds, plan.seed);
+        println!(
+            "medians over the rounds; ratio and 95 % interval against the arm named in the target; A/A: a second arm of \
+             glibc, of Vellum, over the first; ~: less than the noise of this run from the target"
+        );
+    }
+    for missing in missing {
         println!("missing: {} ({})", missing.name, missing.cure);
     }
-    println!(
-        "medians over the rounds; ratio and 95 % interval against the arm named in the target; A/A: a second arm of \
-         glibc, of Vellum, over the first; ~: less than the noise of this run from the target"
-    );
 }
 
-fn summary(tables: &[(Table, Vec<Judged>)]) -> String {
-    let count = |wanted: &[Verdict]| {
-        let verdicts = tables.iter().flat_map(|(_, lines)| lines.iter().filter_map(Judged::verdict));
-        verdicts.filter(|verdict| wanted.contains(verdict)).count()
-    };
+fn summary(verdicts: &[Verdict]) -> String {
+    let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     format!(
         "targets: {} met, {} met within noise, {} missed within noise, {} missed, {} without data",
-        count(&[Verdict::Met]),
-        count(&[Verdict::MetWithinNoise]),
-        count(&[Verdict::MissedWithinNoise]),
-        count(&[Verdict::Missed]),
-        count(&[Verdict::NoData])
+        count(Verdict::Met),
+        count(Verdict::MetWithinNoise),
+        count(Verdict::MissedWithinNoise),
+        count(Verdict::Missed),
+        count(Verdict::NoData)
     )
 }

@@ -1,9 +1,9 @@
 //! The machine-readable result: everything that was measured, then what was made of it.
 
-use crate::goal::Judgement;
-use crate::{Judged, Machine, Roster, Sheet, Table};
+use crate::target::Judgement;
+use crate::{Judged, Machine, Missing, Peer, Sheet, Table};
 use serde_json::{Value, json as object};
-use vellum_measure::Interval;
+use vellum_measure::{Bound, Goal, Interval};
 
 /// Name and version of the format. A field's meaning never changes; new ones may come.
 pub const SCHEMA: &str = "vellum-bench/1";
@@ -12,10 +12,11 @@ pub const SCHEMA: &str = "vellum-bench/1";
 #[must_use]
 pub fn json(
     machine: &Machine,
-    roster: &Roster,
+    (peers, missing): (&[Peer], &[Missing]),
     settings: &[(&str, Value)],
     sheets: &[Sheet],
     tables: &[(Table, Vec<Judged>)],
+    goals: &[Goal],
 ) -> Value {
     let settings: serde_json::Map<String, Value> =
         settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -23,9 +24,10 @@ pub fn json(
         "schema": SCHEMA,
         "settings": settings,
         "machine": machine,
-        "peers": roster.peers.iter().map(|peer| object!({"name": peer.name, "version": peer.version})).collect::<Vec<_>>(),
-        "missing": roster.missing.iter().map(|m| object!({"name": m.name, "cure": m.cure})).collect::<Vec<_>>(),
+        "peers": peers.iter().map(|peer| object!({"name": peer.name, "version": peer.version})).collect::<Vec<_>>(),
+        "missing": missing.iter().map(|m| object!({"name": m.name, "cure": m.cure})).collect::<Vec<_>>(),
         "lines": tables.iter().flat_map(|(table, lines)| lines.iter().map(|l| line(table, l))).collect::<Vec<_>>(),
+        "goals": goals.iter().map(goal).collect::<Vec<_>>(),
         "runs": sheets.iter().flat_map(runs).collect::<Vec<_>>(),
     })
 }
@@ -45,13 +47,24 @@ fn line(table: &Table, line: &Judged) -> Value {
     })
 }
 
+fn goal(goal: &Goal) -> Value {
+    object!({
+        "what": goal.what,
+        "unit": goal.unit.trim(),
+        "found": goal.found,
+        "limit": goal.bound.limit(),
+        "should_be": if matches!(goal.bound, Bound::AtLeast(_)) { "above" } else { "below" },
+        "verdict": goal.verdict.word(),
+    })
+}
+
 fn target(judged: &Judgement) -> Value {
     object!({
         "against": judged.against,
         "ratio": judged.ratio,
         "interval": judged.interval.as_ref().map(interval),
-        "limit": judged.limit,
-        "ratio_should_be": if judged.above { "above" } else { "below" },
+        "limit": judged.bound.limit(),
+        "ratio_should_be": if matches!(judged.bound, Bound::AtLeast(_)) { "above" } else { "below" },
         "verdict": judged.verdict.word(),
     })
 }
@@ -93,7 +106,7 @@ mod tests {
             ("vellum".to_owned(), vec![Run { round: 0, place: 0, result: Err(Ended::TooLong(9)) }]),
         ];
         let sheets = [Sheet { cell: "x".to_owned(), arms }];
-        let value = json(&Machine::here(), &Roster::default(), &[("seed", object!(1))], &sheets, &[]);
+        let value = json(&Machine::here(), (&[], &[]), &[("seed", object!(1))], &sheets, &[], &[]);
         assert_eq!(value["schema"], SCHEMA);
         assert_eq!(value["settings"]["seed"], 1);
         assert_eq!(value["runs"][0]["arm"], "vellum");

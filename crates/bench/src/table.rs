@@ -6,9 +6,9 @@
 //! 1 MiB            5.30   5.51  …    5.31 │ 1.00 [0.99, 1.01]  <= 1.3 floor    1.001  0.999  met
 //! ```
 
-use crate::goal::{Judgement, control, judge};
-use crate::{Goal, Sheet, Verdict, peer};
-use vellum_measure::{Interval, median};
+use crate::target::{Judgement, control, judge};
+use crate::{Sheet, Target, peer};
+use vellum_measure::{Interval, Verdict, median, short};
 
 /// The unit a table's figures are printed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Line {
     /// The cell whose runs it shows.
     pub cell: String,
     /// The target, if there is one.
-    pub goal: Option<Goal>,
+    pub target: Option<Target>,
 }
 
 /// A table: one figure of several cells.
@@ -79,7 +79,7 @@ pub struct Judged {
     pub control_glibc: Option<Interval>,
     /// Second arm over first of Vellum.
     pub control_vellum: Option<Interval>,
-    /// The goal and how it came out.
+    /// The target and how it came out.
     pub judgement: Option<Judgement>,
     /// Reasons for figures that are missing.
     pub failures: Vec<String>,
@@ -109,7 +109,10 @@ impl Table {
                     medians: arms.iter().map(of).collect(),
                     control_glibc: control(sheet, peer::GLIBC, self.metric, seed),
                     control_vellum: control(sheet, peer::VELLUM, self.metric, seed),
-                    judgement: line.goal.as_ref().map(|goal| judge(goal, self.metric, sheet, find, seed)),
+                    judgement: line
+                        .target
+                        .as_ref()
+                        .map(|target| judge(target, self.metric, sheet, find, seed)),
                     failures: arms.iter().filter_map(failed).collect(),
                 }
             })
@@ -167,12 +170,11 @@ impl Judged {
         let ratio = judged.ratio.map_or_else(|| "-".to_owned(), short);
         let interval =
             judged.interval.map_or_else(String::new, |i| format!("[{}, {}]", short(i.low), short(i.high)));
-        let sign = if judged.above { ">=" } else { "<=" };
-        let target = format!("{sign} {} {}", short(judged.limit), judged.against);
+        let target = format!("{} {} {}", judged.bound.sign(), short(judged.bound.limit()), judged.against);
         format!("{ratio:>6} {interval:15} {target:24} {controls}  {}", judged.verdict.word())
     }
 
-    /// The verdict, if the line has a goal.
+    /// The verdict, if the line has a target.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         self.judgement.as_ref().map(|judged| judged.verdict)
@@ -184,21 +186,10 @@ fn fine(value: f64) -> String {
     if (1.0..10.0).contains(&value) { format!("{value:.3}") } else { short(value) }
 }
 
-/// Three significant digits, or all digits before the point.
-fn short(value: f64) -> String {
-    match value.abs() {
-        a if !a.is_finite() => "-".to_owned(),
-        a if a >= 100.0 => format!("{value:.0}"),
-        a if a >= 10.0 => format!("{value:.1}"),
-        a if a >= 1.0 || a == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::goal::Against;
+    use crate::target::Against;
     use crate::{Ended, Metrics, Run};
 
     fn run(value: f64) -> Run {
@@ -221,7 +212,7 @@ mod tests {
         let line = |cell: &str| Line {
             label: format!("line {cell}"),
             cell: cell.to_owned(),
-            goal: Some(Goal::faster(1.5, Against::Arm("glibc"))),
+            target: Some(Target::faster(1.5, Against::Arm("glibc"))),
         };
         let table = Table {
             title: "Title".into(),
@@ -236,15 +227,6 @@ mod tests {
         assert_eq!(head, ["floor", "glibc", "jemalloc", "vellum"], "{text}");
         for part in ["Title [ns]", "1.90", "4.00", ">= 1.500 glibc", "met", "ended after 9 s"] {
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
-        }
-    }
-
-    #[test]
-    fn figures_are_short() {
-        for (value, text) in
-            [(0.01234, "0.012"), (1.0, "1.00"), (12.34, "12.3"), (123.4, "123"), (98_765.0, "98765")]
-        {
-            assert_eq!(short(value), text);
         }
     }
 }

@@ -18,6 +18,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<Run>),
+    Cost(Box<crate::cost::Cost>),
+    Bench(Box<crate::bench::Bench>),
+    Obs(Box<crate::obs::Obs>),
+    Plot(Box<crate::plot_command::PlotArgs>),
+    Trace(Box<crate::trace::TraceArgs>),
+    Watch(Box<crate::watch::Watch>),
+    Govern(Box<crate::govern::Govern>),
+    Top(Box<crate::top::Top>),
     /// Run the experiments of a source again, and print its tables beside what is measured here.
     Papers {
         /// Which source.
@@ -63,6 +71,10 @@ pub(crate) struct Run {
     /// Show no live line on a terminal.
     #[arg(long)]
     pub(crate) no_live: bool,
+
+    /// Do not look at which pages are referenced: the report then has no working-set curve, knee or memory to give.
+    #[arg(long)]
+    pub(crate) no_watch: bool,
 
     /// When to ask the kernel for huge pages (default: auto).
     #[arg(long, value_name = "WHEN")]

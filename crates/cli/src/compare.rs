@@ -67,7 +67,7 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
     if !args.quiet {
         compare_report::print(&comparison, bench.style);
     }
-    json.map_or(Ok(()), |json| json.write(&output::json(&comparison)))?;
+    json.map_or(Ok(()), |json| json.write(output::json(&comparison)))?;
     Ok(0)
 }
 
@@ -104,7 +104,7 @@ impl Bench<'_> {
             said = Some(file);
         }
         let on_vellum = arm == Arm::With;
-        let observed = self.plan.launch(Occasion { on_vellum, live: false, stdio })?;
+        let observed = self.plan.launch(Occasion { on_vellum, stdio, ..Occasion::default() })?;
         if observed.ended.outcome == Outcome::Exited(0) {
             return Ok(observed);
         }

@@ -8,7 +8,7 @@ use crate::units::{bytes, count, many, time};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
-use vellum_measure::{CONFIDENCE, Interval, median, paired_ratio};
+use vellum_measure::{CONFIDENCE, Direction, Interval, median, paired_ratio};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.compare/1";
@@ -114,20 +114,6 @@ impl Metric {
     }
 }
 
-/// A ratio and its interval.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Ratio {
-    estimate: f64,
-    low: f64,
-    high: f64,
-}
-
-impl From<Interval> for Ratio {
-    fn from(interval: Interval) -> Ratio {
-        Ratio { estimate: interval.estimate, low: interval.low, high: interval.high }
-    }
-}
-
 /// One metric's result; ratios are null where a run's value was zero.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
@@ -135,8 +121,8 @@ pub(crate) struct Row {
     unit: &'static str,
     without_median: f64,
     with_median: f64,
-    ratio: Option<Ratio>,
-    control_ratio: Option<Ratio>,
+    ratio: Option<Interval>,
+    control_ratio: Option<Interval>,
     verdict: Verdict,
 }
 
@@ -151,14 +137,12 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    fn of(ratio: Option<Ratio>, control: Option<Ratio>) -> Verdict {
+    fn of(ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
         let (Some(ratio), Some(control)) = (ratio, control) else { return Verdict::NotMeasured };
-        if ratio.high < control.low.min(1.0) {
-            Verdict::Less
-        } else if ratio.low > control.high.max(1.0) {
-            Verdict::More
-        } else {
-            Verdict::NoDifference
+        match Direction::of(ratio, control) {
+            Direction::Less => Verdict::Less,
+            Direction::More => Verdict::More,
+            Direction::NotShown => Verdict::NoDifference,
         }
     }
 }
@@ -214,7 +198,7 @@ fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
     let (without, control, with) = (values(Arm::Without), values(Arm::Control), values(Arm::With));
     let ratio = |over: &[f64]| {
         let pairs: Vec<(f64, f64)> = over.iter().copied().zip(without.iter().copied()).collect();
-        paired_ratio(&pairs, RESAMPLES, seed).map(Ratio::from)
+        paired_ratio(&pairs, RESAMPLES, seed)
     };
     let (with_ratio, control_ratio) = (ratio(&with), ratio(&control));
     Row {
@@ -268,7 +252,7 @@ fn render(comparison: &Comparison, style: Style) -> String {
     text
 }
 
-fn show_ratio(ratio: Option<Ratio>) -> String {
+fn show_ratio(ratio: Option<Interval>) -> String {
     ratio.map_or_else(
         || "not measured".to_owned(),
         |ratio| format!("{:.3} [{:.3}, {:.3}]", ratio.estimate, ratio.low, ratio.high),
@@ -322,7 +306,7 @@ mod tests {
 
     #[test]
     fn overlap_with_the_control_is_no_difference() {
-        let ratio = |low, high| Some(Ratio { estimate: (low + high) / 2.0, low, high });
+        let ratio = |low, high| Some(Interval { estimate: (low + high) / 2.0, low, high });
         assert_eq!(Verdict::of(ratio(1.02, 1.04), ratio(0.97, 1.03)), Verdict::NoDifference);
         assert_eq!(Verdict::of(ratio(1.04, 1.05), ratio(0.97, 1.03)), Verdict::More);
         assert_eq!(Verdict::of(ratio(0.90, 0.99), ratio(1.01, 1.03)), Verdict::Less);

@@ -52,6 +52,7 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {
             .map(|(pid, name)| Survivor { pid: pid.0, name: name.clone() })
             .collect(),
         sampling: Sampling { looks: series.looks(), cost_ns: nanos(observed.sampled.cost) },
+        working_set: observed.working_set.as_ref().and_then(|found| found.as_ref().ok()).cloned(),
         missing: missing(observed),
         samples: samples(series.points()),
     }
@@ -59,7 +60,12 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {
 
 /// How the program ended.
 pub(crate) fn outcome(observed: &Observed) -> Outcome {
-    match observed.ended.outcome {
+    outcome_of(observed.ended.outcome)
+}
+
+/// An end, for reports.
+pub(crate) fn outcome_of(outcome: vellum_probe::Outcome) -> Outcome {
+    match outcome {
         vellum_probe::Outcome::Exited(status) => Outcome::Exited { status },
         vellum_probe::Outcome::Killed { signal, core } => {
             Outcome::Killed { signal, name: signal_name(signal), core_dumped: core }
@@ -180,6 +186,10 @@ fn missing(observed: &Observed) -> Vec<String> {
         missing.push(
             "the run was too short to sample: the peak is that of the largest single process".to_owned(),
         );
+    }
+    // A run too short to sample is too short for a curve: one reason is enough.
+    if missing.is_empty() {
+        missing.extend(observed.working_set.as_ref().and_then(|found| found.as_ref().err()).cloned());
     }
     missing
 }

@@ -8,6 +8,7 @@ use crate::args::Run;
 use crate::library;
 use crate::live::Live;
 use crate::run::Failure;
+use crate::working_set::{References, WorkingSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub(crate) struct Occasion {
     pub(crate) on_vellum: bool,
     /// Whether a live line may be shown.
     pub(crate) live: bool,
+    /// Whether the working set is watched.
+    pub(crate) watch: bool,
     /// What becomes descriptors 0, 1 and 2; `None` is ours.
     pub(crate) stdio: [Option<OwnedFd>; 3],
 }
@@ -59,6 +62,8 @@ pub(crate) struct Observed {
     pub(crate) sampled: Sampled,
     /// The counters, when it ran on Vellum.
     pub(crate) board: Option<Arc<BoardFile>>,
+    /// The working set, if it was watched, or why there is none to tell of.
+    pub(crate) working_set: Option<Result<WorkingSet, String>>,
 }
 
 impl Plan {
@@ -100,6 +105,7 @@ impl Plan {
         let mut live = if occasion.live { Live::on_stderr() } else { None };
         let count_writes = live.as_ref().is_some_and(Live::wants_writes);
         let sampler = Sampler::start(tree, pid, child.started(), board.clone(), count_writes);
+        let references = occasion.watch.then(|| References::start(pid));
         let tick = live.is_some().then_some(LIVE_TICK);
         let ended = child.wait(tick, |what| {
             if let Some(live) = &mut live {
@@ -113,9 +119,10 @@ impl Plan {
         drop(live);
         let mut sampled = sampler.stop();
         drop(signals);
+        let working_set = references.map(References::stop);
         let ended = ended.map_err(Failure::Wait)?;
         sampled.series.finish(ended.wall, ended.usage.minor_faults, ended.usage.major_faults);
-        Ok(Observed { pid, started, ended, sampled, board })
+        Ok(Observed { pid, started, ended, sampled, board, working_set })
     }
 
     /// Our environment, and what makes the program run on Vellum.
@@ -138,7 +145,12 @@ impl Plan {
     }
 }
 
-fn edit(env: &mut Vec<(OsString, OsString)>, name: &str, change: impl FnOnce(Option<&OsStr>) -> OsString) {
+/// Changes a variable of an environment, or adds it.
+pub(crate) fn edit(
+    env: &mut Vec<(OsString, OsString)>,
+    name: &str,
+    change: impl FnOnce(Option<&OsStr>) -> OsString,
+) {
     match env.iter_mut().find(|(known, _)| known == name) {
         Some((_, value)) => *value = change(Some(value)),
         None => env.push((name.into(), change(None))),
@@ -146,7 +158,7 @@ fn edit(env: &mut Vec<(OsString, OsString)>, name: &str, change: impl FnOnce(Opt
 }
 
 /// `first`, then the old list, unless `first` is in it already (a run inside a run).
-fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
+pub(crate) fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
     use std::os::unix::ffi::OsStrExt;
     let old = old.unwrap_or_default();
     let mut parts = old.as_bytes().split(|&b| b == b':' || b == b' ');
@@ -161,7 +173,8 @@ fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
     list
 }
 
-fn append(last: &str, old: Option<&OsStr>) -> OsString {
+/// The old list, then `last`.
+pub(crate) fn append(last: &str, old: Option<&OsStr>) -> OsString {
     let mut list = old.unwrap_or_default().to_os_string();
     if !list.is_empty() {
         list.push(":");

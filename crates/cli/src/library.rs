@@ -1,4 +1,5 @@
-//! Which library is preloaded.
+//! Which libraries are preloaded: the runtime, and for `vellum cost` the recorder `libvellum_cost.so`, found the same way
+//! (by `--recorder` or `VELLUM_COST_LIB`).
 //!
 //! ```text
 //! --lib FILE  or  VELLUM_LIB             as said, or an error
@@ -13,22 +14,32 @@ use crate::run::Failure;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "libvellum.so";
+const RECORDER: &str = "libvellum_cost.so";
 
 /// The library's absolute path.
 pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, Failure> {
-    let from_env = std::env::var_os("VELLUM_LIB").filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(asked) = asked.or(from_env.as_deref()) {
-        return canonical_file(asked).ok_or_else(|| Failure::NoLibrary { looked: vec![asked.to_path_buf()] });
-    }
-    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
-    let directory = own.parent().unwrap_or(Path::new("."));
-    let looked = candidates(directory);
-    looked.iter().find_map(|path| canonical_file(path)).ok_or(Failure::NoLibrary { looked })
+    find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| Failure::NoLibrary { looked })
 }
 
-fn candidates(directory: &Path) -> Vec<PathBuf> {
+/// The recorder's absolute path.
+pub(crate) fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
+    find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| Failure::NoRecorder { looked })
+}
+
+/// The path of library `name`, or where it was looked for.
+fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBuf, Vec<PathBuf>> {
+    let from_env = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(asked) = asked.or(from_env.as_deref()) {
+        return canonical_file(asked).ok_or_else(|| vec![asked.to_path_buf()]);
+    }
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let looked = candidates(own.parent().unwrap_or(Path::new(".")), name);
+    looked.iter().find_map(|path| canonical_file(path)).ok_or(looked)
+}
+
+fn candidates(directory: &Path, name: &str) -> Vec<PathBuf> {
     let up = directory.parent().unwrap_or(directory);
-    vec![directory.join(NAME), up.join("lib/vellum").join(NAME), up.join("lib").join(NAME)]
+    vec![directory.join(name), up.join("lib/vellum").join(name), up.join("lib").join(name)]
 }
 
 fn canonical_file(path: &Path) -> Option<PathBuf> {
@@ -41,7 +52,7 @@ mod tests {
 
     #[test]
     fn looks_beside_and_then_in_lib() {
-        let looked = candidates(Path::new("/opt/v/bin"));
+        let looked = candidates(Path::new("/opt/v/bin"), NAME);
         let expected =
             ["/opt/v/bin/libvellum.so", "/opt/v/lib/vellum/libvellum.so", "/opt/v/lib/libvellum.so"];
         assert_eq!(looked, expected.map(PathBuf::from));

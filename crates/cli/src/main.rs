@@ -8,6 +8,7 @@
 //!          │        ▲ ╲
 //!          │        │  live                the line on the terminal meanwhile
 //!          ├─▶ compare                     many runs, with and without
+//!          ├─▶ cost ─▶ cost_text · cost_summary · cost_json
 //!          ▼
 //!        report ─▶ text · output(json) · page(html, plots)
 //! ```
@@ -18,23 +19,44 @@
 //! Exit statuses of `vellum run` are those of env(1) and its kin: the program's own; 128 + N if signal N killed it; 127 if there is
 //! no such program; 126 if it cannot be executed; 125 if this command itself failed.
 
+#[macro_use]
+mod stderr;
 mod args;
+mod bench;
 mod compare;
 mod compare_report;
+mod cost;
+mod cost_json;
+mod cost_summary;
+mod cost_text;
+mod explain;
 mod gather;
+mod govern;
+mod govern_text;
 mod launch;
 mod library;
 mod live;
+mod obs;
+mod obs_stat;
+mod observations;
 mod output;
 mod page;
 mod papers;
 mod plot;
+mod plot_command;
 mod report;
 mod run;
+mod screen;
 mod shell;
+mod stdout;
 mod style;
+mod table;
 mod text;
+mod top;
+mod trace;
 mod units;
+mod watch;
+mod working_set;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -53,6 +75,14 @@ fn main() -> ExitCode {
     let ended = match args.command {
         args::Command::Run(run) if run.compare.is_some() => compare::compare(&run),
         args::Command::Run(run) => run::run(&run),
+        args::Command::Cost(args) => cost::cost(&args),
+        args::Command::Bench(args) => bench::bench(&args),
+        args::Command::Obs(args) => obs::obs(&args),
+        args::Command::Plot(args) => plot_command::plot(&args),
+        args::Command::Trace(args) => trace::trace(&args),
+        args::Command::Watch(args) => watch::watch(&args),
+        args::Command::Govern(args) => govern::govern(&args),
+        args::Command::Top(args) => top::top(&args),
         args::Command::Papers { source } => papers::papers(&source),
         args::Command::Completions { shell } => shell::completions(shell),
         args::Command::Man { directory } => shell::man(directory.as_deref()),
@@ -60,7 +90,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("vellum: {failure}");
+            say!("vellum: {failure}");
             ExitCode::from(failure.status())
         }
     }

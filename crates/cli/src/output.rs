@@ -4,9 +4,13 @@
 //! one. Whether the place can be written is found out before the program runs, not after an hour of it.
 
 use crate::run::Failure;
+use crate::stdout;
+use rustix::fs::{AtFlags, CWD};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where a report will go.
@@ -43,19 +47,23 @@ impl Output {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}.part", std::process::id()));
         let part = path.with_file_name(name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(failed)?;
+        // Without a name as long as that can be, so that nothing is left by whatever ends this process.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let nameless = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o666).open(folder);
+        let file = match nameless {
+            Ok(file) => file,
+            Err(_) => OpenOptions::new().write(true).create_new(true).open(&part).map_err(failed)?,
+        };
         Ok(Output::File { path, temporary: Some((part, file)) })
     }
 
-    /// Writes `text` and puts it in place.
-    pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
+    /// Writes `content` and puts it in place.
+    pub(crate) fn write(mut self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+        let content = content.as_ref();
         let (path, written) = match &mut self {
-            Output::Stdout => {
-                let mut out = io::stdout().lock();
-                (PathBuf::from("standard output"), out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-            }
-            Output::Special(path) => (path.clone(), std::fs::write(path, text)),
-            Output::File { path, temporary } => (path.clone(), fill_and_rename(path, temporary, text)),
+            Output::Stdout => return stdout::write_all(content),
+            Output::Special(path) => (path.clone(), std::fs::write(path, content)),
+            Output::File { path, temporary } => (path.clone(), fill_and_rename(path, temporary, content)),
         };
         written.map_err(|source| Failure::Output { path, source })
     }
@@ -69,9 +77,38 @@ pub(crate) fn json<T: Serialize>(value: &T) -> String {
     text
 }
 
-fn fill_and_rename(path: &Path, temporary: &mut Option<(PathBuf, File)>, text: &str) -> io::Result<()> {
+impl Output {
+    /// Where to write piece by piece what is too large to be made whole first. [`Output::place`] follows, or nothing is left.
+    pub(crate) fn sink(&self) -> Result<Box<dyn Write>, Failure> {
+        let failed = |path: &Path, source| Failure::Output { path: path.to_path_buf(), source };
+        match self {
+            Output::Stdout => Ok(Box::new(io::stdout().lock())),
+            Output::Special(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                Ok(Box::new(file.map_err(|source| failed(path, source))?))
+            }
+            Output::File { path, temporary: Some((_, file)) } => {
+                Ok(Box::new(file.try_clone().map_err(|source| failed(path, source))?))
+            }
+            Output::File { path, temporary: None } => Err(failed(path, io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    /// Puts in place what was written into the sink.
+    pub(crate) fn place(self) -> Result<(), Failure> {
+        if matches!(self, Output::File { .. }) { self.write([]) } else { Ok(()) }
+    }
+}
+
+fn fill_and_rename(path: &Path, temporary: &mut Option<(PathBuf, File)>, content: &[u8]) -> io::Result<()> {
     if let Some((part, file)) = temporary {
-        file.write_all(text.as_bytes())?;
+        file.write_all(content)?;
+        if file.metadata()?.nlink() == 0 {
+            // A name of its own first: only a rename replaces what is there in one step.
+            let _ = std::fs::remove_file(&*part);
+            let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, open, CWD, part.as_path(), AtFlags::SYMLINK_FOLLOW)?;
+        }
         std::fs::rename(part, path)?;
     }
     *temporary = None;
@@ -108,6 +145,24 @@ mod tests {
         Output::prepare(&link).unwrap().write("two").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         assert!(link.symlink_metadata().unwrap().is_symlink());
+    }
+
+    #[test]
+    fn what_is_written_piece_by_piece_appears_when_it_is_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("r.bin");
+        for whole in [false, true] {
+            let output = Output::prepare(&path).unwrap();
+            let mut sink = output.sink().unwrap();
+            sink.write_all(b"one").unwrap();
+            sink.write_all(b"two").unwrap();
+            assert!(!path.exists());
+            if whole {
+                output.place().unwrap();
+            }
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"onetwo");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]

@@ -7,8 +7,11 @@ use crate::plot::{Axes, Bars, Line, Role, Unit, histogram, lines, rates};
 use crate::report::{Report, Samples, Standing};
 use crate::text::{ending, shown_command};
 use crate::units::{bytes, count, time};
+use crate::watch::{grain, meaning};
+use crate::working_set::WorkingSet;
 use std::fmt::Write;
 use std::time::Duration;
+use vellum_probe::reference::Window;
 use vellum_wire::Counter;
 
 /// Stretches of time that rates are shown over.
@@ -126,6 +129,9 @@ fn plots(report: &Report) -> String {
     } else {
         html.push_str("<p class=\"none\">The run was too short for plots over time.</p>\n");
     }
+    if let Some(set) = &report.working_set {
+        html.push_str(&working_set(set));
+    }
     html.push_str(&sizes(report));
     html + "</section>\n"
 }
@@ -195,6 +201,33 @@ fn cache(samples: &Samples) -> String {
     let x_text = format!("time ({})", x.name);
     let svg = lines(HALF, &Axes { x: &x_text, y: &extents }, last(&samples.at_ns) / x.base, &shown);
     figure("Free-page cache hits", "", &legend, &svg)
+}
+
+/// The working-set curve, from a window of nothing, which holds nothing.
+fn working_set(set: &WorkingSet) -> String {
+    let Some(end) = set.frame.curve.last() else { return String::new() };
+    let give = set.frame.verdict.as_ref().map(|verdict| verdict.give.bytes);
+    let x = Unit::of_time(end.window_ns as f64);
+    let y = Unit::of_bytes(end.bytes.max(give.unwrap_or(0)) as f64);
+    let at = |window: &Window| (window.window_ns as f64 / x.base, window.bytes as f64 / y.base);
+    let points = std::iter::once((0.0, 0.0)).chain(set.frame.curve.iter().map(at)).collect();
+    let mut shown = vec![Line { role: Role::First, filled: true, points }];
+    let mut legend = vec![(Role::First, "referenced in a window, on average")];
+    if let Some(give) = give {
+        let give = give as f64 / y.base;
+        let points = vec![(0.0, give), (end.window_ns as f64 / x.base, give)];
+        shown.push(Line { role: Role::Second, filled: false, points });
+        legend.push((Role::Second, "memory to give"));
+    }
+    let (x_text, y_text) = (format!("window of user CPU time ({})", x.name), format!("memory ({})", y.name));
+    let svg = lines(WIDE, &Axes { x: &x_text, y: &y_text }, end.window_ns as f64 / x.base, &shown);
+    let mut words = meaning(&set.frame, set.delay.as_ref());
+    words.extend(grain(set.frame.grain).map(|words| ("grain", words)));
+    let items: String = words
+        .iter()
+        .map(|(label, words)| format!("<div><dt>{label}</dt><dd>{}</dd></div>\n", escape(words)))
+        .collect();
+    format!("{}<dl class=\"wide\">\n{items}</dl>\n", figure("Working set", "wide", &legend, &svg))
 }
 
 fn sizes(report: &Report) -> String {

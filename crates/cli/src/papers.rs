@@ -5,15 +5,20 @@
 
 use crate::FAILED;
 use crate::library;
+use crate::obs::ObsError;
 use crate::output::Output;
 use crate::run::Failure;
+use crate::stdout;
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_papers::Finding;
-use vellum_papers::douglas::{Bench, Options, Places, Progress, run, work, write_figures};
+use vellum_papers::bates::{self, Drawing};
+use vellum_papers::douglas::{self, Bench, Places, work};
+use vellum_papers::nishigaki;
+use vellum_papers::smith;
+use vellum_papers::{Finding, Progress, write_figures};
 
 /// The words that make this executable a worker.
 const WORKER: [&str; 2] = ["papers", "work"];
@@ -23,7 +28,10 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// The sources.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
-    Douglas(Options),
+    Douglas(douglas::Options),
+    Bates(bates::Options),
+    Smith(smith::Options),
+    Nishigaki(nishigaki::Options),
     /// One piece of an experiment's work, its figures printed as a line of JSON.
     #[command(hide = true)]
     Work {
@@ -38,25 +46,28 @@ pub(crate) enum Papers {
 pub(crate) fn papers(which: &Papers) -> Result<u8, Failure> {
     match which {
         Papers::Douglas(options) => douglas(options),
+        Papers::Bates(options) => bates(options),
+        Papers::Smith(options) => smith(options),
+        Papers::Nishigaki(options) => nishigaki(options),
         Papers::Work { name, words } => Ok(worker(name, words)),
     }
 }
 
 fn worker(name: &str, words: &[String]) -> u8 {
-    match work(name, words) {
+    match nishigaki::work(name, words).unwrap_or_else(|| work(name, words)) {
         Ok(line) => {
             println!("{line}");
             0
         }
         Err(error) => {
-            eprintln!("{error}");
+            say!("{error}");
             FAILED
         }
     }
 }
 
-fn douglas(options: &Options) -> Result<u8, Failure> {
-    let json = options.json.as_deref().map(Output::prepare).transpose()?;
+fn douglas(options: &douglas::Options) -> Result<u8, Failure> {
+    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
     let own = std::env::current_exe()
         .map_err(|source| Failure::Output { path: "/proc/self/exe".into(), source })?;
     let places =
@@ -64,35 +75,117 @@ fn douglas(options: &Options) -> Result<u8, Failure> {
     // Text gives way when JSON goes to standard output.
     let text_to_stderr = matches!(json, Some(Output::Stdout));
     let bar = bar();
+    bar.enable_steady_tick(REDRAW);
     let mut progress = |now: Progress<'_>| show(&bar, now);
-    let mut bench = Bench::new(options.scale(), options.seed.unwrap_or(1), places, &mut progress);
+    let mut bench = Bench::new(options.common.scale(), options.common.seed(), places, &mut progress);
     let mut failed = None;
-    let report = run(options, &mut bench, |finding| {
-        let done = bar.suspend(|| print(finding, options.svg.as_deref(), text_to_stderr));
+    let report = douglas::run(options, &mut bench, |finding| {
+        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
         failed = failed.take().or(done.err());
     });
     bar.finish_and_clear();
     if let Some(output) = json {
-        output.write(&report.json())?;
+        output.write(report.json())?;
     }
     failed.map_or(Ok(0), Err)
 }
 
+fn bates(options: &bates::Options) -> Result<u8, Failure> {
+    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
+    let out = options.out.as_deref().map(Output::prepare).transpose()?;
+    let text_to_stderr = [&json, &out].iter().any(|output| matches!(output, Some(Output::Stdout)));
+    // No thread redraws it: this process measures itself.
+    let bar = bar();
+    let mut progress = |now: Progress<'_>| {
+        show(&bar, now);
+        bar.tick();
+    };
+    let mut failed = None;
+    let report = bates::run(options, options.common.scale(), &mut progress, |found| {
+        let figures =
+            options.common.svg.as_deref().map_or(Ok(Vec::new()), |folder| drawn(&found.drawings, folder));
+        let done = figures
+            .and_then(|figures| bar.suspend(|| print_text(found.finding.text(), &figures, text_to_stderr)));
+        failed = failed.take().or(done.err());
+    })?;
+    bar.finish_and_clear();
+    if let Some(output) = json {
+        output.write(report.json())?;
+    }
+    if let Some(output) = out {
+        output.write(report.lines().map_err(ObsError::Lines)?)?;
+    }
+    failed.map_or(Ok(0), Err)
+}
+
+fn smith(options: &smith::Options) -> Result<u8, Failure> {
+    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
+    let text_to_stderr = matches!(json, Some(Output::Stdout));
+    // Without the library libgc alone is shown, and what is missing is named where the other columns would be.
+    let library = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
+    let bar = bar();
+    bar.enable_steady_tick(REDRAW);
+    let mut progress = |now: Progress<'_>| show(&bar, now);
+    let mut failed = None;
+    let report = smith::run(options, options.common.scale(), &library, &mut progress, |finding| {
+        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
+        failed = failed.take().or(done.err());
+    });
+    bar.finish_and_clear();
+    let report = report.map_err(|error| Failure::Output { path: error.path, source: error.source })?;
+    if let Some(output) = json {
+        output.write(report.json())?;
+    }
+    failed.map_or(Ok(0), Err)
+}
+
+fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
+    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
+    let text_to_stderr = matches!(json, Some(Output::Stdout));
+    let bar = bar();
+    let mut progress = |now: Progress<'_>| {
+        show(&bar, now);
+        bar.tick();
+    };
+    let mut failed = None;
+    let program = std::env::current_exe()
+        .map_err(|source| Failure::Output { path: "/proc/self/exe".into(), source })?;
+    let worker = nishigaki::Worker { program, words: WORKER.map(Into::into).to_vec() };
+    let report = nishigaki::run(options, options.common.scale(), &worker, &mut progress, |finding| {
+        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
+        failed = failed.take().or(done.err());
+    });
+    bar.finish_and_clear();
+    if let Some(output) = json {
+        output.write(report.json())?;
+    }
+    failed.map_or(Ok(0), Err)
+}
+
+fn drawn(drawings: &[Drawing], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let written = bates::write_drawings(drawings, folder);
+    written.map_err(|error| Failure::Output { path: error.path, source: error.source })
+}
+
 /// Prints a finding and draws its figures.
 fn print(finding: &Finding, svg: Option<&Path>, to_stderr: bool) -> Result<(), Failure> {
-    let mut text = finding.text();
-    if let Some(folder) = svg {
-        let written = write_figures(finding, folder)
-            .map_err(|error| Failure::Output { path: error.path, source: error.source })?;
-        let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    let written = svg.map_or(Ok(Vec::new()), |folder| write_figures(finding, folder));
+    let figures = written.map_err(|error| Failure::Output { path: error.path, source: error.source })?;
+    print_text(finding.text(), &figures, to_stderr)
+}
+
+/// Prints what was found, and where its figures are.
+fn print_text(mut text: String, figures: &[PathBuf], to_stderr: bool) -> Result<(), Failure> {
+    if !figures.is_empty() {
+        let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();
         text += &format!("Figures: {}\n", names.join(", "));
     }
-    let written = if to_stderr {
-        writeln!(std::io::stderr().lock(), "{text}")
-    } else {
-        writeln!(std::io::stdout().lock(), "{text}")
-    };
-    written.map_err(|source| Failure::Output { path: "standard output".into(), source })
+    text.push('\n');
+    if to_stderr {
+        let written = std::io::stderr().lock().write_all(text.as_bytes());
+        return written.map_err(|source| Failure::Output { path: "standard error".into(), source });
+    }
+    stdout::write_all(text.as_bytes())
 }
 
 /// A bar on standard error if that is a terminal, and nothing elsewhere.
@@ -100,7 +193,6 @@ fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{elapsed} {prefix:9} [{bar:30}] {pos}/{len} {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-    bar.enable_steady_tick(REDRAW);
     bar
 }
 

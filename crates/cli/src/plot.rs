@@ -11,6 +11,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
+use vellum_measure::plot::number;
 
 /// Size of all text in a drawing.
 const FONT_SIZE: u32 = 12;
@@ -206,10 +207,10 @@ fn try_draw(svg: &mut String, frame: Frame<'_>, data: impl FnOnce(&mut Chart<'_,
         .y_label_area_size(64)
         .build_cartesian_2d(frame.x, frame.y.clone())?;
     let text = ("sans-serif", FONT_SIZE).into_font().color(&Role::Text.colour());
-    let number = |value: &f64| label(*value);
+    let plain = |value: &f64| number(*value);
     let power = |value: &f64| if value.fract() == 0.0 { power_of_ten(*value) } else { String::new() };
     let named = frame.names.is_some();
-    let y_label: &dyn Fn(&f64) -> String = if named { &power } else { &number };
+    let y_label: &dyn Fn(&f64) -> String = if named { &power } else { &plain };
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -220,7 +221,7 @@ fn try_draw(svg: &mut String, frame: Frame<'_>, data: impl FnOnce(&mut Chart<'_,
         .axis_desc_style(text.clone())
         .x_labels(if named { 0 } else { frame.size.0 as usize / 90 })
         .y_labels(if named { frame.y.end.ceil() as usize + 1 } else { 6 })
-        .x_label_formatter(&number)
+        .x_label_formatter(&plain)
         .y_label_formatter(y_label)
         .x_desc(frame.axes.x)
         .y_desc(frame.axes.y)
@@ -240,13 +241,6 @@ fn power_of_ten(exponent: f64) -> String {
     let digits = ["1", "10", "100"][exponent as usize % 3];
     let scale = ["", "K", "M", "G", "T", "P", "E"].get(exponent as usize / 3).copied().unwrap_or("?");
     format!("{digits}{scale}")
-}
-
-/// A number on an axis, without needless zeros.
-fn label(value: f64) -> String {
-    let text = format!("{value:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 /// Makes a drawing part of the page: roles become variables, the size gives way to the page's.
@@ -274,15 +268,6 @@ mod tests {
         assert_eq!(Unit::of_time(2.5e9).name, "s");
         assert_eq!(Unit::of_time(90e9).name, "s");
         assert_eq!(Unit::of_count(12_345.0).name, "thousand");
-    }
-
-    #[test]
-    fn numbers_have_no_needless_zeros() {
-        for (value, text) in
-            [(0.0, "0"), (1.0, "1"), (0.25, "0.25"), (1000.0, "1000"), (-0.0, "0"), (1.5, "1.5")]
-        {
-            assert_eq!(label(value), text);
-        }
     }
 
     #[test]

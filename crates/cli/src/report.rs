@@ -4,6 +4,7 @@
 //! changes within a version; new fields may be added. Times are nanoseconds, sizes bytes, both whole numbers; what could not be
 //! measured is null, and said in `missing`.
 
+use crate::working_set::WorkingSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ pub(crate) struct Report {
     pub(crate) processes: Vec<Process>,
     pub(crate) survivors: Vec<Survivor>,
     pub(crate) sampling: Sampling,
+    pub(crate) working_set: Option<WorkingSet>,
     pub(crate) missing: Vec<String>,
     pub(crate) samples: Samples,
 }
@@ -261,6 +263,7 @@ pub(crate) mod sample {
             processes: vec![process(10, "python3"), process(11, "<b>")],
             survivors: vec![Survivor { pid: 12, name: "daemon".into() }],
             sampling: Sampling { looks: 3, cost_ns: 1_000_000 },
+            working_set: None,
             missing: Vec::new(),
             samples: Samples {
                 at_ns: vec![1_000_000, 1_000_000_000, 2_314_000_000],

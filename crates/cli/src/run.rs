@@ -1,12 +1,20 @@
 //! `vellum run`: once, with a report.
 
 use crate::args::Run;
+use crate::bench::BenchFailure;
+use crate::govern::GovernFailure;
 use crate::launch::{Occasion, Plan};
+use crate::obs::ObsError;
+use crate::observations::InputError;
 use crate::output::Output;
+use crate::plot_command::PlotFailure;
 use crate::style::Style;
+use crate::trace::TraceFailure;
+use crate::watch::WatchFailure;
 use crate::{FAILED, gather, output, page, text};
 use std::io;
 use std::path::PathBuf;
+use vellum_papers::bates::BasesError;
 use vellum_probe::{BoardError, LocateError, SignalError, SpawnError};
 
 /// The exit status for a program that is not there.
@@ -37,6 +45,19 @@ pub(crate) enum Failure {
         /// Where it was looked for.
         looked: Vec<PathBuf>,
     },
+    /// The recorder is not there.
+    #[error("libvellum_cost.so not found (looked for {}); build it with `cargo build --release -p vellum-recorder`, \
+        or name it with --recorder or VELLUM_COST_LIB",
+        .looked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoRecorder {
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// The ledger could not be made.
+    #[error(
+        "cannot make the ledger that operations are recorded in ({0}); it needs a little room in /dev/shm"
+    )]
+    Ledger(#[source] io::Error),
     /// The link to a library whose path cannot be written in LD_PRELOAD was not made.
     #[error(
         "cannot link to the library, whose path holds a blank or a colon ({0}); name one without, by --lib"
@@ -73,6 +94,42 @@ pub(crate) enum Failure {
         /// The exit status to pass on.
         status: u8,
     },
+    /// Observations could not be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Observations could not be written.
+    #[error(transparent)]
+    Obs(#[from] ObsError),
+    /// There is no plot.
+    #[error(transparent)]
+    Plot(#[from] PlotFailure),
+    /// A trace says nothing.
+    #[error(transparent)]
+    Trace(#[from] TraceFailure),
+    /// Nothing could be timed.
+    #[error(transparent)]
+    Bases(#[from] BasesError),
+    /// There is no benchmark.
+    #[error(transparent)]
+    Bench(Box<BenchFailure>),
+    /// There is no watch.
+    #[error(transparent)]
+    Watch(Box<WatchFailure>),
+    /// Nothing is governed.
+    #[error(transparent)]
+    Govern(Box<GovernFailure>),
+}
+
+impl From<GovernFailure> for Failure {
+    fn from(failure: GovernFailure) -> Failure {
+        Failure::Govern(Box::new(failure))
+    }
+}
+
+impl From<BenchFailure> for Failure {
+    fn from(failure: BenchFailure) -> Failure {
+        Failure::Bench(Box::new(failure))
+    }
 }
 
 impl Failure {
@@ -83,6 +140,11 @@ impl Failure {
             Failure::Locate(LocateError::NotExecutable { .. })
             | Failure::Spawn(SpawnError::NotExecutable { .. }) => NOT_EXECUTABLE,
             Failure::Command { status, .. } => *status,
+            Failure::Bench(failure) => match failure.spawn() {
+                Some(SpawnError::NotFound(_)) => NOT_FOUND,
+                Some(SpawnError::NotExecutable { .. }) => NOT_EXECUTABLE,
+                _ => FAILED,
+            },
             _ => FAILED,
         }
     }
@@ -93,7 +155,8 @@ pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
     let plan = Plan::new(args)?;
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
     let html = args.report.as_deref().map(Output::prepare).transpose()?;
-    let occasion = Occasion { on_vellum: true, live: !(args.no_live || args.quiet), ..Occasion::default() };
+    let live = !(args.no_live || args.quiet);
+    let occasion = Occasion { on_vellum: true, live, watch: !args.no_watch, ..Occasion::default() };
     let observed = plan.launch(occasion)?;
     let report = gather::report(&plan, &observed);
     if !args.quiet {
@@ -101,10 +164,10 @@ pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
     }
     let mut status = observed.ended.outcome.shell_status();
     for (output, make) in [(json, output::json as fn(&_) -> String), (html, page::html)] {
-        let written = output.map_or(Ok(()), |output| output.write(&make(&report)));
+        let written = output.map_or(Ok(()), |output| output.write(make(&report)));
         // The program's own failure says more than ours.
         if let Err(failure) = written {
-            eprintln!("vellum: {failure}");
+            say!("vellum: {failure}");
             status = if status == 0 { FAILED } else { status };
         }
     }

@@ -2,15 +2,15 @@
 
 use crate::args::Args;
 use crate::run::Failure;
+use crate::stdout;
 use clap::CommandFactory;
-use std::io::{self, Write};
 use std::path::Path;
 
 /// Writes `shell`'s completions to standard output.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "vellum", &mut text);
-    to_stdout(&text)
+    stdout::write_all(&text).map(|()| 0)
 }
 
 /// Writes every manual page into `directory`, or the main one to standard output.
@@ -20,7 +20,7 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
             let mut text = Vec::new();
             let rendered = clap_mangen::Man::new(Args::command()).render(&mut text);
             rendered.map_err(|source| Failure::Output { path: "the manual page".into(), source })?;
-            to_stdout(&text)
+            stdout::write_all(&text).map(|()| 0)
         }
         Some(directory) => {
             let failed = |source| Failure::Output { path: directory.to_path_buf(), source };
@@ -28,14 +28,5 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
             clap_mangen::generate_to(Args::command(), directory).map_err(failed)?;
             Ok(0)
         }
-    }
-}
-
-fn to_stdout(text: &[u8]) -> Result<u8, Failure> {
-    match io::stdout().write_all(text) {
-        // A reader that has seen enough is no failure.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        Err(source) => Err(Failure::Output { path: "standard output".into(), source }),
-        Ok(()) => Ok(0),
     }
 }

@@ -1,7 +1,7 @@
 //! Colour, on terminals only.
 //!
-//! Colour helps the eye find labels; it never carries meaning alone. It is left out when standard error is not a terminal,
-//! when `NO_COLOR` is set to anything (no-color.org), or on a terminal that calls itself dumb.
+//! Colour helps the eye find labels; it never carries meaning alone. It is left out where the text goes to no terminal, when
+//! `NO_COLOR` is set to anything (no-color.org), or on a terminal that calls itself dumb.
 
 use std::io::IsTerminal;
 
@@ -16,11 +16,30 @@ impl Style {
     #[cfg(test)]
     pub(crate) const PLAIN: Style = Style { colour: false };
 
+    /// As fits a file.
+    pub(crate) const fn plain() -> Style {
+        Style { colour: false }
+    }
+
     /// As fits standard error.
     pub(crate) fn of_stderr() -> Style {
+        Style::of(&std::io::stderr())
+    }
+
+    /// As fits standard output.
+    pub(crate) fn of_stdout() -> Style {
+        Style::of(&std::io::stdout())
+    }
+
+    fn of(place: &impl IsTerminal) -> Style {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Style { colour: std::io::stderr().is_terminal() && !refused && !dumb }
+        Style { colour: place.is_terminal() && !refused && !dumb }
+    }
+
+    /// Whether there is any.
+    pub(crate) fn is_coloured(self) -> bool {
+        self.colour
     }
 
     /// A heading.

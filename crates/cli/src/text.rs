@@ -12,8 +12,12 @@
 use crate::report::{Outcome, Report, Standing};
 use crate::style::Style;
 use crate::units::{bytes, count, many, time};
+use crate::watch::wrap::wrapped;
+use crate::watch::{cost, grain, meaning};
+use crate::working_set::WorkingSet;
 use std::io::Write;
 use std::time::Duration;
+use vellum_probe::reference::Window;
 use vellum_wire::Counter;
 
 /// Characters of a command that are shown.
@@ -61,6 +65,9 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
     );
     if report.attachment.serving_processes > 0 {
         pages(&mut lines, report);
+    }
+    if let Some(set) = &report.working_set {
+        working_set(&mut lines, set);
     }
     notes(&mut lines, report);
     lines.text
@@ -164,6 +171,25 @@ fn returned(lines: &mut Lines, report: &Report) {
     );
 }
 
+/// What was referenced, and the memory that it is worth.
+fn working_set(lines: &mut Lines, set: &WorkingSet) {
+    let curve = &set.frame.curve;
+    let nanos = |ns| time(Duration::from_nanos(ns));
+    let at = |window: &Window| format!("{} in {}", bytes(window.bytes), nanos(window.window_ns));
+    // The ends of the curve and its middle: all of it is in the JSON and on the page.
+    let mut shown: Vec<&Window> =
+        [curve.first(), curve.get(curve.len() / 2), curve.last()].into_iter().flatten().collect();
+    shown.dedup();
+    lines.cells("working", &shown.into_iter().map(at).collect::<Vec<_>>());
+    if let Some(words) = grain(set.frame.grain) {
+        lines.wrapped("grain", &words);
+    }
+    for (label, words) in meaning(&set.frame, set.delay.as_ref()) {
+        lines.wrapped(label, &words);
+    }
+    lines.wrapped("watching", &cost(&set.frame));
+}
+
 /// Who did not take part, and what could not be seen.
 fn notes(lines: &mut Lines, report: &Report) {
     let attachment = &report.attachment;
@@ -229,6 +255,13 @@ impl Lines {
             line.push_str(&if last { cell.clone() } else { format!("{cell:<CELL_WIDTH$} ") });
         }
         self.line(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), &line);
+    }
+
+    fn wrapped(&mut self, label: &str, text: &str) {
+        for (at, text) in wrapped(text, LABEL_WIDTH + 3).into_iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            self.line(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), &text);
+        }
     }
 
     fn note(&mut self, text: &str) {

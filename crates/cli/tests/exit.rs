@@ -96,7 +96,9 @@ fn help_completions_and_manual_pages_are_there() {
     let pages = place.path().join("man");
     let made = Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap();
     assert!(made.status.success(), "{}", said(&made));
-    for page in ["vellum.1", "vellum-run.1"] {
+    for page in
+        ["vellum.1", "vellum-run.1", "vellum-bench.1", "vellum-plot.1", "vellum-obs.1", "vellum-obs-grep.1"]
+    {
         assert!(pages.join(page).exists(), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {

@@ -22,16 +22,57 @@ fn a_worker_prints_one_line_of_figures_and_fails_with_125() {
 #[test]
 fn help_shows_sources_and_no_workers() {
     let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
-    assert!(help.contains("douglas") && !help.contains("work "), "{help}");
+    assert!(
+        help.contains("douglas")
+            && help.contains("bates")
+            && help.contains("nishigaki")
+            && !help.contains("work "),
+        "{help}"
+    );
     let help = String::from_utf8(papers(&["douglas", "--help"]).stdout).expect("text");
     for word in ["--quick", "--json", "--svg", "--seed", "--only", "programs", "remap"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["nishigaki", "--help"]).stdout).expect("text");
+    for word in
+        ["--quick", "--json", "--svg", "--seed", "--only", "--real", "table1", "throughput", "lengths"]
+    {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["bates", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--out", "--seed", "--only", "slow", "builtin", "clocks"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--seed", "--only", "basics", "times", "headers", "cache"] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
 }
 
 #[test]
+fn bates_runs_and_its_json_and_lines_are_whole() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let lines = place.path().join("b.obs");
+    let path = lines.to_str().expect("a plain path");
+    let ended = papers(&["bates", "--quick", "--only", "clocks", "--json", "-", "--out", path]);
+    assert!(ended.status.success(), "{ended:?}");
+    let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
+    assert_eq!(value["schema"], "vellum.papers.bates/1");
+    assert_eq!(value["experiments"][0]["name"], "clocks");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("BASE under each clock") && said.contains("Goal"), "{said}");
+    assert!(
+        std::fs::read_to_string(&lines)
+            .expect("lines")
+            .starts_with("BASE:1l:Observation:slow,round=1:Time:ns ")
+    );
+}
+
+#[test]
 fn a_place_that_cannot_be_written_is_refused_before_anything_runs() {
-    let ended = papers(&["douglas", "--quick", "--json", "/no/such/directory/r.json"]);
-    assert_eq!(ended.status.code(), Some(125));
-    assert!(String::from_utf8_lossy(&ended.stderr).contains("/no/such/directory/r.json"));
+    for source in ["douglas", "bates", "smith", "nishigaki"] {
+        let ended = papers(&[source, "--quick", "--json", "/no/such/directory/r.json"]);
+        assert_eq!(ended.status.code(), Some(125));
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("/no/such/directory/r.json"));
+    }
 }

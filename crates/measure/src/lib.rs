@@ -1,43 +1,172 @@
 //! Statistics of timings, without a clock.
 //!
-//! Timings of computer programs are not drawn from a bell curve. A long tail of disturbances (interrupts, other
-//! tenants, page supply) lies on one side, the level itself moves between runs, and neighbouring observations
-//! resemble each other. Means follow the tail and textbook intervals assume independence, so both mislead. What
-//! repeats best on such data is simple and lives here:
-//!
-//! - **pairs**: the two things compared are timed close together in time, so that what moves both cancels out;
-//! - **random order**: within a round each arm comes once, in an order drawn anew each round ([`Order`]), so that
-//!   no arm is always the one that runs after its rival;
-//! - **median log-ratio**: one figure from the pairs that a few wild ones cannot move ([`paired_ratio`]);
-//! - **resampled intervals**: how far that figure could be off, found by drawing the same observations again, in
-//!   blocks once there are enough of them, so that neighbours that resemble each other stay together.
+//! Timings of programs are not drawn from a bell curve. Disturbances (interrupts, other tenants, faults, a collector) lie
+//! all on one side, the level itself moves, neighbouring observations resemble each other, and some of what disturbs comes
+//! with a beat. Means follow the tail, textbook intervals assume independence, and both mislead. So every
+//! observation is kept, in order, with what else happened inside it; and from that three questions are answered: *what is
+//! it like?*, *why are some so long?* and *is this faster than that?*
 //!
 //! ```text
-//! Order ──▶ (somebody's clock) ──▶ pairs ──▶ paired_ratio ──▶ Interval
-//!   └───────────── Rng ─────────────────────────┘
+//!  somebody's clock                   ┌─▶ Layers ─▶ Modality, Steady, Autocorrelation     what is it like?
+//!  (vellum-probe)                     │      │
+//!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐      why are some so long?
+//!   └▶ Observation ─▶ Series ─▶ walls ┼─▶ Spectrum ───── on the tick? ─────────────┘
+//!       less Base        ▲            └─▶ plot
+//!   ▲                    ▼
+//!   │            line, json, csv ─▶ filter, Summary
+//!   │
+//!   └─ Order ─▶ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate, Goal, Baseline     is this faster than that?
 //! ```
 //!
-//! Everything is a pure function of its arguments and a seed: the same seed gives the same order and the same
-//! interval on every machine. A function that has no answer (no data, a value that is not a number) says so with
-//! `None` and never invents one.
+//! Everything is a pure function of its arguments and a seed: the same seed gives the same answer on every machine. A
+//! function that has no answer (no data, a value that is not a number) says so with `None` or an error, and never invents one.
+//! What claims to detect something states how often it cries wolf, and its tests hold it to that.
+//!
+//! # What is observed
+//!
+//! - **sample**: values in order and the five figures of the source, n, mean, min, max, std ([`Sample`], [`Stat`]).
+//! - **unit**: in what they are, and how people like to read it: `807 ns`, `8.61 ms` ([`Unit`]); **digits** and **number** print.
+//! - **observation**, **mark**: an observation with its processor time, faults, switches and stolen time, and spans in which
+//!   a collector or an allocator was at work ([`Observation`], [`Mark`], [`Series`]); **validity** is the rule for what may be kept.
+//! - **base**: what measuring costs by itself, the clock's step, and the batch that an operation too short for it needs
+//!   ([`Base`]).
+//! - **machine**: on what; plain data, and where two differ ([`Machine`]).
+//! - **line**, **json**, **csv**: series as text that `grep` and an eye can take apart, as JSON, as a table; **column** names
+//!   the quantities once for all of them, **summary** is a series in one line, **filter** takes parts.
+//!
+//! # What it is like
+//!
+//! - **layers**: outliers beyond mean ± 2σ, taken off layer by layer and remembered ([`Layers`]).
+//! - **modes**: what share sits at the mode to a clock's step ([`ModeShare`]), and whether there are several modes, by the
+//!   **dip** and a taut string ([`Modality`]).
+//! - **autocorrelation**: how far an observation tells the next, and how many it takes to make an independent one
+//!   ([`Autocorrelation`]); **ranks** make such questions deaf to wild values.
+//! - **steady**: where the level changes and from where on it no longer does ([`Steady`]); **segments** finds the best division.
+//!
+//! # Why some are so long
+//!
+//! - **spectrum**: beats among the disturbances, their period, strength, harmonics, cost and source ([`Spectrum`],
+//!   [`Period`], [`Known`]).
+//! - **attribution**: for each outlier what happened in it, and how much of all that was lost each [`Cause`] took, to the
+//!   last picosecond ([`Attribution`]).
+//! - **plot**: all of this to look at, with causes in colour.
+//!
+//! # Whether one is faster
+//!
+//! - **order**, **rng**: which arm runs when: each once a round, in an order drawn anew, so that none always runs after
+//!   its rival ([`Order`], [`Rng`]).
+//! - **compare**: B against A from pairs of one round, and A against itself beside it ([`Comparison`]); **order_check** asks whether
+//!   another order gives another answer; **ratio** is the bare ratio of pairs ([`paired_ratio`]).
+//! - **estimator**: one figure of many values: median, trimmed mean, low quantile ([`Estimator`]); **quantile** has the rule.
+//! - **dependence**, **resample**: an [`Interval`] that really covers, by drawing blocks of neighbours as long as they resemble
+//!   each other ([`Dependence`], [`resampled`]).
+//! - **plan**: how many rounds, without looking at the answer while deciding ([`Plan`]).
+//! - **gate**, **goal**, **baseline**: what a build server is told ([`Gate`]), what a figure was to reach ([`Goal`]), and what was
+//!   measured before ([`Baseline`]).
 //!
 //! ```
-//! use vellum_measure::{median, paired_ratio};
+//! use vellum_measure::{Known, Layers, Spectrum, median, paired_ratio};
 //!
 //! let pairs = [(2.0, 1.0), (4.1, 2.0), (6.0, 3.0), (8.0, 4.0), (90.0, 5.0)];
 //! let ratio = paired_ratio(&pairs, 1000, 7).unwrap();
 //! assert!((ratio.estimate - 2.0).abs() < 1e-12, "one wild pair does not move it");
 //! assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+//!
+//! // Two seconds of operations of 100 µs; every 4 ms one of them takes 30 µs longer.
+//! let walls: Vec<f64> = (0..20_000).map(|i| if i % 40 == 7 { 130e3 } else { 100e3 + f64::from(i % 3) }).collect();
+//! let starts: Vec<u64> = (0..20_000).map(|i| i * 100_000).collect();
+//! assert_eq!(Layers::peel(&walls, 1).outliers().count(), 500);
+//! let spectrum = Spectrum::of(&starts, &walls, &[Known::tick(250)]).unwrap();
+//! let beat = &spectrum.periods[0];
+//! assert!((beat.period - 0.004).abs() < 1e-6);
+//! assert_eq!(beat.source.as_ref().unwrap().to_string(), "kernel tick");
 //! ```
 
+mod attribution;
+mod autocorrelation;
+mod base;
+mod baseline;
+mod column;
+mod compare;
+#[cfg(test)]
+mod coverage;
+pub mod csv;
+mod dependence;
+mod digits;
+mod dip;
+mod estimator;
+pub mod filter;
+mod gate;
+mod goal;
 mod interval;
+pub mod json;
+mod layers;
+pub mod line;
+mod machine;
+mod mark;
+mod modes;
+#[cfg(test)]
+mod noise;
+mod number;
+mod observation;
 mod order;
+mod order_check;
+mod plan;
+pub mod plot;
 mod quantile;
+mod ranks;
 mod ratio;
+mod resample;
 mod rng;
+mod sample;
+mod segments;
+mod spectrum;
+mod steady;
+mod summary;
+mod unit;
+mod validity;
+#[cfg(test)]
+mod vectors;
 
+pub use attribution::{
+    Attribution, Cause, CauseTotal, FAULT_AMONG_MANY_NS_MAX, FAULT_NS_MAX, Outlier, Picos, SWITCH_NS_MAX,
+};
+pub use autocorrelation::Autocorrelation;
+pub use base::{BASES_MIN, Base, OPERATION_NS_MIN, STEPS_MIN};
+pub use baseline::{
+    AgainstBaseline, BASELINE_SCHEMA, Baseline, BaselineError, RUN_TO_RUN, RUNS_TELLING, Weakness,
+};
+pub use column::Column;
+pub use compare::{
+    Arms, CompareError, Comparison, Direction, LOW_SHARE, LOW_SHARE_ALLOCATING, NEGLIGIBLE, Options, Ratios,
+    TELLING_FROM, TRIM_FROM, Warning,
+};
+pub use dependence::{CONFIDENCE, Dependence};
+pub use digits::{percent, short};
+pub use estimator::Estimator;
+pub use gate::{Gate, Outcome};
+pub use goal::{Bound, Goal, Verdict};
 pub use interval::Interval;
+pub use layers::{LAYER_DEVIATIONS, LAYERS_MAX, LayerBounds, Layers};
+pub use machine::{Difference, Machine};
+pub use mark::{Mark, MarkCause};
+pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode, ModeShare};
+pub use observation::{Observation, Series};
 pub use order::Order;
+pub use order_check::OrderCheck;
+pub use plan::{Next, Plan, ROUNDS_MAX, ROUNDS_MIN, Why, rounds_needed};
 pub use quantile::{median, quantile};
-pub use ratio::{BLOCKS_FROM_PAIRS, CONFIDENCE, block_pairs, paired_ratio};
+pub use ratio::{paired_ratio, paired_ratio_by};
+pub use resample::resampled;
 pub use rng::Rng;
+pub use sample::{Sample, Stat};
+pub use spectrum::{
+    Axis, BEAT_FALSE_ALARM, CYCLES_MIN, HARMONICS_MAX, HZ_MAX, Harmonic, Known, MATCH_TOLERANCE,
+    MULTIPLE_TOLERANCE, Match, PERIODS_MAX, Period, Point, Spectrum, TRACE_MAX,
+};
+pub use steady::{
+    CHANGE_FALSE_ALARM, Course, LEVEL_TOLERANCE, STEADY_SHARE_MIN, STRETCH_MIN, Steady, Stretch,
+};
+pub use summary::Summary;
+pub use unit::{Scale, Unit};
+pub use validity::SeriesError;

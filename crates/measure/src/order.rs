@@ -24,6 +24,18 @@ impl Order {
         }
         order
     }
+
+    /// `rounds` rounds of `0..arms` in rising order, then falling, and so on: A B B A for two arms.
+    ///
+    /// What drifts evenly falls on all arms alike, but each has the same neighbours for ever: a second order that shows
+    /// whether an answer depends on the order, and no substitute for a random one.
+    #[must_use]
+    pub fn mirrored(arms: usize, rounds: usize) -> Vec<usize> {
+        let round = |round: usize| {
+            (0..arms).map(move |arm| if round.is_multiple_of(2) { arm } else { arms - 1 - arm })
+        };
+        (0..rounds).flat_map(round).collect()
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +55,13 @@ mod tests {
             }
             prop_assert_eq!(order, Order::interleave(arms, rounds, seed));
         }
+    }
+
+    #[test]
+    fn mirrored_rounds_are_each_others_image() {
+        assert_eq!(Order::mirrored(3, 3), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
+        assert_eq!(Order::mirrored(2, 2), [0, 1, 1, 0]);
+        assert!(Order::mirrored(0, 5).is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the process ends; with nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread
 //! it is and what it must not touch. A forked child starts its own when it needs one.
 
+use crate::advice::{self, Client};
 use crate::fence::{Fence, NO_FENCES};
 use crate::pace::Pace;
 use crate::pages::Pages;
@@ -246,6 +247,7 @@ extern "C" fn run() -> ! {
     let pages = Pages::global();
     // Set at the first tick: it takes the kernel a while, and the first thing to do may be a fence.
     let mut trigger = None;
+    let mut client = Client::default();
     let mut ticked = clock::now_ms();
     let mut heard = 0;
     let mut pace = Pace::new();
@@ -285,11 +287,13 @@ extern "C" fn run() -> ! {
             pages.tick(trigger.as_ref());
             ticked = now;
         }
+        client.attend(pages, now);
         let ticks = cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null();
         let (depth, sleep_ns) = match pace.next_ns().filter(|_| looked.any) {
             Some(look_ns) => (LOOKING, look_ns),
             None if ticks => (TICKING, tick_ms * 1_000_000),
             None if looked.any => (TICKING, TICK_MS.1 * 1_000_000),
+            None if advice::is_wanted() => (TICKING, advice::REPORT_MS * 1_000_000),
             None => (IDLE, IDLE_NS),
         };
         if is_near && sleep_ns > NEAR_NS {

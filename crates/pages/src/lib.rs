@@ -36,10 +36,11 @@
 //! # Where things are
 //! [`pages`](Pages) has the operations, over `obtain` and `give_up`; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
 //! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back; `fence` decides on huge pages, `pace` how soon it is looked at again; `relocate`
-//! moves; `helper` is the background; [`Buffer`] is the growable vector built on it all.
+//! moves; `helper` is the background; `advice` heeds a governor; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
+mod advice;
 mod arena;
 mod bins;
 mod buffer;

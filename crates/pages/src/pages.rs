@@ -478,6 +478,7 @@ impl Pages {
     pub fn fork_child(&self) {
         self.state.raw().reset_after_fork();
         if self.is_global() {
+            crate::advice::forget_after_fork();
             crate::helper::forget_after_fork();
             crate::release::forget_after_fork();
         }

@@ -2,31 +2,21 @@
 //!
 //! Scales are computed here (powers of two for sizes, of ten for costs) and handed to the plotting library as plain lines, so
 //! that labels stand on round values. Names of series stand beside the plot in a column of their own, never on top of data.
-//! Colours are told apart by people with the common forms of colour blindness (Okabe and Ito 2008), and what was
-//! published is grey and dashed.
+//! Colours are those of all of Vellum's pictures (`vellum_measure::plot::palette`), and what was published is grey and
+//! dashed.
 
 use crate::table::size;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::Serialize;
 use std::ops::Range;
+use vellum_measure::plot::number;
+use vellum_measure::plot::palette::{GRID, PUBLISHED, SERIES, TEXT};
 
 const WIDE: u32 = 900;
 const HIGH: u32 = 480;
 const LEGEND_WIDE: u32 = 210;
 const FONT: &str = "sans-serif";
-const TEXT: RGBColor = RGBColor(40, 40, 40);
-const GRID: RGBColor = RGBColor(225, 225, 225);
-const PUBLISHED: RGBColor = RGBColor(140, 140, 140);
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(90, 60, 20),
-];
 
 /// A scale and what it shows.
 #[derive(Debug, Clone, Serialize)]
@@ -80,11 +70,7 @@ impl Axis {
         match self {
             Self::Bytes(_) if whole && place >= 0.0 => size(1 << place as u32),
             Self::Log(_) if whole => power(place),
-            Self::Linear(_) => {
-                let text = format!("{place:.3}");
-                let text = text.trim_end_matches('0').trim_end_matches('.');
-                if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
-            }
+            Self::Linear(_) => number(place),
             _ => String::new(),
         }
     }
@@ -209,7 +195,7 @@ impl Figure {
                 PUBLISHED
             } else {
                 ours += 1;
-                COLOURS[(ours - 1) % COLOURS.len()]
+                SERIES[(ours - 1) % SERIES.len()]
             };
             let place = |(x, y): &(f64, f64)| Some((self.x.place(*x)?, self.y.place(*y)?));
             let points: Vec<(f64, f64)> = series.points.iter().filter_map(place).collect();

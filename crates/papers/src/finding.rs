@@ -1,10 +1,11 @@
 //! What an experiment found: tables, figures, notes, and whether its goals are met.
 
-use crate::table::short;
+use crate::report::{FigureError, write_svgs};
 use crate::{Figure, Table};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use vellum_measure::Interval;
+use std::path::{Path, PathBuf};
+use vellum_measure::{Goal, Verdict};
 use vellum_probe::campaign::Sheet;
 
 /// Drawings for an interval.
@@ -12,120 +13,11 @@ pub(crate) const RESAMPLES: usize = 1000;
 /// Characters of a line of text.
 const LINE: usize = 110;
 
-/// What is demanded of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bound {
-    /// Not less than this.
-    AtLeast(f64),
-    /// Not more than this.
-    AtMost(f64),
-}
-
-impl Bound {
-    fn holds(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(limit) => value >= limit,
-            Self::AtMost(limit) => value <= limit,
-        }
-    }
-}
-
-/// How a goal came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Met, by the whole interval if there is one.
-    Met,
-    /// Met by the estimate; the interval holds values that would miss it.
-    MetWithinNoise,
-    /// Missed by the estimate; the interval holds values that would meet it.
-    MissedWithinNoise,
-    /// Missed, by the whole interval if there is one.
-    Missed,
-    /// There is no figure.
-    NoData,
-}
-
-impl Verdict {
-    /// The word in a table.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::MetWithinNoise => "met~",
-            Self::MissedWithinNoise => "missed~",
-            Self::Missed => "MISSED",
-            Self::NoData => "no data",
-        }
-    }
-
-    /// Whether the estimate meets the goal.
-    #[must_use]
-    pub fn is_met(self) -> bool {
-        matches!(self, Self::Met | Self::MetWithinNoise)
-    }
-}
-
-/// A goal and what was measured.
-#[derive(Debug, Clone, Serialize)]
-pub struct Goal {
-    /// What the figure is.
-    pub what: String,
-    /// The unit, as printed behind a figure.
-    pub unit: &'static str,
-    /// What is demanded.
-    pub bound: Bound,
-    /// What was found.
-    pub found: Option<f64>,
-    /// How it came out.
-    pub verdict: Verdict,
-}
-
-impl Goal {
-    /// Holds an exact figure against a bound.
-    pub fn of(what: impl Into<String>, unit: &'static str, bound: Bound, found: Option<f64>) -> Self {
-        let interval = found.map(|value| Interval { estimate: value, low: value, high: value });
-        Self::within(what, unit, bound, interval)
-    }
-
-    /// Holds a figure that could be off against a bound.
-    pub fn within(
-        what: impl Into<String>,
-        unit: &'static str,
-        bound: Bound,
-        found: Option<Interval>,
-    ) -> Self {
-        let verdict = found.map_or(Verdict::NoData, |i| {
-            let ends = [i.low, i.high].map(|end| bound.holds(end));
-            match (bound.holds(i.estimate), ends) {
-                (true, [true, true]) => Verdict::Met,
-                (true, _) => Verdict::MetWithinNoise,
-                (false, [false, false]) => Verdict::Missed,
-                (false, _) => Verdict::MissedWithinNoise,
-            }
-        });
-        Self { what: what.into(), unit, bound, found: found.map(|i| i.estimate), verdict }
-    }
-
-    fn sentence(&self) -> String {
-        let found = self
-            .found
-            .map_or_else(|| "no figure".to_owned(), |value| format!("{}{}", short(value), self.unit));
-        let (sign, limit) = match self.bound {
-            Bound::AtLeast(limit) => (">=", limit),
-            Bound::AtMost(limit) => ("<=", limit),
-        };
-        let noise = if self.verdict == Verdict::MissedWithinNoise { ", within noise" } else { "" };
-        format!("{} {found} (wanted {sign} {}{}{noise})", self.what, short(limit), self.unit)
-    }
-}
-
 /// What an experiment found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// The experiment's name on the command line.
-    pub name: &'static str,
+    pub name: String,
     /// What it is about.
     pub title: &'static str,
     /// Where in the source it comes from.
@@ -221,20 +113,18 @@ fn wrapped(text: &str, indent: &str) -> String {
     out + &line + "\n"
 }
 
+/// Writes the figures of a finding into `folder` as SVG, and returns their paths.
+///
+/// # Errors
+/// [`FigureError`] naming what could not be written.
+pub fn write_figures(finding: &Finding, folder: &Path) -> Result<Vec<PathBuf>, FigureError> {
+    write_svgs(finding.figures.iter().map(|figure| (figure.name, figure.svg())), folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn verdicts_follow_estimate_and_interval() {
-        let interval = |estimate, low, high| Some(Interval { estimate, low, high });
-        let verdict = |bound, i| Goal::within("x", "", bound, i).verdict;
-        assert_eq!(verdict(Bound::AtLeast(2.0), interval(3.0, 2.5, 4.0)), Verdict::Met);
-        assert_eq!(verdict(Bound::AtLeast(2.0), interval(2.1, 1.5, 4.0)), Verdict::MetWithinNoise);
-        assert_eq!(verdict(Bound::AtMost(2.0), interval(2.1, 1.5, 4.0)), Verdict::MissedWithinNoise);
-        assert_eq!(verdict(Bound::AtMost(2.0), interval(3.0, 2.5, 4.0)), Verdict::Missed);
-        assert_eq!(verdict(Bound::AtMost(2.0), None), Verdict::NoData);
-    }
+    use vellum_measure::Bound;
 
     #[test]
     fn the_closing_line_counts_and_the_text_names_what_is_missing() {
@@ -243,7 +133,7 @@ mod tests {
             Goal::of("memory", " MiB", Bound::AtMost(2.0), Some(3.0)),
         ];
         let mut finding = Finding {
-            name: "n",
+            name: "n".to_owned(),
             title: "T",
             source: "S",
             published: "P",

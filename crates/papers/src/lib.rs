@@ -11,21 +11,35 @@
 //!                                 worker processes (this executable again: `work`)
 //! ```
 //!
-//! Every figure comes from a process of its own, so that nothing of one allocator's state reaches another's run, and
-//! arms of a comparison run by turns in random order. All runs are kept and are in the JSON.
+//! Every figure of an allocator comes from a process of its own, so that nothing of one allocator's state reaches another's
+//! run; timings of nothing are made in this one. Arms of a comparison run by turns in random order. All runs are kept and
+//! are in the JSON.
 //!
-//! What is common to all sources is here: [`Finding`] with its tables, figures and goals, and the `clock`. A source is
-//! a module: [`douglas`] (the page layer and malloc).
+//! What is common to all sources is here: [`Finding`] with its tables, figures and goals, options, progress, how cells of a
+//! campaign are put and read, how reports are written, and the `clock`. A source is
+//! a module: [`douglas`] (the page layer and malloc), [`bates`] (timings that can be trusted), [`smith`] (collectors),
+//! [`nishigaki`] (how much memory a job is worth).
 
 mod area;
+pub mod bates;
+mod cells;
 mod clock;
 pub mod douglas;
 mod figure;
 mod finding;
+pub mod nishigaki;
+mod options;
 mod params;
+mod progress;
+mod report;
+pub mod smith;
 mod table;
 
 pub use figure::{Axis, Figure, Series, Shape};
-pub use finding::{Bound, Finding, Goal, Verdict};
+pub use finding::{Finding, write_figures};
+pub use options::{Common, Scale};
 pub use params::{Params, WorkError};
+pub use progress::Progress;
+pub use report::FigureError;
 pub use table::{Column, Table, Value};
+pub use vellum_measure::{Bound, Goal, Verdict};

@@ -1,7 +1,7 @@
 //! Tables: printed for people, and objects with named fields for machines.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use vellum_measure::Interval;
+use vellum_measure::{Interval, short};
 
 /// A column.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub enum Value {
     Text(String),
     /// A figure.
     Number(f64),
+    /// How many.
+    Count(usize),
     /// A figure that is printed with its sign and a percent sign.
     Percent(f64),
     /// A share or change in percent, with how far it could be off.
@@ -53,6 +55,7 @@ impl std::fmt::Display for Value {
         match self {
             Self::Text(text) => f.write_str(text),
             Self::Number(number) => f.write_str(&short(*number)),
+            Self::Count(count) => count.fmt(f),
             Self::Percent(number) => write!(f, "{number:+.2} %"),
             Self::PercentRange(i) => write!(f, "{:+.2} % [{:+.2}, {:+.2}]", i.estimate, i.low, i.high),
             Self::Ratio(i) => write!(f, "{} [{}, {}]", short(i.estimate), short(i.low), short(i.high)),
@@ -66,6 +69,7 @@ impl Serialize for Value {
         match self {
             Self::Text(text) => to.serialize_str(text),
             Self::Number(number) | Self::Percent(number) => to.serialize_f64(*number),
+            Self::Count(count) => to.serialize_u64(*count as u64),
             Self::PercentRange(i) | Self::Ratio(i) => {
                 let mut map = to.serialize_map(Some(3))?;
                 map.serialize_entry("estimate", &i.estimate)?;
@@ -75,18 +79,6 @@ impl Serialize for Value {
             }
             Self::Nothing => to.serialize_none(),
         }
-    }
-}
-
-/// Three significant digits, or all digits before the point.
-#[must_use]
-pub(crate) fn short(value: f64) -> String {
-    match value.abs() {
-        a if !a.is_finite() => "-".to_owned(),
-        a if a >= 100.0 => format!("{value:.0}"),
-        a if a >= 10.0 => format!("{value:.1}"),
-        a if a >= 1.0 || a == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
     }
 }
 
@@ -200,11 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_figures_are_short() {
+    fn sizes_are_short() {
         let sizes =
             [(12, "12 B"), (4096, "4 KiB"), (3 << 20, "3 MiB"), (1 << 30, "1 GiB"), (1536 << 10, "1536 KiB")];
         sizes.iter().for_each(|(bytes, text)| assert_eq!(size(*bytes), *text));
-        let figures = [(0.01234, "0.012"), (1.0, "1.00"), (12.34, "12.3"), (98_765.0, "98765")];
-        figures.iter().for_each(|(value, text)| assert_eq!(short(*value), *text));
     }
 }

@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use vellum_papers::douglas::{Bench, Experiment, Options, Places, SCHEMA, Scale, run, work, write_figures};
+use vellum_papers::douglas::{Bench, Experiment, Options, Places, SCHEMA, run, work};
+use vellum_papers::{Scale, write_figures};
 
 /// The first word of a worker.
 const WORK: &str = "work";
@@ -56,7 +57,7 @@ fn every_experiment_runs() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let seed = 7;
     let mut heard = 0;
-    let mut progress = |_: vellum_papers::douglas::Progress<'_>| heard += 1;
+    let mut progress = |_: vellum_papers::Progress<'_>| heard += 1;
     let mut bench = Bench::new(Scale::Tiny, seed, places, &mut progress);
     let mut figures = 0;
     let report = run(&Options::default(), &mut bench, |finding| {

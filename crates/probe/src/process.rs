@@ -37,6 +37,8 @@ pub struct Used {
     pub major_faults: u64,
     /// User and system time, in steps of the clock tick (10 ms on most kernels).
     pub cpu: Duration,
+    /// Of it, user time.
+    pub user: Duration,
 }
 
 impl AddAssign for Used {
@@ -44,6 +46,7 @@ impl AddAssign for Used {
         self.minor_faults += other.minor_faults;
         self.major_faults += other.major_faults;
         self.cpu += other.cpu;
+        self.user += other.user;
     }
 }
 
@@ -66,6 +69,8 @@ pub struct Stat {
     pub started_ticks: u64,
     /// Resident memory by this file's reckoning (may be off by some pages a CPU).
     pub resident: Bytes,
+    /// Where the main thread's stack began: another one means that the process has executed another program. 0 if we may not know.
+    pub stack_start: u64,
 }
 
 impl Stat {
@@ -85,9 +90,11 @@ impl Stat {
         let field = |number: usize| fields.get(number - 3).copied();
         let count = |number: usize| field(number)?.parse::<u64>().ok();
         let used = |minor, major, user, system| {
-            let ticks = count(user)? + count(system)?;
-            let cpu = Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
-            Some(Used { minor_faults: count(minor)?, major_faults: count(major)?, cpu })
+            let (user, system) = (count(user)?, count(system)?);
+            let time =
+                |ticks: u64| Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+            let (cpu, user) = (time(user + system), time(user));
+            Some(Used { minor_faults: count(minor)?, major_faults: count(major)?, cpu, user })
         };
         Some(Stat {
             comm,
@@ -98,6 +105,7 @@ impl Stat {
             threads: count(20)?,
             started_ticks: count(22)?,
             resident: Bytes::from_pages(count(24)?),
+            stack_start: count(28).unwrap_or(0),
         })
     }
 }
@@ -121,7 +129,7 @@ mod tests {
 
     const LINE: &[u8] =
         b"77 (a (b) c) S 12 77 12 34816 77 4194304 1000 200 3 4 50 6 7 8 20 0 5 0 9999 1 300 \
-        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        18446744073709551615 1 1 140723 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
@@ -133,7 +141,8 @@ mod tests {
         assert_eq!((stat.threads, stat.started_ticks), (5, 9999));
         let tick = |ticks: u64| Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
         assert_eq!((stat.own.cpu, stat.waited.cpu), (tick(56), tick(15)));
-        assert_eq!(stat.resident, Bytes::from_pages(300));
+        assert_eq!((stat.own.user, stat.waited.user), (tick(50), tick(7)));
+        assert_eq!((stat.resident, stat.stack_start), (Bytes::from_pages(300), 140_723));
     }
 
     #[test]

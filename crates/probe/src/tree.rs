@@ -119,6 +119,7 @@ impl Tree {
                 minor_faults: us.waited.minor_faults.saturating_sub(self.before.minor_faults),
                 major_faults: us.waited.major_faults.saturating_sub(self.before.major_faults),
                 cpu: us.waited.cpu.saturating_sub(self.before.cpu),
+                user: us.waited.user.saturating_sub(self.before.user),
             };
         }
         let parents = self.root_children.is_empty().then(parents);

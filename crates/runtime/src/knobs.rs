@@ -7,6 +7,7 @@
 //! | `VELLUM_HUGE` | `auto`, `always`, `never` | `auto` |
 //! | `VELLUM_MMAP` | `on`, `off` | `on` |
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
+//! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
 //!
 //! A value that makes no sense is said in one line on standard error, and the default stands.
 

@@ -10,6 +10,7 @@
 //! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
 //! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and what changes mappings |
 //! | [`filter`] | `prctl` and `syscall`, watched for filters on system calls |
+//! | [`gc`] | the collector, `include/vellum_gc.h` |
 //! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
 //! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
 //! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
@@ -29,6 +30,7 @@ mod board;
 pub mod c;
 pub mod cxx;
 pub mod filter;
+pub mod gc;
 pub mod identity;
 mod knobs;
 pub mod loading;

@@ -79,10 +79,17 @@ const VALGRIND: &[u8] = b"vgpreload";
 /// Something that lies in this library.
 static HERE: u8 = 0;
 
+/// What the library of `vellum cost` defines beside a `malloc` of its own, which passes each call on to the next: to Vellum.
+const RECORDER: &CStr = c"vellum_cost_recorder";
+
 /// Whether a call of `malloc` from anywhere in the program reaches Vellum.
 fn is_first_malloc() -> bool {
     let malloc = first(c"malloc");
-    malloc.is_null() || object_of(malloc) == object_of((&raw const HERE).cast()) || is_stub(malloc)
+    let object = object_of(malloc);
+    malloc.is_null()
+        || object == object_of((&raw const HERE).cast())
+        || object == object_of(first(RECORDER))
+        || is_stub(malloc)
 }
 
 /// Whether `function` is only an executable's jump to a function elsewhere. An executable that is not

@@ -3,11 +3,12 @@
 //! The constructor runs before the program's own code, but not before its first `malloc`: the loader and the
 //! constructors of other libraries may have allocated. Those blocks are Vellum's and stay so whatever is decided here.
 
-use crate::knobs::Knobs;
+use crate::knobs::{Knobs, variable};
 use crate::{board, loading, standing};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use vellum_malloc::Line;
 use vellum_pages::Pages;
 use vellum_wire::Attach;
 
@@ -32,11 +33,22 @@ extern "C" fn start() {
         loading::leave_alone();
     } else {
         Pages::global().configure(knobs.pages);
+        heed_advice();
         vellum_malloc::start();
         vellum_malloc::mmap::serve_mappings(knobs.mmap);
         watch_forks();
     }
     board::join(attach);
+}
+
+/// Heeds the governor that the environment names, if there is one.
+fn heed_advice() {
+    let Some(path) = variable(c"VELLUM_ADVICE") else { return };
+    if !Pages::global().heed_advice(path.to_bytes()) {
+        let mut line = Line::new();
+        line.text("vellum: VELLUM_ADVICE=").raw(path.to_bytes());
+        line.text(" is ignored: no socket can have so long a path\n").write();
+    }
 }
 
 extern "C" fn end() {
@@ -61,14 +73,17 @@ fn watch_forks() {
 }
 
 unsafe extern "C" fn before_fork() {
+    vellum_gc::fork_prepare();
     vellum_malloc::fork_prepare();
 }
 
 unsafe extern "C" fn after_fork_in_parent() {
     vellum_malloc::fork_parent();
+    vellum_gc::fork_parent();
 }
 
 unsafe extern "C" fn after_fork_in_child() {
     vellum_malloc::fork_child();
+    vellum_gc::fork_child();
     board::take_seat_in_child(Attach::from_u32(ATTACH.load(Relaxed)));
 }

@@ -20,6 +20,7 @@ pub mod lock;
 pub mod map;
 pub mod pressure;
 pub mod raw;
+pub mod remote;
 pub mod text;
 pub mod thread;
 pub mod transfer;

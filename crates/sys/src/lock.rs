@@ -97,6 +97,12 @@ impl<T> Guarded<T> {
         Held { guarded: self }
     }
 
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Held<'_, T>> {
+        self.lock.try_lock().then(|| Held { guarded: self })
+    }
+
     /// The lock alone, for holding it across a fork.
     pub fn raw(&self) -> &Lock {
         &self.lock
@@ -153,6 +159,18 @@ mod tests {
             thread.join().expect("a counting thread ends");
         }
         assert_eq!(*COUNT.lock(), 40_000);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_taken() {
+        let guarded = Guarded::new(0);
+        let held = guarded.lock();
+        assert!(guarded.try_lock().is_none());
+        // The refusal has not given back what it never had.
+        assert!(guarded.try_lock().is_none());
+        drop(held);
+        *guarded.try_lock().expect("nobody holds it") += 1;
+        assert_eq!(*guarded.lock(), 1);
     }
 
     #[test]

@@ -45,6 +45,33 @@ pub fn claim_readable(start: usize, len: usize) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Reserves `len` bytes of address space wherever there is room, readable as zeros, at no cost in memory or accounting.
+///
+/// # Errors
+/// `NOMEM` if a limit on address space forbids it.
+pub fn reserve_readable(len: usize) -> Result<usize, Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: the kernel chooses the place, so nothing is replaced.
+    let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::READ, flags)? };
+    // A core dump need not look through it.
+    // SAFETY: this advice changes no contents.
+    let _ = unsafe { rustix::mm::madvise(start, len, Advice::LinuxDontDump) };
+    Ok(start as usize)
+}
+
+/// Makes reserved pages writable; from here on they may count against commit limits.
+///
+/// # Errors
+/// `NOMEM` if accounting or the number of map entries forbids it.
+///
+/// # Safety
+/// The range is the caller's.
+pub unsafe fn make_writable(start: usize, len: usize) -> Result<(), Errno> {
+    let both = rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE;
+    // SAFETY: by this function's condition; contents stay.
+    unsafe { rustix::mm::mprotect(start as *mut _, len, both) }
+}
+
 /// Puts fresh zero pages in the place of whatever is mapped in the range, with no attribute left over.
 ///
 /// # Safety

@@ -16,10 +16,19 @@
 //! counter's meaning never changes: a new one is appended and the version raised. All fields are atomics, written
 //! relaxed by one process and read by any: a reader sees each counter exact, though not all of one instant.
 
+//!
+//! `vellum cost` makes a **ledger** beside the board, in which the library it preloads records every memory operation by the
+//! place in the program that caused it: see [`cost`].
+//!
+//! A governor and the runtimes of its jobs talk over a socket: see [`advice`].
+
 #![no_std]
 
+pub mod advice;
 mod board;
+pub mod cost;
 mod counter;
+pub mod operation;
 
 pub use board::{
     Attach, BOARD_ENV, Board, Header, MAGIC, SLOT_BYTES, SLOTS_DEFAULT, SLOTS_MAX, Slot, VERSION,

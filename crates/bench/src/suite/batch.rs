@@ -1,7 +1,7 @@
 //! (d) Four million list nodes: one by one, and as a batch.
 
 use super::{OTHERS, Plan, Section, line, table};
-use crate::goal::{Against, Goal};
+use crate::target::{Against, Target};
 use crate::{Cell, Unit, peer};
 
 /// "at least 2x faster than the fastest peer's one-by-one".
@@ -35,10 +35,10 @@ pub(super) fn section(plan: &Plan) -> Section {
         format!("{} million, {threads} thread{plural}", nodes / 1_000_000)
     };
     let both = |metric: &'static str, title: &str| {
-        let goal = || Some(Goal::faster(FASTER, Against::Least(OTHERS)));
+        let target = || Some(Target::faster(FASTER, Against::Least(OTHERS)));
         let lines = vec![
-            line(count(1), &one, goal()),
-            line(count(2), &two, goal()),
+            line(count(1), &one, target()),
+            line(count(2), &two, target()),
             line(format!("{}, batches of {CHUNK} found by walking", count(1)), &walked, None),
         ];
         table(title, metric, Unit::Nanos, lines)
@@ -71,7 +71,7 @@ pub(super) fn section(plan: &Plan) -> Section {
     Section { name: "batch", cells: vec![one, two, walked, bare, plain] as Vec<Cell>, tables }
 }
 
-/// The goal for peak memory of programs with small blocks.
-pub(super) fn leaner() -> Goal {
-    Goal::at_most(1.0, Against::Least(&[peer::MIMALLOC3, peer::JEMALLOC]))
+/// The target for peak memory of programs with small blocks.
+pub(super) fn leaner() -> Target {
+    Target::at_most(1.0, Against::Least(&[peer::MIMALLOC3, peer::JEMALLOC]))
 }

@@ -1,7 +1,7 @@
 //! (b) Growth by realloc.
 
 use super::{GIB, MIB, NO_SLOWER, OTHERS, Plan, Section, line, size, table};
-use crate::goal::{Against, Goal};
+use crate::target::{Against, Target};
 use crate::{Cell, Unit};
 
 /// "under 10 ms in every column".
@@ -27,8 +27,8 @@ pub(super) fn section(plan: &Plan) -> Section {
         (format!("+64 KiB to {}", size(stepped)), grown("steps", stepped)),
         (format!("two in turn to {} each", size(each)), grown("interleaved", each)),
     ];
-    let lines = |goal: &dyn Fn() -> Option<Goal>| {
-        named.iter().map(|(label, cell)| line(label.clone(), cell, goal())).collect::<Vec<_>>()
+    let lines = |target: &dyn Fn() -> Option<Target>| {
+        named.iter().map(|(label, cell)| line(label.clone(), cell, target())).collect::<Vec<_>>()
     };
     let fastest = || Against::Least(OTHERS);
     let tables = vec![
@@ -36,32 +36,32 @@ pub(super) fn section(plan: &Plan) -> Section {
             "(b) realloc from 128 to 256 KiB, the call alone",
             "realloc_ns",
             Unit::Nanos,
-            vec![line("128 to 256 KiB", &once, Some(Goal::at_most(WARM_NS, Against::Itself)))],
+            vec![line("128 to 256 KiB", &once, Some(Target::at_most(WARM_NS, Against::Itself)))],
         ),
         table(
             "(b) Growth, touching included, warm: against the clock",
             "warm_ns",
             Unit::Millis,
-            lines(&|| Some(Goal::at_most(WARM_NS, Against::Itself))),
+            lines(&|| Some(Target::at_most(WARM_NS, Against::Itself))),
         ),
         table(
             "(b) Growth, touching included, warm: against the fastest peer",
             "warm_ns",
             Unit::Millis,
-            lines(&|| Some(Goal::faster(WARM_FASTER, fastest()))),
+            lines(&|| Some(Target::faster(WARM_FASTER, fastest()))),
         ),
         table("(b) Growth, inside realloc alone, warm", "warm_realloc_ns", Unit::Millis, lines(&|| None)),
         table(
             "(b) Growth, touching included, the first time in a process",
             "cold_ns",
             Unit::Millis,
-            lines(&|| Some(Goal::at_most(NO_SLOWER, fastest()))),
+            lines(&|| Some(Target::at_most(NO_SLOWER, fastest()))),
         ),
         table(
             "(b) Growth, peak resident memory over the final size",
             "peak_over_final",
             Unit::Ratio,
-            lines(&|| Some(Goal::at_most(PEAK, Against::Itself))),
+            lines(&|| Some(Target::at_most(PEAK, Against::Itself))),
         ),
     ];
     let cells = std::iter::once(once).chain(named.into_iter().map(|(_, cell)| cell)).collect();

@@ -1,7 +1,7 @@
 //! (f) What is given back after a burst, while nobody allocates.
 
 use super::{MIB, Plan, Section, line, table};
-use crate::goal::{Against, Goal};
+use crate::target::{Against, Target};
 use crate::{Cell, Unit};
 
 /// "back within 10 % of live size a few seconds after a burst is freed, by idle threads too".
@@ -26,15 +26,15 @@ pub(super) fn section(plan: &Plan) -> Section {
             named.push((format!("{blocks}, {who}"), cell));
         }
     }
-    let lines = |goal: Option<Goal>| {
-        named.iter().map(|(label, cell)| line(label.clone(), cell, goal.clone())).collect()
+    let lines = |target: Option<Target>| {
+        named.iter().map(|(label, cell)| line(label.clone(), cell, target.clone())).collect()
     };
     let tables = vec![
         table(
             "(f) Three seconds after a burst was freed: resident memory over what was resident before",
             "end_over_live",
             Unit::Ratio,
-            lines(Some(Goal::at_most(END, Against::Itself))),
+            lines(Some(Target::at_most(END, Against::Itself))),
         ),
         table("(f) The same, resident memory", "end_bytes", Unit::Mebibytes, lines(None)),
     ];

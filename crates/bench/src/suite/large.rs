@@ -1,7 +1,7 @@
 //! (a) Large blocks: reused, alone, for the first time.
 
 use super::{GIB, KIB, MIB, Plan, Section, large_peak, line, size, table, tag};
-use crate::goal::{Against, Goal};
+use crate::target::{Against, Target};
 use crate::{Arm, Cell, Unit, peer};
 
 /// The column of memory that stays mapped.
@@ -26,12 +26,16 @@ pub(super) fn section(plan: &Plan) -> Section {
     let mut sparse = plan.cell("sparse", "sparse", &[("bytes", 64 * MIB), ("count", 4)]);
     sparse.rounds = plan.pick(plan.rounds, 1);
 
-    let labelled = |cells: &[Cell], sizes: &[usize], goal: &dyn Fn(&Cell) -> Option<Goal>| {
-        cells.iter().zip(sizes).map(|(cell, bytes)| line(size(*bytes), cell, goal(cell))).collect::<Vec<_>>()
+    let labelled = |cells: &[Cell], sizes: &[usize], target: &dyn Fn(&Cell) -> Option<Target>| {
+        cells
+            .iter()
+            .zip(sizes)
+            .map(|(cell, bytes)| line(size(*bytes), cell, target(cell)))
+            .collect::<Vec<_>>()
     };
     let first_pair = &pairs[0].name;
     let invariant = |cell: &Cell| {
-        (cell.name != *first_pair).then(|| Goal::at_most(INVARIANCE, Against::Cell(first_pair.clone())))
+        (cell.name != *first_pair).then(|| Target::at_most(INVARIANCE, Against::Cell(first_pair.clone())))
     };
     let mut cold_peaks = labelled(&cold, &firsts, &|_| Some(large_peak()));
     cold_peaks.push(line("1 page in 32", &sparse, Some(large_peak())));
@@ -40,7 +44,7 @@ pub(super) fn section(plan: &Plan) -> Section {
             "(a) Large blocks reused: allocate, write a byte a page, free; per page",
             "ns_per_page",
             Unit::Nanos,
-            labelled(&reuse, &reused, &|_| Some(Goal::at_most(REUSE, Against::Arm(FLOOR)))),
+            labelled(&reuse, &reused, &|_| Some(Target::at_most(REUSE, Against::Arm(FLOOR)))),
         ),
         table(
             "(a) Large blocks reused: peak resident memory",
@@ -58,7 +62,7 @@ pub(super) fn section(plan: &Plan) -> Section {
             "(a) Large blocks for the first time: allocate and write a byte a page; per page",
             "ns_per_page",
             Unit::Nanos,
-            labelled(&cold, &firsts, &|_| Some(Goal::faster(COLD, Against::Arm(peer::GLIBC)))),
+            labelled(&cold, &firsts, &|_| Some(Target::faster(COLD, Against::Arm(peer::GLIBC)))),
         ),
         table(
             "(a) Large blocks for the first time: peak resident memory",

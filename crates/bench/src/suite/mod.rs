@@ -9,8 +9,9 @@ mod idle;
 mod large;
 mod relocate;
 mod small;
+pub mod watch;
 
-use crate::goal::{Against, Goal, twin};
+use crate::target::{Against, Target, twin};
 use crate::{Arm, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
 use std::path::PathBuf;
 
@@ -144,17 +145,17 @@ impl Plan {
     }
 }
 
-fn line(label: impl Into<String>, cell: &Cell, goal: Option<Goal>) -> Line {
-    Line { label: label.into(), cell: cell.name.clone(), goal }
+fn line(label: impl Into<String>, cell: &Cell, target: Option<Target>) -> Line {
+    Line { label: label.into(), cell: cell.name.clone(), target }
 }
 
 fn table(title: &str, metric: &'static str, unit: Unit, lines: Vec<Line>) -> Table {
     Table { title: title.to_owned(), metric, unit, lines }
 }
 
-/// The goal for peak memory of programs with large blocks.
-fn large_peak() -> Goal {
-    Goal::at_most(LARGE_PEAK, Against::Arm(peer::GLIBC)).or_within(LARGE_PEAK_PLUS)
+/// The target for peak memory of programs with large blocks.
+fn large_peak() -> Target {
+    Target::at_most(LARGE_PEAK, Against::Arm(peer::GLIBC)).or_within(LARGE_PEAK_PLUS)
 }
 
 /// `256 KiB`, `1 GiB`.
@@ -185,7 +186,8 @@ mod tests {
     #[test]
     fn names_are_unique_and_lines_have_cells() {
         for quick in [false, true] {
-            let sections = suite(&plan(quick));
+            let mut sections = suite(&plan(quick));
+            sections.push(watch::section(&plan(quick)));
             let names: Vec<&str> =
                 sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
             let unique: BTreeSet<&str> = names.iter().copied().collect();
@@ -197,7 +199,7 @@ mod tests {
                         "{} has no cell",
                         line.label
                     );
-                    if let Some(Goal { against: Against::Cell(other), .. }) = &line.goal {
+                    if let Some(Target { against: Against::Cell(other), .. }) = &line.target {
                         assert!(unique.contains(other.as_str()), "no cell {other}");
                     }
                 }
@@ -208,7 +210,8 @@ mod tests {
     #[test]
     fn every_cell_has_its_controls_and_a_known_workload() {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
-        for cell in suite(&plan(true)).iter().flat_map(|section| &section.cells) {
+        let (sections, named) = (suite(&plan(true)), watch::section(&plan(true)));
+        for cell in sections.iter().chain([&named]).flat_map(|section| &section.cells) {
             for peer in [peer::GLIBC, peer::VELLUM] {
                 for label in [peer.to_owned(), twin(peer)] {
                     assert!(cell.arms.iter().any(|arm| arm.label == label), "{} lacks {label}", cell.name);

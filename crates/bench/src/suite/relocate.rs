@@ -1,7 +1,7 @@
 //! (c) Relocating and swapping large aligned blocks, against copying them.
 
 use super::{GIB, MIB, Plan, Section, line, size, table, tag};
-use crate::goal::{Against, Goal};
+use crate::target::{Against, Target};
 use crate::{Cell, Unit, peer};
 
 /// Times faster than memcpy in a process with one running thread …
@@ -18,8 +18,8 @@ pub(super) fn section(plan: &Plan) -> Section {
             for what in ["relocate", "swap"] {
                 let cell = cell(plan, what, bytes, beside);
                 let with = if beside == 1 { ", second thread running" } else { "" };
-                let goal = Goal::faster(faster, Against::Arm(peer::GLIBC));
-                lines.push(line(format!("{what} {}{with}", size(bytes)), &cell, Some(goal)));
+                let target = Target::faster(faster, Against::Arm(peer::GLIBC));
+                lines.push(line(format!("{what} {}{with}", size(bytes)), &cell, Some(target)));
                 cells.push(cell);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::batch::leaner;
 use super::{NO_SLOWER, Plan, Section, large_peak, line, table};
-use crate::goal::{Against, Goal};
+use crate::target::{Against, Target};
 use crate::{Cell, Unit, peer};
 
 /// A program: its name, the workload, and on how many threads (none: all processors).
@@ -48,10 +48,10 @@ pub(super) fn section(plan: &Plan) -> Section {
             )
         })
         .collect();
-    let lines = |goal: &dyn Fn(&Cell) -> Option<Goal>| {
-        cells.iter().map(|cell| line(cell.name.clone(), cell, goal(cell))).collect::<Vec<_>>()
+    let lines = |target: &dyn Fn(&Cell) -> Option<Target>| {
+        cells.iter().map(|cell| line(cell.name.clone(), cell, target(cell))).collect::<Vec<_>>()
     };
-    let fast = |_: &Cell| Some(Goal::at_most(NO_SLOWER, Against::Least(&[peer::GLIBC, peer::MIMALLOC3])));
+    let fast = |_: &Cell| Some(Target::at_most(NO_SLOWER, Against::Least(&[peer::GLIBC, peer::MIMALLOC3])));
     let lean = |cell: &Cell| Some(if cell.name == MALLOC_LARGE { large_peak() } else { leaner() });
     let tables = vec![
         table(

@@ -11,6 +11,7 @@ mod idle;
 mod large;
 mod relocate;
 mod small;
+mod watch;
 
 use crate::Metrics;
 use std::collections::BTreeMap;
@@ -131,6 +132,7 @@ pub const WORKLOADS: &[Workload] = &[
     workload("mleak", &["permille=1", "threads=2"], small::mleak::run),
     workload("lua", &["permille=1"], small::lua::run),
     workload("python", &["permille=1"], small::python::run),
+    workload("watched", &["bytes=1048576", "touches=100000", "watch=1"], watch::run),
 ];
 
 /// Runs the workload called `name` in this process.

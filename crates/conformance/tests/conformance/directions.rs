@@ -9,13 +9,13 @@ const STOREYS: &[&[&str]] = &[
     &["vellum-bench", "vellum-conformance"],
     &["vellum-cli"],
     &["vellum-papers"],
-    &["vellum-governor", "vellum-runtime"],
+    &["vellum-governor", "vellum-runtime", "vellum-recorder", "vellum-capi"],
     &["vellum-libgc", "vellum-probe"],
     &["vellum-malloc", "vellum-gc"],
     &["vellum-pager"],
     &["vellum-pages", "vellum-measure"],
     &["vellum-workset"],
-    &["vellum-wire", "vellum-sys"],
+    &["vellum-wire", "vellum-sys", "vellum-unwind"],
 ];
 
 /// Crates whose manifest has lints of its own, and why.

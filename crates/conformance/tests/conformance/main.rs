@@ -1,5 +1,6 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
+mod collector;
 mod directions;
 mod exhaustion;
 mod forks;

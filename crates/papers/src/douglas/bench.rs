@@ -1,11 +1,10 @@
-//! What all experiments share: the scale, the workers, the peers, and how cells are run.
+//! What all experiments share: the workers, the peers, and how cells are run.
 
-use crate::finding::RESAMPLES;
-use crate::table::short;
+use crate::cells::twin;
+use crate::{Progress, Scale};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use vellum_measure::{Interval, median, paired_ratio};
 use vellum_probe::campaign::{
     Arm, Campaign, Cell, EXPECT, GLIBC, Launch, Missing, Peer, Sheet, VELLUM, packaged,
 };
@@ -18,28 +17,6 @@ const MEMORY_SHARE: f64 = 0.4;
 /// From this size memory is backed anew before each process that uses it.
 const BACKED_FROM: usize = 16 << 20;
 
-/// How large the experiments are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// The sizes of the source and beyond, enough repetitions for narrow intervals.
-    Full,
-    /// Two minutes in all.
-    Quick,
-    /// As small as makes sense: for tests.
-    Tiny,
-}
-
-impl Scale {
-    /// One of three values.
-    pub(crate) fn pick<T>(self, full: T, quick: T, tiny: T) -> T {
-        match self {
-            Self::Full => full,
-            Self::Quick => quick,
-            Self::Tiny => tiny,
-        }
-    }
-}
-
 /// Where programs are.
 #[derive(Debug, Clone)]
 pub struct Places {
@@ -49,19 +26,6 @@ pub struct Places {
     pub worker_words: Vec<OsString>,
     /// Vellum's library.
     pub library: PathBuf,
-}
-
-/// How far the run is.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
-    /// The experiment's name.
-    pub experiment: &'a str,
-    /// Processes run of this part.
-    pub done: usize,
-    /// Processes in all of this part.
-    pub total: usize,
-    /// What runs now.
-    pub what: &'a str,
 }
 
 /// The workbench of the experiments.
@@ -74,7 +38,7 @@ pub struct Bench<'a> {
     peers: Vec<Peer>,
     missing: Vec<Missing>,
     available_bytes: usize,
-    experiment: &'static str,
+    experiment: String,
     progress: &'a mut dyn FnMut(Progress<'_>),
 }
 
@@ -91,7 +55,7 @@ impl<'a> Bench<'a> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         peers.push(Peer { name: VELLUM, library: Some(places.library.clone()), version });
         let available_bytes = (available_bytes() as f64 * MEMORY_SHARE) as usize;
-        Self { scale, seed, places, peers, missing, available_bytes, experiment: "", progress }
+        Self { scale, seed, places, peers, missing, available_bytes, experiment: String::new(), progress }
     }
 
     /// All allocators here, glibc first and Vellum last.
@@ -114,7 +78,7 @@ impl<'a> Bench<'a> {
         (kept, (left > 0).then_some(note))
     }
 
-    pub(super) fn begin(&mut self, experiment: &'static str) {
+    pub(super) fn begin(&mut self, experiment: String) {
         self.experiment = experiment;
     }
 
@@ -191,49 +155,9 @@ impl<'a> Bench<'a> {
     /// Runs cells.
     pub(crate) fn campaign(&mut self, cells: &[Cell]) -> Vec<Sheet> {
         let campaign = Campaign { seed: self.seed, allowed: ALLOWED };
-        let (experiment, progress) = (self.experiment, &mut self.progress);
+        let (experiment, progress) = (&self.experiment, &mut self.progress);
         campaign.run(cells, |done, total, what| progress(Progress { experiment, done, total, what }))
     }
-}
-
-/// The label of the second arm of an allocator.
-pub(crate) fn twin(label: &str) -> String {
-    format!("{label}'")
-}
-
-/// A cell whose arms run one after the other.
-pub(crate) fn cell(name: impl Into<String>, rounds: usize, arms: Vec<Arm>) -> Cell {
-    Cell { name: name.into(), prepare: None, arms, rounds, together: false }
-}
-
-/// The sheet of a cell.
-pub(crate) fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
-    sheets.iter().find(|sheet| sheet.cell == cell)
-}
-
-/// The median of a figure.
-pub(crate) fn middle(sheet: &Sheet, arm: &str, metric: &str) -> Option<f64> {
-    median(&sheet.values(arm, metric))
-}
-
-/// The median ratio of one arm's figure to another's, over the pairs of each round.
-pub(crate) fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), seed: u64) -> Option<Interval> {
-    let rounds = |(arm, metric): (&str, &str)| sheet.by_round(arm, metric);
-    let pairs: Vec<(f64, f64)> =
-        rounds(above).into_iter().zip(rounds(below)).filter_map(|(a, b)| Some((a?, b?))).collect();
-    paired_ratio(&pairs, RESAMPLES, seed)
-}
-
-/// What two arms of the same kind differed by, in words.
-pub(crate) fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
-    let control = ratio(sheet, (&twin(arm), metric), (arm, metric), seed)?;
-    let [low, high] = [control.low, control.high].map(short);
-    Some(format!(
-        "A/A: {} in {}, {arm} over itself: {} [{low}, {high}]",
-        metric,
-        sheet.cell,
-        short(control.estimate)
-    ))
 }
 
 /// Memory that could be had without swapping; a gigabyte where the kernel does not say.

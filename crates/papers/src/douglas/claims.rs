@@ -3,7 +3,8 @@
 //! The source compares with the allocator its system came with, which asked the kernel. So the first baseline is
 //! the kernel itself (`mmap`, `mremap`), the second glibc as it is today, and the other allocators stand beside.
 
-use super::bench::{Bench, cell, control, middle, ratio, sheet};
+use super::bench::Bench;
+use crate::cells::{cell, control, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_measure::Interval;
@@ -83,7 +84,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let notes =
         bench.missing().iter().map(|missing| format!("{} is not here: {}", missing.name, missing.cure));
     let mut finding = Finding {
-        name: "claims",
+        name: "claims".to_owned(),
         title: "The abstract's two claims",
         source: "abstract",
         published: "Published: allocating 8 MB is 10 times quicker than by a conventional allocator, resizing 128 KB to 256 KB \

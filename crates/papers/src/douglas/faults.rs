@@ -5,8 +5,9 @@
 //! and beside them what can be had today: huge pages, a block that is kept, and Vellum's page layer with its cache full
 //! ("warm") and empty ("cold"), in the worker's own process.
 
-use super::bench::{Bench, cell, middle, ratio, sheet};
+use super::bench::Bench;
 use crate::area::PAGE;
+use crate::cells::{cell, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::table::size;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
@@ -60,7 +61,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let sheets = bench.campaign(&cells);
     let view = View { sizes: &sizes, sheets: &sheets, seed: bench.seed };
     let mut finding = Finding {
-        name: "faults",
+        name: "faults".to_owned(),
         title: "What a page costs, paged and not",
         source: "Figures 3 and 4, Table 1",
         published: "Published: faults make a first touch cost 2800 to 6600 cycles a page instead of 15 to 230, and the whole \

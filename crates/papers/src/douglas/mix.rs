@@ -4,8 +4,9 @@
 //! mappings left to the kernel; every extent then comes from the kernel by faults, as the source's allocator had it
 //! under the system's page allocator. glibc stands beside.
 
-use super::bench::{Bench, cell, middle, ratio, twin};
+use super::bench::Bench;
 use super::work::{BIN_FIRST, BIN_LAST};
+use crate::cells::{cell, middle, ratio, twin};
 use crate::clock::UNIT;
 use crate::table::size;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
@@ -75,7 +76,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     // The source's plot has no figures; its text says where the line starts and that it declines to this size.
     let published = vec![(f64::from(1 << BIN_FIRST), 2.0), (f64::from(256u32 << 10), 1.0)];
     let mut finding = Finding {
-        name: "mix",
+        name: "mix".to_owned(),
         title: "This malloc with the page layer on and off",
         source: "Figure 6",
         published: "Published: twice as fast for very small blocks, slowly declining towards 128 to 256 KB, in a random mix of \

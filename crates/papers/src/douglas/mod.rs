@@ -23,9 +23,9 @@ mod report;
 mod scaling;
 mod work;
 
-pub use bench::{Bench, Places, Progress, Scale};
+pub use bench::{Bench, Places};
 pub use options::{Experiment, Options};
-pub use report::{Report, ReportError, SCHEMA, write_figures};
+pub use report::{Report, SCHEMA};
 pub use work::work;
 
 use crate::Finding;
@@ -35,7 +35,7 @@ pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Find
     bench.prepare();
     let mut findings = Vec::new();
     for experiment in options.experiments() {
-        bench.begin(experiment.name());
+        bench.begin(crate::options::name(experiment));
         let finding = match experiment {
             Experiment::Faults => faults::run(bench),
             Experiment::Scaling => scaling::run(bench),

@@ -3,7 +3,8 @@
 //! Three parts, in campaigns of their own: a vector that grows value by value; contents relocated and swapped; a list of four
 //! million items built in one call.
 
-use super::bench::{Bench, cell, control, middle, ratio, sheet, twin};
+use super::bench::Bench;
+use crate::cells::{cell, control, middle, ratio, sheet, twin};
 use crate::table::size;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_probe::campaign::{Arm, Cell, GLIBC, Sheet, VELLUM};
@@ -13,7 +14,7 @@ const US: f64 = 1e3;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let mut finding = Finding {
-        name: "remap",
+        name: "remap".to_owned(),
         title: "Growing, moving and batching",
         source: "section 4.2",
         published: "Published: a vector extends by mapping pages behind itself; memory is relocated or swapped at a speed that \
@@ -276,7 +277,7 @@ fn lists(bench: &mut Bench<'_>, finding: &mut Finding) {
         finding.notes.push(format!(
             "published: 100,000 times faster in a batch; here the allocation alone is {} times as fast as glibc's one by one: \
              every item's page must still be had, and its address written, which the claim leaves out",
-            crate::table::short(alloc.estimate)
+            vellum_measure::short(alloc.estimate)
         ));
     }
     let points = |metric: &str| {

@@ -1,10 +1,8 @@
-//! The whole result: as JSON, and its figures as files.
+//! The whole result as JSON.
 
-use super::{Bench, Scale};
-use crate::{Finding, clock};
+use super::Bench;
+use crate::{Finding, clock, report};
 use serde::Serialize;
-use std::io;
-use std::path::{Path, PathBuf};
 use vellum_probe::campaign::Machine;
 
 /// Name and version of the JSON. A field's meaning never changes; new ones may come.
@@ -31,26 +29,11 @@ pub struct Report {
     pub experiments: Vec<Finding>,
 }
 
-/// Figures could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the figure {path}: {source}; is the directory there and writable?")]
-pub struct ReportError {
-    /// The file or directory.
-    pub path: PathBuf,
-    /// What the system said.
-    pub source: io::Error,
-}
-
 impl Report {
     pub(super) fn new(bench: &Bench<'_>, experiments: Vec<Finding>) -> Self {
-        let scale = match bench.scale {
-            Scale::Full => "full",
-            Scale::Quick => "quick",
-            Scale::Tiny => "tiny",
-        };
         Self {
             schema: SCHEMA,
-            scale,
+            scale: bench.scale.name(),
             seed: bench.seed,
             cycles_are: clock::UNIT,
             machine: Machine::here(),
@@ -63,28 +46,6 @@ impl Report {
     /// The report as JSON, ending in a newline.
     #[must_use]
     pub fn json(&self) -> String {
-        let mut text =
-            serde_json::to_string_pretty(self).expect("maps with text keys and finite numbers are JSON");
-        text.push('\n');
-        text
+        report::json(self)
     }
-}
-
-/// Writes the figures of a finding into `folder` as SVG, and returns their paths.
-///
-/// # Errors
-/// [`ReportError`] naming what could not be written.
-pub fn write_figures(finding: &Finding, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| ReportError { path, source }
-    };
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
-    let mut written = Vec::new();
-    for figure in &finding.figures {
-        let path = folder.join(figure.name).with_extension("svg");
-        std::fs::write(&path, figure.svg()).map_err(failed(&path))?;
-        written.push(path);
-    }
-    Ok(written)
 }

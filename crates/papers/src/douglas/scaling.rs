@@ -4,7 +4,8 @@
 //! is what the allocator adds: faults for the system's, bookkeeping for ours. The calls alone, with nothing written in
 //! between, show the bookkeeping without what writing leaves in the processor's queues.
 
-use super::bench::{Bench, cell, middle, ratio, sheet};
+use super::bench::Bench;
+use crate::cells::{cell, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::table::size;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
@@ -97,7 +98,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
         ],
     };
     let mut finding = Finding {
-        name: "scaling",
+        name: "scaling".to_owned(),
         title: "How allocation scales with block size",
         source: "Figure 5",
         published: "Published: the system's page allocator grows with the block; the user mode one, writing aside, does not \

@@ -11,7 +11,8 @@
 mod rows;
 mod sources;
 
-use super::bench::{Bench, cell, middle, ratio, sheet, twin};
+use super::bench::Bench;
+use crate::cells::{cell, middle, ratio, sheet, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use rows::Row;
 use vellum_measure::Interval;
@@ -34,7 +35,7 @@ const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let mut finding = Finding {
-        name: "programs",
+        name: "programs".to_owned(),
         title: "Whole programs",
         source: "Table 2",
         published: "Published: G++ +1.19 to +5.68 %, Python -0.41 to +1.73 %, a solver +0.58 to +1.41 %; mean +1.88 %, median +1.20 %.",

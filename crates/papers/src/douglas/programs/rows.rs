@@ -4,7 +4,7 @@
 //! memory that an allocator could have kept.
 
 use super::sources::{CHURN, cxx, join, sort};
-use crate::douglas::Scale;
+use crate::Scale;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};

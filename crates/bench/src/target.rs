@@ -1,11 +1,11 @@
-//! A target, and whether it was met.
+//! What a line is to reach, against whom, and whether it did.
 //!
-//! Figures are ratios of medians over the rounds. The interval beside them comes from the pairs of each round (see
+//! Bound and verdict are `vellum-measure`'s; here is what makes a ratio of a line. Figures are ratios of medians over the rounds. The interval beside them comes from the pairs of each round (see
 //! `vellum-measure`), and the controls say what ratio two arms that run the *same* allocator showed in this very
 //! run: a difference smaller than that is no difference.
 
 use crate::{Sheet, peer};
-use vellum_measure::{Interval, median, paired_ratio};
+use vellum_measure::{Bound, Interval, Verdict, median, paired_ratio};
 
 /// Drawings for each interval.
 const RESAMPLES: usize = 1000;
@@ -30,83 +30,39 @@ pub enum Against {
     Itself,
 }
 
-/// The direction and size of a target.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Bound {
-    /// Vellum's figure is at most this many times the other, or at most so much above it (in the figure's unit),
-    /// whichever allows more.
-    AtMost {
-        /// Times the other figure.
-        times: f64,
-        /// Above the other figure.
-        plus: f64,
-    },
-    /// The other figure is at least this many times Vellum's.
-    Faster(f64),
-}
-
 /// A target of one line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Goal {
+pub struct Target {
     /// What is compared with.
     pub against: Against,
-    /// What is demanded.
+    /// What is demanded of the ratio: at most so many times the other figure; or the other at least so many times Vellum's.
     pub bound: Bound,
+    /// With a bound from above: also met when at most so much above the other figure, in its unit.
+    pub plus: f64,
 }
 
-impl Goal {
+impl Target {
     /// At most `times` the figure of `against`.
     #[must_use]
     pub fn at_most(times: f64, against: Against) -> Self {
-        Self { against, bound: Bound::AtMost { times, plus: 0.0 } }
+        Self { against, bound: Bound::AtMost(times), plus: 0.0 }
     }
 
     /// At least `times` faster than `against`.
     #[must_use]
     pub fn faster(times: f64, against: Against) -> Self {
-        Self { against, bound: Bound::Faster(times) }
+        Self { against, bound: Bound::AtLeast(times), plus: 0.0 }
     }
 
     /// Also met when at most `plus` above the other figure.
     #[must_use]
-    pub fn or_within(mut self, above: f64) -> Self {
-        if let Bound::AtMost { plus, .. } = &mut self.bound {
-            *plus = above;
-        }
+    pub fn or_within(mut self, plus: f64) -> Self {
+        self.plus = plus;
         self
     }
 }
 
-/// How a line came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The target is met and noise does not explain it.
-    Met,
-    /// Met, by less than the noise of this run.
-    MetWithinNoise,
-    /// Missed, by less than the noise of this run.
-    MissedWithinNoise,
-    /// The target is missed and noise does not explain it.
-    Missed,
-    /// One of the figures is not there.
-    NoData,
-}
-
-impl Verdict {
-    /// The word in the table.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::MetWithinNoise => "met~",
-            Self::MissedWithinNoise => "missed~",
-            Self::Missed => "MISSED",
-            Self::NoData => "no data",
-        }
-    }
-}
-
-/// A goal held against the figures.
+/// A target held against the figures.
 #[derive(Debug, Clone)]
 pub struct Judgement {
     /// The arm or cell compared with; empty when the figure itself is judged.
@@ -115,10 +71,8 @@ pub struct Judgement {
     pub ratio: Option<f64>,
     /// Its interval from the pairs of each round, when there are pairs.
     pub interval: Option<Interval>,
-    /// What the ratio is to be, given how much slack the bound grants here.
-    pub limit: f64,
-    /// Whether the ratio should be above the limit rather than below.
-    pub above: bool,
+    /// What the ratio is to be, given how much slack the target grants here.
+    pub bound: Bound,
     /// Met or not.
     pub verdict: Verdict,
 }
@@ -140,29 +94,29 @@ fn pairs_ratio(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Optio
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// Holds Vellum's `metric` in `sheet` against `goal`. `other` finds the sheet of another cell.
+/// Holds Vellum's `metric` in `sheet` against `target`. `other` finds the sheet of another cell.
 #[must_use]
 pub fn judge<'a>(
-    goal: &Goal,
+    target: &Target,
     metric: &str,
     sheet: &'a Sheet,
     other: impl Fn(&str) -> Option<&'a Sheet>,
     seed: u64,
 ) -> Judgement {
     let own = sheet.by_round(peer::VELLUM, metric);
-    let (name, theirs) = rival(goal, metric, sheet, other);
+    let (name, theirs) = rival(target, metric, sheet, other);
     let of = |rounds: &[Option<f64>]| median(&rounds.iter().copied().flatten().collect::<Vec<_>>());
     let (mine, base) = (of(&own), of(&theirs));
 
-    let (above, ratio, interval, limit) = match goal.bound {
-        Bound::AtMost { times, plus } => {
-            let slack = base.filter(|_| plus > 0.0).map_or(0.0, |base| (base + plus) / base);
+    let (ratio, interval, bound) = match target.bound {
+        Bound::AtMost(times) => {
+            let slack = base.filter(|_| target.plus > 0.0).map_or(0.0, |base| (base + target.plus) / base);
             let ratio = mine.zip(base).map(|(mine, base)| mine / base);
-            (false, ratio, pairs_ratio(&own, &theirs, seed), times.max(slack))
+            (ratio, pairs_ratio(&own, &theirs, seed), Bound::AtMost(times.max(slack)))
         }
-        Bound::Faster(times) => {
+        Bound::AtLeast(_) => {
             let ratio = mine.zip(base).map(|(mine, base)| base / mine);
-            (true, ratio, pairs_ratio(&theirs, &own, seed), times)
+            (ratio, pairs_ratio(&theirs, &own, seed), target.bound)
         }
     };
     let noise = [peer::GLIBC, peer::VELLUM]
@@ -172,18 +126,18 @@ pub fn judge<'a>(
         .fold(0.0, f64::max);
     let few = own.len() < TELLING_ROUNDS;
     let noise = if few { NOISE_OF_FEW.ln().max(DOUBT_OF_FEW * noise) } else { noise };
-    let verdict = ratio.map_or(Verdict::NoData, |ratio| verdict(ratio, interval, limit, above, noise));
-    Judgement { against: name, ratio, interval, limit, above, verdict }
+    let verdict = ratio.map_or(Verdict::NoData, |ratio| Verdict::of(bound, ratio, interval, Some(noise)));
+    Judgement { against: name, ratio, interval, bound, verdict }
 }
 
 /// The rounds of what Vellum is compared with, and its name.
 fn rival<'a>(
-    goal: &Goal,
+    target: &Target,
     metric: &str,
     sheet: &'a Sheet,
     other: impl Fn(&str) -> Option<&'a Sheet>,
 ) -> (String, Vec<Option<f64>>) {
-    match &goal.against {
+    match &target.against {
         Against::Arm(arm) => ((*arm).to_owned(), sheet.by_round(arm, metric)),
         Against::Least(arms) => {
             let medians = arms.iter().filter_map(|arm| Some((*arm, median(&sheet.values(arm, metric))?)));
@@ -195,19 +149,6 @@ fn rival<'a>(
             (cell.clone(), rounds.unwrap_or_default())
         }
         Against::Itself => (String::new(), vec![Some(1.0); sheet.by_round(peer::VELLUM, metric).len()]),
-    }
-}
-
-/// `noise` is the larger of the controls' distances from one, as a logarithm.
-fn verdict(ratio: f64, interval: Option<Interval>, limit: f64, above: bool, noise: f64) -> Verdict {
-    let good = if above { ratio >= limit } else { ratio <= limit };
-    let clear_of_noise = (ratio / limit).ln().abs() > noise;
-    let clear_of_interval = interval.is_none_or(|interval| !interval.contains(limit));
-    match (good, clear_of_noise && clear_of_interval) {
-        (true, true) => Verdict::Met,
-        (true, false) => Verdict::MetWithinNoise,
-        (false, false) => Verdict::MissedWithinNoise,
-        (false, true) => Verdict::Missed,
     }
 }
 
@@ -229,8 +170,8 @@ mod tests {
         }
     }
 
-    fn decide(goal: &Goal, sheet: &Sheet) -> Judgement {
-        judge(goal, "ns", sheet, |_| None, 1)
+    fn decide(target: &Target, sheet: &Sheet) -> Judgement {
+        judge(target, "ns", sheet, |_| None, 1)
     }
 
     const STEADY: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
@@ -240,12 +181,12 @@ mod tests {
         let half: Vec<f64> = STEADY.iter().map(|v| v / 2.0).collect();
         let sheet =
             sheet("cell", &[("glibc", STEADY), ("glibc'", STEADY), ("vellum", &half), ("vellum'", &half)]);
-        let judged = decide(&Goal::at_most(1.02, Against::Arm("glibc")), &sheet);
+        let judged = decide(&Target::at_most(1.02, Against::Arm("glibc")), &sheet);
         assert_eq!((judged.verdict, judged.ratio), (Verdict::Met, Some(0.5)));
-        assert_eq!(decide(&Goal::faster(1.5, Against::Arm("glibc")), &sheet).verdict, Verdict::Met);
-        assert_eq!(decide(&Goal::faster(3.0, Against::Arm("glibc")), &sheet).verdict, Verdict::Missed);
-        assert_eq!(decide(&Goal::at_most(0.4, Against::Arm("glibc")), &sheet).verdict, Verdict::Missed);
-        assert_eq!(decide(&Goal::at_most(60.0, Against::Itself), &sheet).verdict, Verdict::Met);
+        assert_eq!(decide(&Target::faster(1.5, Against::Arm("glibc")), &sheet).verdict, Verdict::Met);
+        assert_eq!(decide(&Target::faster(3.0, Against::Arm("glibc")), &sheet).verdict, Verdict::Missed);
+        assert_eq!(decide(&Target::at_most(0.4, Against::Arm("glibc")), &sheet).verdict, Verdict::Missed);
+        assert_eq!(decide(&Target::at_most(60.0, Against::Itself), &sheet).verdict, Verdict::Met);
     }
 
     #[test]
@@ -255,46 +196,46 @@ mod tests {
         let near: Vec<f64> = STEADY.iter().map(|v| v * 1.05).collect();
         let sheet = sheet("cell", &[("glibc", STEADY), ("glibc'", &off), ("vellum", &near)]);
         assert_eq!(
-            decide(&Goal::at_most(1.02, Against::Arm("glibc")), &sheet).verdict,
+            decide(&Target::at_most(1.02, Against::Arm("glibc")), &sheet).verdict,
             Verdict::MissedWithinNoise
         );
         assert_eq!(
-            decide(&Goal::at_most(1.08, Against::Arm("glibc")), &sheet).verdict,
+            decide(&Target::at_most(1.08, Against::Arm("glibc")), &sheet).verdict,
             Verdict::MetWithinNoise
         );
     }
 
     #[test]
     fn the_least_is_chosen_among_those_that_ran() {
-        let goal = Goal::at_most(1.0, Against::Least(&["absent", "b", "c"]));
-        let judged = decide(&goal, &sheet("cell", &[("b", &[3.0]), ("c", &[2.0]), ("vellum", &[1.0])]));
+        let target = Target::at_most(1.0, Against::Least(&["absent", "b", "c"]));
+        let judged = decide(&target, &sheet("cell", &[("b", &[3.0]), ("c", &[2.0]), ("vellum", &[1.0])]));
         assert_eq!(judged.verdict, Verdict::Met);
         assert_eq!((judged.against.as_str(), judged.ratio), ("c", Some(0.5)));
-        assert_eq!(decide(&goal, &sheet("cell", &[("vellum", &[1.0])])).verdict, Verdict::NoData);
-        assert_eq!(decide(&goal, &sheet("cell", &[("b", &[3.0])])).verdict, Verdict::NoData);
+        assert_eq!(decide(&target, &sheet("cell", &[("vellum", &[1.0])])).verdict, Verdict::NoData);
+        assert_eq!(decide(&target, &sheet("cell", &[("b", &[3.0])])).verdict, Verdict::NoData);
     }
 
     #[test]
     fn slack_counts_for_small_figures() {
         let small = sheet("cell", &[("glibc", &[10.0]), ("vellum", &[12.0])]);
-        let goal = Goal::at_most(1.05, Against::Arm("glibc"));
-        assert_eq!(decide(&goal, &small).verdict, Verdict::Missed);
-        let judged = decide(&goal.or_within(4.0), &small);
+        let target = Target::at_most(1.05, Against::Arm("glibc"));
+        assert_eq!(decide(&target, &small).verdict, Verdict::Missed);
+        let judged = decide(&target.or_within(4.0), &small);
         assert_eq!(judged.verdict, Verdict::Met);
-        assert!((judged.limit - 1.4).abs() < 1e-12);
+        assert!((judged.bound.limit() - 1.4).abs() < 1e-12);
     }
 
     #[test]
     fn a_single_round_tells_only_large_differences() {
         let single = sheet("cell", &[("glibc", &[1.0]), ("vellum", &[1.05])]);
         assert_eq!(
-            decide(&Goal::at_most(1.02, Against::Arm("glibc")), &single).verdict,
+            decide(&Target::at_most(1.02, Against::Arm("glibc")), &single).verdict,
             Verdict::MissedWithinNoise
         );
-        assert_eq!(decide(&Goal::at_most(0.80, Against::Arm("glibc")), &single).verdict, Verdict::Missed);
+        assert_eq!(decide(&Target::at_most(0.80, Against::Arm("glibc")), &single).verdict, Verdict::Missed);
         let unsteady =
             sheet("cell", &[("glibc", &[1.0]), ("glibc'", &[0.8]), ("vellum", &[1.3]), ("vellum'", &[1.3])]);
-        let judged = decide(&Goal::at_most(1.02, Against::Arm("glibc")), &unsteady);
+        let judged = decide(&Target::at_most(1.02, Against::Arm("glibc")), &unsteady);
         assert_eq!(
             judged.verdict,
             Verdict::MissedWithinNoise,
@@ -305,8 +246,8 @@ mod tests {
     #[test]
     fn another_cell_can_be_the_measure() {
         let (big, small) = (sheet("big", &[("vellum", &[30.0])]), sheet("small", &[("vellum", &[20.0])]));
-        let goal = Goal::at_most(2.0, Against::Cell("small".to_owned()));
-        let judged = judge(&goal, "ns", &big, |name| (name == "small").then_some(&small), 1);
+        let target = Target::at_most(2.0, Against::Cell("small".to_owned()));
+        let judged = judge(&target, "ns", &big, |name| (name == "small").then_some(&small), 1);
         assert_eq!((judged.verdict, judged.ratio), (Verdict::Met, Some(1.5)));
     }
 }

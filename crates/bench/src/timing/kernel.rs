@@ -1,0 +1,171 @@
+//! The two kernels, and how long they are made.
+//!
+//! Both are C, compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every peer links: whatever
+//! tool times them, it times the same instructions. B is A with one in a hundred more of what it does.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Instant;
+
+unsafe extern "C" {
+    fn vellum_timing_cpu(turns: u64) -> u64;
+    fn vellum_timing_alloc(pairs: u64) -> u64;
+}
+
+/// The archive with both kernels, for the peers.
+pub(super) const ARCHIVE: &str = env!("VELLUM_BENCH_KERNELS");
+
+/// How long the CPU-bound kernel is made: within the 60 to 100 µs that the goals speak of.
+const CPU_NS: f64 = 65_000.0;
+/// Malloc and free of the other one.
+const ALLOC_PAIRS: u64 = 5000;
+/// Sizes are whole hundreds, so that one in a hundred more is exact.
+const HUNDRED: u64 = 100;
+/// Turns to gauge by, and how often: the shortest counts.
+const GAUGE_TURNS: u64 = 10_000;
+const GAUGES: usize = 200;
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// A chain of dependent arithmetic in registers.
+    Cpu,
+    /// malloc and free of small blocks.
+    Alloc,
+}
+
+/// How much a kernel does: A, and B, which is one in a hundred more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of A: turns, or pairs of malloc and free.
+    pub a: u64,
+    /// Of B.
+    pub b: u64,
+}
+
+impl Kernel {
+    /// Both.
+    pub const ALL: [Kernel; 2] = [Kernel::Cpu, Kernel::Alloc];
+
+    /// Its stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kernel::Cpu => "cpu",
+            Kernel::Alloc => "alloc",
+        }
+    }
+
+    /// What it is called before people.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Kernel::Cpu => "CPU-bound",
+            Kernel::Alloc => "allocation-bound",
+        }
+    }
+
+    /// The function of `c/kernels.c`.
+    pub(super) const fn symbol(self) -> &'static str {
+        match self {
+            Kernel::Cpu => "vellum_timing_cpu",
+            Kernel::Alloc => "vellum_timing_alloc",
+        }
+    }
+
+    /// The share of observations below the absolute figure that repeats best for its kind.
+    pub(super) const fn low_share(self) -> f64 {
+        match self {
+            Kernel::Cpu => vellum_measure::LOW_SHARE,
+            Kernel::Alloc => vellum_measure::LOW_SHARE_ALLOCATING,
+        }
+    }
+
+    /// Runs it once.
+    #[inline]
+    pub(super) fn run(self, size: u64) -> u64 {
+        match self {
+            // SAFETY: the kernel takes any number and touches only registers.
+            Kernel::Cpu => unsafe { vellum_timing_cpu(size) },
+            // SAFETY: the kernel takes any number and touches only memory of its own.
+            Kernel::Alloc => unsafe { vellum_timing_alloc(size) },
+        }
+    }
+
+    /// The sizes at which this machine is measured. The CPU-bound kernel's are gauged here, in about ten milliseconds.
+    #[must_use]
+    pub fn sizes(self) -> Sizes {
+        let a = match self {
+            Kernel::Cpu => turns_of(CPU_NS),
+            Kernel::Alloc => ALLOC_PAIRS,
+        };
+        Sizes { a, b: a + a / HUNDRED }
+    }
+}
+
+/// So many turns last about this long.
+fn turns_of(ns: f64) -> u64 {
+    let once = |_| {
+        let began = Instant::now();
+        std::hint::black_box(Kernel::Cpu.run(GAUGE_TURNS));
+        began.elapsed().as_nanos() as f64
+    };
+    let shortest = (0..GAUGES).map(once).fold(f64::INFINITY, f64::min).max(1.0);
+    let hundreds = (ns / shortest * GAUGE_TURNS as f64 / HUNDRED as f64).round() as u64;
+    hundreds.max(1) * HUNDRED
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Kernel::ALL.into_iter().find(|kernel| kernel.name() == text).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_is_exactly_one_in_a_hundred_more() {
+        for kernel in Kernel::ALL {
+            let Sizes { a, b } = kernel.sizes();
+            assert!(a >= HUNDRED && b * 100 == a * 101, "{kernel}: {a} and {b}");
+        }
+    }
+
+    #[test]
+    fn the_chain_is_the_published_register() {
+        // Computed step by step here: nothing of the loop may be left out or folded.
+        let mut x = 88_172_645_463_325_252u64;
+        for turns in 0..50 {
+            assert_eq!(Kernel::Cpu.run(turns), x);
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
+    }
+
+    #[test]
+    fn the_allocating_kernel_does_the_same_each_time() {
+        let sum = Kernel::Alloc.run(2000);
+        assert!(sum > 0);
+        assert_eq!(Kernel::Alloc.run(2000), sum);
+        assert_ne!(Kernel::Alloc.run(2100), sum);
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for kernel in Kernel::ALL {
+            assert_eq!(kernel.to_string().parse(), Ok(kernel));
+        }
+        assert_eq!("disk".parse::<Kernel>(), Err(()));
+    }
+}

@@ -1,0 +1,123 @@
+//! What `vellum cost` does to a program that does little but allocate: to one thread of it, or to threads and forked children.
+//!
+//! The program runs by itself, preloaded with Vellum's allocator, and under `vellum cost` with either allocator: recording is held
+//! against the same allocator without it, as a faster one would hide what it costs. The program tells its own
+//! processor time, so that what `vellum` does after its end does not count. How often malloc and free were called is known.
+
+use super::{Given, Kernel, TaskError, figure, finish, json, program};
+use crate::Metrics;
+use crate::timing::tools::{Scratch, Tool};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+const NAME: &str = "vellum cost";
+/// The allocator, beside the program `vellum`.
+const LIBRARY: &str = "libvellum.so";
+
+/// A program whose operations are known.
+struct Subject {
+    words: Vec<OsString>,
+    /// The file that they are in.
+    source: &'static str,
+    /// Mallocs, and frees, of that file.
+    pairs: u64,
+}
+
+/// One run of each kind, of the kernel.
+pub(super) fn cost(given: &Given) -> Result<Metrics, TaskError> {
+    let (size, calls) = (given.number("a")?, given.number("calls")?);
+    let mut words = program(given, size, calls)?;
+    words[1] = Kernel::Alloc.name().into();
+    measured(given, &Subject { words, source: "kernels.c", pairs: size * calls })
+}
+
+/// The same of threads and forked children.
+pub(super) fn family(given: &Given) -> Result<Metrics, TaskError> {
+    let [threads, forks, pairs] = ["threads", "forks", "pairs"].map(|name| given.number(name));
+    let (threads, forks, pairs) = (threads?, forks?, pairs?);
+    let arguments = [threads, forks, pairs].map(|number| number.to_string().into());
+    let words = [given.tool(Tool::Family)?.into_os_string()].into_iter().chain(arguments).collect();
+    measured(given, &Subject { words, source: "family.c", pairs: (threads + forks) * pairs })
+}
+
+fn measured(given: &Given, subject: &Subject) -> Result<Metrics, TaskError> {
+    let fail = |operation| move |source| TaskError::System { operation, source };
+    let scratch = Scratch::new(&given.folder()?).map_err(fail("making a folder for vellum's result"))?;
+    let vellum = given.tool(Tool::Vellum)?;
+    let library =
+        vellum.canonicalize().map_err(fail("looking for the program vellum"))?.with_file_name(LIBRARY);
+    let mut metrics = Metrics::new();
+    let mut preloaded = Command::new(&subject.words[0]);
+    preloaded.env("LD_PRELOAD", library);
+    for (name, mut command) in [("plain", Command::new(&subject.words[0])), ("preloaded", preloaded)] {
+        let (output, _) = finish(command.args(&subject.words[1..]))?;
+        metrics.set(&format!("{name}_cpu_ns"), cpu_ns(&output.stdout)?);
+    }
+    let mut wrong = 0.0;
+    for (name, options) in [("vellum", &[][..]), ("own", &["--own-allocator"])] {
+        let (report, text) = (scratch.path("cost.json"), scratch.path("cost.txt"));
+        let mut command = Command::new(&vellum);
+        command.arg("cost").args(options).arg("--json").arg(&report).arg("--output").arg(text).arg("--");
+        let (output, seconds) = finish(command.args(&subject.words))?;
+        metrics.set(&format!("{name}_cpu_ns"), cpu_ns(&output.stdout)?);
+        metrics.set(&format!("{name}_command_seconds"), seconds);
+        wrong += miscounted(&report, subject)?;
+    }
+    metrics.set("miscounted", wrong);
+    Ok(metrics)
+}
+
+fn cpu_ns(line: &[u8]) -> Result<f64, TaskError> {
+    figure("program", &json("program", line)?, "/cpu_ns")
+}
+
+/// By how much the mallocs and frees that the report ascribes to the subject's file are off, in sum; a count that is only an
+/// estimate is off by all of it.
+fn miscounted(report: &Path, subject: &Subject) -> Result<f64, TaskError> {
+    let bytes = std::fs::read(report)
+        .map_err(|source| TaskError::System { operation: "reading vellum's report", source })?;
+    let value = json(NAME, &bytes)?;
+    let off = |operation| count(&value, subject.source, operation).abs_diff(subject.pairs) as f64;
+    Ok(["malloc", "free"].map(off).iter().sum())
+}
+
+/// What the report counts of an operation that the lines of `source` do themselves: what the C library does for them is its own.
+fn count(report: &Value, source: &str, operation: &str) -> u64 {
+    let items = report["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let own = items.iter().filter(|item| {
+        let file = item["place"]["file"].as_str().unwrap_or_default();
+        file.ends_with(source)
+            && item["via"].is_null()
+            && item["operation"] == operation
+            && item["count_is_scaled"] == false
+    });
+    own.filter_map(|item| item["count"].as_u64()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_counts_of_the_kernels_count() {
+        let item = |file: &str, operation: &str, count: u64, scaled: bool| {
+            serde_json::json!({
+                "place": {"kind": "line", "file": file, "line": 3, "function": "f"},
+                "operation": operation, "count": count, "count_is_scaled": scaled,
+            })
+        };
+        let report = serde_json::json!({"items": [
+            item("/x/kernels.c", "malloc", 7, false),
+            item("/x/kernels.c", "malloc", 5, false),
+            item("/x/kernels.c", "free", 12, true),
+            item("/x/program.c", "malloc", 1, false),
+            {"place": {"file": "/x/kernels.c"}, "via": "strdup", "operation": "malloc", "count": 3,
+             "count_is_scaled": false},
+        ]});
+        let of_kernels = |operation| count(&report, "kernels.c", operation);
+        assert_eq!((of_kernels("malloc"), of_kernels("free")), (12, 0));
+        assert_eq!(count(&Value::Null, "kernels.c", "malloc"), 0);
+    }
+}

@@ -1,0 +1,304 @@
+//! The tasks: what one process of the campaign does, once.
+//!
+//! Every repeat is a process of its own, so that each has its own addresses and its own luck, as the runs of a person who asks
+//! again have. A task is a function from words to figures, like a workload, but its words may be texts: `name=value`.
+
+mod base;
+mod cost;
+mod criterion;
+mod duel;
+mod google;
+mod hyperfine;
+mod instructions;
+mod planted;
+mod process;
+
+use super::kernel::Kernel;
+use super::tools::Tool;
+use crate::Metrics;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+use vellum_measure::CompareError;
+use vellum_probe::bench::BenchError;
+use vellum_probe::clock::ClockError;
+use vellum_probe::process_duel::ProcessDuelError;
+use vellum_probe::record::RecordError;
+
+/// One in so many is what B does more than A, as a ratio.
+pub(super) const TRUE_RATIO: f64 = 1.01;
+
+/// Why a task has no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// No task has this name.
+    #[error("no timing task is called {0:?}")]
+    Unknown(String),
+    /// A word is not `name=value`, or its value is not what it must be.
+    #[error("timing task: {0:?} is not of the form name=value, or its value makes no sense")]
+    Word(String),
+    /// A word that the task needs.
+    #[error("timing task: {0}=… is missing")]
+    Lacks(&'static str),
+    /// No duel.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// No clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// No recorder.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// No duel of processes.
+    #[error(transparent)]
+    Process(#[from] ProcessDuelError),
+    /// No comparison.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    /// A tool could not be run, or ended badly.
+    #[error("{tool}: {why}")]
+    Tool {
+        /// Which.
+        tool: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// A system call failed.
+    #[error("{operation}: {source}")]
+    System {
+        /// What was to be done.
+        operation: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// One task.
+#[derive(Debug, Clone, Copy)]
+pub struct Task {
+    /// Its name.
+    pub name: &'static str,
+    /// What it needs beside this program.
+    pub needs: &'static [Tool],
+    /// Words with which it takes next to no time, the folder of tools apart.
+    pub tiny: &'static [&'static str],
+    run: fn(&Given) -> Result<Metrics, TaskError>,
+}
+
+/// All tasks.
+pub const TASKS: [Task; 11] = [
+    Task { name: "duel", needs: &[], tiny: &["kernel=alloc", "a=400", "b=404", "ms=15"], run: duel::duel },
+    Task {
+        name: "control",
+        needs: &[],
+        tiny: &["kernel=cpu", "a=1000", "ms=10", "times=2"],
+        run: duel::control,
+    },
+    Task { name: "base", needs: &[], tiny: &["clock=monotonic", "n=50"], run: base::base },
+    Task {
+        name: "planted",
+        needs: &[],
+        tiny: &["kernel=cpu", "a=1000", "hz=97", "plant_us=20", "ms=20"],
+        run: planted::planted,
+    },
+    Task {
+        name: "undisturbed",
+        needs: &[],
+        tiny: &["kernel=cpu", "a=1000", "plant_us=20", "ms=20"],
+        run: planted::undisturbed,
+    },
+    Task {
+        name: "process",
+        needs: &[Tool::Program],
+        tiny: &["kernel=cpu", "a=100", "b=101", "calls=2", "ms=20"],
+        run: process::process,
+    },
+    Task {
+        name: "instructions",
+        needs: &[Tool::Program, Tool::Valgrind],
+        tiny: &["kernel=cpu", "a=1000", "b=1010"],
+        run: instructions::instructions,
+    },
+    Task {
+        name: "hyperfine",
+        needs: &[Tool::Program, Tool::Hyperfine],
+        tiny: &["kernel=cpu", "a=100", "b=101", "calls=2", "runs=2"],
+        run: hyperfine::hyperfine,
+    },
+    Task {
+        name: "google",
+        needs: &[Tool::Google],
+        tiny: &["kernel=cpu", "a=1000", "b=1010", "min_ms=1"],
+        run: google::google,
+    },
+    Task {
+        name: "cost",
+        needs: &[Tool::Program, Tool::Vellum],
+        tiny: &["kernel=alloc", "a=400", "calls=3"],
+        run: cost::cost,
+    },
+    Task {
+        name: "family",
+        needs: &[Tool::Family, Tool::Vellum],
+        tiny: &["threads=2", "forks=2", "pairs=100"],
+        run: cost::family,
+    },
+];
+
+/// The peer that only a build of a hundred packages brings: not among those that a test runs.
+pub(super) const CRITERION: Task = Task {
+    name: "criterion",
+    needs: &[Tool::Criterion],
+    tiny: &["kernel=cpu", "a=1000", "b=1010", "warm_up_ms=1", "measure_ms=5"],
+    run: criterion::criterion,
+};
+
+/// The task of this name.
+pub(super) fn find(name: &str) -> Option<Task> {
+    TASKS.into_iter().chain([CRITERION]).find(|task| task.name == name)
+}
+
+/// Runs the task that the words name and returns its figures as one line.
+///
+/// # Errors
+/// [`TaskError`] when there is no such task, or it fails.
+pub fn run<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, TaskError> {
+    let task = find(name).ok_or_else(|| TaskError::Unknown(name.to_owned()))?;
+    let metrics = (task.run)(&Given::parse(words)?)?;
+    Ok(serde_json::to_string(&metrics).expect("a map of finite numbers is JSON"))
+}
+
+/// What a task was given.
+#[derive(Debug)]
+struct Given(BTreeMap<String, String>);
+
+impl Given {
+    fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, TaskError> {
+        let pair = |word: &S| {
+            let (name, value) = word.as_ref().split_once('=')?;
+            Some((name.to_owned(), value.to_owned()))
+        };
+        let pairs =
+            words.iter().map(|word| pair(word).ok_or_else(|| TaskError::Word(word.as_ref().to_owned())));
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+
+    fn text(&self, name: &'static str) -> Result<&str, TaskError> {
+        self.0.get(name).map(String::as_str).ok_or(TaskError::Lacks(name))
+    }
+
+    fn number(&self, name: &'static str) -> Result<u64, TaskError> {
+        let text = self.text(name)?;
+        text.parse().map_err(|_| TaskError::Word(format!("{name}={text}")))
+    }
+
+    fn kernel(&self) -> Result<Kernel, TaskError> {
+        let text = self.text("kernel")?;
+        text.parse().map_err(|()| TaskError::Word(format!("kernel={text}")))
+    }
+
+    fn folder(&self) -> Result<PathBuf, TaskError> {
+        self.text("tools").map(PathBuf::from)
+    }
+
+    fn tool(&self, tool: Tool) -> Result<PathBuf, TaskError> {
+        Ok(self.folder()?.join(tool.file()))
+    }
+
+    /// The seed that was given, or one drawn now: repeats are not to share their orders. It goes with the figures.
+    fn seed(&self) -> Result<u64, TaskError> {
+        if self.0.contains_key("seed") {
+            return self.number("seed");
+        }
+        // Small enough to be exact among the figures.
+        Ok(RandomState::new().build_hasher().finish() >> 32)
+    }
+}
+
+/// Runs a tool to its end and gives what it wrote, and how long it took in seconds.
+fn finish(command: &mut Command) -> Result<(Output, f64), TaskError> {
+    let tool = command.get_program().to_string_lossy().into_owned();
+    let fail = |why: String| TaskError::Tool { tool: tool.clone(), why };
+    let began = Instant::now();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| fail(error.to_string()))?;
+    let seconds = began.elapsed().as_secs_f64();
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(fail(format!("{}: {}", output.status, errors.lines().last().unwrap_or_default())));
+    }
+    Ok((output, seconds))
+}
+
+/// A JSON value that a tool wrote.
+fn json(tool: &str, bytes: &[u8]) -> Result<serde_json::Value, TaskError> {
+    serde_json::from_slice(bytes).map_err(|error| TaskError::Tool {
+        tool: tool.to_owned(),
+        why: format!("what it wrote is no JSON: {error}"),
+    })
+}
+
+/// A number in what a tool wrote, by JSON pointer.
+fn figure(tool: &str, value: &serde_json::Value, pointer: &str) -> Result<f64, TaskError> {
+    let found = value.pointer(pointer).and_then(serde_json::Value::as_f64);
+    found.ok_or_else(|| TaskError::Tool {
+        tool: tool.to_owned(),
+        why: format!("it wrote no number at {pointer}"),
+    })
+}
+
+/// What a tool that times A and B apart says of them.
+fn apart(a_ns: f64, b_ns: f64, seconds: f64) -> Metrics {
+    let mut metrics = Metrics::new();
+    metrics.set("a_ns", a_ns);
+    metrics.set("b_ns", b_ns);
+    metrics.set("effect_percent", percent(b_ns / a_ns));
+    metrics.set("seconds", seconds);
+    metrics
+}
+
+/// By how much a ratio lies above 1, in percent.
+fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+/// `program KERNEL SIZE CALLS`.
+fn program(given: &Given, size: u64, calls: u64) -> Result<Vec<OsString>, TaskError> {
+    let kernel = given.kernel()?;
+    let program = given.tool(Tool::Program)?.into_os_string();
+    Ok(vec![program, kernel.name().into(), size.to_string().into(), calls.to_string().into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_mistakes_named() {
+        let given = Given::parse(&["kernel=cpu", "a=7", "tools=/x=y"]).unwrap();
+        assert_eq!((given.kernel().unwrap(), given.number("a").unwrap()), (Kernel::Cpu, 7));
+        assert_eq!(given.tool(Tool::Google).unwrap(), PathBuf::from("/x=y/google"));
+        assert!(matches!(given.number("b"), Err(TaskError::Lacks("b"))));
+        assert!(matches!(Given::parse(&["kernel"]), Err(TaskError::Word(_))));
+        assert!(matches!(Given::parse(&["kernel=disk"]).unwrap().kernel(), Err(TaskError::Word(_))));
+        assert!(matches!(run::<&str>("nonesuch", &[]), Err(TaskError::Unknown(_))));
+    }
+
+    #[test]
+    fn seeds_differ_unless_given() {
+        let drawn = Given::parse::<&str>(&[]).unwrap();
+        assert_ne!(drawn.seed().unwrap(), drawn.seed().unwrap());
+        assert_eq!(Given::parse(&["seed=5"]).unwrap().seed().unwrap(), 5);
+    }
+
+    #[test]
+    fn tasks_that_need_nothing_give_figures_in_a_tiny_size() {
+        for task in TASKS.iter().filter(|task| task.needs.is_empty()) {
+            let line = run(task.name, task.tiny).unwrap_or_else(|error| panic!("{}: {error}", task.name));
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            assert!(value.as_object().is_some_and(|figures| !figures.is_empty()), "{}: {line}", task.name);
+        }
+    }
+}

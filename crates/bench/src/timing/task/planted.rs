@@ -1,0 +1,222 @@
+//! Periodic disturbances of known rate, and whether they are found.
+//!
+//! One is real: a timer of the kernel interrupts the measuring thread so many times a second, and the handler keeps
+//! the processor for a while. It comes whenever it comes, in the middle of an operation or between two, on time or late,
+//! as a collector's slices do. The other is reckoned: the same time is added to an undisturbed series at exact moments.
+//! What is found in the undisturbed series itself, and is nobody's known tick, is a false alarm.
+//!
+//! Known are the kernel's tick and, in a virtual machine, the tick of the host below it. The host's cannot be read: what comes at a rate with which
+//! kernels are built is taken for it. (Seen so: 34 µs a hundred times a second in a guest that ticks at 250, charged to the
+//! thread, without a switch or an interrupt of the guest's.)
+
+use super::{Given, TaskError};
+use crate::Metrics;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use vellum_measure::{Known, Machine, Period, Series, Spectrum};
+use vellum_probe::clock::Clock;
+use vellum_probe::record::{Detail, Recorder};
+
+/// A period counts as the planted one within this share of it.
+const NEAR: f64 = 0.01;
+/// Rates of the tick with which kernels are built (`CONFIG_HZ`).
+const HOST_HZ: [u32; 4] = [100, 250, 300, 1000];
+/// Where in its period the reckoned disturbance begins: anywhere but at the first observation.
+const PHASE: f64 = 0.37;
+/// Observations between two looks at the time.
+const STRETCH: usize = 32;
+/// Room for observations this short, nanoseconds: where they are shorter, the series is.
+const SHORTEST_NS: u64 = 10_000;
+
+/// Rates planted in the undisturbed series.
+const RECKONED_HZ: [u64; 2] = [250, 97];
+
+/// How long the handler keeps the processor, nanoseconds.
+static BURDEN_NS: AtomicU64 = AtomicU64::new(0);
+/// How often it did.
+static INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Measures a kernel for `ms` while a timer disturbs it `hz` times a second for `plant_us` each.
+pub(super) fn planted(given: &Given) -> Result<Metrics, TaskError> {
+    let (hz, plant_us) = (given.number("hz")?, given.number("plant_us")?);
+    let timer = Disturber::start(hz, plant_us * 1000)?;
+    let series = record(given);
+    drop(timer);
+    let series = series?;
+    let mut metrics = Metrics::new();
+    metrics.set("interruptions", INTERRUPTIONS.load(Ordering::Relaxed) as f64);
+    look(&mut metrics, "", &series, hz);
+    metrics.set("observations", series.observations.len() as f64);
+    Ok(metrics)
+}
+
+/// Measures a kernel for `ms` by itself, and plants disturbances in what came out.
+pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
+    let plant_us = given.number("plant_us")?;
+    let series = record(given)?;
+    let mut metrics = Metrics::new();
+    let spectrum = spectrum(&series);
+    let periods = spectrum.as_ref().map_or(&[][..], |spectrum| &spectrum.periods);
+    let unexplained: Vec<&Period> = periods.iter().filter(|period| period.whose().is_none()).collect();
+    metrics.set("unexplained", unexplained.len() as f64);
+    let source = |period: &Period| period.source.as_ref().map(|found| found.known.tick);
+    for (name, tick) in [("kernel_tick", true), ("host_tick", false)] {
+        metrics.set(name, periods.iter().filter(|period| source(period) == Some(tick)).count() as f64);
+    }
+    // For whoever asks which.
+    for (place, period) in unexplained.iter().enumerate() {
+        metrics.set(&format!("unexplained_{place}_hz"), period.frequency);
+        metrics.set(&format!("unexplained_{place}_typical_ns"), period.typical);
+        metrics.set(&format!("unexplained_{place}_false_alarm"), period.false_alarm);
+    }
+    metrics.set("observations", series.observations.len() as f64);
+    for hz in RECKONED_HZ {
+        let planted = with_beat(&series, hz as f64, plant_us as f64 * 1e3);
+        look(&mut metrics, &format!("_{hz}hz"), &planted, hz);
+    }
+    Ok(metrics)
+}
+
+/// Looks for the planted period and says what was found.
+fn look(metrics: &mut Metrics, name: &str, series: &Series, hz: u64) {
+    let hz = hz as f64;
+    let spectrum = spectrum(series);
+    let periods = spectrum.as_ref().map_or(&[][..], |spectrum| &spectrum.periods);
+    let found = periods.iter().find(|period| (period.frequency / hz - 1.0).abs() <= NEAR);
+    metrics.set(&format!("found{name}"), f64::from(u8::from(found.is_some())));
+    if let Some(period) = found {
+        metrics.set(&format!("period_error{name}_percent"), (period.period * hz - 1.0).abs() * 100.0);
+        metrics.set(&format!("typical{name}_ns"), period.typical);
+        metrics.set(&format!("beats{name}_percent"), period.beats * 100.0);
+    }
+}
+
+fn spectrum(series: &Series) -> Option<Spectrum> {
+    Spectrum::of_series(series, &known(series.machine.as_ref()))
+}
+
+/// The ticks that are nobody's disturbance.
+fn known(machine: Option<&Machine>) -> Vec<Known> {
+    let Some(machine) = machine else { return Vec::new() };
+    let hosts = HOST_HZ.into_iter().filter(|hz| machine.hypervisor.is_some() && machine.hz != Some(*hz));
+    let hosts = hosts.map(|hz| Known::new("tick of the host", f64::from(hz)));
+    machine.hz.map(Known::tick).into_iter().chain(hosts).collect()
+}
+
+/// The kernel again and again for `ms`.
+fn record(given: &Given) -> Result<Series, TaskError> {
+    let (kernel, size, ms) = (given.kernel()?, given.number("a")?, given.number("ms")?);
+    let capacity = (ms * 1_000_000 / SHORTEST_NS).max(STRETCH as u64) as usize;
+    let mut recorder = Recorder::new(Clock::best()?, Detail::Full, capacity)?;
+    let (began, time) = (Instant::now(), Duration::from_millis(ms));
+    while began.elapsed() < time && recorder.left() >= STRETCH {
+        recorder.repeat(STRETCH, || black_box(kernel.run(black_box(size))));
+    }
+    Ok(recorder.finish("planted"))
+}
+
+/// The series with `burden_ns` added to whichever observation is under way at each beat.
+fn with_beat(series: &Series, hz: f64, burden_ns: f64) -> Series {
+    let first = series.observations.first().map_or(0, |one| one.start_ns);
+    let beats_before = |ns: f64| (ns * hz / 1e9 - PHASE).ceil().max(0.0);
+    let mut planted = series.clone();
+    for one in &mut planted.observations {
+        let begin = (one.start_ns - first) as f64;
+        one.wall_ns += burden_ns * (beats_before(begin + one.wall_ns) - beats_before(begin));
+    }
+    planted
+}
+
+/// A timer that interrupts the thread that started it. There is one at a time.
+struct Disturber {
+    timer: libc::timer_t,
+}
+
+/// Whom the timer interrupts with.
+const SIGNAL: libc::c_int = libc::SIGUSR1;
+
+extern "C" fn burden(_: libc::c_int) {
+    // Only the clock is asked: that may be done in a handler.
+    let now = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writes one timespec.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    };
+    let end = now() + BURDEN_NS.load(Ordering::Relaxed);
+    while now() < end {}
+    INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Disturber {
+    fn start(hz: u64, burden_ns: u64) -> Result<Self, TaskError> {
+        let fail =
+            |operation| move || TaskError::System { operation, source: std::io::Error::last_os_error() };
+        BURDEN_NS.store(burden_ns, Ordering::Relaxed);
+        let period_ns = (1e9 / hz.max(1) as f64).round() as i64;
+        let period = libc::timespec { tv_sec: period_ns / 1_000_000_000, tv_nsec: period_ns % 1_000_000_000 };
+        // SAFETY: records of plain numbers, for which zero is valid, filled in and read by the calls; the handler does only what a handler
+        // may; the signal goes to this thread, which exists.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = burden as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            if libc::sigaction(SIGNAL, &raw const action, std::ptr::null_mut()) != 0 {
+                return Err(fail("taking the disturbing signal")());
+            }
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = SIGNAL;
+            event.sigev_notify_thread_id = libc::gettid();
+            let mut timer: libc::timer_t = std::ptr::null_mut();
+            if libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) != 0 {
+                return Err(fail("making the disturbing timer")());
+            }
+            let disturber = Disturber { timer };
+            let times = libc::itimerspec { it_interval: period, it_value: period };
+            if libc::timer_settime(timer, 0, &raw const times, std::ptr::null_mut()) != 0 {
+                return Err(fail("starting the disturbing timer")());
+            }
+            Ok(disturber)
+        }
+    }
+}
+
+impl Drop for Disturber {
+    fn drop(&mut self) {
+        // SAFETY: the timer is ours and deleted once. The handler stays: a signal still under way must find it.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_measure::Observation;
+
+    #[test]
+    fn a_reckoned_beat_falls_on_the_observation_under_way() {
+        // Ten observations of 1 ms in a row; 250 Hz beats at 0.37, 1.37 and 2.37 periods of 4 ms: 1.48, 5.48, 9.48 ms.
+        let observation =
+            |n: u64| Observation { start_ns: 7 + n * 1_000_000, wall_ns: 1e6, ..Observation::default() };
+        let series = Series { observations: (0..10).map(observation).collect(), ..Series::default() };
+        let walls = with_beat(&series, 250.0, 5.0).walls();
+        let hit: Vec<usize> = (0..10).filter(|n| walls[*n] > 1e6).collect();
+        assert_eq!(hit, [1, 5, 9]);
+        assert!(hit.iter().all(|n| walls[*n] == 1e6 + 5.0));
+    }
+
+    #[test]
+    fn the_timer_interrupts_and_stops() {
+        let timer = Disturber::start(1000, 1000).unwrap();
+        let began = Instant::now();
+        while INTERRUPTIONS.load(Ordering::Relaxed) < 3 {
+            assert!(began.elapsed() < DEADLINE, "no interruption in {DEADLINE:?}");
+        }
+        drop(timer);
+    }
+
+    /// Only turns a hang into a failure.
+    const DEADLINE: Duration = Duration::from_secs(60);
+}

@@ -1,0 +1,81 @@
+//! Clocks: opened here, read inline in the header.
+
+use crate::error::{failed, object};
+use std::ffi::c_int;
+use vellum_probe::clock::{Clock, ClockError, ClockKind};
+
+/// `VEL_BEST`.
+const BEST: c_int = -1;
+
+/// `struct vel_clock`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelClock {
+    ns_per_tick: f64,
+    ppm: f64,
+    step_ns: f64,
+    kind: c_int,
+    reserved: c_int,
+}
+
+/// The kind with this number, none for the best.
+pub(crate) fn kind(number: c_int) -> Result<Option<ClockKind>, ClockError> {
+    if number == BEST {
+        return Ok(None);
+    }
+    let index = usize::try_from(number).ok();
+    let found = index.and_then(|index| ClockKind::ALL.get(index).copied());
+    found.map(Some).ok_or_else(|| ClockError::Unknown(number.to_string()))
+}
+
+pub(crate) fn open(number: c_int) -> Result<Clock, ClockError> {
+    kind(number)?.map_or_else(Clock::best, Clock::open)
+}
+
+fn number(kind: ClockKind) -> c_int {
+    ClockKind::ALL.iter().position(|one| *one == kind).map_or(BEST, |index| index as c_int)
+}
+
+/// Opens a clock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_clock_open(clock: *mut VelClock, kind: c_int) -> c_int {
+    // SAFETY: as the header demands.
+    let Some(place) = (unsafe { object(clock) }) else { return -1 };
+    match open(kind) {
+        Ok(opened) => {
+            *place = VelClock {
+                ns_per_tick: opened.ns_per_tick(),
+                ppm: opened.ppm(),
+                step_ns: opened.step_ns(),
+                kind: number(opened.kind()),
+                reserved: 0,
+            };
+            0
+        }
+        Err(why) => failed(why),
+    }
+}
+
+impl VelClock {
+    /// The kind it was opened with.
+    pub(crate) fn number(&self) -> c_int {
+        self.kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_header() {
+        let header = include_str!("../../../include/vellum_measure.h");
+        for kind in ClockKind::ALL {
+            let name = format!("VEL_{} = {}", kind.name().to_uppercase().replace('-', "_"), number(kind));
+            assert!(header.contains(&name), "{name}");
+            assert_eq!(super::kind(number(kind)), Ok(Some(kind)));
+        }
+        assert_eq!(super::kind(BEST), Ok(None));
+        assert!(super::kind(5).is_err() && super::kind(-2).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Duels.
+
+use crate::clock;
+use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use crate::recorder::{NO_OPERATION, Operation};
+use crate::series::VelSeries;
+use crate::suite::{batching, seconds};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use vellum_measure::{Direction, Interval, Options};
+use vellum_probe::duel::{Duel, DuelOptions, duel_between};
+use vellum_probe::{ARMS, ArmOrder};
+
+/// `struct vel_duel_options`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelDuelOptions {
+    clock_kind: c_int,
+    order: c_int,
+    seconds: f64,
+    warm_up_seconds: f64,
+    rounds_max: usize,
+    batching: i64,
+    seed: u64,
+}
+
+/// `struct vel_interval`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelInterval {
+    estimate: f64,
+    low: f64,
+    high: f64,
+}
+
+/// `struct vel_comparison`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelComparison {
+    rounds: u64,
+    ratio: VelInterval,
+    control: VelInterval,
+    a: VelInterval,
+    b: VelInterval,
+    direction: c_int,
+    reserved: c_int,
+}
+
+impl From<Interval> for VelInterval {
+    fn from(Interval { estimate, low, high }: Interval) -> VelInterval {
+        VelInterval { estimate, low, high }
+    }
+}
+
+fn options(from: &VelDuelOptions) -> Result<DuelOptions, String> {
+    let orders = [ArmOrder::Random, ArmOrder::Fixed, ArmOrder::Mirrored];
+    let order = usize::try_from(from.order).ok().and_then(|index| orders.get(index).copied());
+    let unknown = || format!("order {}: there are VEL_RANDOM, VEL_FIXED and VEL_MIRRORED", from.order);
+    Ok(DuelOptions {
+        clock: clock::kind(from.clock_kind).map_err(|why| why.to_string())?,
+        time: seconds(from.seconds)?,
+        rounds: from.rounds_max,
+        warm_up: seconds(from.warm_up_seconds)?,
+        batching: batching(from.batching)?,
+        order: order.ok_or_else(unknown)?,
+        seed: from.seed,
+    })
+}
+
+/// Lets two operations run by turns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_duel_run(
+    a: Option<Operation>,
+    context_a: *mut c_void,
+    b: Option<Operation>,
+    context_b: *mut c_void,
+    options: *const VelDuelOptions,
+) -> *mut Duel {
+    let (Some(a), Some(b)) = (a, b) else { return none(NO_OPERATION) };
+    // SAFETY: null, or as the header demands.
+    let options = unsafe { options.as_ref() }.map_or_else(|| Ok(DuelOptions::default()), self::options);
+    // SAFETY: the caller's functions with the caller's contexts, also below.
+    let mut a = || unsafe { a(context_a) };
+    // SAFETY: as above.
+    let mut b = || unsafe { b(context_b) };
+    let held =
+        options.and_then(|options| duel_between([&mut a, &mut b], &options).map_err(|why| why.to_string()));
+    held.map_or_else(none, handed_out)
+}
+
+/// How many rounds there were.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_duel_rounds(duel: *const Duel) -> usize {
+    // SAFETY: as the header demands.
+    unsafe { shared(duel) }.map_or(0, Duel::len)
+}
+
+/// One round's times.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_duel_round(duel: *const Duel, index: usize, times_ns: *mut [f64; 3]) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(duel), Some(place)) = (unsafe { (shared(duel), object(times_ns)) }) else { return -1 };
+    match duel.round(index) {
+        Some(times) => {
+            *place = times;
+            0
+        }
+        None => failed(format!("round {index}: there are {}, counted from 0", duel.len())),
+    }
+}
+
+/// B against A, with the control.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_duel_compare(duel: *const Duel, comparison: *mut VelComparison) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(duel), Some(place)) = (unsafe { (shared(duel), object(comparison)) }) else { return -1 };
+    match duel.compare(&Options::default()) {
+        Ok(found) => {
+            *place = VelComparison {
+                rounds: found.rounds as u64,
+                ratio: found.headline.ratio.into(),
+                control: found.headline.control.into(),
+                direction: match found.direction() {
+                    Direction::Less => -1,
+                    Direction::NotShown => 0,
+                    Direction::More => 1,
+                },
+                a: found.a.into(),
+                b: found.b.into(),
+                reserved: 0,
+            };
+            0
+        }
+        Err(why) => failed(why),
+    }
+}
+
+/// One arm's observations.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_duel_series(
+    duel: *const Duel,
+    name: *const c_char,
+    arm: c_int,
+) -> *mut VelSeries {
+    // SAFETY: as the header demands.
+    let (Some(duel), name) = (unsafe { (shared(duel), crate::text(name)) }) else { return null_mut() };
+    match usize::try_from(arm).ok().filter(|arm| *arm < ARMS.len()) {
+        Some(arm) => handed_out(duel.series(&name.unwrap_or_default(), arm).into()),
+        None => none(format!("arm {arm}: there are VEL_A, VEL_A_AGAIN and VEL_B")),
+    }
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_duel_free(duel: *mut Duel) {
+    // SAFETY: as the header demands.
+    drop(unsafe { taken_back(duel) });
+}

@@ -1,0 +1,133 @@
+//! Profiles.
+
+use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use std::ffi::{CString, c_char, c_int};
+use std::ptr::{null, null_mut};
+use vellum_probe::profile::{self, HZ, Profile, ProfileOptions, Profiler, Scope};
+
+/// A profile with its texts as C reads them.
+#[derive(Debug)]
+pub struct VelProfile {
+    profile: Profile,
+    text: CString,
+    /// Symbol and module of each row.
+    names: Vec<[CString; 2]>,
+}
+
+/// `struct vel_profile_row`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelProfileRow {
+    symbol: *const c_char,
+    module: *const c_char,
+    in_kernel: c_int,
+    reserved: c_int,
+    samples: u64,
+    ms: f64,
+    percent: f64,
+}
+
+impl From<Profile> for VelProfile {
+    fn from(profile: Profile) -> VelProfile {
+        let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
+        VelProfile {
+            text: text(&profile.to_string()),
+            names: profile.rows.iter().map(|row| [text(&row.symbol), text(&row.module)]).collect(),
+            profile,
+        }
+    }
+}
+
+/// Begins to sample.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_profon(whole_process: c_int, hz: u32) -> *mut Profiler {
+    let scope = if whole_process != 0 { Scope::Process } else { Scope::Thread };
+    let hz = if hz == 0 { HZ } else { hz };
+    profile::on(&ProfileOptions { scope, hz, sampler: None }).map_or_else(none, handed_out)
+}
+
+/// Ends it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_profoff(profiler: *mut Profiler) -> *mut VelProfile {
+    // SAFETY: as the header demands.
+    let Some(_) = (unsafe { object(profiler) }) else { return null_mut() };
+    // SAFETY: not null, and consumed here as the header says.
+    match unsafe { taken_back(profiler) } {
+        Some(profiler) => handed_out(profiler.off().into()),
+        None => null_mut(),
+    }
+}
+
+/// How many samples there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_profile_totals(
+    profile: *const VelProfile,
+    samples: *mut u64,
+    kernel: *mut u64,
+    lost: *mut u64,
+    sees_kernel: *mut c_int,
+) {
+    // SAFETY: as the header demands; the places may be null.
+    unsafe {
+        let Some(VelProfile { profile, .. }) = shared(profile) else { return };
+        let places = [(samples, profile.samples), (kernel, profile.kernel_samples), (lost, profile.lost)];
+        for (place, value) in places {
+            if let Some(place) = place.as_mut() {
+                *place = value;
+            }
+        }
+        if let Some(place) = sees_kernel.as_mut() {
+            *place = c_int::from(profile.sees_kernel);
+        }
+    }
+}
+
+/// How many symbols there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_profile_count(profile: *const VelProfile) -> usize {
+    // SAFETY: as the header demands.
+    unsafe { shared(profile) }.map_or(0, |profile| profile.names.len())
+}
+
+/// One of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_profile_get(
+    profile: *const VelProfile,
+    index: usize,
+    row: *mut VelProfileRow,
+) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(VelProfile { profile, names, .. }), Some(place)) = (unsafe { (shared(profile), object(row)) })
+    else {
+        return -1;
+    };
+    match profile.rows.get(index).zip(names.get(index)) {
+        Some((row, [symbol, module])) => {
+            *place = VelProfileRow {
+                symbol: symbol.as_ptr(),
+                module: module.as_ptr(),
+                in_kernel: c_int::from(row.in_kernel),
+                reserved: 0,
+                samples: row.samples,
+                ms: row.ms,
+                percent: row.percent,
+            };
+            0
+        }
+        None => failed(format!("row {index}: there are {}, counted from 0", names.len())),
+    }
+}
+
+/// The table as text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_profile_text(profile: *const VelProfile) -> *const c_char {
+    // SAFETY: as the header demands.
+    unsafe { shared(profile) }.map_or(null(), |profile| profile.text.as_ptr())
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_profile_free(profile: *mut VelProfile) {
+    // SAFETY: as the header demands.
+    drop(unsafe { taken_back(profile) });
+}

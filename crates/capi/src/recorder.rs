@@ -1,0 +1,113 @@
+//! The recorder.
+
+use crate::clock::open;
+use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use crate::series::VelSeries;
+use std::ffi::{c_char, c_int, c_void};
+use vellum_probe::record::{Detail, Recorder};
+
+/// `vel_operation`: what is timed.
+pub type Operation = unsafe extern "C" fn(context: *mut c_void);
+
+/// What is said of a missing function.
+pub(crate) const NO_OPERATION: &str = "a null pointer was given where a function is needed";
+
+/// `VEL_STAMPS` or `VEL_FULL`.
+pub(crate) fn detail(number: c_int) -> Result<Detail, String> {
+    match number {
+        0 => Ok(Detail::Stamps),
+        1 => Ok(Detail::Full),
+        other => Err(format!("detail {other}: there are VEL_STAMPS and VEL_FULL")),
+    }
+}
+
+/// A recorder.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_recorder_new(clock_kind: c_int, detail: c_int, capacity: usize) -> *mut Recorder {
+    let made = || -> Result<Recorder, String> {
+        let (clock, detail) = (open(clock_kind).map_err(|why| why.to_string())?, self::detail(detail)?);
+        Recorder::new(clock, detail, capacity).map_err(|why| why.to_string())
+    };
+    made().map_or_else(none, handed_out)
+}
+
+/// Sets the batch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_batch(recorder: *mut Recorder, batch: u64) -> c_int {
+    // SAFETY: as the header demands.
+    let Some(recorder) = (unsafe { object(recorder) }) else { return -1 };
+    if batch == 0 {
+        return failed("a batch of 0 operations: an observation holds at least 1");
+    }
+    recorder.set_batch(batch);
+    0
+}
+
+/// Begins an observation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_begin(recorder: *mut Recorder) {
+    // SAFETY: as the header demands.
+    if let Some(recorder) = unsafe { object(recorder) } {
+        recorder.begin();
+    }
+}
+
+/// Ends it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_end(recorder: *mut Recorder) {
+    // SAFETY: as the header demands.
+    if let Some(recorder) = unsafe { object(recorder) } {
+        recorder.end();
+    }
+}
+
+/// Makes observations of an operation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_repeat(
+    recorder: *mut Recorder,
+    times: usize,
+    operation: Option<Operation>,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: as the header demands.
+    let Some(recorder) = (unsafe { object(recorder) }) else { return -1 };
+    let Some(operation) = operation else { return failed(NO_OPERATION) };
+    // SAFETY: the caller's function with the caller's context.
+    recorder.repeat(times, || unsafe { operation(context) });
+    0
+}
+
+/// Observations so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_count(recorder: *const Recorder) -> usize {
+    // SAFETY: as the header demands.
+    unsafe { shared(recorder) }.map_or(0, Recorder::count)
+}
+
+/// Observations without room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_lost(recorder: *const Recorder) -> u64 {
+    // SAFETY: as the header demands.
+    unsafe { shared(recorder) }.map_or(0, Recorder::lost)
+}
+
+/// Makes a series of what was observed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_finish(recorder: *mut Recorder, name: *const c_char) -> *mut VelSeries {
+    // SAFETY: as the header demands.
+    let (Some(_), name) = (unsafe { (object(recorder), crate::text(name)) }) else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: not null, and consumed here as the header says.
+    match unsafe { taken_back(recorder) } {
+        Some(recorder) => handed_out(recorder.finish(&name.unwrap_or_default()).into()),
+        None => std::ptr::null_mut(),
+    }
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_recorder_free(recorder: *mut Recorder) {
+    // SAFETY: as the header demands.
+    drop(unsafe { taken_back(recorder) });
+}

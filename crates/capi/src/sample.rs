@@ -1,0 +1,144 @@
+//! Samples, their figures, and the base.
+
+use crate::clock::{VelClock, open};
+use crate::error::{failed, handed_out, object, shared, taken_back};
+use std::ffi::c_int;
+use std::ptr::null;
+use vellum_measure::{Base, Sample, Stat};
+use vellum_probe::clock::measure_base_on;
+
+/// `struct vel_stat`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelStat {
+    n: u64,
+    mean: f64,
+    min: f64,
+    max: f64,
+    std: f64,
+}
+
+/// `struct vel_base`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelBase {
+    n: u64,
+    mean: f64,
+    min: f64,
+    max: f64,
+    std: f64,
+    step: f64,
+}
+
+impl From<Stat> for VelStat {
+    fn from(stat: Stat) -> VelStat {
+        VelStat { n: stat.n, mean: stat.mean, min: stat.min, max: stat.max, std: stat.std }
+    }
+}
+
+impl From<&Base> for VelBase {
+    fn from(base: &Base) -> VelBase {
+        let Base { n, mean, min, max, std, step, .. } = *base;
+        VelBase { n, mean, min, max, std, step }
+    }
+}
+
+impl From<&VelBase> for Base {
+    fn from(base: &VelBase) -> Base {
+        let VelBase { n, mean, min, max, std, step } = *base;
+        Base { clock: String::new(), n, mean, min, max, std, step }
+    }
+}
+
+/// Values for which room is made at once, at most.
+const CAPACITY_MAX: usize = 1 << 24;
+
+/// Puts `stat` there, or says that there is none.
+pub(crate) fn put_stat(stat: Option<Stat>, place: &mut VelStat) -> c_int {
+    match stat {
+        Some(stat) => {
+            *place = stat.into();
+            0
+        }
+        None => failed("no figures: there are no values, or one of them is not a finite number"),
+    }
+}
+
+/// An empty sample. Room for more than 16,777,216 values is made when they come.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_sample_new(capacity: usize) -> *mut Sample {
+    // Tried first: an allocation that fails inside ends the program.
+    if Vec::<f64>::new().try_reserve_exact(capacity.min(CAPACITY_MAX)).is_err() {
+        failed("no memory for a sample: make it smaller, or raise the limit on memory (ulimit -v)");
+        return std::ptr::null_mut();
+    }
+    handed_out(Sample::new(capacity.min(CAPACITY_MAX)))
+}
+
+/// Adds a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_sample_add(sample: *mut Sample, value: f64) {
+    // SAFETY: as the header demands.
+    if let Some(sample) = unsafe { object(sample) } {
+        sample.add(value);
+    }
+}
+
+/// Its values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_sample_values(sample: *const Sample, count: *mut usize) -> *const f64 {
+    // SAFETY: as the header demands.
+    let (Some(sample), Some(count)) = (unsafe { (shared(sample), object(count)) }) else { return null() };
+    *count = sample.values().len();
+    sample.values().as_ptr()
+}
+
+/// Its figures.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_sample_stat(sample: *const Sample, stat: *mut VelStat) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(sample), Some(place)) = (unsafe { (shared(sample), object(stat)) }) else { return -1 };
+    put_stat(sample.stat(), place)
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_sample_free(sample: *mut Sample) {
+    // SAFETY: as the header demands.
+    drop(unsafe { taken_back(sample) });
+}
+
+/// Times nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_measure_base(
+    clock: *const VelClock,
+    n: usize,
+    base: *mut VelBase,
+    timings: *mut *mut Sample,
+) -> c_int {
+    // SAFETY: as the header demands; the timings may be null.
+    let (Some(clock), Some(place), timings) = (unsafe { (shared(clock), object(base), timings.as_mut()) })
+    else {
+        return -1;
+    };
+    let measured = open(clock.number()).and_then(|clock| measure_base_on(&clock, n));
+    let series = match measured {
+        Ok(series) => series,
+        Err(why) => return failed(why),
+    };
+    if let Some(base) = &series.base {
+        *place = base.into();
+    }
+    if let Some(timings) = timings {
+        *timings = handed_out(series.observations.iter().map(|one| one.wall_ns).collect());
+    }
+    0
+}
+
+/// The batch an operation needs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_batch_for(base: *const VelBase, operation_ns: f64) -> u64 {
+    // SAFETY: as the header demands.
+    let Some(base) = (unsafe { shared(base) }) else { return 1 };
+    Base::from(base).batch_for(operation_ns).unwrap_or(1)
+}

@@ -1,0 +1,183 @@
+//! Series: observations of one thing.
+
+use crate::error::{failed, object, shared, taken_back};
+use crate::sample::{VelBase, VelStat, put_stat};
+use std::ffi::{CString, c_char, c_int};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::ptr::null;
+use vellum_measure::{Observation, Series, csv, json, line};
+
+/// A series with its name as C reads it.
+#[derive(Debug)]
+pub struct VelSeries {
+    name: CString,
+    series: Series,
+}
+
+impl From<Series> for VelSeries {
+    fn from(series: Series) -> VelSeries {
+        VelSeries { name: CString::new(series.name.replace('\0', " ")).unwrap_or_default(), series }
+    }
+}
+
+/// `struct vel_observation`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct VelObservation {
+    start_ns: u64,
+    wall_ns: f64,
+    cpu_ns: f64,
+    steal_ns: f64,
+    minor_faults: u32,
+    major_faults: u32,
+    voluntary_switches: u32,
+    involuntary_switches: u32,
+}
+
+impl From<&Observation> for VelObservation {
+    fn from(one: &Observation) -> VelObservation {
+        VelObservation {
+            start_ns: one.start_ns,
+            wall_ns: one.wall_ns,
+            cpu_ns: one.cpu_ns.unwrap_or(f64::NAN),
+            steal_ns: one.steal_ns.unwrap_or(f64::NAN),
+            minor_faults: one.minor,
+            major_faults: one.major,
+            voluntary_switches: one.voluntary,
+            involuntary_switches: one.involuntary,
+        }
+    }
+}
+
+/// What it is called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_name(series: *const VelSeries) -> *const c_char {
+    // SAFETY: as the header demands.
+    unsafe { shared(series) }.map_or(null(), |series| series.name.as_ptr())
+}
+
+/// How many observations there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_count(series: *const VelSeries) -> usize {
+    // SAFETY: as the header demands.
+    unsafe { shared(series) }.map_or(0, |series| series.series.observations.len())
+}
+
+/// One of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_get(
+    series: *const VelSeries,
+    index: usize,
+    observation: *mut VelObservation,
+) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(series), Some(place)) = (unsafe { (shared(series), object(observation)) }) else { return -1 };
+    let observations = &series.series.observations;
+    match observations.get(index) {
+        Some(one) => {
+            *place = one.into();
+            0
+        }
+        None => failed(format!("observation {index}: there are {}, counted from 0", observations.len())),
+    }
+}
+
+/// How many operations each holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_batch(series: *const VelSeries) -> u64 {
+    // SAFETY: as the header demands.
+    unsafe { shared(series) }.map_or(0, |series| series.series.batch)
+}
+
+/// What timing nothing cost.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_base(series: *const VelSeries, base: *mut VelBase) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(series), Some(place)) = (unsafe { (shared(series), object(base)) }) else { return -1 };
+    match &series.series.base {
+        Some(base) => {
+            *place = base.into();
+            0
+        }
+        None => failed("this series has no base"),
+    }
+}
+
+/// The figures of one operation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_stat(series: *const VelSeries, stat: *mut VelStat) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(series), Some(place)) = (unsafe { (shared(series), object(stat)) }) else { return -1 };
+    put_stat(series.series.stat(), place)
+}
+
+/// How many marks fell among the observations.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_mark_count(series: *const VelSeries) -> usize {
+    // SAFETY: as the header demands.
+    unsafe { shared(series) }.map_or(0, |series| series.series.marks.len())
+}
+
+/// Writes it to a file or to standard output.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_write(
+    series: *const VelSeries,
+    path: *const c_char,
+    format: c_int,
+    append: c_int,
+) -> c_int {
+    // SAFETY: as the header demands.
+    let (Some(series), path) = (unsafe { (shared(series), crate::text(path)) }) else { return -1 };
+    let Some(format) = Format::of(format) else {
+        return failed(format!("format {format}: there are VEL_LINES, VEL_JSON and VEL_CSV"));
+    };
+    if append != 0 && format != Format::Lines {
+        return failed("only lines can be added to: a document in JSON or CSV has one beginning");
+    }
+    let written = match &path {
+        None => write(&series.series, format, io::stdout().lock()),
+        Some(path) => {
+            let mut options = File::options();
+            options.create(true).write(true).append(append != 0).truncate(append == 0);
+            match options.open(path) {
+                Ok(file) => write(&series.series, format, file),
+                Err(why) => Err(why.to_string()),
+            }
+        }
+    };
+    match written {
+        Ok(()) => 0,
+        Err(why) => failed(format!("writing {}: {why}", path.as_deref().unwrap_or("standard output"))),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Lines,
+    Json,
+    Csv,
+}
+
+impl Format {
+    fn of(number: c_int) -> Option<Format> {
+        [Format::Lines, Format::Json, Format::Csv].get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+fn write(series: &Series, format: Format, out: impl Write) -> Result<(), String> {
+    let mut out = BufWriter::new(out);
+    let written = match format {
+        Format::Lines => line::write_series(&mut out, series).map_err(|why| why.to_string()),
+        Format::Json => json::write(&mut out, [series]).map_err(|why| why.to_string()),
+        Format::Csv => csv::write(&mut out, [series]).map_err(|why| why.to_string()),
+    };
+    written.and_then(|()| out.flush().map_err(|why| why.to_string()))
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_series_free(series: *mut VelSeries) {
+    // SAFETY: as the header demands.
+    drop(unsafe { taken_back(series) });
+}

@@ -1,0 +1,270 @@
+//! What a benchmark found: plain data, and its JSON (schema `vellum.bench/1`, documented in docs/bench.md).
+//!
+//! Times are nanoseconds, ratios plain numbers (1.01 is one per cent more), intervals hold the truth in 95 of 100 cases.
+
+use super::args::Metric;
+use serde::Serialize;
+use vellum_measure::{
+    Base, CauseTotal, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady,
+};
+use vellum_probe::machine;
+
+/// The schema's name and version. A field's meaning never changes; new ones may come.
+pub(super) const SCHEMA: &str = "vellum.bench/1";
+
+/// The whole result.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) schema: &'static str,
+    pub(super) vellum_version: &'static str,
+    /// What was timed.
+    pub(super) kind: Kind,
+    /// How it was timed.
+    pub(super) how: How,
+    /// On what.
+    pub(super) machine: Machine,
+    /// The programs, A first.
+    pub(super) programs: Vec<Program>,
+    /// What starting a program costs by itself.
+    pub(super) start: Option<Start>,
+    /// What timing nothing costs, for a suite.
+    pub(super) base: Option<Base>,
+    /// B against A, with A against itself beside it; for one program, only the latter is meant.
+    pub(super) versus: Vec<Versus>,
+    /// What each thing timed is like.
+    pub(super) subjects: Vec<Subject>,
+    /// Cases of a suite that were too short for the clock, and what would do.
+    pub(super) refused: Vec<String>,
+    /// Against a baseline.
+    pub(super) against: Option<Against>,
+    /// Whether B, or what has a baseline, is slower than allowed.
+    pub(super) gates: Vec<Held>,
+    /// What a reader must know.
+    pub(super) warnings: Vec<String>,
+    /// Every observation, as in schema vellum.observations/1.
+    pub(super) series: Vec<Series>,
+}
+
+/// What was timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// Two programs against each other.
+    Versus,
+    /// One program.
+    Program,
+    /// Operations of this process.
+    Suite,
+}
+
+/// How it was timed.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct How {
+    /// The clock of wall times.
+    pub(super) clock: String,
+    /// Its step, nanoseconds.
+    pub(super) step_ns: f64,
+    /// The seed of the random order; none for a suite.
+    pub(super) seed: Option<u64>,
+    /// Rounds; of a suite, none.
+    pub(super) rounds: Option<usize>,
+    /// How long they took together, nanoseconds.
+    pub(super) took_ns: u64,
+    /// The share of observations below an absolute figure.
+    pub(super) low_share: f64,
+    /// Which time decides, for programs.
+    pub(super) metric: Option<&'static str>,
+    /// Whether a second order was run, or why not.
+    pub(super) order_check: Option<String>,
+    /// The suite.
+    pub(super) suite: Option<String>,
+}
+
+/// A program.
+#[derive(Debug, Serialize)]
+pub(super) struct Program {
+    /// What it is called here: `A` or `B`.
+    pub(super) arm: &'static str,
+    /// A short name for people.
+    pub(super) name: String,
+    /// The file.
+    pub(super) path: String,
+    /// The command as it was given.
+    pub(super) command: Vec<String>,
+    /// Its largest resident memory, median over the rounds.
+    pub(super) peak_bytes: f64,
+    /// Whether that is only what it is at most: a process begins with the pages of the one that starts it, and the kernel
+    /// counts them.
+    pub(super) peak_is_bound: bool,
+    /// Its page faults, likewise.
+    pub(super) faults: f64,
+    /// How many runs failed, and were counted all the same.
+    pub(super) failures: usize,
+    /// Of how many.
+    pub(super) runs: usize,
+}
+
+/// What starting and ending a process costs.
+#[derive(Debug, Serialize)]
+pub(super) struct Start {
+    /// What ran.
+    pub(super) what: &'static str,
+    pub(super) wall: Base,
+    pub(super) cpu: Base,
+    /// Whether it was taken off.
+    pub(super) subtracted: bool,
+}
+
+/// One time of two programs compared.
+#[derive(Debug, Serialize)]
+pub(super) struct Versus {
+    #[serde(serialize_with = "metric_name")]
+    pub(super) metric: Metric,
+    pub(super) comparison: Comparison,
+    pub(super) direction: Direction,
+    /// In words.
+    pub(super) verdict: String,
+}
+
+/// What one thing timed is like.
+#[derive(Debug, Serialize)]
+pub(super) struct Subject {
+    /// What it is called.
+    pub(super) name: String,
+    /// `wall` or `cpu`.
+    #[serde(serialize_with = "metric_name")]
+    pub(super) metric: Metric,
+    /// Operations in an observation.
+    pub(super) batch: u64,
+    /// Count, mean, min, max, std: nanoseconds.
+    pub(super) stat: Stat,
+    pub(super) median: f64,
+    /// The absolute figure: a low quantile.
+    pub(super) low: Option<Interval>,
+    /// Layers of outliers, and the share that none of them took.
+    pub(super) layers: usize,
+    pub(super) kept_share: f64,
+    /// The course of its level; none of too few observations.
+    pub(super) steady: Option<Steady>,
+    /// The levels round which it clusters; none of too few observations.
+    pub(super) modality: Option<Modality>,
+    /// Disturbances that come back.
+    pub(super) beats: Option<Beats>,
+    /// What outliers lost time to; none where nothing was recorded that could tell.
+    pub(super) losses: Option<Losses>,
+}
+
+/// Disturbances that come back regularly.
+#[derive(Debug, Serialize)]
+pub(super) struct Beats {
+    /// The slowest and the fastest that could have been found, hertz.
+    pub(super) searched_hz: (f64, f64),
+    pub(super) found: Vec<Beat>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize)]
+pub(super) struct Beat {
+    pub(super) hz: f64,
+    pub(super) hz_error: f64,
+    /// Whose it is, as far as known.
+    pub(super) source: Option<String>,
+    /// The chance that noise would show one like it.
+    pub(super) false_alarm: f64,
+    /// What an observation on it typically lost, nanoseconds.
+    pub(super) typical_ns: f64,
+    /// Its share of what all disturbances lost.
+    pub(super) share: f64,
+}
+
+/// What outliers lost time to.
+#[derive(Debug, Serialize)]
+pub(super) struct Losses {
+    /// What all lost, as a share of all time.
+    pub(super) of_all: f64,
+    pub(super) lost_ns: f64,
+    pub(super) outliers: usize,
+    /// The greediest first. `lost` is in picoseconds.
+    pub(super) causes: Vec<CauseTotal>,
+}
+
+/// A baseline and what was compared with it.
+#[derive(Debug, Serialize)]
+pub(super) struct Against {
+    /// What the baseline is called.
+    pub(super) label: String,
+    pub(super) rows: Vec<AgainstRow>,
+    /// Why this is weaker than measuring side by side.
+    pub(super) weaknesses: Vec<String>,
+}
+
+/// One thing against its baseline.
+#[derive(Debug, Serialize)]
+pub(super) struct AgainstRow {
+    pub(super) name: String,
+    /// Now over then.
+    pub(super) ratio: Interval,
+    pub(super) then: Interval,
+    pub(super) now: Interval,
+    /// How many runs the baseline holds.
+    pub(super) runs: usize,
+    pub(super) direction: Direction,
+    pub(super) verdict: String,
+}
+
+/// A gate and who went through it.
+#[derive(Debug, Serialize)]
+pub(super) struct Held {
+    pub(super) name: String,
+    pub(super) gate: Gate,
+}
+
+impl Report {
+    /// Nothing found yet.
+    pub(super) fn new(kind: Kind, how: How) -> Report {
+        Report {
+            schema: SCHEMA,
+            vellum_version: env!("CARGO_PKG_VERSION"),
+            kind,
+            how,
+            machine: machine::read(),
+            programs: Vec::new(),
+            start: None,
+            base: None,
+            versus: Vec::new(),
+            subjects: Vec::new(),
+            refused: Vec::new(),
+            against: None,
+            gates: Vec::new(),
+            warnings: Vec::new(),
+            series: Vec::new(),
+        }
+    }
+
+    /// Why it is slower than allowed, a line each; nothing if it is not.
+    pub(super) fn failed(&self) -> Vec<String> {
+        let failed = self.gates.iter().filter(|held| held.gate.failed());
+        failed.map(|held| format!("slower than allowed: {}: {}", held.name, held.gate)).collect()
+    }
+}
+
+impl Metric {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Metric::Cpu => "cpu",
+            Metric::Wall => "wall",
+        }
+    }
+
+    /// What it is called in sentences.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Metric::Cpu => "CPU time",
+            Metric::Wall => "wall time",
+        }
+    }
+}
+
+fn metric_name<S: serde::Serializer>(metric: &Metric, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(metric.name())
+}

@@ -1,0 +1,48 @@
+//! One program: how long it takes when nothing disturbs it, and what disturbed it.
+//!
+//! It runs as all three arms of a duel, so that it is also compared with itself: how far that is from nothing is the noise of
+//! this machine, today.
+
+use super::BenchFailure;
+use super::args::{Bench, Metric};
+use super::causes::subject;
+use super::programs::{Extent, duel, how, name, program, start, warnings};
+use super::report::{Kind, Report};
+use crate::run::Failure;
+use vellum_measure::{Observation, Series};
+use vellum_probe::process_duel::ProcessDuel;
+use vellum_probe::{ARMS, ArmOrder, Command};
+
+/// Describes `command`.
+pub(super) fn run(args: &Bench, command: &Command) -> Result<Report, Failure> {
+    if args.fail_above.is_some() && args.baseline.is_none() {
+        const AGAINST: &str =
+            "--fail-above needs something to compare with: another program behind --vs, or --baseline";
+        return Err(BenchFailure::Options(AGAINST).into());
+    }
+    let seed = super::seed(args);
+    let called = args.name.clone().unwrap_or_else(|| name(command));
+    let runs = args.rounds.map(|runs| runs as usize);
+    let extent = Extent { time: args.time_or_default(), rounds: runs.map(|runs| runs.div_ceil(ARMS.len())) };
+    let (duel, took) = duel(args, [command, command], extent, ArmOrder::Random, seed, &called)?;
+
+    let mut report = Report::new(Kind::Program, how(args, &duel, seed, took));
+    report.start = Some(start(args, &duel));
+    report.programs = vec![program("A", &called, command, &duel, &[0, 1, 2])];
+    report.warnings = warnings(&report.programs, args, &duel);
+    let series = joined(&duel, &called, runs);
+    report.subjects.extend(series.select("Cpu").and_then(|cpu| subject(&cpu, Metric::Cpu, args.low, seed)));
+    report.subjects.extend(subject(&series, Metric::Wall, args.low, seed));
+    report.series = vec![series];
+    Ok(report)
+}
+
+/// All runs in the order in which they were made, `most` at most.
+fn joined(duel: &ProcessDuel, name: &str, most: Option<usize>) -> Series {
+    let arms: Vec<Series> = (0..ARMS.len()).map(|arm| duel.series(name, arm)).collect();
+    let mut all: Vec<Observation> = arms.iter().flat_map(|arm| arm.observations.iter().copied()).collect();
+    all.sort_by_key(|one| one.start_ns);
+    all.truncate(most.unwrap_or(usize::MAX));
+    let first = arms.into_iter().next().unwrap_or_default();
+    Series { observations: all, labels: Vec::new(), ..first }
+}

@@ -1,0 +1,60 @@
+//! Operations of this process.
+
+use super::args::{Bench, Metric};
+use super::causes::subject;
+use super::report::{How, Kind, Report};
+use super::{BenchFailure, seed};
+use crate::run::Failure;
+use std::time::{Duration, Instant};
+use vellum_probe::bench::Options;
+use vellum_probe::record::Detail;
+use vellum_probe::suites;
+
+/// Times the suite of this name.
+pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
+    if args.fail_above.is_some() && args.baseline.is_none() {
+        const AGAINST: &str = "--fail-above needs something to compare with: with --suite, a --baseline";
+        return Err(BenchFailure::Options(AGAINST).into());
+    }
+    let Some(mut suite) = suites::named(name) else {
+        // The command line knows no other names.
+        return Err(BenchFailure::Options("there is no such suite").into());
+    };
+    if let Some(only) = &args.only
+        && !suite.names().iter().any(|case| case.contains(only.as_str()))
+    {
+        let (suite, names) = (suite.name().to_owned(), suite.names().join(", "));
+        return Err(BenchFailure::NoCase { suite, only: only.clone(), names }.into());
+    }
+    let defaults = Options::default();
+    let options = Options {
+        clock: args.clock,
+        detail: Detail::Full,
+        observations: args.rounds.map_or(defaults.observations, |rounds| rounds as usize),
+        // A number that was asked for is reached, however long it takes.
+        time: args.time.unwrap_or(if args.rounds.is_some() { Duration::MAX } else { defaults.time }),
+        warm_up: args.warm_up.map_or(defaults.warm_up, |ms| Duration::from_millis(ms.into())),
+        batching: args.batch,
+        only: args.only.clone(),
+        hold_collectors: args.hold_collectors,
+    };
+    let began = Instant::now();
+    let ran = suite.run(&options).map_err(BenchFailure::Suite)?;
+    let base = ran.base.base.clone();
+    let how = How {
+        clock: ran.base.clock.clone().unwrap_or_default(),
+        step_ns: base.as_ref().map_or(0.0, |base| base.step),
+        took_ns: began.elapsed().as_nanos() as u64,
+        low_share: args.low,
+        suite: Some(name.to_owned()),
+        ..How::default()
+    };
+    let mut report = Report::new(Kind::Suite, how);
+    report.base = base;
+    let seed = seed(args);
+    report.subjects =
+        ran.series().filter_map(|series| subject(series, Metric::Wall, args.low, seed)).collect();
+    report.refused = ran.refused().map(ToString::to_string).collect();
+    report.series = std::iter::once(&ran.base).chain(ran.series()).cloned().collect();
+    Ok(report)
+}

@@ -1,0 +1,519 @@
+//! The report as text: what was timed, tables, what to beware of, and the verdict last, where the eye is.
+
+use super::args::{Bench, Metric};
+use super::report::{AgainstRow, Held, Kind, Losses, Program, Report, Subject};
+use super::words::range;
+use crate::style::Style;
+use crate::table::Table;
+use crate::text::shown_command;
+use crate::units::many;
+use vellum_measure::{Course, Direction, Interval, Mode, Outcome, Unit, percent};
+
+/// What stands before lines of a block.
+const INDENT: &str = "  ";
+/// Causes of one case that are named in a line.
+const CAUSES_SHOWN: usize = 3;
+/// A cause that took less of what was lost is left out of that line.
+const CAUSE_SHARE_MIN: f64 = 0.005;
+
+/// The report for people, at most `width` columns wide where that can be.
+pub(super) fn render(report: &Report, args: &Bench, style: Style, width: usize) -> String {
+    let mut page = Page { text: String::new(), style, width };
+    if !args.quiet {
+        page.head(report);
+        match report.kind {
+            Kind::Versus => page.versus(report),
+            Kind::Program => page.program(report),
+            Kind::Suite => page.suite(report),
+        }
+        if args.attribute || report.kind == Kind::Program {
+            page.losses(report);
+        }
+        if args.periods || report.kind == Kind::Program {
+            page.beats(report);
+        }
+        page.against(report);
+        page.warnings(report);
+    }
+    page.verdict(report, args);
+    page.text
+}
+
+struct Page {
+    text: String,
+    style: Style,
+    width: usize,
+}
+
+impl Page {
+    /// Adds a sentence, broken into lines.
+    fn say(&mut self, sentence: &str) {
+        self.say_after(INDENT, sentence);
+    }
+
+    fn say_after(&mut self, indent: &str, sentence: &str) {
+        let mut line = indent.to_owned();
+        for word in sentence.split(' ') {
+            let long = line.chars().count() + word.chars().count();
+            if long > self.width && line.trim_end().chars().count() > INDENT.len() {
+                self.text += line.trim_end();
+                self.text.push('\n');
+                line = format!("{INDENT}{INDENT}");
+            }
+            line += word;
+            line.push(' ');
+        }
+        self.text += line.trim_end();
+        self.text.push('\n');
+    }
+
+    fn table(&mut self, title: &str, table: &Table) {
+        if !table.is_empty() {
+            self.text += &format!("\n{}\n", self.style.bold(title));
+            self.text += &table.render(INDENT, self.width, self.style);
+        }
+    }
+
+    fn head(&mut self, report: &Report) {
+        let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+        if let Some(suite) = &report.how.suite {
+            self.text += &format!("{}\n", self.style.bold(&format!("vellum bench: suite {suite}")));
+            if let Some(base) = &report.base {
+                self.say(&format!("BASE {}: {}", base.clock, base.describe()));
+            }
+            return;
+        }
+        for program in &report.programs {
+            let arm = if report.programs.len() > 1 { format!("{}: ", program.arm) } else { String::new() };
+            let command = shown_command(&program.command);
+            self.text += &format!("{}\n", self.style.bold(&format!("{arm}{command}")));
+        }
+        let how = &report.how;
+        let took = ns(how.took_ns as f64);
+        let clock = format!("clock {}, step {}", how.clock, ns(how.step_ns));
+        if report.kind == Kind::Versus {
+            let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
+            self.say(&format!(
+                "{rounds} rounds of A, A again and B in random order (seed {seed}) in {took}; {clock}"
+            ));
+        } else {
+            let runs = report.series.first().map_or(0, |series| series.observations.len());
+            self.say(&format!("{} in {took}; {clock}", many(runs as u64, "run")));
+        }
+        if let Some(start) = &report.start {
+            let off = if start.subtracted { "taken off" } else { "included" };
+            let (wall, cpu) = (ns(start.wall.min), ns(start.cpu.min));
+            self.say(&format!("starting {}: {wall} wall, {cpu} CPU, {off}", start.what));
+        }
+    }
+
+    fn versus(&mut self, report: &Report) {
+        let mut ratios = Table::new(&["time", "B against A", "95 %", "A against A", "95 %"], 1);
+        let mut low = Table::new(&["", "A", "95 %", "B", "95 %"], 1);
+        for row in &report.versus {
+            let (found, name) = (&row.comparison, metric(row.metric));
+            let (ratio, control) = (found.headline.ratio, found.headline.control);
+            ratios.row(vec![
+                name.clone(),
+                percent(ratio.estimate),
+                range(ratio),
+                percent(control.estimate),
+                range(control),
+            ]);
+            low.row([vec![name], interval(found.a), interval(found.b)].concat());
+        }
+        if let [a, b] = &report.programs[..] {
+            let count = |value: f64| Unit::Count.scaled(value);
+            for (name, a, b) in [("peak", peak(a), peak(b)), ("faults", count(a.faults), count(b.faults))] {
+                low.row(vec![name.to_owned(), a, String::new(), b, String::new()]);
+            }
+        }
+        self.table("difference", &ratios);
+        self.table(&format!("absolute ({}; peak and faults: median)", low_name(report.how.low_share)), &low);
+        let order = report.versus.first().and_then(|row| row.comparison.order.as_ref());
+        match (order, &report.how.order_check) {
+            // One that depends on the order is among the warnings.
+            (Some(order), _) if order.depends() => {}
+            (Some(order), _) => self.blank_and_say(&order.to_string()),
+            (None, Some(why)) => self.blank_and_say(why),
+            (None, None) => {}
+        }
+    }
+
+    fn blank_and_say(&mut self, sentence: &str) {
+        self.text.push('\n');
+        self.say(sentence);
+    }
+
+    fn program(&mut self, report: &Report) {
+        self.figures(report, "time");
+        let Some(wall) = report.subjects.iter().find(|subject| subject.metric == Metric::Wall) else {
+            return;
+        };
+        self.text.push('\n');
+        let kept = share(wall.kept_share);
+        self.say(&format!(
+            "layers of outliers (mean ± 2 std): {}; {kept} of the runs lie in none",
+            wall.layers
+        ));
+        if let [program] = &report.programs[..] {
+            let faults = Unit::Count.scaled(program.faults);
+            self.say(&format!("peak resident {}, page faults {faults}", peak(program)));
+        }
+        self.levels(report);
+    }
+
+    /// From where on the level stands, and whether there are several.
+    fn levels(&mut self, report: &Report) {
+        for subject in &report.subjects {
+            let name = if report.kind == Kind::Suite { case(subject) } else { metric(subject.metric) };
+            let told: Vec<String> = [course(subject), several_modes(subject)].into_iter().flatten().collect();
+            for sentence in told {
+                self.say(&format!("{name}: {sentence}"));
+            }
+        }
+    }
+
+    fn suite(&mut self, report: &Report) {
+        self.figures(report, "operation");
+        self.text.push('\n');
+        self.levels(report);
+        for refused in &report.refused {
+            self.blank_and_say(&format!("not timed: {refused}; --batch auto allows it"));
+        }
+    }
+
+    /// The five figures, and the low quantile.
+    fn figures(&mut self, report: &Report, head: &'static str) {
+        let low = low_name(report.how.low_share);
+        let mut whole = Table::new(&[head, "n", "mean", "min", "max", "std", low, "95 %"], 1);
+        let mut narrow = Table::new(&[head, "n", "mean", "min", "max", "std", low], 1);
+        for subject in &report.subjects {
+            let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+            let name = if report.kind == Kind::Suite { case(subject) } else { metric(subject.metric) };
+            let stat = &subject.stat;
+            let mut cells = vec![name, Unit::Count.scaled(stat.n as f64)];
+            cells.extend([stat.mean, stat.min, stat.max, stat.std].map(ns));
+            cells.extend(subject.low.map_or_else(|| vec!["-".to_owned(); 2], interval));
+            narrow.row(cells[..cells.len() - 1].to_vec());
+            whole.row(cells);
+        }
+        // Names are worth more than how far the last figure could be off, which the verdict and the JSON have too.
+        let table = if whole.width(INDENT) <= self.width { whole } else { narrow };
+        self.table("figures", &table);
+    }
+
+    fn losses(&mut self, report: &Report) {
+        let mut table = match report.kind {
+            Kind::Suite => Table::new(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
+            _ => Table::new(&["cause", "outliers", "lost", "of what was lost"], 1),
+        };
+        let several = report.subjects.iter().filter(|subject| subject.losses.is_some()).count() > 1;
+        for subject in &report.subjects {
+            let Some(losses) = &subject.losses else { continue };
+            if report.kind == Kind::Suite {
+                let count = Unit::Count.scaled(losses.outliers as f64);
+                table.row(vec![case(subject), count, share(losses.of_all), greediest(losses)]);
+                continue;
+            }
+            for total in &losses.causes {
+                let cause = total.cause;
+                let whose = if several { format!("{}: {cause}", subject.name) } else { cause.to_string() };
+                let lost = Unit::Nanoseconds.scaled(total.lost.ns());
+                let count = Unit::Count.scaled(total.outliers as f64);
+                table.row(vec![whose, count, lost, share(total.share)]);
+            }
+        }
+        if table.is_empty() {
+            return self.blank_and_say("no outlier lost time");
+        }
+        self.table("what outliers lost time to", &table);
+        if report.kind == Kind::Suite {
+            return;
+        }
+        let of_all = |subject: &Subject| {
+            let share = share(subject.losses.as_ref()?.of_all);
+            Some(if several { format!("{}: {share}", subject.name) } else { share })
+        };
+        let of_all: Vec<String> = report.subjects.iter().filter_map(of_all).collect();
+        self.say(&format!("of all wall time, that is {}", of_all.join(", ")));
+    }
+
+    fn beats(&mut self, report: &Report) {
+        let mut table = Table::new(&["whose", "every", "Hz", "costs", "of what was lost"], 1);
+        let mut searched = Vec::new();
+        let several = report.kind != Kind::Program;
+        for subject in &report.subjects {
+            let Some(beats) = &subject.beats else { continue };
+            searched.push(beats.searched_hz);
+            for beat in &beats.found {
+                let whose = beat.source.clone().unwrap_or_else(|| "unknown".to_owned());
+                table.row(vec![
+                    if several { format!("{}: {whose}", case(subject)) } else { whose },
+                    Unit::Seconds.scaled(1.0 / beat.hz),
+                    format!("{:.2} ± {:.2}", beat.hz, beat.hz_error),
+                    Unit::Nanoseconds.scaled(beat.typical_ns),
+                    share(beat.share),
+                ]);
+            }
+        }
+        let (Some((slowest, fastest)), true) = (searched.iter().copied().reduce(widest), table.is_empty())
+        else {
+            return self.table("disturbances that come back regularly", &table);
+        };
+        let sought = if slowest < fastest {
+            format!("none was found between {slowest:.2} and {fastest:.0} Hz")
+        } else {
+            "too few observations to look for any".to_owned()
+        };
+        self.blank_and_say(&format!("disturbances that come back regularly: {sought}"));
+    }
+
+    fn against(&mut self, report: &Report) {
+        let Some(against) = &report.against else { return };
+        let mut table = Table::new(&["", "then", "now", "change", "95 %", ""], 1).with_words_last();
+        for row in &against.rows {
+            let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+            let name = if report.kind == Kind::Suite { without_suite(&row.name) } else { &row.name };
+            table.row(vec![
+                name.to_owned(),
+                ns(row.then.estimate),
+                ns(row.now.estimate),
+                percent(row.ratio.estimate),
+                range(row.ratio),
+                shown(row.direction).to_owned(),
+            ]);
+        }
+        let low = low_name(report.how.low_share);
+        self.table(&format!("against baseline {} ({low})", against.label), &table);
+        self.text.push('\n');
+        for weakness in &against.weaknesses {
+            self.notice("note", weakness);
+        }
+    }
+
+    fn warnings(&mut self, report: &Report) {
+        if !report.warnings.is_empty() {
+            self.text.push('\n');
+        }
+        for warning in &report.warnings {
+            self.notice("warning", warning);
+        }
+    }
+
+    fn notice(&mut self, word: &str, sentence: &str) {
+        let start = self.text.len();
+        self.say(&format!("{word}: {sentence}"));
+        let coloured = self.style.notice(word);
+        let said = self.text.split_off(start);
+        self.text += &said.replacen(word, &coloured, 1);
+    }
+
+    /// What follows.
+    fn verdict(&mut self, report: &Report, args: &Bench) {
+        let mut said = Vec::new();
+        for row in report.versus.iter().filter(|row| row.metric == args.metric) {
+            said.push(format!("{} ({})", row.verdict, row.metric.words()));
+        }
+        if report.kind == Kind::Program {
+            let decides = report.subjects.iter().find(|subject| subject.metric == args.metric);
+            said.extend(decides.and_then(|subject| {
+                let low = subject.low?;
+                let [estimate, range] = <[String; 2]>::try_from(interval(low)).ok()?;
+                Some(format!(
+                    "{} takes {estimate} ({range}) of {} when nothing disturbs it",
+                    subject.name,
+                    subject.metric.words()
+                ))
+            }));
+        }
+        if let Some(against) = &report.against {
+            said.extend(summary(&against.rows));
+        }
+        said.extend(gates(&report.gates));
+        if !args.quiet && !said.is_empty() {
+            self.text.push('\n');
+        }
+        for sentence in said {
+            let start = self.text.len();
+            self.say_after("", &sentence);
+            let said = self.text.split_off(start);
+            let lines: Vec<String> = said.lines().map(|line| self.style.bold(line)).collect();
+            self.text += &format!("{}\n", lines.join("\n"));
+        }
+    }
+}
+
+/// What came of a baseline's rows: the sentence of a single one, else how many of them are shown to be what.
+fn summary(rows: &[AgainstRow]) -> Option<String> {
+    let count = |direction| rows.iter().filter(|row| row.direction == direction).count();
+    match rows {
+        [] => None,
+        [only] => Some(only.verdict.clone()),
+        _ => Some(format!(
+            "of {} operations {} shown slower than the baseline, {} faster; {} not shown to differ",
+            rows.len(),
+            count(Direction::More),
+            count(Direction::Less),
+            count(Direction::NotShown)
+        )),
+    }
+}
+
+/// What the gates say: each that was not passed, or is alone, by itself.
+fn gates(gates: &[Held]) -> Vec<String> {
+    let passed = gates.iter().filter(|held| held.gate.outcome == Outcome::Passed).count();
+    let alone = gates.len() == 1;
+    let told = gates.iter().filter(|held| alone || held.gate.outcome != Outcome::Passed);
+    let mut said: Vec<String> =
+        told.map(|held| format!("--fail-above: {}: {}", held.name, held.gate)).collect();
+    if !alone && passed > 0 {
+        said.push(format!("--fail-above: passed by {passed} of {}", gates.len()));
+    }
+    said
+}
+
+/// The word in a table.
+fn shown(direction: Direction) -> &'static str {
+    match direction {
+        Direction::More => "slower",
+        Direction::Less => "faster",
+        Direction::NotShown => "not shown",
+    }
+}
+
+/// A case's name without its suite's.
+fn without_suite(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(_, case)| case)
+}
+
+/// What a subject is called in tables.
+fn case(subject: &Subject) -> String {
+    let name = without_suite(&subject.name);
+    if subject.batch > 1 { format!("{name} (of {})", subject.batch) } else { name.to_owned() }
+}
+
+fn metric(metric: Metric) -> String {
+    match metric {
+        Metric::Cpu => "CPU".to_owned(),
+        Metric::Wall => "wall".to_owned(),
+    }
+}
+
+/// How the level came to stand, if that is news.
+fn course(subject: &Subject) -> Option<String> {
+    let steady = subject.steady.as_ref()?;
+    let number = |place: usize| Unit::Count.scaled((place + 1) as f64);
+    let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+    let last = steady.stretches.last()?.level;
+    // What the course was told by: all that came before, however many stretches that is.
+    let earlier =
+        steady.stretches.iter().filter(|stretch| steady.from.is_some_and(|from| stretch.start < from));
+    let (sum, count) = earlier.fold((0.0, 0.0), |(sum, count), stretch| {
+        let n = (stretch.end - stretch.start) as f64;
+        (sum + stretch.level * n, count + n)
+    });
+    let before = sum / f64::max(count, 1.0);
+    match (steady.course, steady.from) {
+        (Course::Flat, _) => None,
+        (Course::WarmUp, Some(from)) => Some(format!(
+            "steady from observation {} on ({}, before that {}); a longer --warm-up leaves the rest out",
+            number(from),
+            ns(last),
+            ns(before)
+        )),
+        (Course::SlowDown, Some(from)) => {
+            Some(format!("slower from observation {} on: {} after {}", number(from), ns(last), ns(before)))
+        }
+        _ => Some(format!(
+            "its level does not settle: {} stretches, the last at {}",
+            steady.stretches.len(),
+            ns(last)
+        )),
+    }
+}
+
+/// Round which levels the observations cluster, if there are several.
+fn several_modes(subject: &Subject) -> Option<String> {
+    let modality = subject.modality.as_ref().filter(|modality| modality.is_bimodal())?;
+    let mode = |mode: &Mode| format!("{} at {}", share(mode.share), Unit::Nanoseconds.scaled(mode.at));
+    let modes: Vec<String> = modality.modes.iter().map(mode).collect();
+    Some(format!("several levels, of which no single figure tells: {}", modes.join(", ")))
+}
+
+/// "12.3 µs" and "12.1 to 12.5 µs".
+fn interval(found: Interval) -> Vec<String> {
+    let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+    let (low, high) = (ns(found.low), ns(found.high));
+    let same_unit = low.split(' ').nth(1) == high.split(' ').nth(1);
+    let low = if same_unit { low.split(' ').next().unwrap_or_default() } else { low.as_str() };
+    vec![ns(found.estimate), format!("{low} to {high}")]
+}
+
+/// "12.3 %".
+fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p == 0.0 || p >= 99.95 => format!("{p:.0} %"),
+        p if p < 0.995 => format!("{p:.2} %"),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// The low quantile's name: "p10".
+fn low_name(share: f64) -> &'static str {
+    match (share * 100.0).round() as u32 {
+        10 => "p10",
+        1 => "p1",
+        5 => "p5",
+        50 => "median",
+        0 => "min",
+        _ => "low",
+    }
+}
+
+/// "preemption 80 %, minor fault 20 %".
+fn greediest(losses: &Losses) -> String {
+    let shown = losses.causes.iter().take(CAUSES_SHOWN).filter(|total| total.share >= CAUSE_SHARE_MIN);
+    let shown: Vec<String> =
+        shown.map(|total| format!("{} {:.0} %", total.cause, total.share * 100.0)).collect();
+    shown.join(", ")
+}
+
+/// A program's largest resident memory, as far as it is known.
+fn peak(program: &Program) -> String {
+    let most = if program.peak_is_bound { "≤ " } else { "" };
+    format!("{most}{}", Unit::Bytes.scaled(program.peak_bytes))
+}
+
+/// The range that holds both.
+fn widest(one: (f64, f64), other: (f64, f64)) -> (f64, f64) {
+    (one.0.min(other.0), one.1.max(other.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_say_their_unit_once() {
+        let found = |low, high| interval(Interval { estimate: 12_300.0, low, high });
+        assert_eq!(found(12_100.0, 12_500.0), ["12.3 µs", "12.1 to 12.5 µs"]);
+        assert_eq!(found(900.0, 12_500.0), ["12.3 µs", "900 ns to 12.5 µs"]);
+    }
+
+    #[test]
+    fn shares_are_short() {
+        assert_eq!([0.0, 0.001, 0.123, 1.0].map(share), ["0 %", "0.10 %", "12.3 %", "100 %"]);
+    }
+
+    #[test]
+    fn sentences_are_broken_where_they_get_long() {
+        let mut page = Page { text: String::new(), style: Style::PLAIN, width: 20 };
+        page.say("one two three four five");
+        assert_eq!(page.text, "  one two three four\n    five\n");
+        page.text.clear();
+        page.notice("warning", "beware");
+        assert_eq!(page.text, "  warning: beware\n");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a comparison allows to say, in words.
+
+use vellum_measure::{Direction, Interval, percent};
+
+/// From this factor on "times as long" is easier to read than a percentage.
+const TIMES_FROM: f64 = 1.5;
+
+/// One sentence: which takes longer, by how much, and whether that is shown.
+///
+/// `ratio` is b's time over a's.
+pub(super) fn verdict(ratio: Interval, direction: Direction, a: &str, b: &str) -> String {
+    match direction {
+        Direction::NotShown => format!(
+            "no difference between {b} and {a} is shown: {} ({}); one up to that size may be there",
+            percent(ratio.estimate),
+            range(ratio)
+        ),
+        Direction::More if ratio.estimate >= TIMES_FROM => {
+            format!("{b} takes {} as long as {a}: shown", times(ratio))
+        }
+        Direction::Less if 1.0 / ratio.estimate >= TIMES_FROM => {
+            let inverse =
+                Interval { estimate: 1.0 / ratio.estimate, low: 1.0 / ratio.high, high: 1.0 / ratio.low };
+            format!("{b} is {} as fast as {a}: shown", times(inverse))
+        }
+        Direction::More => {
+            let (size, span) = (unsigned(ratio.estimate), span(ratio.low, ratio.high));
+            format!("{b} is {size} slower than {a} ({span}): shown")
+        }
+        Direction::Less => {
+            let (size, span) = (unsigned(ratio.estimate), span(ratio.high, ratio.low));
+            format!("{b} takes {size} less time than {a} ({span}): shown")
+        }
+    }
+}
+
+/// "-0.5 to +1.1 %".
+pub(super) fn range(ratio: Interval) -> String {
+    let low = percent(ratio.low);
+    format!("{} to {}", low.trim_end_matches(" %"), percent(ratio.high))
+}
+
+/// "0.8 to 1.2 %", the nearer one first.
+fn span(near: f64, far: f64) -> String {
+    format!("{} to {}", unsigned(near).trim_end_matches(" %"), unsigned(far))
+}
+
+/// How far a ratio is from one, without its sign: "1.0 %".
+fn unsigned(ratio: f64) -> String {
+    percent(ratio).trim_start_matches(['+', '-']).to_owned()
+}
+
+/// "2.00 times (1.98 to 2.02)".
+fn times(ratio: Interval) -> String {
+    let digits = |value: f64| if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") };
+    format!("{} times ({} to {})", digits(ratio.estimate), digits(ratio.low), digits(ratio.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(estimate: f64, low: f64, high: f64, direction: Direction) -> String {
+        verdict(Interval { estimate, low, high }, direction, "old", "new")
+    }
+
+    #[test]
+    fn every_answer_has_its_sentence() {
+        assert_eq!(
+            said(1.00995, 1.008, 1.012, Direction::More),
+            "new is 0.995 % slower than old (0.800 to 1.20 %): shown"
+        );
+        assert_eq!(
+            said(0.85, 0.83, 0.87, Direction::Less),
+            "new takes 15.0 % less time than old (13.0 to 17.0 %): shown"
+        );
+        assert_eq!(
+            said(2.0, 1.98, 2.02, Direction::More),
+            "new takes 2.00 times (1.98 to 2.02) as long as old: shown"
+        );
+        assert_eq!(
+            said(0.5, 0.25, 0.625, Direction::Less),
+            "new is 2.00 times (1.60 to 4.00) as fast as old: shown"
+        );
+        assert_eq!(
+            said(1.003, 0.995, 1.011, Direction::NotShown),
+            "no difference between new and old is shown: +0.300 % (-0.500 to +1.10 %); one up to that size may be there"
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! Files of observations, as `vellum obs` and `vellum plot` read them.
+//!
+//! ```text
+//! FILE or standard input ─▶ first byte '{'? ─▶ JSON, whole ─▶ entries
+//!                                   else    ─▶ lines, one series at a time ─▶ entries
+//!                                                └─ a line that cannot be read: said by number and passed over,
+//!                                                   or refused (--strict)
+//! ```
+//!
+//! Invariant: nothing is passed over silently. The first few bad lines of a file are told one by one, all are counted.
+
+use crate::run::Failure;
+use clap::ValueHint;
+use rustix::termios::isatty;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use vellum_measure::filter::Filter;
+use vellum_measure::json::{self, JsonError};
+use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Bad lines of a file that are told one by one.
+const TOLD_MAX: usize = 5;
+/// What stands for standard input.
+const STDIN: &str = "-";
+
+/// Which files, and what to do about lines that cannot be read.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Input {
+    /// Files of observations, as lines or as JSON (schema vellum.observations/1). Without any, or for "-", standard input.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// End with an error at a line that cannot be read, instead of passing over it and saying so.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Which of what a file holds.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Choice {
+    /// Only what has a label in which this regular expression is found, such as "arm=B".
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub(crate) label: Option<String>,
+
+    /// Only these quantities (with commas between): what a line holds, such as Time, or one of what was recorded with it:
+    /// Start, Cpu, MinorFaults, MajorFaults, Voluntary, Involuntary, Steal.
+    #[arg(long, value_name = "QUANTITY", value_delimiter = ',')]
+    pub(crate) select: Vec<String>,
+}
+
+/// A file of observations cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    /// It cannot be opened.
+    #[error("cannot open {}: {source}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It could not be read, or a line was refused.
+    #[error("{file}: {source}")]
+    Lines {
+        /// The file.
+        file: String,
+        /// What was wrong.
+        source: ReadError,
+    },
+    /// It is no such JSON.
+    #[error("{file}: {source}")]
+    Json {
+        /// The file.
+        file: String,
+        /// What was wrong.
+        source: JsonError,
+    },
+}
+
+impl Input {
+    /// Gives `take` every entry of every file, in order.
+    pub(crate) fn each(&self, mut take: impl FnMut(Entry) -> Result<(), Failure>) -> Result<(), Failure> {
+        let stdin = [PathBuf::from(STDIN)];
+        let files = if self.files.is_empty() { &stdin } else { self.files.as_slice() };
+        for path in files {
+            if path == Path::new(STDIN) {
+                if isatty(rustix::stdio::stdin()) {
+                    say!("vellum: reading observations from the terminal; end them with Ctrl-D");
+                }
+                self.entries("standard input", io::stdin().lock(), &mut take)?;
+            } else {
+                let open = |source| InputError::Open { path: path.clone(), source };
+                let file = File::open(path).map_err(open)?;
+                let file = BufReader::with_capacity(BUFFER_BYTES, file);
+                self.entries(&path.display().to_string(), file, &mut take)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(
+        &self,
+        name: &str,
+        mut input: impl BufRead,
+        take: &mut impl FnMut(Entry) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let file = || name.to_owned();
+        let unread = |source| InputError::Lines { file: file(), source: ReadError::Io { line: 0, source } };
+        let first = input.fill_buf().map_err(unread)?.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first == Some(&b'{') {
+            let all = json::read(input).map_err(|source| InputError::Json { file: file(), source })?;
+            return all.into_iter().map(Entry::Series).try_for_each(take);
+        }
+        let on_error = if self.strict { OnError::Refuse } else { OnError::Skip };
+        let mut reader = Reader::new(input, on_error);
+        for entry in reader.by_ref() {
+            take(entry.map_err(|source| InputError::Lines { file: file(), source })?)?;
+        }
+        tell(name, reader.skipped());
+        Ok(())
+    }
+}
+
+impl Choice {
+    /// The filter for these choices, and for a name if one is wanted.
+    pub(crate) fn filter(&self, name: Option<&str>) -> Filter {
+        let mut filter = Filter::default().select(&self.select);
+        // Patterns were tried when the command line was read.
+        if let Some(name) = name {
+            filter = filter.clone().grep(name).unwrap_or(filter);
+        }
+        if let Some(label) = &self.label {
+            filter = filter.clone().label(label).unwrap_or(filter);
+        }
+        filter
+    }
+}
+
+/// A regular expression, tried.
+pub(crate) fn pattern(text: &str) -> Result<String, String> {
+    Filter::default().grep(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Says which lines were passed over.
+fn tell(file: &str, skipped: &Skipped) {
+    for error in skipped.errors.iter().take(TOLD_MAX) {
+        say!("vellum: {file}: {error}");
+    }
+    match skipped.count {
+        0 => {}
+        1 => say!("vellum: {file}: 1 line passed over; --strict refuses such a file"),
+        n => say!("vellum: {file}: {n} lines passed over; --strict refuses such a file"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(input: &Input, text: &str) -> Result<usize, String> {
+        let mut count = 0;
+        let taken = input.entries("x.obs", text.as_bytes(), &mut |_| {
+            count += 1;
+            Ok(())
+        });
+        taken.map(|()| count).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn lines_and_json_are_told_apart() {
+        let input = Input::default();
+        assert_eq!(entries(&input, "\n X:1l:Observation::Time:us 1\n"), Ok(1));
+        let json = r#" {"schema": "vellum.observations/1", "series": []}"#;
+        assert_eq!(entries(&input, json), Ok(0));
+        assert_eq!(entries(&input, ""), Ok(0));
+        let other = entries(&input, r#"{"schema": "vellum.run/1"}"#).unwrap_err();
+        assert!(other.starts_with("x.obs: ") && other.contains("vellum.run/1"), "{other}");
+    }
+
+    #[test]
+    fn a_bad_line_is_passed_over_or_refused() {
+        let text =
+            "X:1l:Observation::Time:us 1\nX:1l:Observation::Time:us 4x2\nY:1l:Observation::Time:us 3\n";
+        assert_eq!(entries(&Input::default(), text), Ok(2));
+        let strict = Input { strict: true, ..Input::default() };
+        let error = entries(&strict, text).unwrap_err();
+        assert!(error.starts_with("x.obs: line 2, column 27: "), "{error}");
+    }
+
+    #[test]
+    fn patterns_are_tried_beforehand() {
+        assert_eq!(pattern("^BA").as_deref(), Ok("^BA"));
+        assert!(pattern("(").is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! A trace, read once.
+//!
+//! Invariant: nothing is passed over silently. The first few bad lines are told one by one, all are counted; a page trace whose end is
+//! cut off, as when its writer was killed, counts up to there and is told.
+
+use super::{TraceArgs, TraceFailure};
+use crate::output::Output;
+use crate::run::Failure;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use vellum_workset::trace::{PageSize, PageTraceWriter, Reference, TimeUnit, Trace, TraceError};
+use vellum_workset::{Intervals, Ticks};
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Bad lines that are told one by one.
+const TOLD_MAX: u64 = 5;
+
+/// What was read.
+pub(super) struct Read {
+    /// What the file is called.
+    pub(super) name: String,
+    /// `lackey` or `pages`.
+    pub(super) format: &'static str,
+    pub(super) unit: TimeUnit,
+    pub(super) page_size: PageSize,
+    pub(super) end: Ticks,
+    pub(super) intervals: Intervals,
+    /// Lines that were none, or a record that was cut off.
+    pub(super) bad: u64,
+}
+
+/// Reads the file of the arguments, and saves it as a page trace if that is asked for.
+pub(super) fn read(args: &TraceArgs) -> Result<Read, Failure> {
+    if args.file == Path::new("-") {
+        return from(args, "standard input".to_owned(), io::stdin().lock());
+    }
+    let open = |source| TraceFailure::Open { path: args.file.clone(), source };
+    let file = File::open(&args.file).map_err(open)?;
+    let name = args.file.display().to_string();
+    from(args, name, BufReader::with_capacity(BUFFER_BYTES, file))
+}
+
+fn from(args: &TraceArgs, name: String, source: impl BufRead) -> Result<Read, Failure> {
+    let failed = |source| TraceFailure::Read { file: name.clone(), source };
+    let mut trace = Trace::open(source, args.page_size).map_err(failed)?;
+    let mut save = args.save.as_deref().map(|path| Save::new(path, &trace)).transpose()?;
+    let mut intervals = Intervals::new(args.follow, Ticks(0));
+    let mut bad = 0;
+    // By reference: afterwards the trace says at what time it ended.
+    for read in &mut trace {
+        match read {
+            Ok(reference) => {
+                intervals.reference(reference.page, reference.now);
+                if let Some(save) = &mut save {
+                    save.write(reference)?;
+                }
+            }
+            Err(error) if !args.strict && (error.can_go_on() || error.is_cut_off()) => {
+                bad += 1;
+                tell(&name, &error, bad);
+            }
+            Err(error) => return Err(failed(error).into()),
+        }
+    }
+    if bad > TOLD_MAX {
+        say!("vellum: trace: {name}: {bad} lines in all were passed over");
+    }
+    if let Some(save) = save {
+        save.finish()?;
+    }
+    let format = match trace {
+        Trace::Lackey(_) => "lackey",
+        Trace::Pages(_) => "pages",
+    };
+    let (unit, page_size, end) = (trace.time_unit(), trace.page_size(), trace.now());
+    Ok(Read { name, format, unit, page_size, end, intervals, bad })
+}
+
+fn tell(name: &str, error: &TraceError, bad: u64) {
+    if bad <= TOLD_MAX {
+        let what = if error.is_cut_off() { "ends early" } else { "is passed over" };
+        say!("vellum: trace: {name} {what}: {error}");
+    }
+}
+
+/// A page trace under way; it appears at its place when it is whole.
+struct Save {
+    writer: PageTraceWriter<BufWriter<Box<dyn Write>>>,
+    output: Output,
+    path: PathBuf,
+}
+
+impl Save {
+    fn new<R: BufRead>(path: &Path, trace: &Trace<R>) -> Result<Save, Failure> {
+        let output = Output::prepare(path)?;
+        let sink = BufWriter::with_capacity(BUFFER_BYTES, output.sink()?);
+        let writer = PageTraceWriter::new(sink, trace.page_size(), trace.time_unit());
+        let path = path.to_path_buf();
+        match writer {
+            Ok(writer) => Ok(Save { writer, output, path }),
+            Err(source) => Err(Failure::Output { path, source }),
+        }
+    }
+
+    fn write(&mut self, reference: Reference) -> Result<(), Failure> {
+        let written = self.writer.write(reference);
+        written.map_err(|source| Failure::Output { path: self.path.clone(), source })
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        let path = self.path;
+        let flushed = self.writer.into_inner().flush();
+        flushed.map_err(|source| Failure::Output { path, source })?;
+        self.output.place()
+    }
+}

@@ -1,0 +1,133 @@
+//! `vellum watch` on the command line.
+
+use clap::ValueHint;
+use std::path::PathBuf;
+use std::time::Duration;
+use vellum_probe::reference::{Options, SourceKind, WINDOWS_MAX};
+
+/// The longest time that can be asked for.
+const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Watch how much memory a running program is worth, without privilege and without restarting it.
+///
+/// SUBJECT is a process id (its descendants are watched with it), the name of programs of yours, or a file that --record wrote. On a
+/// terminal the working-set curve is drawn anew each period; elsewhere each period is a line, and the whole comes at the end.
+/// Exit status: 0; 125 when there is nothing to watch, or it may not be watched.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  vellum watch 4711\n  vellum watch postgres --for 1min --record postgres.watch\n  \
+    vellum watch postgres.watch\n  vellum watch --cgroup /sys/fs/cgroup/user.slice --once"
+)]
+pub(crate) struct Watch {
+    /// A process id, a program's name, or a recorded watch.
+    #[arg(value_name = "SUBJECT", required_unless_present_any = ["cgroup", "sources"], conflicts_with = "cgroup")]
+    pub(super) subject: Option<String>,
+
+    /// Watch all processes of this control group and of those below it.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) cgroup: Option<PathBuf>,
+
+    /// Keep what is shown, moment by moment, in a file that `vellum watch FILE` shows again.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) record: Option<PathBuf>,
+
+    /// Write to standard output what --record would write to a file: a JSON object a line (schema vellum.watch/1).
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// End as soon as there is a curve from one whole cycle.
+    #[arg(long)]
+    pub(super) once: bool,
+
+    /// End after this time, such as 30s or 5min.
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(super) time: Option<Duration>,
+
+    /// How often something is shown, from 100ms.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    pub(super) period: Duration,
+
+    /// The smallest window, in the job's user CPU time, from 50ms; each further one is twice as long.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
+    pub(super) delta: Duration,
+
+    /// How many windows.
+    #[arg(long, value_name = "N", default_value_t = Options::default().windows,
+        value_parser = clap::value_parser!(u32).range(4..=i64::from(WINDOWS_MAX)))]
+    pub(super) windows: u32,
+
+    /// The part of the job's CPU time that watching may cost. Large jobs are looked at less often to keep to it.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
+    pub(super) budget: f64,
+
+    /// What a page fault costs, such as 100us, instead of measuring it on this machine's swap or disk.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) delay: Option<Duration>,
+
+    /// How references are learnt; --sources lists the ways (default: the first that can be used).
+    #[arg(long, value_name = "NAME", value_parser = source)]
+    pub(super) source: Option<SourceKind>,
+
+    /// Say which sources this machine has, and why it lacks the others.
+    #[arg(long, exclusive = true)]
+    pub(super) sources: bool,
+}
+
+impl Watch {
+    pub(super) fn options(&self) -> Options {
+        Options {
+            delta: self.delta,
+            windows: self.windows,
+            budget: self.budget,
+            source: self.source,
+            ..Options::default()
+        }
+    }
+}
+
+/// A time with its unit.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a time with its unit, above 0: 20us, 100ms, 30s, 5min or 2h".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit.trim() {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" | "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if time.is_zero() || time > TIME_MAX { Err(wrong()) } else { Ok(time) }
+}
+
+/// A part, as a percentage.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let part = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
+}
+
+fn source(text: &str) -> Result<SourceKind, String> {
+    let known = SourceKind::ALL.into_iter().find(|kind| kind.name() == text);
+    known.ok_or_else(|| format!("the sources are {}", SourceKind::ALL.map(SourceKind::name).join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_parts_and_sources_are_read() {
+        assert_eq!(time("20us"), Ok(Duration::from_micros(20)));
+        assert_eq!(time("1.5 s"), Ok(Duration::from_millis(1500)));
+        assert!(["", "5", "0s", "s", "-1s", "1 parsec", "999999999h"].iter().all(|text| time(text).is_err()));
+        assert_eq!((percent("1%"), percent("50")), (Ok(0.01), Ok(0.5)));
+        assert!(["0%", "101%", "x", "-1", "NaN"].iter().all(|text| percent(text).is_err()));
+        assert_eq!(source("damon"), Ok(SourceKind::Damon));
+        assert!(source("stars").unwrap_err().contains("accessed-bits"));
+    }
+}

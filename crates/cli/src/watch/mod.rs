@@ -1,0 +1,254 @@
+//! `vellum watch`: the working set of a program that runs already.
+//!
+//! ```text
+//! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      drawn anew on a terminal, a line elsewhere
+//!                                       ├─▶ record    a file to show later
+//! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
+//! ```
+//!
+//! One thread: it sleeps until the watcher has something to do or something is to be shown. A signal ends it at any moment: nothing
+//! of the watch is left in the watched program, and every line of a record that was begun is whole.
+
+mod args;
+mod record;
+mod view;
+pub(crate) mod wrap;
+
+pub(crate) use args::Watch;
+pub(crate) use view::{cost, grain, meaning};
+
+use crate::run::Failure;
+use crate::style::Style;
+use crate::{screen, stdout};
+use record::{Header, Record, RecordError, Recorded};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vellum_probe::Pid;
+use vellum_probe::reference::{
+    Availability, Delay, Event, Frame, SourceKind, Target, TargetError, WatchError, Watcher,
+};
+
+/// The shortest period.
+const PERIOD_MIN: Duration = Duration::from_millis(100);
+/// Moments of a recorded watch that are listed.
+const LISTED_MAX: usize = 24;
+/// Columns of a source's name.
+const SOURCE: usize = 15;
+/// Names of a subject that are spelled out.
+const NAMES_MAX: usize = 3;
+
+/// There is no watch.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WatchFailure {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("--period {0:?}: something is shown at most every {PERIOD_MIN:?}")]
+    Period(Duration),
+    #[error("--json and a recorded watch: the file is JSON already, and each line of it an object")]
+    JsonOfRecord,
+}
+
+impl From<WatchFailure> for Failure {
+    fn from(failure: WatchFailure) -> Failure {
+        Failure::Watch(Box::new(failure))
+    }
+}
+
+/// Watches what was asked for.
+pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
+    if args.sources {
+        return stdout::write_all(sources().as_bytes()).map(|()| 0);
+    }
+    if args.period < PERIOD_MIN {
+        return Err(WatchFailure::Period(args.period).into());
+    }
+    let target = match (&args.cgroup, &args.subject) {
+        (Some(path), _) => Target::cgroup(path),
+        (None, Some(subject)) => match subject.parse() {
+            Ok(pid) => Target::process(Pid(pid)),
+            Err(_) if Path::new(subject).is_file() => return show(args, Path::new(subject)),
+            Err(_) => Target::named(subject),
+        },
+        (None, None) => return Ok(0),
+    };
+    let target = target.map_err(WatchFailure::from)?;
+    let watcher = Watcher::new(target, args.options()).map_err(WatchFailure::from)?;
+    // Measured before the watch: the device is not to be busy with us while the job is looked at.
+    let delay = match args.delay {
+        Some(delay) => Some(Delay::given(delay)),
+        None => Delay::measure().inspect_err(|why| say!("vellum: {why}")).ok(),
+    };
+    Session::new(args, watcher, delay)?.run()
+}
+
+/// A watch going on.
+struct Session<'a> {
+    args: &'a Watch,
+    watcher: Watcher,
+    delay_ns: Option<f64>,
+    header: Header,
+    record: Option<Record>,
+    drawn: Option<Drawing>,
+    began: Instant,
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a Watch, mut watcher: Watcher, delay: Option<Delay>) -> Result<Session<'a>, Failure> {
+        watcher.step().map_err(WatchFailure::from)?;
+        let delay_ns = delay.as_ref().map(|delay| delay.mean_ns);
+        let header = Header::new(subject(args, &watcher), watcher.options(), watcher.source(), delay);
+        let record = args.record.as_deref().map(|path| Record::create(path, &header));
+        let record = record.transpose().map_err(WatchFailure::from)?;
+        let drawn = (!args.json && std::io::stdout().is_terminal()).then(Drawing::default);
+        Ok(Session { args, watcher, delay_ns, header, record, drawn, began: Instant::now() })
+    }
+
+    fn run(mut self) -> Result<u8, Failure> {
+        if self.args.json && !put(&crate::output::json(&self.header))? {
+            return Ok(0);
+        }
+        let mut next = self.began;
+        loop {
+            let step = self.watcher.step().map_err(WatchFailure::from)?;
+            self.tell(&step.events);
+            let whole_cycle = self.watcher.history().samples() > 0;
+            let timed_out = self.args.time.is_some_and(|time| self.began.elapsed() >= time);
+            let over = step.wait.is_none() || timed_out || (self.args.once && whole_cycle);
+            if over {
+                self.watcher.finish();
+            }
+            if (over || Instant::now() >= next) && !self.show(over)? {
+                return Ok(0);
+            }
+            let Some(wait) = step.wait.filter(|_| !over) else { return Ok(0) };
+            while next <= Instant::now() {
+                next += self.args.period;
+            }
+            let until_end = self.args.time.map(|time| time.saturating_sub(self.began.elapsed()));
+            let wait = wait.min(next.saturating_duration_since(Instant::now()));
+            std::thread::sleep(until_end.map_or(wait, |end| wait.min(end)));
+        }
+    }
+
+    /// Shows and records the moment; false if nobody looks any more.
+    fn show(&mut self, last: bool) -> Result<bool, Failure> {
+        let frame = self.watcher.frame(self.delay_ns);
+        if let Some(record) = &mut self.record {
+            record.frame(&frame).map_err(WatchFailure::from)?;
+        }
+        if self.args.json {
+            return put(&crate::output::json(&frame));
+        }
+        let style = Style::of_stdout();
+        match &mut self.drawn {
+            Some(drawing) => drawing.draw(&view::whole(&self.header, &frame, style)),
+            None if last => put(&view::whole(&self.header, &frame, style)),
+            None => put(&(view::line(&frame) + "\n")),
+        }
+    }
+
+    /// What became of processes, on standard error, where it does not tear a drawing.
+    fn tell(&self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::Lost { pid, why } => say!("vellum: process {pid} is left out: {why}"),
+                Event::Restarted if self.drawn.is_none() => {
+                    say!("vellum: it has executed another program: the watch begins anew");
+                }
+                Event::Ended if self.drawn.is_none() => say!("vellum: the watched program has ended"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Text on a terminal that is drawn over itself.
+#[derive(Default)]
+struct Drawing {
+    lines: usize,
+}
+
+impl Drawing {
+    fn draw(&mut self, text: &str) -> Result<bool, Failure> {
+        // What has scrolled off the screen cannot be drawn over.
+        let room = screen::lines().saturating_sub(1);
+        let shown: Vec<&str> = text.lines().take(room).collect();
+        let mut all = if self.lines > 0 { format!("\x1b[{}A\r", self.lines) } else { String::new() };
+        for line in &shown {
+            all += &format!("{line}\x1b[K\n");
+        }
+        all += "\x1b[J";
+        self.lines = shown.len();
+        put(&all)
+    }
+}
+
+/// Writes at once; false if nobody reads.
+fn put(text: &str) -> Result<bool, Failure> {
+    let written = |source| Failure::Output { path: "standard output".into(), source };
+    stdout::write_with(|out| out.write_all(text.as_bytes()).map_err(written)).map(|all| all.is_some())
+}
+
+/// What is watched, in words.
+fn subject(args: &Watch, watcher: &Watcher) -> String {
+    if let Some(path) = &args.cgroup {
+        return format!("control group {}", path.display());
+    }
+    let clean = |name: &str| name.replace(char::is_control, "?");
+    let names: Vec<String> =
+        watcher.processes().map(|(pid, name)| format!("{} (pid {pid})", clean(name))).collect();
+    match names.len() {
+        0 => clean(args.subject.as_deref().unwrap_or_default()),
+        all if all <= NAMES_MAX => names.join(", "),
+        all => format!("{} and {} more", names[..NAMES_MAX].join(", "), all - NAMES_MAX),
+    }
+}
+
+/// Shows a recorded watch.
+fn show(args: &Watch, path: &Path) -> Result<u8, Failure> {
+    if args.json {
+        return Err(WatchFailure::JsonOfRecord.into());
+    }
+    let recorded = Recorded::read(path).map_err(WatchFailure::from)?;
+    let Some(last) = recorded.frames.last() else { return Ok(0) };
+    let mut text = String::new();
+    for frame in thinned(&recorded.frames) {
+        text += &view::line(frame);
+        text.push('\n');
+    }
+    text.push('\n');
+    text += &view::whole(&recorded.header, last, Style::of_stdout());
+    if recorded.cut {
+        text += "  note      the last line is cut: the recording was interrupted\n";
+    }
+    stdout::write_all(text.as_bytes()).map(|()| 0)
+}
+
+/// Some moments, evenly chosen, the last among them.
+fn thinned(frames: &[Frame]) -> impl Iterator<Item = &Frame> {
+    let step = frames.len().div_ceil(LISTED_MAX).max(1);
+    let from = (frames.len() - 1) % step;
+    frames.iter().skip(from).step_by(step)
+}
+
+/// Which sources there are.
+fn sources() -> String {
+    let mut text = String::new();
+    for kind in SourceKind::ALL {
+        let found = match kind.availability() {
+            Availability::Usable => "usable".to_owned(),
+            Availability::NotRead => "here, but not read by this version".to_owned(),
+            Availability::Absent(why) => format!("absent: {why}"),
+        };
+        text += &format!("{:<SOURCE$} {}\n", kind.name(), kind.words());
+        for line in wrap::wrapped(&found, SOURCE + 1) {
+            text += &format!("{:SOURCE$} {line}\n", "");
+        }
+    }
+    text
+}

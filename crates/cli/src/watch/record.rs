@@ -1,0 +1,137 @@
+//! What a watch writes, and reading it again: a header and then a frame a line, each a JSON object.
+//!
+//! A line is written in one piece and at once, so what was recorded up to a crash or a full disk can be read. A last line that is cut is
+//! left out when it is read, and said to be.
+
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use vellum_probe::reference::{Delay, Frame};
+
+/// The schema's name and version.
+const SCHEMA: &str = "vellum.watch/1";
+/// Frames of one file that are read.
+const FRAMES_MAX: usize = 1 << 20;
+/// A longer line is none of ours.
+const LINE_MAX: u64 = 1 << 20;
+
+/// What is the same for a whole watch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    pub(super) schema: String,
+    pub(super) vellum_version: String,
+    /// What was watched, in words.
+    pub(super) subject: String,
+    pub(super) source: vellum_probe::reference::SourceKind,
+    pub(super) delta_ns: u64,
+    pub(super) budget: f64,
+    pub(super) started_unix_ns: u64,
+    /// S; null if it could not be measured.
+    pub(super) delay: Option<Delay>,
+}
+
+impl Header {
+    pub(super) fn new(
+        subject: String,
+        options: &vellum_probe::reference::Options,
+        source: vellum_probe::reference::SourceKind,
+        delay: Option<Delay>,
+    ) -> Header {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Header {
+            schema: SCHEMA.to_owned(),
+            vellum_version: env!("CARGO_PKG_VERSION").to_owned(),
+            subject,
+            source,
+            delta_ns: options.delta.as_nanos() as u64,
+            budget: options.budget,
+            started_unix_ns: since.as_nanos() as u64,
+            delay,
+        }
+    }
+}
+
+/// A recorded watch cannot be read, or cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    #[error("{}: cannot be opened: {source}", .path.display())]
+    Open { path: PathBuf, source: std::io::Error },
+    #[error("{}: not a recorded watch ({why}); `vellum watch --record FILE` writes one", .path.display())]
+    Other { path: PathBuf, why: String },
+    #[error("{}: line {line}: {why}; the lines before it can be read: cut the file there", .path.display())]
+    Line { path: PathBuf, line: usize, why: String },
+    #[error("{}: cannot be written: {source}; what was recorded before is whole", .path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+/// A watch being recorded.
+#[derive(Debug)]
+pub(super) struct Record {
+    path: PathBuf,
+    file: File,
+}
+
+impl Record {
+    pub(super) fn create(path: &Path, header: &Header) -> Result<Record, RecordError> {
+        let failed = |source| RecordError::Open { path: path.to_owned(), source };
+        let mut record = Record { path: path.to_owned(), file: File::create(path).map_err(failed)? };
+        record.put(&crate::output::json(header))?;
+        Ok(record)
+    }
+
+    pub(super) fn frame(&mut self, frame: &Frame) -> Result<(), RecordError> {
+        self.put(&crate::output::json(frame))
+    }
+
+    fn put(&mut self, line: &str) -> Result<(), RecordError> {
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|source| RecordError::Write { path: self.path.clone(), source })
+    }
+}
+
+/// A watch that was recorded.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) header: Header,
+    pub(super) frames: Vec<Frame>,
+    /// Whether the last line was cut.
+    pub(super) cut: bool,
+}
+
+impl Recorded {
+    pub(super) fn read(path: &Path) -> Result<Recorded, RecordError> {
+        let other = |why: String| RecordError::Other { path: path.to_owned(), why };
+        let failed = |source| RecordError::Open { path: path.to_owned(), source };
+        let mut text = BufReader::new(File::open(path).map_err(failed)?);
+        let mut line = Vec::new();
+        let mut next = |line: &mut Vec<u8>| {
+            line.clear();
+            text.by_ref().take(LINE_MAX).read_until(b'\n', line).map_err(failed)
+        };
+        next(&mut line)?;
+        let header: Header = serde_json::from_slice(&line).map_err(|error| other(error.to_string()))?;
+        if header.schema != SCHEMA {
+            return Err(other(format!("its schema is \"{}\", not \"{SCHEMA}\"", header.schema)));
+        }
+        let mut recorded = Recorded { header, frames: Vec::new(), cut: false };
+        while recorded.frames.len() < FRAMES_MAX && next(&mut line)? > 0 {
+            match serde_json::from_slice(&line) {
+                Ok(frame) => recorded.frames.push(frame),
+                Err(_) if line.last() != Some(&b'\n') => recorded.cut = true,
+                Err(error) => {
+                    let number = recorded.frames.len() + 2;
+                    return Err(RecordError::Line {
+                        path: path.to_owned(),
+                        line: number,
+                        why: error.to_string(),
+                    });
+                }
+            }
+        }
+        if recorded.frames.is_empty() {
+            return Err(other("it holds no moment of the watch".to_owned()));
+        }
+        Ok(recorded)
+    }
+}

@@ -1,0 +1,354 @@
+//! `vellum bench`: real programs, and Vellum's own suite.
+//!
+//! Figures are never judged here, but for one: a program that does ten times the work takes several times as long.
+
+mod common;
+
+use common::{VELLUM, compiled, report, said, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Turns of a loop that cannot be left out, as many as the argument says; a second argument is the exit status.
+const LOOP: &str = "
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    volatile unsigned long sum = 0;
+    for (unsigned long turn = atol(argv[1]); turn > 0; turn--) sum += turn;
+    return argc > 2 ? atoi(argv[2]) : 0;
+}";
+
+fn bench(options: &[&str], words: &[&str]) -> Output {
+    let mut command = Command::new(VELLUM);
+    command.arg("bench").args(options);
+    if !words.is_empty() {
+        command.arg("--").args(words);
+    }
+    command.output().expect("vellum starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// The loop, compiled, in a folder of its own.
+fn program() -> Option<(tempfile::TempDir, PathBuf)> {
+    let place = tempfile::tempdir().unwrap();
+    let program = compiled("cc", &["-O1"], LOOP, place.path())?;
+    Some((place, program))
+}
+
+/// Turns that take about a millisecond; tenfold, they take many times as long whatever else the machine does.
+const ONCE: &str = "2000000";
+const TENFOLD: &str = "20000000";
+
+#[test]
+fn tenfold_work_is_shown_and_fails_the_gate() {
+    let Some((place, program)) = program() else { return };
+    let program = text(&program);
+    let json = place.path().join("r.json");
+    let words = [program, ONCE, "--vs", program, TENFOLD];
+    let options = ["--rounds", "12", "--seed", "7", "--fail-above", "10%", "--json", text(&json)];
+    let ended = bench(&options, &words);
+    assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
+    let lines: Vec<String> = said(&ended).lines().map(str::to_owned).collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("vellum: slower than allowed: "), "{lines:?}");
+    let shown = out(&ended);
+    let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in
+        ["B against A", "A against A", "12 rounds", "seed 7", "order", ": shown (CPU time)", "failed: +"]
+    {
+        assert!(unwrapped.contains(part), "{part} is missing:\n{shown}");
+    }
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+
+    let report = report(&json);
+    assert_eq!((&report["schema"], &report["kind"]), (&"vellum.bench/1".into(), &"versus".into()));
+    let cpu = &report["versus"][0];
+    assert_eq!((&cpu["metric"], &cpu["direction"]), (&"cpu".into(), &"more".into()));
+    let ratio = cpu["comparison"]["headline"]["ratio"]["estimate"].as_f64().unwrap();
+    assert!((2.0..25.0).contains(&ratio), "{ratio}, seed 7");
+    assert!(cpu["comparison"]["headline"]["control"]["low"].is_number());
+    assert_eq!(report["gates"][0]["gate"]["outcome"], "failed");
+    let series = report["series"].as_array().unwrap();
+    assert_eq!(series.len(), 3);
+    assert!(series.iter().all(|one| one["observations"]["value"].as_array().unwrap().len() == 12));
+
+    let allowed = bench(&["--rounds", "12", "--seed", "7", "--fail-above", "900%", "-q"], &words);
+    assert_eq!(allowed.status.code(), Some(0), "{}", said(&allowed));
+    let quiet = out(&allowed);
+    assert!(quiet.contains("times") && quiet.contains("passed"), "{quiet}");
+    assert!(!quiet.contains("absolute") && said(&allowed).is_empty(), "{quiet}");
+}
+
+#[test]
+fn less_work_is_never_slower() {
+    let Some((_place, program)) = program() else { return };
+    let program = text(&program);
+    let words = [program, TENFOLD, "--vs", program, ONCE];
+    let ended = bench(&["--rounds", "12", "--fail-above", "10%", "--seed", "7"], &words);
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    assert!(out(&ended).contains("as fast as") && out(&ended).contains("passed"), "{}", out(&ended));
+}
+
+#[test]
+fn one_program_is_described_and_its_observations_kept() {
+    let Some((place, program)) = program() else { return };
+    let file = |name: &str| place.path().join(name);
+    let (lines, csv, json) = (file("x.obs"), file("x.csv"), file("x.json"));
+    let options = [
+        "--rounds",
+        "20",
+        "--name",
+        "loop",
+        "--out",
+        text(&lines),
+        "--csv",
+        text(&csv),
+        "--json",
+        text(&json),
+    ];
+    let ended = bench(&options, &[text(&program), ONCE]);
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let shown = out(&ended);
+    for part in
+        ["CPU", "wall", "p10", "layers of outliers", "peak resident", "loop takes ", "nothing disturbs it"]
+    {
+        assert!(shown.contains(part), "{part} is missing:\n{shown}");
+    }
+    let report = report(&json);
+    assert_eq!((&report["kind"], &report["subjects"][0]["stat"]["n"]), (&"program".into(), &20.into()));
+    let stat = Command::new(VELLUM).args(["obs", "stat", "--select", "Cpu", text(&lines)]).output().unwrap();
+    assert!(out(&stat).starts_with("loop:summary:Sample::Cpu:ns 20 "), "{}", out(&stat));
+    let plot = Command::new(VELLUM).args(["plot", text(&lines), "-p", "ecdf"]).output().unwrap();
+    assert!(plot.status.success(), "{}", said(&plot));
+    assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 21);
+}
+
+#[test]
+fn missing_programs_are_127_and_others_126() {
+    for words in [&["no-such-program-here"][..], &["true", "--vs", "no-such-program-here"]] {
+        let ended = bench(&["--rounds", "1"], words);
+        assert_eq!(ended.status.code(), Some(127), "{words:?}");
+        assert_eq!(said(&ended), "vellum: no-such-program-here: not found\n");
+    }
+    let unable = bench(&["--rounds", "1"], &["/etc/passwd"]);
+    assert_eq!(unable.status.code(), Some(126));
+    let place = tempfile::tempdir().unwrap();
+    let orphan = place.path().join("orphan");
+    std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
+    assert!(Command::new("chmod").arg("755").arg(&orphan).status().unwrap().success());
+    let ended = bench(&["--rounds", "1"], &[text(&orphan)]);
+    assert_eq!(ended.status.code(), Some(126), "{}", said(&ended));
+}
+
+#[test]
+fn a_program_that_fails_is_no_measurement_unless_that_is_ignored() {
+    let Some((_place, program)) = program() else { return };
+    let program = text(&program);
+    let failing = [program, "1000", "--vs", program, "1000", "3"];
+    let ended = bench(&["--rounds", "2"], &failing);
+    assert_eq!(ended.status.code(), Some(125));
+    assert!(said(&ended).contains("exited with status 3"), "{}", said(&ended));
+    assert!(out(&ended).is_empty());
+    let ignoring = bench(&["--rounds", "2", "-i", "--metric", "wall"], &failing);
+    assert_eq!(ignoring.status.code(), Some(0), "{}", said(&ignoring));
+    assert!(out(&ignoring).contains("failed in 2 of 2 runs"), "{}", out(&ignoring));
+}
+
+#[test]
+fn outputs_can_be_held_equal() {
+    let ended = bench(&["--rounds", "2", "--output", "equal"], &["echo", "one", "--vs", "echo", "two"]);
+    assert_eq!(ended.status.code(), Some(125));
+    assert!(said(&ended).contains("wrote something else"), "{}", said(&ended));
+}
+
+#[test]
+fn the_suite_prints_its_base_first_and_every_case() {
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("r.json");
+    let options =
+        ["--suite", "memory", "--rounds", "20", "--warm-up", "1", "--attribute", "--json", text(&json)];
+    let ended = bench(&options, &[]);
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let shown = out(&ended);
+    let base = shown.lines().nth(1).unwrap_or_default();
+    assert!(base.trim_start().starts_with("BASE ") && base.contains("mean"), "{shown}");
+    for part in
+        ["operation", "n", "mean", "min", "max", "std", "p10", "small 64 B", "what outliers lost time to"]
+    {
+        assert!(shown.contains(part), "{part} is missing:\n{shown}");
+    }
+    let report = report(&json);
+    assert_eq!((&report["kind"], &report["how"]["suite"]), (&"suite".into(), &"memory".into()));
+    assert!(report["base"]["step"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["series"][0]["name"], "BASE");
+    assert_eq!(report["series"].as_array().unwrap().len(), report["subjects"].as_array().unwrap().len() + 1);
+    let none = bench(&["--suite", "memory", "--only", "nonesuch"], &[]);
+    assert_eq!(none.status.code(), Some(125));
+    assert!(said(&none).contains("small 64 B"), "{}", said(&none));
+}
+
+/// A baseline of one case, its times divided by `by`.
+fn baseline(place: &Path, by: f64) -> PathBuf {
+    let path = place.join("before.json");
+    let made = bench(
+        &[
+            "--suite",
+            "memory",
+            "--only",
+            "grow",
+            "--rounds",
+            "200",
+            "--save",
+            text(&path),
+            "--label",
+            "monday",
+        ],
+        &[],
+    );
+    assert_eq!(made.status.code(), Some(0), "{}", said(&made));
+    let mut saved: Value = report(&path);
+    assert_eq!((&saved["schema"], &saved["label"]), (&"vellum.baseline/1".into(), &"monday".into()));
+    for series in saved["series"].as_array_mut().unwrap() {
+        for value in series["observations"]["value"].as_array_mut().unwrap() {
+            *value = (value.as_f64().unwrap() / by).into();
+        }
+    }
+    std::fs::write(&path, saved.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn a_baseline_is_compared_with_and_said_to_be_weaker() {
+    let place = tempfile::tempdir().unwrap();
+    let options = |path: &Path| {
+        let words =
+            ["--suite", "memory", "--only", "grow", "--rounds", "200", "--fail-above", "50%", "--baseline"];
+        words.iter().map(|word| (*word).to_owned()).chain([text(path).to_owned()]).collect::<Vec<_>>()
+    };
+    let run = |path: &Path| {
+        let options = options(path);
+        bench(&options.iter().map(String::as_str).collect::<Vec<_>>(), &[])
+    };
+    // Twenty times quicker then: slower now, whatever the machine does meanwhile.
+    let slower = run(&baseline(place.path(), 20.0));
+    assert_eq!(slower.status.code(), Some(1), "{}{}", out(&slower), said(&slower));
+    assert!(
+        out(&slower).contains("against baseline monday") && out(&slower).contains("not side by side"),
+        "{}",
+        out(&slower)
+    );
+    let quicker = run(&baseline(place.path(), 0.05));
+    assert_eq!(quicker.status.code(), Some(0), "{}", said(&quicker));
+    let missing = bench(&["--suite", "memory", "--baseline", "/no/such/baseline.json"], &[]);
+    assert_eq!(missing.status.code(), Some(125));
+    assert!(said(&missing).contains("/no/such/baseline.json"), "{}", said(&missing));
+}
+
+#[test]
+fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("ran");
+    let touch = ["touch", text(&mark)];
+    for (options, words, message) in [
+        (&["--fail-above", "2%"][..], &touch[..], "--fail-above needs something"),
+        (&["--suite", "memory", "--fail-above", "2%"], &[], "--fail-above needs something"),
+        (&["--save", "x.json"], &["touch", text(&mark), "--vs", "true"], "--vs runs both side by side"),
+        (&["--json", "/no/such/folder/r.json"], &touch, "/no/such/folder/r.json"),
+        (&["--baseline", "/no/such/file"], &touch, "/no/such/file"),
+        (&[], &["--vs", "true"], "no program before"),
+        (&[], &["touch", text(&mark), "--vs"], "no program behind"),
+        (&[], &["touch", text(&mark), "--vs", "true", "--vs", "true"], "--separator"),
+        (&["--time", "3"], &touch, "unit"),
+        (&["--clock", "sundial"], &touch, "sundial"),
+        (&["--suite", "nonesuch"], &[], "nonesuch"),
+        (&[], &[], "COMMAND"),
+    ] {
+        let ended = bench(options, words);
+        assert_eq!(ended.status.code(), Some(125), "{options:?} {words:?}");
+        assert!(said(&ended).contains(message), "{options:?}: {}", said(&ended));
+        assert!(!mark.exists(), "{options:?} ran something");
+    }
+    assert!(!Path::new("x.json").exists());
+}
+
+#[test]
+fn json_on_standard_output_has_it_to_itself() {
+    let ended = bench(&["--rounds", "3", "--json", "-"], &["true"]);
+    let value: Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
+    assert_eq!(value["schema"], "vellum.bench/1");
+    assert!(said(&ended).contains("wall"), "{}", said(&ended));
+}
+
+#[test]
+fn few_rounds_show_nothing_and_fail_nothing() {
+    for rounds in ["1", "3", "5"] {
+        let words = ["sh", "-c", ":", "--vs", "sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done"];
+        let ended = bench(&["--rounds", rounds, "--fail-above", "2%", "--seed", "1"], &words);
+        let shown = out(&ended).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(ended.status.code(), Some(0), "{shown}");
+        assert!(shown.contains("is shown") && shown.contains("fewer than 6 rounds"), "{shown}");
+    }
+}
+
+#[test]
+fn what_was_measured_is_kept_whatever_becomes_of_the_rest() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join(name);
+    let (lines, json) = (file("x.obs"), file("x.json"));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(VELLUM);
+    command.args([
+        "bench",
+        "--rounds",
+        "3",
+        "--csv",
+        "/dev/full",
+        "--out",
+        text(&lines),
+        "--json",
+        text(&json),
+    ]);
+    let ended = command.args(["--", "true"]).stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(125), "{}", said(&ended));
+    assert!(said(&ended).contains("/dev/full"), "{}", said(&ended));
+    assert!(std::fs::read_to_string(&lines).unwrap().contains("Observation"));
+    assert_eq!(report(&json)["kind"], "program");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "no litter");
+    let both = bench(&["--out", "-", "--json", "-"], &["true"]);
+    assert_eq!(both.status.code(), Some(125));
+    assert!(said(&both).contains("only one of"), "{}", said(&both));
+}
+
+#[test]
+fn a_full_standard_error_changes_no_status() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let plot = Command::new(VELLUM).args(["plot", "/no/such.obs"]).stderr(full()).output().unwrap();
+    assert_eq!(plot.status.code(), Some(125));
+}
+
+#[test]
+fn told_to_stop_it_reports_what_there_is_and_leaves_nobody_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let (lines, pids) = (place.path().join("x.obs"), place.path().join("pids"));
+    // Each process writes its number; the fourth stays.
+    let script = format!("echo $$ >> {0}; [ $(wc -l < {0}) -lt 12 ] || exec sleep 1000", text(&pids));
+    let mut command = Command::new(VELLUM);
+    command.args(["bench", "--time", "1000s", "--warm-up", "0", "--out", text(&lines)]);
+    command.args(["--", "sh", "-c", &script]).stdout(std::process::Stdio::piped());
+    let bench = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let last = loop {
+        let all = std::fs::read_to_string(&pids).unwrap_or_default();
+        if all.lines().count() >= 12 {
+            break all.lines().last().unwrap().to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
+    let ended = bench.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(128 + 15), "{}{}", out(&ended), said(&ended));
+    assert!(out(&ended).contains("stopped early"), "{}", out(&ended));
+    assert!(std::fs::read_to_string(&lines).unwrap().contains("Observation"));
+    assert!(!Path::new("/proc").join(last).exists(), "the program goes on alone");
+}

@@ -1,0 +1,519 @@
+//! `vellum cost` on real programs: every count is known beforehand and stands in the program's own source, behind "//=".
+
+mod common;
+
+use common::{VELLUM, report, said, text};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Where the programs' sources are.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recorder/tests/c");
+
+/// Operations by line, file name and kind.
+type Counts = BTreeMap<(String, u64, String), u64>;
+
+/// The libraries, built now as they are shipped, where there is a cargo: tests of shared objects are not linked to them.
+fn libraries() -> &'static (PathBuf, PathBuf) {
+    static LIBRARIES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    LIBRARIES.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test program has a path");
+        let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+        // One by one: together, cargo would unite their dependencies' features.
+        for package in ["vellum-runtime", "vellum-recorder"] {
+            let mut build = Command::new(&cargo);
+            build.args(["build", "--release", "--quiet", "-p", package, "--target-dir"]).arg(target);
+            assert!(build.status().expect("cargo starts").success(), "{package} does not build");
+        }
+        (target.join("release/libvellum.so"), target.join("release/libvellum_cost.so"))
+    })
+}
+
+/// Compiles `sources` of the folder of programs; `None`, and a word, where there is no such compiler.
+fn compiled(compiler: &str, flags: &[&str], sources: &[&str], to: &Path) -> Option<()> {
+    let sources = sources.iter().map(|source| Path::new(SOURCES).canonicalize().unwrap().join(source));
+    let made = Command::new(compiler).args(sources).args(flags).arg("-o").arg(to).output();
+    match made {
+        Ok(made) if made.status.success() => Some(()),
+        Ok(made) => panic!("{compiler}: {}", said(&made)),
+        Err(error) => {
+            eprintln!("skipped: {compiler} cannot be started: {error}");
+            None
+        }
+    }
+}
+
+/// `vellum cost` with `options` before the program.
+fn cost(options: &[&str]) -> Command {
+    let (runtime, recorder) = libraries();
+    let mut command = Command::new(VELLUM);
+    command.arg("cost").arg("--recorder").arg(recorder).args(options).arg("--");
+    command.env_remove("LD_PRELOAD").env("VELLUM_LIB", runtime);
+    // Dumps of programs that are meant to crash are of no use.
+    // SAFETY: setrlimit is async-signal-safe and gets a record that lives across the call.
+    unsafe {
+        use std::os::unix::process::CommandExt;
+        command.pre_exec(|| {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &none);
+            Ok(())
+        });
+    }
+    command
+}
+
+/// Runs `program` under `vellum cost` with `options`; its end and the JSON report.
+fn measured(options: &[&str], program: &[&str], place: &Path) -> (Output, Value) {
+    let json = place.join("cost.json");
+    let mut all = vec!["--json", text(&json)];
+    all.extend(options);
+    let output = cost(&all).args(program).current_dir(place).output().expect("vellum starts");
+    assert!(json.exists(), "no report: {}", said(&output));
+    (output, report(&json))
+}
+
+/// What the source of that name says must be counted.
+fn expected(source: &str) -> Counts {
+    let contents = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
+    let mut counts = Counts::new();
+    for (index, line) in contents.lines().enumerate() {
+        let Some((_, words)) = line.split_once("//=") else { continue };
+        for word in words.split_whitespace() {
+            let (kind, count) = word.split_once('=').expect("kind=count");
+            counts.insert((source.to_owned(), index as u64 + 1, kind.to_owned()), count.parse().unwrap());
+        }
+    }
+    assert!(!counts.is_empty());
+    counts
+}
+
+/// What the report counts in that source, page faults or all else.
+fn counted(report: &Value, source: &str, faults: bool) -> Counts {
+    let mut counts = Counts::new();
+    for item in report["items"].as_array().unwrap() {
+        let kind = item["operation"].as_str().unwrap();
+        let file = item["place"]["file"].as_str().unwrap_or_default();
+        if Path::new(file).file_name().is_none_or(|name| name != source)
+            || kind.starts_with("fault") != faults
+        {
+            continue;
+        }
+        let key = (source.to_owned(), item["place"]["line"].as_u64().unwrap(), kind.to_owned());
+        *counts.entry(key).or_default() += item["count"].as_u64().unwrap();
+    }
+    counts
+}
+
+/// The counts with all kinds that begin with `prefix` taken as one.
+fn renamed(counts: Counts, prefix: &str) -> Counts {
+    let mut renamed = Counts::new();
+    for ((file, line, kind), count) in counts {
+        let kind = if kind.starts_with(prefix) { prefix.to_owned() } else { kind };
+        *renamed.entry((file, line, kind)).or_default() += count;
+    }
+    renamed
+}
+
+/// The items of one line.
+fn at_line<'a>(report: &'a Value, source: &str, contains: &str) -> Vec<&'a Value> {
+    let contents = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
+    let line =
+        contents.lines().position(|line| line.contains(contains)).expect("the line is there") as u64 + 1;
+    let here = |item: &&Value| {
+        item["place"]["line"] == line
+            && item["place"]["file"].as_str().is_some_and(|file| file.ends_with(&format!("/{source}")))
+    };
+    report["items"].as_array().unwrap().iter().filter(here).collect()
+}
+
+#[test]
+fn c_is_counted_exactly_line_by_line_optimised_or_not() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("lines");
+    for flags in [&["-g", "-O0"][..], &["-g", "-O2"], &["-g", "-O2", "-no-pie", "-gdwarf-4"]] {
+        let Some(()) = compiled("cc", flags, &["lines.c"], &program) else { return };
+        for options in [&[][..], &["--own-allocator"], &["--folded", "folded"]] {
+            let (output, report) = measured(options, &[text(&program)], place.path());
+            assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+            let (mut found, mut wanted) = (counted(&report, "lines.c", false), expected("lines.c"));
+            if options.contains(&"--own-allocator") {
+                // Where another allocator finds room for a block that grows is its own affair.
+                (found, wanted) = (renamed(found, "realloc_"), renamed(wanted, "realloc_"));
+            }
+            assert_eq!(found, wanted, "{flags:?} {options:?}");
+            assert_eq!(report["schema"], "vellum.cost/1");
+            assert_eq!(report["on_vellum"], !options.contains(&"--own-allocator"));
+            assert_eq!(report["operations"]["lost"], 0);
+        }
+    }
+    let (_, report) = measured(&[], &[text(&program)], place.path());
+    let copies = at_line(&report, "lines.c", "strdup(");
+    assert!(copies.iter().any(|item| item["via"] == "strdup" && item["size_max_bytes"] == 64), "{copies:?}");
+    let many = at_line(&report, "lines.c", "malloc=2000");
+    let sizes: Vec<u64> = many.iter().filter_map(|item| item["size_max_bytes"].as_u64()).collect();
+    assert_eq!(sizes, [16, 64, 256, 1024], "classes of sizes are told apart");
+}
+
+#[test]
+fn times_are_of_as_many_operations_as_they_say() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("lines");
+    let Some(()) = compiled("cc", &["-g", "-O0"], &["lines.c"], &program) else { return };
+    let (_, report) = measured(&[], &[text(&program)], place.path());
+    for item in report["items"].as_array().unwrap() {
+        let (count, times) = (item["count"].as_u64().unwrap(), &item["times"]);
+        if item["operation"].as_str().unwrap().starts_with("fault") {
+            assert!(times.is_null(), "{item}");
+            continue;
+        }
+        let timed = times["timed"].as_u64().unwrap();
+        assert!(timed >= 1 && timed <= count, "{item}");
+        assert!(timed == count || count > 30, "few operations are all timed: {item}");
+        let [min, mean, max] = ["min_ns", "mean_ns", "max_ns"].map(|name| times[name].as_f64().unwrap());
+        assert!(0.0 <= min && min <= mean && mean <= max, "{item}");
+        assert!(times["std_ns"].as_f64().unwrap() >= 0.0);
+    }
+    let base = &report["recording"]["base"];
+    assert_eq!(base["n"], 1000);
+    assert!(base["min"].as_f64().unwrap() <= base["mean"].as_f64().unwrap());
+    assert!(report["recording"]["count_ns"].as_f64().unwrap() >= 0.0);
+}
+
+#[test]
+fn a_disturbed_operation_is_told_apart_and_has_no_other_timed() {
+    let place = tempfile::tempdir().unwrap();
+    let (program, slow) = (place.path().join("disturbed"), place.path().join("slow.so"));
+    let Some(()) = compiled("cc", &["-g", "-O1"], &["disturbed.c"], &program) else { return };
+    compiled("cc", &["-O1", "-shared", "-fPIC"], &["slow_malloc.c"], &slow).unwrap();
+    let json = place.path().join("cost.json");
+    let mut command = cost(&["--own-allocator", "--json", text(&json)]);
+    let output = command.arg(&program).env("LD_PRELOAD", &slow).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report = report(&json);
+    assert_eq!(counted(&report, "disturbed.c", false), expected("disturbed.c"));
+    for (line, timed_max) in [("malloc(77)", 24), ("malloc(177)", 5000)] {
+        let items = at_line(&report, "disturbed.c", line);
+        let item = items.iter().find(|item| item["operation"] == "malloc").expect("it was recorded");
+        let figure = |name: &str| item["times"][name].as_f64().unwrap();
+        // Whatever else this machine does meanwhile is put aside too.
+        assert!(figure("disturbed") >= 1.0 && figure("disturbed_ns") >= 19e6, "{item}");
+        assert!(figure("max_ns") >= 19e6, "{item}");
+        assert!(figure("mean_ns") < 20e3 && figure("std_ns") < 20e3, "{item}");
+        assert!(figure("timed") <= f64::from(timed_max), "{item}");
+    }
+    assert!(said(&output).contains(" disturbed\n"), "{}", said(&output));
+}
+
+#[test]
+fn cxx_is_counted_at_the_lines_that_use_the_library() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("classes");
+    for flags in [&["-g", "-O0"][..], &["-g", "-O2"]] {
+        let Some(()) = compiled("c++", flags, &["classes.cpp"], &program) else { return };
+        for options in [&[][..], &["--own-allocator"]] {
+            let (output, report) = measured(options, &[text(&program)], place.path());
+            assert_eq!(output.status.code(), Some(0), "{flags:?} {}", said(&output));
+            let mut counts = counted(&report, "classes.cpp", false);
+            // Where compilers put the destructors of what goes out of scope is theirs: only their number is known.
+            let wanted = expected("classes.cpp");
+            let mut others: BTreeMap<&str, u64> = BTreeMap::new();
+            for ((_, _, kind), count) in counts.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
+                *others.entry(kind).or_default() += count;
+            }
+            // Two hundred vectors and strings; ten exceptions.
+            assert_eq!(others, BTreeMap::from([("delete", 200), ("free", 10)]), "{flags:?} {counts:?}");
+            counts.retain(|key, _| wanted.contains_key(key));
+            assert_eq!(counts, wanted, "{flags:?} {options:?}");
+            let pushes = at_line(&report, "classes.cpp", "push_back");
+            let by_vector =
+                |item: &Value| item["via"].as_str().is_some_and(|via| via.starts_with("std::vector::"));
+            let mut done = pushes.iter().filter(|item| item["operation"] != "fault_minor");
+            assert!(done.all(|item| by_vector(item)), "{pushes:?}");
+        }
+    }
+}
+
+#[test]
+fn operations_after_a_jump_out_of_a_new_handler_are_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("jumps");
+    let Some(()) = compiled("c++", &["-g", "-O1"], &["jumps.cpp"], &program) else { return };
+    for options in [&[][..], &["--own-allocator"]] {
+        let (output, report) = measured(options, &[text(&program)], place.path());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert_eq!(counted(&report, "jumps.cpp", false), expected("jumps.cpp"), "{options:?}");
+    }
+}
+
+#[test]
+fn a_source_changed_since_is_told_and_an_unknown_one_has_no_table() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, program) = (place.path().join("own.c"), place.path().join("own"));
+    std::fs::copy(Path::new(SOURCES).join("disturbed.c"), &source).unwrap();
+    let made = Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&source).status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no cc");
+        return;
+    }
+    let output = cost(&["-f", "nofile.c"]).arg(&program).output().unwrap();
+    let says = said(&output);
+    assert!(says.starts_with("no operations in nofile.c; there are some in: "), "{says}");
+    assert!(!says.contains("lines may have moved"), "{says}");
+    let later = std::fs::metadata(&program).unwrap().modified().unwrap() + std::time::Duration::from_secs(60);
+    std::fs::File::options().write(true).open(&source).unwrap().set_modified(later).unwrap();
+    let (output, report) = measured(&[], &[text(&program)], place.path());
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("own.c is newer than "), "{notes}");
+    assert!(said(&output).contains("    (newer than "), "{}", said(&output));
+}
+
+#[test]
+fn what_recording_costs_counts_looking_up_and_asking() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("lines");
+    let Some(()) = compiled("cc", &["-g", "-O0"], &["lines.c"], &program) else { return };
+    let (_, report) = measured(&[], &[text(&program)], place.path());
+    let figure = |name: &str| report["recording"][name].as_f64().unwrap();
+    let operations = report["operations"]["count"].as_f64().unwrap();
+    // Each of its many lines was asked about: that alone is more than counting its few thousand operations.
+    assert!(figure("rare_ns") > operations * figure("count_ns"), "{}", report["recording"]);
+    assert!(figure("total_ns") > figure("rare_ns"), "{}", report["recording"]);
+    assert!(figure("timed_ns") > figure("count_ns"), "{}", report["recording"]);
+}
+
+#[test]
+fn a_cxx_library_linked_into_the_program_is_still_a_library() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("classes");
+    let flags = ["-g", "-O1", "-static-libstdc++"];
+    let Some(()) = compiled("c++", &flags, &["classes.cpp"], &program) else { return };
+    let (output, report) = measured(&[], &[text(&program)], place.path());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    // Its operator new calls malloc, and that is what can be seen.
+    let sum = |counts: &Counts, kind: &str, line: u64| {
+        counts.get(&("classes.cpp".into(), line, kind.into())).copied()
+    };
+    let (found, wanted) = (counted(&report, "classes.cpp", false), expected("classes.cpp"));
+    let news: Vec<_> = wanted.iter().filter(|((_, _, kind), count)| kind == "new" && **count > 10).collect();
+    assert!(news.len() > 2, "{wanted:?}");
+    for ((_, line, _), count) in news {
+        assert_eq!(sum(&found, "malloc", *line), Some(*count), "line {line}: {found:?}");
+    }
+}
+
+#[test]
+fn threads_forks_and_crashes_lose_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("family");
+    let Some(()) = compiled("cc", &["-g", "-O1", "-pthread"], &["family.c"], &program) else { return };
+    let (output, report) = measured(&[], &[text(&program)], place.path());
+    assert_eq!(output.status.code(), Some(128 + libc::SIGSEGV), "{}", said(&output));
+    assert_eq!(report["outcome"]["kind"], "killed");
+    let mut counts = counted(&report, "family.c", false);
+    // What the C library keeps for each thread is its own.
+    counts.retain(|(_, line, kind), _| {
+        expected("family.c").contains_key(&("family.c".into(), *line, kind.clone()))
+    });
+    assert_eq!(counts, expected("family.c"));
+    // The program, its children, and what three of those became.
+    assert_eq!(report["operations"]["processes"], 1 + 10 + 3);
+}
+
+#[test]
+fn many_threads_count_exactly() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("alloc_heavy");
+    let Some(()) = compiled("cc", &["-g", "-O2", "-pthread"], &["alloc_heavy.c"], &program) else { return };
+    let (output, report) = measured(&[], &[text(&program), "100000", "4"], place.path());
+    assert_eq!(output.stdout, b"malloc 400000 free 404096\n");
+    let sum = |kind: &str| -> u64 {
+        let items = report["items"].as_array().unwrap().iter();
+        let of_file = items.filter(|item| item["place"]["function"] == "work" && item["operation"] == kind);
+        of_file.map(|item| item["count"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(sum("malloc"), 400_000);
+    assert_eq!(sum("free") + sum("free_null"), 404_096);
+}
+
+#[test]
+fn libraries_without_debug_information_are_walked_through() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let shared = ["-g", "-O1", "-shared", "-fPIC"];
+    let Some(()) = compiled("cc", &shared, &["stripped.c"], &at("libstripped.so")) else { return };
+    let stripped = Command::new("strip").arg(at("libstripped.so")).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no strip");
+        return;
+    }
+    compiled("cc", &shared, &["plugin.c"], &at("first.so")).unwrap();
+    compiled("cc", &[&shared[..], &["-DSECOND"]].concat(), &["plugin.c"], &at("second.so")).unwrap();
+    let library = at("libstripped.so");
+    let flags = ["-g", "-O1", text(&library), "-Wl,-rpath,$ORIGIN"];
+    compiled("cc", &flags, &["libraries.c"], &at("libraries")).unwrap();
+    // Named relative to where the program runs.
+    let (output, report) = measured(&[], &["./libraries", "./first.so", "./second.so"], place.path());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let wanted = expected("libraries.c");
+    let mut counts = counted(&report, "libraries.c", false);
+    counts.retain(|key, _| wanted.contains_key(key));
+    assert_eq!(counts, wanted);
+    assert_eq!(counted(&report, "plugin.c", false), expected("plugin.c"), "one address, two lines in turn");
+    let made = at_line(&report, "libraries.c", "free(made(100))");
+    assert!(made.iter().any(|item| item["operation"] == "malloc" && item["via"] == "made"), "{made:?}");
+    // The library's own thread: its functions have no names left.
+    let items = report["items"].as_array().unwrap();
+    let own = items.iter().filter(|item| {
+        item["place"]["kind"] == "offset"
+            && item["place"]["module"].as_str().unwrap().ends_with("/libstripped.so")
+            && item["operation"] == "malloc"
+    });
+    assert_eq!(own.map(|item| item["count"].as_u64().unwrap()).sum::<u64>(), 30);
+}
+
+#[test]
+fn a_stripped_program_is_told_by_function_or_offset_and_by_its_debug_file() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let program = at("lines");
+    let Some(()) = compiled("cc", &["-g", "-O1"], &["lines.c"], &program) else { return };
+    let tool = |name: &str, arguments: &[&str]| {
+        Command::new(name)
+            .args(arguments)
+            .current_dir(place.path())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    if !tool("objcopy", &["--only-keep-debug", "lines", "lines.debug"]) {
+        eprintln!("skipped: no objcopy");
+        return;
+    }
+    assert!(tool("objcopy", &["--strip-debug", "lines", "bare"]));
+    assert!(tool("objcopy", &["--strip-all", "lines", "naked"]));
+    assert!(tool("objcopy", &["--strip-all", "--add-gnu-debuglink=lines.debug", "lines", "linked"]));
+    let frees = |program: &str, kind: &str| -> u64 {
+        let (output, report) = measured(&[], &[program], place.path());
+        assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+        let says = said(&output);
+        assert_eq!(says.contains("no operation has a source line"), kind != "line", "{says}");
+        let of_kind = |item: &&Value| item["place"]["kind"] == kind && item["operation"] == "free";
+        let of_program = |item: &&Value| {
+            item["place"]["function"] == "called"
+                || item["place"]["module"].as_str().is_some_and(|module| module.ends_with("/naked"))
+        };
+        let items = report["items"].as_array().unwrap().iter();
+        items.filter(of_kind).filter(of_program).map(|item| item["count"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(frees("./bare", "function"), 1000);
+    assert_eq!(frees("./naked", "offset"), 2042, "all of them are somewhere in it");
+    assert_eq!(frees("./linked", "line"), 1000);
+}
+
+#[test]
+fn page_faults_are_told_by_line() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("faults");
+    let Some(()) = compiled("cc", &["-g", "-O1"], &["faults.c"], &program) else { return };
+    let (_, report) = measured(&[], &[text(&program)], place.path());
+    if report["faults"].is_null() {
+        eprintln!("skipped: the kernel shows no page faults here: {}", report["notes"]);
+        return;
+    }
+    if report["faults"]["not_shown"] != 0 {
+        eprintln!("skipped: the kernel did not show all: {}", report["notes"]);
+        return;
+    }
+    let counts = counted(&report, "faults.c", true);
+    for (key, wanted) in expected("faults.c") {
+        let found = counts.get(&key).copied().unwrap_or(0);
+        // The code itself may be met for the first time here.
+        assert!(found >= wanted && found <= wanted + 8, "{key:?}: {found}, not {wanted}: {counts:?}");
+    }
+    let by_library = at_line(&report, "faults.c", "set(by_library");
+    assert!(by_library.iter().any(|item| item["via"].is_string()), "{by_library:?}");
+}
+
+#[test]
+fn without_the_kernels_help_faults_are_only_totals() {
+    let place = tempfile::tempdir().unwrap();
+    let (program, refusal) = (place.path().join("faults"), place.path().join("no_perf.so"));
+    let Some(()) = compiled("cc", &["-g", "-O1"], &["faults.c"], &program) else { return };
+    compiled("cc", &["-shared", "-fPIC"], &["no_perf.c"], &refusal).unwrap();
+    let json = place.path().join("r.json");
+    let mut command = cost(&["--json", text(&json)]);
+    let output = command.arg(&program).env("LD_PRELOAD", &refusal).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("page faults are not told by line"), "{}", said(&output));
+    assert!(said(&output).contains("perf_event_paranoid"), "{}", said(&output));
+    assert!(report(&json)["faults"].is_null());
+}
+
+#[test]
+fn the_source_is_annotated_summed_and_drawn() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("lines");
+    let Some(()) = compiled("cc", &["-g", "-O0"], &["lines.c"], &program) else { return };
+    let folded = place.path().join("folded");
+    let output = cost(&["-f", "lines.c", "--folded", text(&folded)]).arg(&program).output().unwrap();
+    let says = said(&output);
+    let lines: Vec<&str> = says.lines().collect();
+    let at =
+        lines.iter().position(|line| line.contains("char *copy = strdup(")).expect("the source is shown");
+    let below = lines[at + 1..].iter().find(|line| line.contains("malloc")).expect("operations stand below");
+    let columns: Vec<&str> = below.split_whitespace().collect();
+    assert_eq!(columns[..6], ["-", "malloc(≤64", "B)", "in", "strdup", "10"], "{below}");
+    assert_eq!(columns.len(), 6 + 8, "mean, smallest, largest, deviation, each with its unit: {below}");
+    assert!(says.contains("with a source line") && says.contains("to count an operation"), "{says}");
+    assert!(!says.contains("without source lines"), "only the file that was asked for: {says}");
+
+    let flames = std::fs::read_to_string(&folded).unwrap();
+    let stack = flames.lines().find(|line| line.contains(";called;inlined;malloc(")).expect(&flames);
+    assert!(stack.contains("main;called;inlined;malloc("), "{stack}");
+    let (_, ns) = stack.rsplit_once(' ').unwrap();
+    ns.parse::<u64>().expect("nanoseconds");
+
+    let report = place.path().join("summary.txt");
+    let output = cost(&["-s", "-o", text(&report)]).arg(&program).output().unwrap();
+    assert_eq!(said(&output), "", "it went to the file");
+    let summary = std::fs::read_to_string(&report).unwrap();
+    for part in ["by operation", "by function", "by file", "realloc kept", "lines.c"] {
+        assert!(summary.contains(part), "no {part}: {summary}");
+    }
+    let output = cost(&["-f", "other.c"]).arg(&program).output().unwrap();
+    assert!(said(&output).contains("no operations in other.c; there are some in: "), "{}", said(&output));
+}
+
+#[test]
+fn programs_that_cannot_be_recorded_run_all_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("lines");
+    let Some(()) = compiled("cc", &["-g", "-O0", "-static"], &["lines.c"], &program) else { return };
+    let output = cost(&[]).arg(&program).output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert!(said(&output).contains("could not be recorded: it is statically linked"), "{}", said(&output));
+    let output = cost(&[]).arg("/no/such/program").output().unwrap();
+    assert_eq!(output.status.code(), Some(127), "{}", said(&output));
+    let mut command = Command::new(VELLUM);
+    let output = command.args(["cost", "--recorder", "/no/such.so", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(said(&output).contains("/no/such.so"), "{}", said(&output));
+}
+
+#[test]
+fn the_programs_input_and_output_are_its_own() {
+    let mut child = cost(&["-s"]);
+    child.args(["sh", "-c", "cat; exec kill -TERM $$"]);
+    let place = tempfile::tempdir().unwrap();
+    let input = place.path().join("input");
+    std::fs::write(&input, b"passed on\n").unwrap();
+    let output = child.stdin(std::fs::File::open(&input).unwrap()).output().unwrap();
+    assert_eq!(output.stdout, b"passed on\n");
+    assert_eq!(output.status.code(), Some(128 + libc::SIGTERM), "{}", said(&output));
+    assert_eq!(output.status.signal(), None);
+    assert!(said(&output).contains("by operation"), "{}", said(&output));
+}

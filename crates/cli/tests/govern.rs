@@ -1,0 +1,219 @@
+//! `vellum govern` and `vellum top`: tables that are refused, what is said, and a governor that is killed.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A hang is one after this.
+const PATIENCE: Duration = Duration::from_secs(50);
+const FOREVER: &str = "while :; do sleep 0.05; done";
+
+fn table(folder: &Path, head: &str, jobs: &[(&str, &str)]) -> std::path::PathBuf {
+    let mut table = format!("[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"1 s\"\n{head}\n");
+    for (name, script) in jobs {
+        table += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n");
+    }
+    let path = folder.join("jobs.toml");
+    std::fs::write(&path, table).unwrap();
+    path
+}
+
+/// A running `vellum govern --json`.
+struct Governing {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    jobs: Vec<i32>,
+}
+
+impl Governing {
+    fn start(table: &Path) -> Governing {
+        let mut command = Command::new(VELLUM);
+        command.args(["govern", "--json"]).arg(table).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("vellum starts");
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Governing { child, lines, jobs: Vec::new() }
+    }
+
+    /// Reads to the next event called `name`.
+    fn event(&mut self, name: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before {name}");
+            let event: Value = serde_json::from_str(&line).expect("a line of JSON");
+            assert_eq!(event["schema"], "vellum.govern/1");
+            if event["event"] == "started" {
+                self.jobs.push(event["pid"].as_i64().unwrap() as i32);
+            }
+            if event["event"] == name {
+                return event;
+            }
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: a signal to our own child.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    fn letters(&self) -> String {
+        self.jobs.iter().map(|pid| letter(*pid)).collect()
+    }
+
+    fn until(&self, what: &str, done: impl Fn(&str) -> bool) {
+        let began = Instant::now();
+        while !done(&self.letters()) {
+            assert!(began.elapsed() < PATIENCE, "{what}: {}", self.letters());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Governing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for pid in &self.jobs {
+            // SAFETY: a signal to the group of a job of this test; one that is gone is refused.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+        }
+    }
+}
+
+fn letter(pid: i32) -> char {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('-')
+}
+
+#[test]
+fn a_wrong_table_is_refused_with_line_and_reason_and_nothing_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(folder.path(), "budget = \"6 GX\"", &[("a", "touch started")]);
+    for options in [&["govern"][..], &["govern", "--check"]] {
+        let refused = Command::new(VELLUM).args(options).arg(&path).current_dir(&folder).output().unwrap();
+        assert_eq!(refused.status.code(), Some(125));
+        let expected = format!("vellum: {}:5: budget \"6 GX\": write a size", text(&path));
+        assert!(said(&refused).starts_with(&expected), "{}", said(&refused));
+    }
+    assert!(!folder.path().join("started").exists() && !folder.path().join("s").exists());
+    let missing = Command::new(VELLUM).args(["govern", "/no/such/table"]).output().unwrap();
+    assert!(said(&missing).contains("/no/such/table: cannot be read"), "{}", said(&missing));
+}
+
+#[test]
+fn check_says_what_is_there_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(folder.path(), "", &[("a", "touch started"), ("b", "true")]);
+    let checked =
+        Command::new(VELLUM).args(["govern", "--check"]).arg(&path).current_dir(&folder).output().unwrap();
+    let out = String::from_utf8_lossy(&checked.stdout);
+    assert!(
+        checked.status.success() && out.starts_with("the table is good; jobs: 2\n  a  priority 5  sh -c"),
+        "{out}"
+    );
+    assert!(!folder.path().join("started").exists());
+}
+
+#[test]
+fn a_governor_that_is_killed_leaves_nothing_frozen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
+    let mut governing = Governing::start(&path);
+    governing.event("suspended");
+    governing.until("one is stopped", |letters| letters.contains('T'));
+    governing.signal(libc::SIGKILL);
+    governing.child.wait().unwrap();
+    governing.until("all run again", |letters| !letters.contains('T'));
+    assert!(governing.letters().chars().all(|letter| "RSD".contains(letter)), "{}", governing.letters());
+    // What it has left behind does not keep another from governing.
+    let mut next = Governing::start(&table(folder.path(), "", &[("c", "exit 0")]));
+    next.event("ended");
+    assert!(next.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_governor_that_hangs_leaves_nothing_frozen_and_goes_on_when_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
+    let mut governing = Governing::start(&path);
+    governing.event("suspended");
+    governing.signal(libc::SIGSTOP);
+    governing.until("all run again", |letters| !letters.contains('T'));
+    governing.signal(libc::SIGCONT);
+    governing.event("guardian");
+    governing.event("suspended");
+}
+
+#[test]
+fn asked_to_stop_it_leaves_the_jobs_running() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
+        let mut governing = Governing::start(&path);
+        governing.event("suspended");
+        governing.signal(signal);
+        assert_eq!(governing.event("stopped")["running"], 2);
+        assert_eq!(governing.child.wait().unwrap().code(), Some(0));
+        governing.until("all run", |letters| letters.chars().all(|letter| "RSD".contains(letter)));
+        assert!(!folder.path().join("s").exists());
+    }
+}
+
+#[test]
+fn top_shows_the_jobs_and_metrics_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(folder.path(), "metrics = \"127.0.0.1:0\"", &[("first", FOREVER), ("second", FOREVER)]);
+    let mut governing = Governing::start(&path);
+    let state = governing.event("state");
+    assert_eq!(state["state"]["jobs"][1]["name"], "second");
+    let sockets = folder.path().join("s");
+    let once = Command::new(VELLUM).args(["top", "--once", "--sockets", text(&sockets)]).output().unwrap();
+    let shown = String::from_utf8_lossy(&once.stdout).into_owned();
+    assert!(once.status.success(), "{}", said(&once));
+    for word in ["first", "second", "running", "knee", "window", "faults/s", "MiB"] {
+        assert!(shown.contains(word), "no {word} in\n{shown}");
+    }
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let mut top = Command::new(VELLUM)
+        .args(["top", "--json", "--sockets", text(&sockets)])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let state: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&state["schema"], &state["jobs"][0]["name"]), (&"vellum.govern/1".into(), &"first".into()));
+    // It ends with its governor.
+    governing.signal(libc::SIGTERM);
+    lines.read_to_string(&mut line).unwrap();
+    assert!(top.wait().unwrap().success());
+}
+
+#[test]
+fn top_without_a_governor_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = Command::new(VELLUM).args(["top", "--sockets", text(folder.path())]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(125));
+    assert!(
+        said(&alone).contains("no governor answers there") && said(&alone).contains("--sockets"),
+        "{}",
+        said(&alone)
+    );
+}
+
+#[test]
+fn who_stops_reading_ends_the_governor_and_not_the_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(folder.path(), "", &[("a", FOREVER)]);
+    let mut governing = Governing::start(&path);
+    governing.event("started");
+    let (read, _) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop(std::mem::replace(&mut governing.lines, BufReader::new(std::os::fd::OwnedFd::from(read).into())));
+    assert_eq!(governing.child.wait().unwrap().code(), Some(0));
+    assert!("RSD".contains(&governing.letters()));
+}

@@ -1,0 +1,185 @@
+//! `vellum obs`: parts and figures of files of observations.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
+
+/// Three series, a summary, and a line that is none of them.
+const FILE: &str = "\
+BASE:1l:Observation::Time:us 486 402 431 9053
+SORT:1l:Observation:arm=A:Time:ns 10 20 30 40
+SORT:with:Observation:arm=A:Start:ns 100 200 300 400
+SORT:with:Observation:arm=A:Cpu:ns 9 19 29 39
+this is no line of observations
+SORT:1l:Observation:arm=B:Time:ns 11 21 31 41
+BASE:summary:Sample:n:Time:us 1000 486 402 9053 499
+";
+
+fn obs(words: &[&str]) -> Command {
+    let mut command = Command::new(VELLUM);
+    command.arg("obs").args(words);
+    command
+}
+
+/// `vellum obs WORDS` with `input` on standard input.
+fn piped(words: &[&str], input: &[u8]) -> Output {
+    let mut child = obs(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("vellum starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("vellum ends");
+    writer.join().expect("the writer ends");
+    output
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[test]
+fn grep_takes_names_and_labels_with_all_that_belongs_to_them() {
+    let all = piped(&["grep", "."], FILE.as_bytes());
+    let expected: String = FILE.split_inclusive('\n').filter(|line| !line.starts_with("this")).collect();
+    assert_eq!((out(&all), all.status.code()), (expected, Some(0)));
+    let found = piped(&["grep", "^SORT$", "--label", "=A"], FILE.as_bytes());
+    let lines: Vec<&str> = FILE.lines().skip(1).take(3).collect();
+    assert_eq!(out(&found).lines().collect::<Vec<_>>(), lines);
+    let nothing = piped(&["grep", "NOTHING"], FILE.as_bytes());
+    assert_eq!((out(&nothing), nothing.status.code()), (String::new(), Some(1)));
+}
+
+#[test]
+fn cut_and_select_take_parts() {
+    let cut = piped(&["cut", "2,4-", "--label", "=A"], FILE.as_bytes());
+    assert_eq!(
+        out(&cut),
+        "SORT:1l:Observation:arm=A:Time:ns 20 40\n\
+         SORT:with:Observation:arm=A:Start:ns 200 400\n\
+         SORT:with:Observation:arm=A:Cpu:ns 19 39\n"
+    );
+    let cpu = piped(&["cut", "--select", "Cpu", "-2"], FILE.as_bytes());
+    assert!(out(&cpu).starts_with("SORT:1l:Observation:arm=A:Cpu:ns 9 19\n"), "{}", out(&cpu));
+    for ranges in ["0", "5-2", "x"] {
+        let wrong = piped(&["cut", ranges], b"");
+        assert_eq!(wrong.status.code(), Some(125), "{ranges}");
+        assert!(said(&wrong).contains("no range of observations"), "{}", said(&wrong));
+    }
+}
+
+#[test]
+fn filters_are_put_together_by_pipes_and_by_options_alike() {
+    let first = piped(&["grep", "SORT"], FILE.as_bytes());
+    let second = piped(&["cut", "1-2", "--label", "=B"], &first.stdout);
+    assert_eq!(out(&second), "SORT:1l:Observation:arm=B:Time:ns 11 21\n");
+}
+
+#[test]
+fn a_bad_line_is_told_by_number_and_passed_over_or_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("x.obs");
+    std::fs::write(&file, FILE).unwrap();
+    let lenient = obs(&["stat", text(&file)]).output().unwrap();
+    assert_eq!(lenient.status.code(), Some(0));
+    let told = said(&lenient);
+    assert!(told.contains("x.obs: line 5, column 1: ") && told.contains("1 line passed over"), "{told}");
+    assert_eq!(out(&lenient).lines().count(), 4);
+    let strict = obs(&["stat", "--strict", text(&file)]).output().unwrap();
+    assert_eq!(strict.status.code(), Some(125));
+    assert!(said(&strict).contains("x.obs: line 5, column 1: "), "{}", said(&strict));
+    let many: String = std::iter::repeat_n("wrong\n", 1000).collect();
+    let many = piped(&["stat"], many.as_bytes());
+    assert_eq!(many.status.code(), Some(1));
+    let told = said(&many);
+    assert!(told.contains("1000 lines passed over") && told.lines().count() < 10, "{told}");
+}
+
+#[test]
+fn stat_prints_the_sources_lines_a_table_or_json() {
+    let lines = piped(&["stat", "--grep", "SORT"], FILE.as_bytes());
+    assert_eq!(
+        out(&lines),
+        "SORT:summary:Sample:arm=A:Time:ns 4 25 10 40 12.909944487358056\n\
+         SORT:summary:Sample:arm=B:Time:ns 4 26 11 41 12.909944487358056\n"
+    );
+    let table = piped(&["stat", "--to", "table"], FILE.as_bytes());
+    let table = out(&table);
+    let head: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["name", "labels", "n", "mean", "min", "max", "std", "p10"]);
+    assert!(table.contains("1,000") && table.contains("9.05 ms") && !table.contains('\x1b'), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let json = piped(&["stat", "--to", "json", "-o", "--grep", "BASE"], FILE.as_bytes());
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["schema"], &json["layers"]), (&"vellum.obs.stat/1".into(), &1.into()));
+    assert_eq!((&json["rows"][0]["of"], &json["rows"][0]["unit"]), (&4.into(), &"us".into()));
+    assert_eq!(json["rows"][1]["p10"], Value::Null, "a summary has no observations");
+}
+
+#[test]
+fn lines_become_json_and_csv_and_json_becomes_lines() {
+    let json = piped(&["grep", "--to", "json", "SORT"], FILE.as_bytes());
+    let value: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["schema"], "vellum.observations/1");
+    assert_eq!(value["series"][0]["observations"]["cpu_ns"][3], 39.0);
+    let lines = piped(&["grep", "."], &json.stdout);
+    assert_eq!(out(&lines).lines().collect::<Vec<_>>(), {
+        let sort = FILE.lines().filter(|line| line.starts_with("SORT"));
+        sort.collect::<Vec<_>>()
+    });
+    let csv = piped(&["grep", "--to", "csv", "SORT"], FILE.as_bytes());
+    assert!(out(&csv).starts_with("name,labels,observation,") && out(&csv).lines().count() == 9);
+    let mixed = piped(&["grep", "--to", "csv", "."], FILE.as_bytes());
+    assert_eq!(mixed.status.code(), Some(125));
+    assert!(said(&mixed).contains("files of their own"), "{}", said(&mixed));
+    let summaries = piped(&["grep", "--to", "json", "BASE"], FILE.as_bytes());
+    assert!(said(&summaries).contains("summaries left out"), "{}", said(&summaries));
+    let other = piped(&["stat"], br#"{"schema": "vellum.run/1"}"#);
+    assert_eq!(other.status.code(), Some(125));
+    assert!(said(&other).contains("vellum.run/1"), "{}", said(&other));
+}
+
+#[test]
+fn a_line_may_be_of_any_length() {
+    let values: String = (0..400_000).map(|i| format!(" {}", i % 1000)).collect();
+    let line = format!("LONG:1l:Observation::Time:ns{values}\n");
+    assert!(line.len() > 1 << 20);
+    let cut = piped(&["cut", "399999-"], line.as_bytes());
+    assert_eq!(out(&cut), "LONG:1l:Observation::Time:ns 998 999\n");
+    let stat = piped(&["stat"], line.as_bytes());
+    assert!(out(&stat).starts_with("LONG:summary:Sample::Time:ns 400000 499.5 0 999 "), "{}", out(&stat));
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_it_quietly() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("big.obs");
+    let line = format!("X:1l:Observation::Time:ns{}\n", " 123".repeat(100_000));
+    std::fs::write(&file, line.repeat(20)).unwrap();
+    for words in [&["grep", "."][..], &["cut", "1-"], &["grep", "--to", "json", "."]] {
+        let mut child = obs(words).arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut [0; 10]).unwrap();
+        drop(stdout);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!((ended.status.code(), said(&ended)), (Some(0), String::new()), "{words:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let missing = obs(&["stat", "/no/such/file.obs"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(125));
+    assert!(said(&missing).contains("cannot open /no/such/file.obs"), "{}", said(&missing));
+    let folder = obs(&["stat", "/"]).output().unwrap();
+    assert_eq!(folder.status.code(), Some(125));
+    let pattern = obs(&["grep", "("]).output().unwrap();
+    assert_eq!(pattern.status.code(), Some(125));
+    assert!(said(&pattern).contains("unclosed group"), "{}", said(&pattern));
+}

@@ -1,0 +1,134 @@
+//! `vellum plot`: pictures in the terminal and in files.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A series with two far outliers and its twin, one unit later each.
+fn observations(folder: &Path) -> std::path::PathBuf {
+    let value = |i: usize| 300 + i * 7 % 50 + if i == 70 || i == 130 { 9000 } else { 0 };
+    let line = |name: &str, more: usize| {
+        let values: String = (0..200).map(|i| format!(" {}", value(i) + more)).collect();
+        format!("{name}:1l:Observation::Time:us{values}\n")
+    };
+    let path = folder.join("x.obs");
+    std::fs::write(&path, line("BASE", 0) + &line("TWIN", 10)).unwrap();
+    path
+}
+
+fn plot(words: &[&str]) -> Output {
+    Command::new(VELLUM).arg("plot").args(words).env("TERM", "xterm").output().expect("vellum starts")
+}
+
+fn out(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[test]
+fn every_kind_fits_the_lines_and_columns_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let file = observations(place.path());
+    for kind in ["order", "histogram", "ecdf", "pairs"] {
+        for (width, height) in [(80, 24), (120, 40), (50, 20)] {
+            let (w, h) = (width.to_string(), height.to_string());
+            let text = out(&plot(&[text(&file), "-p", kind, "--width", &w, "--height", &h]));
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{kind} {width}:\n{text}");
+            assert!(text.lines().count() <= height, "{kind} {height}:\n{text}");
+            assert!(!text.contains('\x1b'), "colour where there is no terminal");
+        }
+    }
+}
+
+#[test]
+fn layers_come_off_and_are_told() {
+    let place = tempfile::tempdir().unwrap();
+    let file = observations(place.path());
+    let all = out(&plot(&[text(&file), "--grep", "BASE"]));
+    assert!(all.contains("200 observations") && !all.contains("left out"), "{all}");
+    let off = out(&plot(&[text(&file), "--grep", "BASE", "-o"]));
+    assert!(off.contains("198 of 200") && off.contains("2 of 200"), "{off}");
+    let twice = out(&plot(&[text(&file), "--grep", "BASE", "-oo"]));
+    assert!(twice.contains("2 layers"), "{twice}");
+}
+
+#[test]
+fn files_are_svg_and_png_and_nothing_goes_to_the_terminal() {
+    let place = tempfile::tempdir().unwrap();
+    let file = observations(place.path());
+    let (svg, png) = (place.path().join("x.svg"), place.path().join("x.png"));
+    let title = "a <title> & more";
+    let drawn = plot(&[
+        text(&file),
+        "-oo",
+        "-p",
+        "histogram",
+        "-z",
+        "--svg",
+        text(&svg),
+        "--png",
+        text(&png),
+        "--title",
+        title,
+    ]);
+    assert_eq!(out(&drawn), "");
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    let document = roxmltree::Document::parse(&picture).expect("the picture is XML");
+    let words: String = document.descendants().filter_map(|node| node.text()).collect();
+    assert!(words.contains(title) && words.contains("Time (µs)"), "{words}");
+    assert!(document.descendants().filter(|node| node.has_tag_name("rect")).count() > 3);
+    assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+    let to_stdout = plot(&[text(&file), "--svg", "-"]);
+    assert!(out(&to_stdout).starts_with("<svg"));
+}
+
+#[test]
+fn colour_is_given_when_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let file = observations(place.path());
+    assert!(out(&plot(&[text(&file), "--colour", "always"])).contains("\x1b["));
+    assert!(!out(&plot(&[text(&file), "--colour", "never"])).contains("\x1b["));
+}
+
+#[test]
+fn causes_are_letters_where_they_are_known() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("rich.obs");
+    let of = |make: &dyn Fn(usize) -> u64| (0..100).map(|i| format!(" {}", make(i))).collect::<String>();
+    let wall = |i: usize| 1000 + i as u64 % 3 + if i == 50 { 4_000_000 } else { 0 };
+    let lines = [
+        format!("X:1l:Observation::Time:ns{}", of(&wall)),
+        format!("X:with:Observation::Start:ns{}", of(&|i| 1 + 10_000 * i as u64)),
+        format!("X:with:Observation::Cpu:ns{}", of(&|_| 900)),
+        format!("X:with:Observation::Involuntary:n{}", of(&|i| u64::from(i == 50))),
+    ];
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    assert!(out(&plot(&[text(&path)])).contains("p preemption 1"));
+    assert!(!out(&plot(&[text(&path), "--no-causes"])).contains("preemption"));
+}
+
+#[test]
+fn what_cannot_be_drawn_is_said_with_its_cure() {
+    let place = tempfile::tempdir().unwrap();
+    let file = observations(place.path());
+    let many: String = (0..9).map(|i| format!("S{i}:1l:Observation::Time:us 1 2 3\n")).collect();
+    let (crowd, summary) = (place.path().join("many.obs"), place.path().join("summary.obs"));
+    std::fs::write(&crowd, many).unwrap();
+    std::fs::write(&summary, "BASE:summary:Sample:n:Time:us 1000 486 402 9053 499\n").unwrap();
+    for (words, message) in [
+        (&[text(&file), "--grep", "NONE"][..], "nothing of the input has that name"),
+        (&[text(&crowd)], "9 series do not fit"),
+        (&[text(&summary)], "only summaries"),
+        (&[text(&file), "--grep", "BASE", "-p", "pairs"], "pairs need two series"),
+        (&["/no/such/file"], "cannot open /no/such/file"),
+        (&[text(&file), "--svg", "/no/such/folder/x.svg"], "/no/such/folder/x.svg"),
+        (&[text(&file), "--bin", "0"], "above zero"),
+    ] {
+        let ended = plot(words);
+        assert_eq!(ended.status.code(), Some(125), "{words:?}");
+        assert!(said(&ended).contains(message), "{words:?}: {}", said(&ended));
+        assert!(ended.stdout.is_empty());
+    }
+}

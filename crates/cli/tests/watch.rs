@@ -1,0 +1,204 @@
+//! `vellum watch`: on a program that runs, and on what was recorded of one.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use serde_json::Value;
+use std::process::{Child, Command, Output, Stdio};
+use vellum_probe::reference::{Availability, SourceKind};
+
+/// A shell that computes until it is told to end.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Busy {
+        let script = "while :; do :; done";
+        Busy(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn watch(arguments: &[&str]) -> Output {
+    Command::new(VELLUM).arg("watch").args(arguments).output().expect("vellum starts")
+}
+
+fn shown(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn accessed_bits() -> bool {
+    let here = SourceKind::AccessedBits.availability();
+    if here != Availability::Usable {
+        eprintln!("skipped: accessed bits cannot be read here: {here:?}");
+    }
+    here == Availability::Usable
+}
+
+#[test]
+fn one_cycle_of_a_running_program_is_shown_recorded_and_shown_again() {
+    if !accessed_bits() {
+        return;
+    }
+    let busy = Busy::start();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("busy.watch");
+    let ended =
+        watch(&[&busy.pid(), "--once", "--delay", "100us", "--budget", "50%", "--record", text(&file)]);
+    let (out, said) = (shown(&ended), said(&ended));
+    assert!(ended.status.success(), "{out}{said}");
+    for words in [
+        "vellum watch: sh (pid",
+        "accessed bits",
+        "interval 100 ms",
+        "100 ms",
+        "800 ms",
+        "give",
+        "100 us a fault, as given",
+    ] {
+        assert!(out.contains(words), "no {words}:\n{out}");
+    }
+    assert!(out.lines().all(|line| line.chars().count() <= 80 || line.contains("cpu ")), "{out}");
+    let recorded = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["schema"], "vellum.watch/1");
+    let last = lines.last().unwrap();
+    assert!(last["curve"].as_array().unwrap().len() >= 4 && last["cycles"].as_u64() >= Some(1), "{last}");
+    assert!(last["verdict"]["give"]["bytes"].as_u64() > Some(0), "{last}");
+    // Shown again, what was shown last is the same.
+    let again = watch(&[text(&file)]);
+    let whole = |text: &str| text[text.find("vellum watch:").unwrap()..].to_owned();
+    assert_eq!(whole(&shown(&again)), whole(&out));
+    // A cut last line is left out.
+    std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1")).unwrap();
+    assert!(shown(&watch(&[text(&file)])).contains("the last line is cut"));
+    std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1}}\n{recorded}")).unwrap();
+    let damaged = watch(&[text(&file)]);
+    assert_eq!(damaged.status.code(), Some(125));
+    assert!(
+        common::said(&damaged).contains(&format!("line {}", lines.len() + 1)),
+        "{}",
+        common::said(&damaged)
+    );
+}
+
+#[test]
+fn json_is_an_object_a_line_and_ends_with_the_program() {
+    if !accessed_bits() {
+        return;
+    }
+    let mut short = Command::new("sleep").arg("1").spawn().unwrap();
+    let ended = watch(&[&short.id().to_string(), "--json", "--period", "200ms", "--delay", "1ms"]);
+    short.wait().unwrap();
+    assert!(ended.status.success(), "{}", said(&ended));
+    let lines: Vec<Value> =
+        shown(&ended).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.len() >= 3, "{lines:?}");
+    assert_eq!(lines[0]["delay"]["mean_ns"], 1e6);
+    assert_eq!(lines.last().unwrap()["processes"], 0);
+    assert!(said(&ended).contains("has ended"), "{}", said(&ended));
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
+    for line in &lines {
+        for name in line.as_object().unwrap().keys() {
+            assert!(documented.contains(&format!("`{name}`")), "docs/watch.md does not mention {name}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_with_a_cure() {
+    for (arguments, words) in [
+        (&["no such program ever"][..], "ps -o comm"),
+        (&["2147483647"], "there is none"),
+        (&["/etc/passwd"], "not a recorded watch"),
+        (&["--cgroup", "/proc/self"], "cgroup.procs"),
+        (&["1", "--period", "1ms"], "at most every 100ms"),
+        (&["1", "--delta", "1ms"], "from 50ms"),
+        (&["1", "--budget", "0"], "percentage above 0"),
+        (&["1", "--source", "idle-bitmap"], "idle-bitmap"),
+        (&[], "SUBJECT"),
+    ] {
+        let ended = watch(arguments);
+        assert_eq!(ended.status.code(), Some(125), "{arguments:?}: {}", shown(&ended));
+        assert!(said(&ended).contains(words), "{arguments:?}: {}", said(&ended));
+    }
+}
+
+#[test]
+fn sources_are_named_with_what_is_missing() {
+    let ended = watch(&["--sources"]);
+    assert!(ended.status.success());
+    for kind in SourceKind::ALL {
+        assert!(shown(&ended).contains(kind.name()), "{}", shown(&ended));
+    }
+}
+
+#[test]
+fn somebody_elses_program_is_refused_with_a_reason() {
+    if !accessed_bits() || !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user to be refused");
+        return;
+    }
+    let busy = Busy::start();
+    use std::os::unix::process::CommandExt;
+    // A copy that anybody may execute: the build's directory may be closed to others.
+    let place = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let copy = place.path().join("vellum");
+    std::fs::copy(VELLUM, &copy).unwrap();
+    const NOBODY: u32 = 65534;
+    let ended = Command::new(&copy)
+        .args(["watch", &busy.pid(), "--once", "--delay", "1ms", "--budget", "50%", "--for", "60s"])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir("/")
+        .output();
+    let Ok(ended) = ended else {
+        eprintln!("skipped: nobody may not execute a program here: {ended:?}");
+        return;
+    };
+    assert_eq!(ended.status.code(), Some(125), "{}", shown(&ended));
+    assert!(said(&ended).contains("another user"), "{}", said(&ended));
+}
+
+#[test]
+fn a_run_reports_its_working_set() {
+    if !accessed_bits() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
+    // Three seconds of the shell's own time, on any machine.
+    let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
+        set -- $(cat /proc/$$/stat); [ ${14} -gt 300 ] && break; done";
+    let ended = common::sh(&["--json", text(&json), "--report", text(&html)], script);
+    assert!(ended.status.success(), "{}", said(&ended));
+    let report = common::report(&json);
+    let set = &report["working_set"];
+    assert_eq!(set["source"], "accessed-bits", "{}", said(&ended));
+    assert!(set["curve"].as_array().unwrap().len() >= 2, "{set}");
+    assert!(set["cost"]["share"].as_f64() < Some(0.05), "{set}");
+    for words in ["working", "knee", "give", "watching"] {
+        assert!(said(&ended).contains(words), "no {words}: {}", said(&ended));
+    }
+    assert!(std::fs::read_to_string(&html).unwrap().contains("Working set"));
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
+    for name in set.as_object().unwrap().keys() {
+        assert!(documented.contains(&format!("`{name}`")), "docs/watch.md does not mention {name}");
+    }
+    let unwatched = common::sh(&["--no-watch", "--json", text(&json)], "exit 0");
+    assert!(common::report(&json)["working_set"].is_null() && unwatched.status.success());
+}

@@ -1,0 +1,260 @@
+//! Allocation beyond the inline functions: the next run, the next block, a collection, large objects.
+
+use crate::block::{Block, Scan};
+use crate::class::{
+    ALIGN_MAX, ATOMIC_FIRST, BLOCK, CLASS_LAST, GRANULE, SMALL_MAX, TYPED_FIRST, WORD, bytes_of, class_of,
+};
+use crate::collect as collection;
+use crate::config::{Config, RUN_MAX};
+use crate::finalize;
+use crate::heap::{Heap, Supply};
+use crate::layout::Layout;
+use crate::thread::{self, Thread};
+use core::ptr::null;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use vellum_pages::BLOCK_MAX;
+
+/// What is called when there is no memory: `vel_gc_full_fn` of the header.
+pub type FullFn = unsafe extern "C" fn(bytes: usize) -> *mut core::ffi::c_void;
+
+static ON_FULL: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets what is called when there is no memory; returns what was.
+pub fn on_full(hook: Option<FullFn>) -> Option<FullFn> {
+    let hook = hook.map_or(core::ptr::null_mut(), |hook| hook as *mut core::ffi::c_void);
+    let before = ON_FULL.swap(hook, Ordering::AcqRel);
+    // SAFETY: the static holds null or a FullFn.
+    (!before.is_null()).then(|| unsafe { core::mem::transmute::<*mut core::ffi::c_void, FullFn>(before) })
+}
+
+/// An untyped object of `bytes` bytes, reading zero; null if there is no memory.
+pub fn alloc(bytes: usize) -> *mut u8 {
+    if bytes <= SMALL_MAX { small(class_of(bytes), bytes) } else { large(bytes, Scan::Words, null()) }
+}
+
+/// An object without pointers, contents undefined; null if there is no memory.
+pub fn alloc_atomic(bytes: usize) -> *mut u8 {
+    if bytes <= SMALL_MAX {
+        small(ATOMIC_FIRST + class_of(bytes), bytes)
+    } else {
+        large(bytes, Scan::Nothing, null())
+    }
+}
+
+/// An object of a type, reading zero; null if there is no memory.
+pub fn alloc_typed(layout: &'static Layout) -> *mut u8 {
+    small(layout.slot.get() as usize, layout.bytes.get() as usize)
+}
+
+/// An array of `count` elements of a type, reading zero; null if there is no memory.
+pub fn alloc_array(layout: &'static Layout, count: usize) -> *mut u8 {
+    let Some(bytes) = (layout.words.get() as usize * WORD).checked_mul(count.max(1)) else {
+        return full(usize::MAX);
+    };
+    if bytes > SMALL_MAX {
+        let scan = if layout.has_pointers.get() { Scan::Layout } else { Scan::Nothing };
+        let object = large(bytes, scan, layout);
+        if scan == Scan::Nothing && !object.is_null() {
+            // SAFETY: a new object of so many bytes. Without pointers it came as it was.
+            unsafe { object.write_bytes(0, bytes) };
+        }
+        return object;
+    }
+    let class = class_of(bytes);
+    let slot = match layout.array_slots[class].get() {
+        0 => {
+            let Some(thread) = thread::attached() else { return full(bytes) };
+            let slot = with_heap(thread, |heap| heap.slot_of(layout, class));
+            usize::from(slot)
+        }
+        slot => usize::from(slot),
+    };
+    small(slot, bytes)
+}
+
+/// An object aligned to `align`, a power of two up to [`ALIGN_MAX`]; null if it is not, or there is no memory.
+pub fn alloc_aligned(bytes: usize, align: usize, atomic: bool) -> *mut u8 {
+    if !align.is_power_of_two() || align > ALIGN_MAX {
+        return core::ptr::null_mut();
+    }
+    let bytes = bytes.max(1);
+    // Objects of a class lie at multiples of its size from a block's start, which is aligned to all that is served.
+    let class = (class_of(bytes.min(SMALL_MAX))..=CLASS_LAST)
+        .find(|&class| bytes_of(class).is_multiple_of(align) && bytes <= bytes_of(class));
+    match (class, atomic) {
+        (Some(class), false) => small(class, bytes),
+        (Some(class), true) => small(ATOMIC_FIRST + class, bytes),
+        (None, false) => large(bytes, Scan::Words, null()),
+        (None, true) => large(bytes, Scan::Nothing, null()),
+    }
+}
+
+const _: () = assert!(BLOCK.is_multiple_of(ALIGN_MAX) && ALIGN_MAX.is_multiple_of(GRANULE));
+
+/// Runs `work` inside the collector, with the heap's lock.
+pub(crate) fn with_heap<R>(thread: &'static Thread, work: impl FnOnce(&mut Heap) -> R) -> R {
+    thread.enter();
+    let mut heap = thread.lock();
+    let result = work(&mut heap);
+    drop(heap);
+    thread.leave();
+    result
+}
+
+/// Starts the heap with the defaults if it has not started.
+fn ensure_started(heap: &mut Heap) -> bool {
+    heap.started || heap.start(Config::DEFAULT)
+}
+
+/// An object of `slot`.
+fn small(slot: usize, bytes: usize) -> *mut u8 {
+    let Some(thread) = thread::attached() else { return full(bytes) };
+    thread.enter();
+    let before = collections(thread);
+    let object = match take(thread, slot) {
+        Some(object) => Some(object),
+        None if refill(thread, slot) => take(thread, slot),
+        None => None,
+    };
+    let collected = collections(thread) != before;
+    thread.leave();
+    finish(object, bytes, collected)
+}
+
+/// How often this thread has collected.
+fn collections(thread: &Thread) -> u32 {
+    thread.collections.get()
+}
+
+/// What is due after an allocation: the hook if there is no memory, finalizers if it has collected.
+#[inline]
+fn finish(object: Option<usize>, bytes: usize, collected: bool) -> *mut u8 {
+    if collected {
+        finalize::run_after_collection();
+    }
+    match object {
+        Some(object) => core::ptr::with_exposed_provenance_mut(object),
+        None => full(bytes),
+    }
+}
+
+#[cold]
+fn full(bytes: usize) -> *mut u8 {
+    let hook = ON_FULL.load(Ordering::Acquire);
+    if hook.is_null() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the static holds null or a FullFn, which the user vouches may be called.
+    unsafe { core::mem::transmute::<*mut core::ffi::c_void, FullFn>(hook)(bytes).cast() }
+}
+
+/// The next object of the thread's run of `slot`. The size is the block's, as the slot's is behind the lock.
+#[inline]
+fn take(thread: &Thread, slot: usize) -> Option<usize> {
+    let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
+    let object = run.next.get();
+    if object == run.end.get() {
+        return None;
+    }
+    // SAFETY: a run that is not empty has a block; descriptors are never unmapped.
+    let size = unsafe { (*cursor.block.get()).size.get() };
+    run.next.set(object + size);
+    Some(object)
+}
+
+/// Gets the thread a run of `slot`; false if there is no memory.
+fn refill(thread: &'static Thread, slot: usize) -> bool {
+    let cursor = &thread.cursors[slot];
+    // SAFETY: null, or a descriptor.
+    if let Some(block) = unsafe { cursor.block.get().as_ref() }
+        && next_run(thread, slot, block)
+    {
+        return true;
+    }
+    cursor.block.set(null());
+    let mut heap = thread.lock();
+    if !ensure_started(&mut heap) {
+        return false;
+    }
+    let mut collected = false;
+    loop {
+        match heap.supply(slot, collected) {
+            Supply::Block(block) => {
+                cursor.block.set(block);
+                cursor.index.set(0);
+                if next_run(thread, slot, block) {
+                    return true;
+                }
+            }
+            Supply::Collect => {
+                collected = true;
+                collect_now(&mut heap, thread);
+            }
+            Supply::Full => return false,
+        }
+    }
+}
+
+fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
+    thread.collections.set(thread.collections.get().wrapping_add(1));
+    let done = collection::collect(heap, thread);
+    #[cfg(feature = "paranoid")]
+    if let Err(broken) = heap.validate() {
+        panic!("after a collection: {broken}");
+    }
+    done
+}
+
+/// Makes the block's next free objects the thread's run, cleared if they must be; false if there are none.
+#[inline]
+fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
+    let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
+    let size = block.size.get();
+    let most = (RUN_MAX / size).max(1) as u32;
+    let Some((from, to)) = block.take_run(cursor.index.get(), most) else { return false };
+    cursor.index.set(to);
+    let start = block.base.get() + from as usize * size;
+    let bytes = (to - from) as usize * size;
+    if !(ATOMIC_FIRST..TYPED_FIRST).contains(&slot) {
+        // SAFETY: free objects of a block that this thread allocates from.
+        unsafe { core::ptr::with_exposed_provenance_mut::<u8>(start).write_bytes(0, bytes) };
+    }
+    run.next.set(start);
+    run.end.set(start + bytes);
+    true
+}
+
+/// An object with pages of its own.
+fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
+    if bytes > BLOCK_MAX {
+        return full(bytes);
+    }
+    let Some(thread) = thread::attached() else { return full(bytes) };
+    let mut collected = false;
+    let object = with_heap(thread, |heap| {
+        if !ensure_started(heap) {
+            return None;
+        }
+        loop {
+            match heap.large(bytes, scan, layout, collected) {
+                Supply::Block(block) => return Some(block.base.get()),
+                Supply::Collect => {
+                    collected = true;
+                    collect_now(heap, thread);
+                }
+                Supply::Full => return None,
+            }
+        }
+    });
+    finish(object, bytes, collected)
+}
+
+/// Collects now; false if collection is held off or memory for the lists is out.
+pub fn collect() -> bool {
+    let Some(thread) = thread::attached() else { return false };
+    let done = with_heap(thread, |heap| ensure_started(heap) && heap.held == 0 && collect_now(heap, thread));
+    if done {
+        finalize::run_after_collection();
+    }
+    done
+}

@@ -1,0 +1,291 @@
+//! What is known of a block: where it lies, how it is cut, and which of its objects are allocated and marked.
+//!
+//! Descriptors lie apart from the blocks they describe: headers inside the blocks would all fall on the same few cache
+//! sets, and a mark would touch the object's page.
+//!
+//! ```text
+//! Block | marks 0, 1, ... | allocated 0, 1, ...      one bit an object, 64 objects a word
+//! ```
+//!
+//! A trace touches marks only: when it begins, everything that is *not* allocated is marked, so that "allocated, and not marked
+//! yet" is one test of one bit. What a trace reads of a descriptor lies together, beside the marks.
+//!
+//! # Invariants
+//! * Marks mean something during a collection only.
+//! * An object is allocated if its bit is set; a run handed to a thread counts as allocated whole, and what the thread did
+//!   not use of it is taken back when a collection begins.
+//! * Bits beyond `count` are never set, so that an address in the tail of a block is no object.
+//!
+//! Objects are found by multiplication: `index = offset * reciprocal / 2^32` is exact for all offsets in a block, whatever
+//! the size (the source took some 100 instructions, section 2.2.2).
+
+use crate::class::{BLOCK, GRANULE};
+use crate::layout::Layout;
+use core::cell::Cell;
+use core::ptr::null;
+
+/// What the collector looks at in an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Scan {
+    /// Nothing: there are no pointers.
+    Nothing,
+    /// Every word.
+    Words,
+    /// The words that the layout names.
+    Layout,
+}
+
+/// A block of small objects, or one large object. Reached under the heap's lock, or by the thread that allocates from it.
+#[repr(C)]
+pub(crate) struct Block {
+    /// The next block of the slot with room, or of the descriptors not in use.
+    pub next: Cell<*const Block>,
+    /// Bytes of pages it takes; 0 when it is given back and only waits to be forgotten.
+    pub extent: Cell<usize>,
+    /// Objects in the block.
+    pub count: Cell<u32>,
+    /// Words in each bitmap.
+    pub pairs: Cell<u32>,
+    pub layout: Cell<*const Layout>,
+    /// The slot it is cut for.
+    pub slot: Cell<u16>,
+    pub scan: Cell<Scan>,
+    /// Objects in it were marked but not looked through, as the mark stack was full.
+    pub overflowed: Cell<bool>,
+    /// `2^32 / size`, rounded up; 0 for a large object, so that every offset is in object 0.
+    pub reciprocal: Cell<u32>,
+    /// Bytes of an object.
+    pub size: Cell<usize>,
+    /// The first object's address.
+    pub base: Cell<usize>,
+}
+
+/// The place of an object in its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Index(pub u32);
+
+/// Objects of `size` bytes in a block.
+pub(crate) const fn count_of(size: usize) -> u32 {
+    (BLOCK / size) as u32
+}
+
+/// Pairs of bitmap words for `count` objects, with at least one bit over.
+pub(crate) const fn pairs_of(count: u32) -> u32 {
+    count / 64 + 1
+}
+
+/// The most pairs any block needs.
+pub(crate) const PAIRS_MAX: usize = pairs_of(count_of(GRANULE)) as usize;
+
+/// Bytes of a descriptor with `pairs` pairs of bitmap words.
+pub(crate) const fn descriptor_bytes(pairs: u32) -> usize {
+    size_of::<Block>() + pairs as usize * 16
+}
+
+impl Block {
+    /// Makes a zeroed or used descriptor with room for the bitmaps one for `count` objects of `size` bytes from `base`.
+    pub(crate) fn begin(
+        &self,
+        base: usize,
+        size: usize,
+        count: u32,
+        slot: u16,
+        scan: Scan,
+        layout: *const Layout,
+    ) {
+        self.base.set(base);
+        self.size.set(size);
+        self.count.set(count);
+        self.pairs.set(pairs_of(count));
+        self.reciprocal.set(if count == 1 { 0 } else { (1u64 << 32).div_ceil(size as u64) as u32 });
+        self.slot.set(slot);
+        self.scan.set(scan);
+        self.layout.set(layout);
+        self.overflowed.set(false);
+        self.next.set(null());
+        self.extent.set(BLOCK);
+        for pair in 0..self.pairs.get() {
+            self.marks(pair).set(0);
+            self.allocated(pair).set(0);
+        }
+    }
+
+    /// # Panics
+    /// In debug builds, if there is no such pair.
+    #[inline(always)]
+    fn word(&self, index: u32) -> &Cell<u64> {
+        debug_assert!(index < self.pairs.get() * 2);
+        // SAFETY: descriptors are allocated with their bitmaps behind them (`descriptor_bytes`), and reached by pointers
+        // to the whole; every caller's index is that of an object of the block, or below `pairs`.
+        unsafe { &*core::ptr::from_ref(self).add(1).cast::<Cell<u64>>().add(index as usize) }
+    }
+
+    /// The marks of objects `64 * pair` and up.
+    #[inline(always)]
+    pub(crate) fn marks(&self, pair: u32) -> &Cell<u64> {
+        self.word(pair)
+    }
+
+    /// The allocation bits of objects `64 * pair` and up.
+    #[inline(always)]
+    pub(crate) fn allocated(&self, pair: u32) -> &Cell<u64> {
+        self.word(self.pairs.get() + pair)
+    }
+
+    /// The object that holds the byte `offset` bytes behind the base; it may lie in the tail that holds none.
+    #[inline(always)]
+    pub(crate) fn index_at(&self, offset: usize) -> Index {
+        Index(((offset as u64).wrapping_mul(u64::from(self.reciprocal.get())) >> 32) as u32)
+    }
+
+    /// The address of an object.
+    #[inline(always)]
+    pub(crate) fn address(&self, index: Index) -> usize {
+        self.base.get() + index.0 as usize * self.size.get()
+    }
+
+    /// Whether an object is allocated, or is part of a run in a thread's hands.
+    #[inline]
+    pub(crate) fn is_allocated(&self, index: Index) -> bool {
+        self.allocated(index.0 / 64).get() >> (index.0 % 64) & 1 != 0
+    }
+
+    /// Whether an object is allocated and marked.
+    #[inline]
+    pub(crate) fn is_marked(&self, index: Index) -> bool {
+        self.is_allocated(index) && self.marks(index.0 / 64).get() >> (index.0 % 64) & 1 != 0
+    }
+
+    /// Begins a trace: marks everything that is not allocated.
+    pub(crate) fn begin_trace(&self) {
+        for pair in 0..self.pairs.get() {
+            self.marks(pair).set(!self.allocated(pair).get());
+        }
+    }
+
+    /// Marks an object; false if it was marked already or is not allocated. Within a trace.
+    #[inline(always)]
+    pub(crate) fn mark(&self, index: Index) -> bool {
+        let (marks, bit) = (self.marks(index.0 / 64), 1 << (index.0 % 64));
+        let before = marks.get();
+        if before & bit != 0 {
+            return false;
+        }
+        marks.set(before | bit);
+        true
+    }
+
+    /// Takes objects `from..to` back: they are free.
+    pub(crate) fn clear_allocated(&self, from: u32, to: u32) {
+        for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() & !bits));
+    }
+
+    /// Finds the first run of free objects from object `from` on, at most `most` of them, and allocates it whole.
+    pub(crate) fn take_run(&self, from: u32, most: u32) -> Option<(u32, u32)> {
+        let count = self.count.get();
+        let start = self.next_bit(from, count, !0)?;
+        let end = self.next_bit(start, count.min(start + most), 0).unwrap_or(count.min(start + most));
+        for_bits(start, end, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
+        Some((start, end))
+    }
+
+    /// The first object in `from..to` whose allocation bit, exclusive-or `flip`, is set.
+    fn next_bit(&self, from: u32, to: u32, flip: u64) -> Option<u32> {
+        if from >= to {
+            return None;
+        }
+        let mut pair = from / 64;
+        let mut word = (self.allocated(pair).get() ^ flip) & (!0 << (from % 64));
+        while word == 0 {
+            pair += 1;
+            if pair * 64 >= to {
+                return None;
+            }
+            word = self.allocated(pair).get() ^ flip;
+        }
+        Some(pair * 64 + word.trailing_zeros()).filter(|&index| index < to)
+    }
+
+    /// Objects allocated.
+    pub(crate) fn allocated_count(&self) -> u32 {
+        (0..self.pairs.get()).map(|pair| self.allocated(pair).get().count_ones()).sum()
+    }
+
+    /// Calls `visit` for every object that is allocated and, if `marked`, marked.
+    pub(crate) fn each(&self, marked: bool, mut visit: impl FnMut(Index)) {
+        for pair in 0..self.pairs.get() {
+            let all = self.allocated(pair).get();
+            let mut word = if marked { all & self.marks(pair).get() } else { all };
+            while word != 0 {
+                visit(Index(pair * 64 + word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
+    }
+}
+
+/// Calls `change` with each bitmap pair that objects `from..to` touch, and their bits in it.
+#[inline]
+fn for_bits(from: u32, to: u32, mut change: impl FnMut(u32, u64)) {
+    let mut at = from;
+    while at < to {
+        let pair = at / 64;
+        let end = to.min(pair * 64 + 64);
+        let bits = (!0u64 >> (64 - (end - at))) << (at % 64);
+        change(pair, bits);
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::{CLASS_LAST, bytes_of};
+
+    #[repr(C)]
+    struct Room([u64; 9 + 2 * PAIRS_MAX + 8]);
+
+    fn block(room: &Room, size: usize) -> &Block {
+        // SAFETY: the room is zeroed, aligned, and as large as the largest descriptor.
+        let block = unsafe { &*core::ptr::from_ref(room).cast::<Block>() };
+        block.begin(BLOCK, size, count_of(size), 1, Scan::Words, null());
+        block
+    }
+
+    #[test]
+    fn every_byte_finds_its_object() {
+        let room = Room([0; 9 + 2 * PAIRS_MAX + 8]);
+        assert!(size_of::<Room>() >= descriptor_bytes(PAIRS_MAX as u32));
+        for class in 1..=CLASS_LAST {
+            let size = bytes_of(class);
+            let block = block(&room, size);
+            for offset in 0..BLOCK {
+                assert_eq!(block.index_at(offset).0 as usize, offset / size, "offset {offset} size {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_cover_exactly_the_free_objects() {
+        let room = Room([0; 9 + 2 * PAIRS_MAX + 8]);
+        let block = block(&room, 48);
+        for taken in [3, 63, 64, 65, 200] {
+            assert_eq!(block.take_run(taken, 1), Some((taken, taken + 1)));
+        }
+        let mut free = Vec::new();
+        let mut from = 0;
+        while let Some((start, end)) = block.take_run(from, 100) {
+            free.extend(start..end);
+            from = end;
+        }
+        let expected: Vec<u32> =
+            (0..count_of(48)).filter(|index| ![3, 63, 64, 65, 200].contains(index)).collect();
+        assert_eq!(free, expected);
+        block.clear_allocated(10, 140);
+        assert_eq!(block.allocated_count(), count_of(48) - 130);
+        block.begin_trace();
+        assert!(!block.mark(Index(20)) && block.mark(Index(5)) && !block.mark(Index(5)));
+        assert!(block.is_marked(Index(5)) && !block.is_marked(Index(20)) && !block.is_marked(Index(6)));
+    }
+}

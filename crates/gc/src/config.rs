@@ -1,0 +1,61 @@
+//! What a user may set when the heap is made.
+
+/// How the heap is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Plan {
+    /// Nothing moves; what is not marked is used again.
+    #[default]
+    MarkSweep,
+}
+
+/// Settings of a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How it is collected.
+    pub plan: Plan,
+    /// Whether pointers in objects count only if they lead to an object's first byte.
+    pub only_starts: bool,
+    /// Bytes of blocks and large objects that are never exceeded; `usize::MAX` for no limit.
+    pub limit_bytes: usize,
+    /// Bytes the heap may grow to between collections, whatever is alive; 0 to go by what is alive.
+    pub fixed_bytes: usize,
+    /// Room for allocation between collections, in percent of what is alive; small heaps get more (`config.rs`).
+    pub percent: u32,
+    /// Whether dead objects are overwritten.
+    pub poison: bool,
+}
+
+impl Config {
+    /// The default settings.
+    pub const DEFAULT: Config = Config {
+        plan: Plan::MarkSweep,
+        only_starts: false,
+        limit_bytes: usize::MAX,
+        fixed_bytes: 0,
+        percent: 60,
+        poison: false,
+    };
+    /// The largest percentage accepted.
+    pub const PERCENT_MAX: u32 = 10_000;
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config::DEFAULT
+    }
+}
+
+/// Bytes that are allocated between two collections at least: fewer would pay for looking through static data, not for
+/// what is collected.
+pub(crate) const ROOM_MIN: usize = 256 << 10;
+/// The room is at least the geometric mean of what is alive and this. The best size of a heap grows with the square root of what is alive
+/// (Kirisame, Shenoy and Panchekha 2022): small heaps get room that they do not notice in memory and do in time.
+pub(crate) const ROOM_MEAN: usize = 16 << 20;
+/// The same under a fixed size or a limit, as a part of it: one thirty-second.
+pub(crate) const ROOM_PART: usize = 32;
+/// Words on the mark stack (address space; what was touched beyond [`STACK_KEPT`] is given back).
+pub(crate) const STACK_WORDS: usize = 1 << 20;
+/// Bytes of the mark stack that stay resident between collections.
+pub(crate) const STACK_KEPT: usize = 256 << 10;
+/// Bytes handed to a thread at a time: small enough that what is cleared is still in the first cache when it is used.
+pub(crate) const RUN_MAX: usize = 4 << 10;

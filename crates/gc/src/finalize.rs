@@ -1,0 +1,174 @@
+//! What happens to the dead: finalizers and links.
+//!
+//! Order of a collection's last steps, with everything that is reachable marked:
+//!
+//! 1. links (the early ones) to what is not marked become null;
+//! 2. of the dead with finalizers, the unordered are due; then what the ordered ones refer to is traced, and those still
+//!    not marked are due: nobody else who is to be finalized refers to them;
+//! 3. what is due is traced: it stays until its finalizer has run;
+//! 4. the late links to what is not marked become null.
+
+use crate::alloc::with_heap;
+use crate::block::Block;
+use crate::heap::{Address, Heap};
+use crate::mark::Marker;
+use crate::table::Table;
+use crate::thread;
+use vellum_pages::Plain;
+
+/// What runs when an object has died: the object, and what was given with it.
+pub type Function = unsafe extern "C" fn(object: *mut core::ffi::c_void, data: *mut core::ffi::c_void);
+
+/// An object's finalizer.
+#[derive(Clone, Copy)]
+pub(crate) struct Finalizer {
+    pub function: Function,
+    pub data: Address,
+    pub unordered: bool,
+    /// The object has died; the finalizer is to run.
+    pub due: bool,
+}
+
+/// A pointer, known by its own address, that becomes null when its object dies.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    pub object: Address,
+    pub late: bool,
+}
+
+// SAFETY: numbers, flags and a pointer to code; a filler is copied from a value, never made from bits.
+unsafe impl Plain for Finalizer {}
+// SAFETY: a number and a flag.
+unsafe impl Plain for Link {}
+
+/// Roots that the tables hold: what is due, and the finalizers' data.
+pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_>) {
+    finalizers.each(|object, finalizer| {
+        marker.root(finalizer.data);
+        if finalizer.due {
+            marker.root(object);
+        }
+    });
+}
+
+/// Clears links to the dead.
+pub(crate) fn clear_links(links: &mut Table<Link>, late: bool, marker: &Marker<'_>) {
+    links.retain(|link, &mut Link { object, late: is_late }| {
+        if is_late != late {
+            return true;
+        }
+        // A link within a dead object goes with it.
+        if !marker.is_marked(link) {
+            return false;
+        }
+        if marker.is_marked(object) {
+            return true;
+        }
+        // SAFETY: whoever made the link vouches that the pointer may be written until its object dies or the link is undone.
+        unsafe { core::ptr::with_exposed_provenance_mut::<usize>(link).write_volatile(0) };
+        false
+    });
+}
+
+/// Finds whose finalizers are due, and keeps them alive. Returns how many became due.
+pub(crate) fn find_due(
+    finalizers: &mut Table<Finalizer>,
+    marker: &mut Marker<'_>,
+    blocks: &[Address],
+) -> usize {
+    let mut found = 0;
+    let mut judge = |finalizers: &mut Table<Finalizer>, marker: &Marker<'_>, unordered: bool| {
+        finalizers.retain(|object, finalizer| {
+            if !finalizer.due && finalizer.unordered == unordered && !marker.is_marked(object) {
+                finalizer.due = true;
+                found += 1;
+            }
+            true
+        });
+    };
+    judge(finalizers, marker, true);
+    finalizers.each(|object, finalizer| {
+        if !finalizer.due && !marker.is_marked(object) {
+            marker.contents(object);
+            marker.drain(blocks);
+        }
+    });
+    judge(finalizers, marker, false);
+    finalizers.each(|object, finalizer| {
+        if finalizer.due {
+            marker.root(object);
+        }
+    });
+    marker.drain(blocks);
+    found
+}
+
+impl Heap {
+    /// Takes finalizers that are due out of the table, as many as there is room for; returns how many.
+    pub(crate) fn take_due(&mut self, taken: &mut [Option<(Address, Finalizer)>]) -> usize {
+        if self.due == 0 {
+            return 0;
+        }
+        let mut count = 0;
+        self.finalizers.retain(|object, finalizer| {
+            if finalizer.due && count < taken.len() {
+                taken[count] = Some((object, *finalizer));
+                count += 1;
+                return false;
+            }
+            true
+        });
+        self.due -= count;
+        count
+    }
+
+    /// The block whose object starts at `object`, if one does.
+    pub(crate) fn block_starting(&self, object: Address) -> Option<&'static Block> {
+        let block = self.space.block_of(object)?;
+        let index = block.index_at(object - block.base.get());
+        (index.0 < block.count.get() && block.address(index) == object && block.is_allocated(index))
+            .then_some(block)
+    }
+}
+
+/// Finalizers taken out of the table at a time.
+const BATCH: usize = 32;
+
+/// Runs the finalizers that are due; returns how many.
+pub fn run() -> usize {
+    let Some(thread) = thread::attached() else { return 0 };
+    let mut ran = 0;
+    loop {
+        // On the stack, so that the objects stay until their turn.
+        let mut batch: [Option<(Address, Finalizer)>; BATCH] = [None; BATCH];
+        let count = with_heap(thread, |heap| heap.take_due(&mut batch));
+        for (object, finalizer) in batch.iter_mut().filter_map(Option::take) {
+            let object = core::ptr::with_exposed_provenance_mut(object);
+            let data = core::ptr::with_exposed_provenance_mut(finalizer.data);
+            // SAFETY: who set the finalizer vouches that it may be called so.
+            unsafe { (finalizer.function)(object, data) };
+        }
+        ran += count;
+        if count < BATCH {
+            return ran;
+        }
+    }
+}
+
+/// Runs what is due after a collection, unless that is to be done on demand or this is within a finalizer.
+#[cold]
+pub(crate) fn run_after_collection() {
+    let Some(thread) = thread::attached() else { return };
+    let wanted = with_heap(thread, |heap| heap.due > 0 && !heap.finalize_on_demand);
+    if wanted && !thread.finalizing.replace(true) {
+        run();
+        thread.finalizing.set(false);
+    }
+}
+
+/// Whether finalizers run in [`run`] only.
+pub fn on_demand(on: bool) {
+    if let Some(thread) = thread::attached() {
+        with_heap(thread, |heap| heap.finalize_on_demand = on);
+    }
+}

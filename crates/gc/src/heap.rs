@@ -1,0 +1,354 @@
+//! The heap: which blocks there are, which have room, and when it is time to collect.
+//!
+//! # Invariants (checked by [`Heap::validate`])
+//! * `blocks` has every block and large object once; the address table leads to each.
+//! * A slot's list of blocks with room has only blocks of the slot, none of which is a thread's.
+//! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
+
+use crate::block::{Block, Scan, count_of, pairs_of};
+use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
+use crate::config::{Config, ROOM_MEAN, ROOM_MIN, ROOM_PART, STACK_WORDS};
+use crate::descriptors::Descriptors;
+use crate::finalize::{Finalizer, Link};
+use crate::layout::{Layout, Shape};
+use crate::mark::StackMemory;
+use crate::roots::Roots;
+use crate::space::Space;
+use crate::stats::Stats;
+use crate::table::Table;
+use core::cell::Cell;
+use core::ptr::{NonNull, null, null_mut};
+use vellum_pages::{Buffer, PAGE, Pages, Request, round_up};
+use vellum_sys::lock::Guarded;
+use vellum_sys::map;
+
+/// The process's heap.
+pub(crate) static HEAP: Guarded<Heap> = Guarded::new(Heap::new());
+
+/// Objects of one size whose pointers lie alike.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot {
+    pub size: usize,
+    pub scan: Scan,
+    pub layout: *const Layout,
+    /// Blocks with room.
+    pub roomy: *const Block,
+    /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`] of them.
+    pub pointers: u64,
+}
+
+/// Words of the largest object whose pointers one word maps.
+pub(crate) const MAPPED_WORDS: usize = 64;
+
+/// A unit of pages that became free while the world stood still, to be given back when it goes on.
+pub(crate) type Address = usize;
+
+/// What a thread that needs a block gets.
+pub(crate) enum Supply {
+    Block(&'static Block),
+    /// It is time to collect.
+    Collect,
+    /// There is no memory.
+    Full,
+}
+
+/// See the head of this file. Reached under its lock.
+pub(crate) struct Heap {
+    pub started: bool,
+    pub config: Config,
+    pub space: Space,
+    pub slots: [Slot; SLOTS_MAX],
+    pub slots_used: usize,
+    pub layouts: *const Layout,
+    /// Descriptors' addresses.
+    pub blocks: Buffer<Address>,
+    /// Free blocks' addresses.
+    pub pool: Buffer<Address>,
+    /// Blocks of the pool that were not needed at the last collection.
+    pub surplus: usize,
+    /// Extents of dead large objects.
+    pub doomed: Buffer<Address>,
+    /// Objects freed by their users, until the next collection.
+    pub freed: Buffer<Address>,
+    pub descriptors: Descriptors,
+    pub roots: Roots,
+    pub stack: StackMemory,
+    pub finalizers: Table<Finalizer>,
+    pub links: Table<Link>,
+    pub kept: Table<u8>,
+    /// Finalizers that are due.
+    pub due: usize,
+    pub finalize_on_demand: bool,
+    /// Bytes of blocks and large objects.
+    pub bytes: usize,
+    /// Bytes handed out since the last collection.
+    pub used: usize,
+    /// Bytes to hand out before the next one.
+    pub room: usize,
+    /// How often collection is held off.
+    pub held: u32,
+    pub stats: Stats,
+}
+
+// SAFETY: the pointers are to memory of the whole process, reached under the lock.
+unsafe impl Send for Heap {}
+
+impl Heap {
+    const fn new() -> Heap {
+        let slot = Slot { size: 0, scan: Scan::Nothing, layout: null(), roomy: null(), pointers: 0 };
+        Heap {
+            started: false,
+            config: Config::DEFAULT,
+            space: Space::none(),
+            slots: [slot; SLOTS_MAX],
+            slots_used: 0,
+            layouts: null(),
+            blocks: Buffer::new(),
+            pool: Buffer::new(),
+            surplus: 0,
+            doomed: Buffer::new(),
+            freed: Buffer::new(),
+            descriptors: Descriptors::new(),
+            roots: Roots::new(),
+            stack: StackMemory { start: null_mut(), room: 0 },
+            finalizers: Table::new(),
+            links: Table::new(),
+            kept: Table::new(),
+            due: 0,
+            finalize_on_demand: false,
+            bytes: 0,
+            used: 0,
+            room: ROOM_MIN,
+            held: 0,
+            stats: Stats::new(),
+        }
+    }
+
+    /// Starts the heap with `config`, if it has not started. False if memory is out.
+    pub(crate) fn start(&mut self, config: Config) -> bool {
+        if self.started {
+            return true;
+        }
+        let Some(space) = Space::new() else { return false };
+        let Ok(stack) = map::reserve_readable(STACK_WORDS * 8) else { return false };
+        // SAFETY: the range was reserved a moment ago.
+        if unsafe { map::make_writable(stack, STACK_WORDS * 8) }.is_err() {
+            return false;
+        }
+        self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
+        self.space = space;
+        self.config = config;
+        for class in 1..=CLASS_LAST {
+            let size = bytes_of(class);
+            let slot = Slot { size, scan: Scan::Words, layout: null(), roomy: null(), pointers: !0 };
+            self.slots[class] = slot;
+            self.slots[ATOMIC_FIRST + class] = Slot { scan: Scan::Nothing, pointers: 0, ..slot };
+        }
+        self.slots_used = TYPED_FIRST;
+        self.started = true;
+        self.set_room(0);
+        true
+    }
+
+    /// Slots that threads may have runs of.
+    pub(crate) fn slots_in_use(&self) -> usize {
+        self.slots_used
+    }
+
+    /// Sets when to collect next, with `live` bytes alive.
+    pub(crate) fn set_room(&mut self, live: usize) {
+        self.used = 0;
+        let config = &self.config;
+        self.room = if config.fixed_bytes != 0 {
+            config.fixed_bytes.saturating_sub(live).max(config.fixed_bytes / ROOM_PART)
+        } else {
+            let mean = (live as u128 * ROOM_MEAN as u128).isqrt() as usize;
+            (live / 100).saturating_mul(config.percent as usize).max(mean.min(live * 4)).max(ROOM_MIN)
+        };
+    }
+
+    fn may_collect(&self, collected: bool) -> bool {
+        self.held == 0 && !collected
+    }
+
+    /// A block for `slot`; `collected` says that a collection was made for it already.
+    pub(crate) fn supply(&mut self, slot: usize, collected: bool) -> Supply {
+        if self.used >= self.room && self.may_collect(collected) {
+            return Supply::Collect;
+        }
+        // SAFETY: null, or a descriptor.
+        if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() } {
+            self.slots[slot].roomy = block.next.get();
+            block.next.set(null());
+            self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
+            return Supply::Block(block);
+        }
+        if self.bytes + BLOCK > self.config.limit_bytes {
+            return if self.may_collect(collected) { Supply::Collect } else { Supply::Full };
+        }
+        match self.new_block(slot) {
+            Some(block) => Supply::Block(block),
+            None if self.may_collect(collected) => Supply::Collect,
+            None => Supply::Full,
+        }
+    }
+
+    fn hand_out(&mut self, bytes: usize) {
+        self.used += bytes;
+        self.stats.allocated_bytes += bytes as u64;
+    }
+
+    fn new_block(&mut self, slot: usize) -> Option<&'static Block> {
+        let Slot { size, scan, layout, .. } = self.slots[slot];
+        let count = count_of(size);
+        self.blocks.reserve(1).ok()?;
+        let block = self.descriptors.take(pairs_of(count))?;
+        let unit = self.take_unit();
+        let entered = unit.filter(|&unit| self.space.enter(block, unit, BLOCK));
+        let Some(unit) = entered else {
+            self.descriptors.put(block);
+            if let Some(unit) = unit {
+                give_back(unit);
+            }
+            return None;
+        };
+        block.begin(unit, size, count, slot as u16, scan, layout);
+        self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
+        self.grew(BLOCK);
+        self.hand_out(BLOCK);
+        Some(block)
+    }
+
+    fn take_unit(&mut self) -> Option<Address> {
+        if let Some(&unit) = self.pool.last() {
+            self.pool.truncate(self.pool.len() - 1);
+            return Some(unit);
+        }
+        let extent = Pages::global().alloc(Request { bytes: BLOCK, align: BLOCK, zero: false }).ok()?;
+        Some(extent.addr.as_ptr() as Address)
+    }
+
+    fn grew(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.stats.heap_peak_bytes = self.stats.heap_peak_bytes.max(self.bytes as u64);
+    }
+
+    /// A large object; `Supply::Block` has it as its only one.
+    pub(crate) fn large(
+        &mut self,
+        bytes: usize,
+        scan: Scan,
+        layout: *const Layout,
+        collected: bool,
+    ) -> Supply {
+        let extent_bytes = round_up(bytes, PAGE);
+        let over = self.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > self.config.limit_bytes);
+        if (over || self.used.saturating_add(extent_bytes) > self.room && self.used > 0)
+            && self.may_collect(collected)
+        {
+            return Supply::Collect;
+        }
+        // The pool's blocks are resident: with them, too, the limit holds.
+        while !over
+            && let Some(&unit) = self.pool.last()
+            && self.bytes + self.pool.len() * BLOCK + extent_bytes > self.config.limit_bytes
+        {
+            self.pool.truncate(self.pool.len() - 1);
+            give_back(unit);
+        }
+        let block = if over { None } else { self.new_large(bytes, extent_bytes, scan, layout) };
+        match block {
+            Some(block) => Supply::Block(block),
+            None if self.may_collect(collected) => Supply::Collect,
+            None => Supply::Full,
+        }
+    }
+
+    fn new_large(
+        &mut self,
+        bytes: usize,
+        extent_bytes: usize,
+        scan: Scan,
+        layout: *const Layout,
+    ) -> Option<&'static Block> {
+        self.blocks.reserve(1).ok()?;
+        let block = self.descriptors.take(pairs_of(1))?;
+        let zero = scan != Scan::Nothing;
+        let Ok(extent) = Pages::global().alloc(Request { bytes: extent_bytes, align: BLOCK, zero }) else {
+            self.descriptors.put(block);
+            return None;
+        };
+        let base = extent.addr.as_ptr() as Address;
+        if !self.space.enter(block, base, extent_bytes) {
+            self.descriptors.put(block);
+            give_back(base);
+            return None;
+        }
+        block.begin(base, round_up(bytes, size_of::<usize>()), 1, 0, scan, layout);
+        block.extent.set(extent_bytes);
+        block.take_run(0, 1);
+        self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
+        self.grew(extent_bytes);
+        self.hand_out(extent_bytes);
+        Some(block)
+    }
+
+    /// The layout of `shape`, made if there is none; `None` if memory is out.
+    pub(crate) fn layout(&mut self, shape: Shape) -> Option<&'static Layout> {
+        let mut next = self.layouts;
+        // SAFETY: null, or a layout, which lives for ever.
+        while let Some(layout) = unsafe { next.as_ref() } {
+            if layout.shape() == shape {
+                return Some(layout);
+            }
+            next = layout.next.get();
+        }
+        let bytes = size_of::<Layout>();
+        let extent = Pages::global().alloc(Request { bytes, align: PAGE, zero: true }).ok()?;
+        // SAFETY: zeroed pages that are never given back; a zeroed layout is a valid one.
+        let layout: &'static Layout = unsafe { extent.addr.cast().as_ref() };
+        layout.words.set(shape.words);
+        layout.has_pointers.set(shape.has_pointers());
+        layout.pointers.set(shape.pointers);
+        layout.next.set(self.layouts);
+        self.layouts = layout;
+        let class = crate::class::class_of(shape.bytes());
+        layout.bytes.set(shape.bytes() as u32);
+        layout.slot.set(u32::from(self.slot_of(layout, class)));
+        Some(layout)
+    }
+
+    /// The slot of objects of `class` made of elements of `layout`, made if there is none. Where slots have run out it is the
+    /// untyped one.
+    pub(crate) fn slot_of(&mut self, layout: &'static Layout, class: usize) -> u16 {
+        let known: &Cell<u16> = &layout.array_slots[class];
+        if known.get() != 0 {
+            return known.get();
+        }
+        let slot = if !layout.has_pointers.get() {
+            // Pointer-free objects of a type read zero at first, and so cannot share the atomic slots.
+            self.new_slot(class, Scan::Nothing, layout)
+        } else {
+            self.new_slot(class, Scan::Layout, layout)
+        };
+        known.set(slot.unwrap_or(class as u16));
+        known.get()
+    }
+
+    fn new_slot(&mut self, class: usize, scan: Scan, layout: &'static Layout) -> Option<u16> {
+        let slot = self.slots_used;
+        let size = bytes_of(class);
+        let pointers = layout.map(size / WORD);
+        *self.slots.get_mut(slot)? = Slot { size, scan, layout, roomy: null(), pointers };
+        self.slots_used += 1;
+        Some(slot as u16)
+    }
+}
+
+/// Gives an extent back to the page layer. Not while the world is stopped.
+pub(crate) fn give_back(start: Address) {
+    let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut::<u8>(start)) else { return };
+    // SAFETY: the heap's own extent, which nothing leads to any more.
+    let freed = unsafe { Pages::global().free(start) };
+    debug_assert!(freed.is_ok(), "{freed:?}");
+}

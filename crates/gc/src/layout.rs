@@ -1,0 +1,88 @@
+//! Layouts: which words of a typed object may hold pointers.
+//!
+//! A layout is an element's length in words and a bitmap over them. An object is looked through element by element up to its
+//! end, so that an array and a single object whose size was rounded up are the same thing; the words behind the last
+//! element are zero.
+
+use crate::class::{BLOCK, CLASS_LAST, WORD, bytes_of, class_of};
+use core::cell::Cell;
+
+/// The largest element: see `VEL_GC_TYPE_MAX` in `vellum_gc.h`.
+pub const TYPE_MAX: usize = 4096;
+const WORDS_MAX: usize = TYPE_MAX / WORD;
+const BITMAP: usize = WORDS_MAX / 64;
+
+/// A type, as programs hold it. The first two fields are `struct vel_gc_layout` of the header.
+#[repr(C)]
+pub struct Layout {
+    /// The slot of single objects.
+    pub(crate) slot: Cell<u32>,
+    /// Bytes of a single object, rounded to its class.
+    pub(crate) bytes: Cell<u32>,
+    /// Words of an element.
+    pub(crate) words: Cell<u32>,
+    /// Whether any word may hold a pointer.
+    pub(crate) has_pointers: Cell<bool>,
+    pub(crate) pointers: Cell<[u64; BITMAP]>,
+    /// The slots of arrays by class; 0 where there is none yet.
+    pub(crate) array_slots: [Cell<u16>; CLASS_LAST + 1],
+    pub(crate) next: Cell<*const Layout>,
+}
+
+/// What tells one layout from another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    pub words: u32,
+    pub pointers: [u64; BITMAP],
+}
+
+impl Shape {
+    /// The shape of elements of `bytes` bytes whose pointers are named by `bitmap(i)`, word `i` of the bitmap; `None` if the size is not served.
+    pub(crate) fn new(bytes: usize, bitmap: impl Fn(usize) -> u64) -> Option<Shape> {
+        if bytes == 0 || bytes > TYPE_MAX {
+            return None;
+        }
+        let words = bytes.div_ceil(WORD);
+        let mut pointers = [0; BITMAP];
+        for (index, word) in pointers.iter_mut().enumerate().take(words.div_ceil(64)) {
+            let in_use = (words - index * 64).min(64);
+            *word = bitmap(index) & (!0 >> (64 - in_use));
+        }
+        Some(Shape { words: words as u32, pointers })
+    }
+
+    pub(crate) fn has_pointers(&self) -> bool {
+        self.pointers.iter().any(|&word| word != 0)
+    }
+
+    /// Bytes of a single object.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes_of(class_of(self.words as usize * WORD))
+    }
+}
+
+impl Layout {
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { words: self.words.get(), pointers: self.pointers.get() }
+    }
+
+    /// Which of the first 64 words of an object of `words` words may hold pointers.
+    pub(crate) fn map(&self, words: usize) -> u64 {
+        let period = self.words.get() as usize;
+        (0..words.min(64))
+            .filter(|word| {
+                let place = word % period;
+                self.pointers(place / 64) >> (place % 64) & 1 != 0
+            })
+            .fold(0, |map, word| map | 1 << word)
+    }
+
+    /// Word `index` of the bitmap of an element's pointers.
+    #[inline(always)]
+    pub(crate) fn pointers(&self, index: usize) -> u64 {
+        // SAFETY: a Cell is its value; nobody writes the bitmap once the layout is known.
+        unsafe { (*self.pointers.as_ptr())[index % BITMAP] }
+    }
+}
+
+const _: () = assert!(TYPE_MAX < BLOCK && core::mem::offset_of!(Layout, bytes) == 4);

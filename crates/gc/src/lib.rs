@@ -1,0 +1,76 @@
+//! A garbage collector over Vellum's page layer.
+//!
+//! For programs whose compiler or author cannot say where every pointer is: roots are *ambiguous*, a word on a stack, in a
+//! register or in static data that may be a pointer is taken for one. Objects are *typed* (a bitmap says where
+//! their pointers are), *untyped* (every word may be one) or *atomic* (none is). The source is Smith and Morrisett 1998.
+//!
+//! ```text
+//!  program      vel_gc_alloc (inline): next += size ────────────┐ run of free objects, per thread and slot
+//!                                                               │
+//!  alloc        the block's next run ◀── a block with room ◀── a free block ◀── collect ◀── pages
+//!                    │ bitmap               │ slot's list         │ pool
+//!  address table: address >> 14 ─▶ descriptor: size, reciprocal, sort │ marks and allocation bits
+//! ```
+//!
+//! # Words
+//! A *block* is 16 KiB of objects of one *slot*: one size, one arrangement of pointers. A *run* is a sequence of free objects
+//! in a block, handed to a thread whole. *Room* is what may be allocated before the next collection. A *link* is a pointer
+//! that becomes null when its object dies (BDW's disappearing link). A *root* is where tracing begins. To *retire* a run is to
+//! take back what was not used of it.
+//!
+//! # What holds
+//! * No object has a header: size and sort are its block's, its mark and its allocation bit are in bitmaps apart.
+//! * An ambiguous pointer finds its object by a table load and a multiplication, whatever the size.
+//! * Allocation takes no lock and no atomic operation within a block.
+//! * Memory that is handed out reads zero, unless it is atomic: nothing dead is ever seen by a new object or by the collector.
+//! * A collection takes no lock while the world stands still, and allocates nothing; its mark stack is bounded.
+//! * Running out of memory is a value. The heap never exceeds its limit; metadata beside it is at most 4 % of it (16-byte objects).
+//! * The collector never calls `malloc`, but the C library may when a thread becomes known (`pthread_getattr_np`).
+//!
+//! # Where things are
+//! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
+//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection over `roots`, `stack`, `mark`;
+//! `stop` and `thread` the world; `finalize` and `table` the dead; `object` everything else a program may ask.
+//!
+//! # Departures from the source
+//! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
+//! * This plan moves nothing: see [`Plan`].
+//! * It collects at two thirds of the heap; here the room is a part of what is alive, or what a fixed size leaves.
+
+#![cfg_attr(not(test), no_std)]
+
+mod alloc;
+mod block;
+mod class;
+mod collect;
+mod config;
+mod descriptors;
+mod finalize;
+mod heap;
+mod layout;
+mod mark;
+mod object;
+mod roots;
+mod space;
+mod stack;
+mod start;
+mod stats;
+mod stop;
+mod table;
+mod thread;
+mod tls;
+mod validate;
+
+pub use alloc::{FullFn, alloc, alloc_aligned, alloc_array, alloc_atomic, alloc_typed, collect, on_full};
+pub use class::{
+    ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,
+};
+pub use config::{Config, Plan};
+pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
+pub use layout::{Layout, TYPE_MAX};
+pub use object::{
+    Refused, add_roots, base, free, hold, keep, link, realloc, remove_roots, set_finalizer, set_limit, size,
+    stats, unlink, validate, walk,
+};
+pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, type_of};
+pub use stats::Stats;

@@ -1,0 +1,331 @@
+//! Tracing: from the roots to everything that is alive.
+//!
+//! Objects that were marked but not looked through wait on a stack of addresses. On their way from it they pass a short queue:
+//! an object is prefetched when it enters, and looked through when it leaves, some thirty objects later, so that the
+//! misses of many objects overlap (Cher, Hosking and Vitek 2004 put such a queue in front of the stack).
+//!
+//! # Invariants
+//! * Every object on the stack or in the queue is marked.
+//! * The stack is bounded. An object that finds no room stays marked, and its block is noted; when the stack is empty all marked
+//!   objects of noted blocks are looked through again, until no block is noted. This ends: it marks at least one object each time
+//!   a block is noted anew.
+//! * Nothing here takes a lock or allocates: other threads may have been stopped anywhere.
+
+use crate::block::{Block, Index, Scan};
+use crate::class::{SLOTS_MAX, WORD};
+use crate::heap::{MAPPED_WORDS, Slot};
+use crate::space::Space;
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+/// Objects between their prefetch and their turn.
+const QUEUE: usize = 32;
+/// Words of an object that are looked through at a time: a longer object goes back to the stack with what is left, so that it
+/// does not fill the stack with its referents.
+const STRETCH: usize = 512;
+/// Flags a stack entry that is followed by where a stretch goes on.
+const PART: usize = 1;
+/// Stack entries have the slot of a small object above this bit, so that looking it through needs no descriptor; 0 there:
+/// the descriptor says.
+const SLOT_SHIFT: u32 = 48;
+const ADDRESS: usize = (1 << SLOT_SHIFT) - 1;
+
+const _: () = assert!(SLOTS_MAX <= 1 << (usize::BITS - SLOT_SHIFT) && MAPPED_WORDS <= STRETCH);
+
+/// The memory of the mark stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackMemory {
+    pub start: *mut usize,
+    /// Words.
+    pub room: usize,
+}
+
+/// One trace.
+pub(crate) struct Marker<'h> {
+    space: &'h Space,
+    slots: &'h [Slot; SLOTS_MAX],
+    low: usize,
+    span: usize,
+    only_starts: bool,
+    stack: StackMemory,
+    depth: usize,
+    queue: [usize; QUEUE],
+    head: usize,
+    queued: usize,
+    overflowed: bool,
+    /// Objects marked.
+    pub marked: u64,
+    /// The most words the stack held.
+    pub deepest: usize,
+    /// Times the stack was full.
+    pub overflows: u64,
+}
+
+impl<'h> Marker<'h> {
+    /// A trace that has found nothing yet. With `only_starts`, words in objects count only if they lead to a first byte.
+    pub(crate) fn new(
+        space: &'h Space,
+        slots: &'h [Slot; SLOTS_MAX],
+        stack: StackMemory,
+        only_starts: bool,
+    ) -> Marker<'h> {
+        let (low, high) = space.bounds();
+        Marker {
+            space,
+            slots,
+            low,
+            span: high.saturating_sub(low),
+            only_starts,
+            stack,
+            depth: 0,
+            queue: [0; QUEUE],
+            head: 0,
+            queued: 0,
+            overflowed: false,
+            marked: 0,
+            deepest: 0,
+            overflows: 0,
+        }
+    }
+
+    /// The object that `word` points into, if it is allocated or may be.
+    #[inline(always)]
+    fn find(&self, word: usize, only_starts: bool) -> Option<(&'static Block, Index)> {
+        if word.wrapping_sub(self.low) >= self.span {
+            return None;
+        }
+        // SAFETY: the word is within the bounds; entries are null or lead to descriptors, which are never unmapped.
+        let block = unsafe { self.space.within_bounds(word).as_ref() }?;
+        let offset = word - block.base.get();
+        let index = block.index_at(offset);
+        if only_starts && index.0 as usize * block.size.get() != offset {
+            return None;
+        }
+        Some((block, index))
+    }
+
+    #[inline(always)]
+    fn consider(&mut self, word: usize, only_starts: bool) {
+        if let Some((block, index)) = self.find(word, only_starts)
+            && block.mark(index)
+        {
+            self.marked += 1;
+            if block.scan.get() == Scan::Nothing {
+                return;
+            }
+            let entry = match block.size.get() <= MAPPED_WORDS * WORD {
+                true => block.address(index) | usize::from(block.slot.get()) << SLOT_SHIFT,
+                false => block.address(index),
+            };
+            self.push(block, entry);
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, block: &Block, entry: usize) {
+        if self.depth == self.stack.room {
+            block.overflowed.set(true);
+            self.overflowed = true;
+            return;
+        }
+        // SAFETY: below the room of the stack.
+        unsafe { self.stack.start.add(self.depth).write(entry) };
+        self.depth += 1;
+    }
+
+    /// Marks what the words from `start` up to `end` may point to: roots, or an object's contents.
+    ///
+    /// # Safety
+    /// The words may be read.
+    pub(crate) unsafe fn words(&mut self, start: usize, end: usize, only_starts: bool) {
+        let mut at = start;
+        while at + WORD <= end {
+            // SAFETY: by this function's condition. Volatile: a root may belong to a thread stopped in the middle of anything.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            self.consider(word, only_starts);
+            at += WORD;
+        }
+    }
+
+    /// Marks the object that `address` points into.
+    pub(crate) fn root(&mut self, address: usize) {
+        self.consider(address, false);
+    }
+
+    /// Marks what the object at `address` points to, but not the object itself.
+    pub(crate) fn contents(&mut self, address: usize) {
+        if let Some(block) = self.space.block_of(address) {
+            self.look_through(block, address);
+        }
+    }
+
+    /// Whether the object at `address` is marked; true where there is none.
+    pub(crate) fn is_marked(&self, address: usize) -> bool {
+        self.find(address, false).is_none_or(|(block, index)| block.is_marked(index))
+    }
+
+    /// Traces until nothing marked is left to look through. `blocks` are all blocks there are.
+    pub(crate) fn drain(&mut self, blocks: &[usize]) {
+        loop {
+            self.empty_stack();
+            if !self.overflowed {
+                return;
+            }
+            self.overflowed = false;
+            self.overflows += 1;
+            for &block in blocks {
+                // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+                let block = unsafe { &*(block as *const Block) };
+                if block.overflowed.replace(false) {
+                    block.each(true, |index| {
+                        self.look_through(block, block.address(index));
+                        self.empty_stack();
+                    });
+                }
+            }
+        }
+    }
+
+    fn empty_stack(&mut self) {
+        loop {
+            while self.queued < QUEUE && self.depth > 0 {
+                self.deepest = self.deepest.max(self.depth);
+                self.depth -= 1;
+                // SAFETY: below the depth, so written.
+                let object = unsafe { self.stack.start.add(self.depth).read() };
+                if object & PART != 0 {
+                    self.depth -= 1;
+                    // SAFETY: as above: a part's entry lies over the address at which it goes on.
+                    let from = unsafe { self.stack.start.add(self.depth).read() };
+                    self.go_on(object - PART, from);
+                    continue;
+                }
+                if self.queued == 0 && self.depth == 0 {
+                    // The only one there is, as in a list: the queue would only add its own delay.
+                    self.dispatch(object);
+                    continue;
+                }
+                // SAFETY: a prefetch reads nothing.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>((object & ADDRESS) as *const i8) };
+                self.queue[(self.head + self.queued) % QUEUE] = object;
+                self.queued += 1;
+            }
+            if self.queued == 0 {
+                return;
+            }
+            let object = self.queue[self.head];
+            self.head = (self.head + 1) % QUEUE;
+            self.queued -= 1;
+            self.dispatch(object);
+        }
+    }
+
+    /// Looks through the object of a stack entry that is no part.
+    #[inline(always)]
+    fn dispatch(&mut self, entry: usize) {
+        if entry >> SLOT_SHIFT != 0 {
+            return self.mapped(entry >> SLOT_SHIFT, entry & ADDRESS);
+        }
+        // SAFETY: objects on the stack lie in blocks.
+        let block = unsafe { &*self.space.within_bounds(entry) };
+        self.look_through(block, entry);
+    }
+
+    /// Looks through an object whose slot maps its pointers.
+    #[inline(always)]
+    fn mapped(&mut self, slot: usize, object: usize) {
+        let Slot { size, scan, pointers, .. } = self.slots[slot];
+        if scan == Scan::Words {
+            // SAFETY: an allocated object's words may be read.
+            return unsafe { self.words(object, object + size, self.only_starts) };
+        }
+        let mut bits = pointers;
+        while bits != 0 {
+            let at = object + bits.trailing_zeros() as usize * WORD;
+            bits &= bits - 1;
+            // SAFETY: as above; the map has bits for the object's words only.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            self.consider(word, self.only_starts);
+        }
+    }
+
+    /// Looks through a large object from `from` on.
+    fn go_on(&mut self, object: usize, from: usize) {
+        // SAFETY: objects on the stack lie in blocks.
+        let block = unsafe { &*self.space.within_bounds(object) };
+        self.stretch(block, object, from);
+    }
+
+    #[inline(always)]
+    fn look_through(&mut self, block: &Block, object: usize) {
+        if block.size.get() > STRETCH * WORD {
+            return self.stretch(block, object, object);
+        }
+        let end = object + block.size.get();
+        match block.scan.get() {
+            // SAFETY: an allocated object's words may be read.
+            Scan::Words => unsafe { self.words(object, end, self.only_starts) },
+            Scan::Layout => self.typed(block, object, object, end),
+            Scan::Nothing => {}
+        }
+    }
+
+    /// Looks through the next stretch of a long object, and puts the rest back.
+    #[inline(never)]
+    fn stretch(&mut self, block: &Block, object: usize, from: usize) {
+        let end = object + block.size.get();
+        let element = match block.scan.get() {
+            Scan::Nothing => return,
+            Scan::Words => 1,
+            // SAFETY: a block with layout has one, which lives for ever.
+            Scan::Layout => unsafe { (*block.layout.get()).words.get() as usize },
+        };
+        // Whole elements, so that each stretch begins with one.
+        let step = STRETCH.div_ceil(element) * element * WORD;
+        let to = end.min(from + step);
+        if to < end {
+            if self.depth + 2 > self.stack.room {
+                block.overflowed.set(true);
+                self.overflowed = true;
+            } else {
+                // SAFETY: there is room for two words.
+                unsafe {
+                    self.stack.start.add(self.depth).write(to);
+                    self.stack.start.add(self.depth + 1).write(object | PART);
+                }
+                self.depth += 2;
+            }
+        }
+        if block.scan.get() == Scan::Words {
+            // SAFETY: an allocated object's words may be read.
+            unsafe { self.words(from, to, self.only_starts) };
+        } else {
+            self.typed(block, object, from, to);
+        }
+    }
+
+    /// Looks at the pointers of the elements from `from` up to `to`.
+    #[inline(always)]
+    fn typed(&mut self, block: &Block, object: usize, from: usize, to: usize) {
+        debug_assert!(from >= object);
+        // SAFETY: a block with layout has one, which lives for ever.
+        let layout = unsafe { &*block.layout.get() };
+        let words = layout.words.get() as usize;
+        let mut element = from;
+        while element < to {
+            for part in 0..words.div_ceil(64) {
+                let mut bits = layout.pointers(part);
+                while bits != 0 {
+                    let at = element + (part * 64 + bits.trailing_zeros() as usize) * WORD;
+                    bits &= bits - 1;
+                    if at + WORD > to {
+                        return;
+                    }
+                    // SAFETY: within the object, which is allocated.
+                    let word = unsafe { (at as *const usize).read_volatile() };
+                    self.consider(word, self.only_starts);
+                }
+            }
+            element += words * WORD;
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What a program may ask and do about objects it has: where one starts, how large it is, freeing, resizing, keeping,
+//! finalizers, links, walking over all.
+
+use crate::alloc::{self, with_heap};
+use crate::block::{Block, Index, Scan};
+use crate::class::ATOMIC_FIRST;
+use crate::collect::{self, free_large};
+use crate::finalize::{Finalizer, Function, Link};
+use crate::heap::Heap;
+use crate::roots::Range;
+use crate::stats::Stats;
+use crate::stop;
+use crate::thread;
+use core::ptr::null_mut;
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The address is not the start of an object.
+    NoObject,
+    /// There is no memory.
+    OutOfMemory,
+}
+
+fn address(pointer: *const u8) -> usize {
+    pointer.expose_provenance()
+}
+
+fn find(heap: &Heap, address: usize) -> Option<(&'static Block, Index)> {
+    let block = heap.space.block_of(address)?;
+    let index = block.index_at(address - block.base.get());
+    (index.0 < block.count.get() && block.is_allocated(index)).then_some((block, index))
+}
+
+fn look<R>(work: impl FnOnce(&mut Heap) -> R) -> Option<R> {
+    thread::attached().map(|thread| with_heap(thread, work))
+}
+
+/// The start of the object that holds the byte at `pointer`; null if there is none.
+pub fn base(pointer: *const u8) -> *mut u8 {
+    let found = look(|heap| find(heap, address(pointer)).map(|(block, index)| block.address(index)));
+    found.flatten().map_or(null_mut(), core::ptr::with_exposed_provenance_mut)
+}
+
+/// Bytes of room in the object that starts at `pointer`; 0 if none does.
+pub fn size(pointer: *const u8) -> usize {
+    look(|heap| heap.block_starting(address(pointer)).map_or(0, |block| block.size.get())).unwrap_or(0)
+}
+
+/// Gives an object back.
+///
+/// # Errors
+/// [`Refused::NoObject`]; nothing has changed then.
+///
+/// # Safety
+/// Nobody uses the object any more.
+pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
+    let object = address(pointer);
+    let freed = look(|heap| {
+        let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
+        heap.kept.remove(object);
+        if heap.finalizers.remove(object).is_some_and(|finalizer| finalizer.due) {
+            heap.due -= 1;
+        }
+        if block.slot.get() == 0 {
+            free_large(heap, block);
+        } else {
+            // The block may be another thread's to allocate from, so its bitmap is left alone until the world stands
+            // still. Without memory to remember the object it is collected like any other.
+            let _ = heap.freed.push(object);
+        }
+        Ok(())
+    });
+    freed.unwrap_or(Err(Refused::NoObject))
+}
+
+/// Changes an object's size, moving it if it must. Null: there is no memory or no such object; nothing has changed then.
+///
+/// # Safety
+/// Nobody uses the old object any more if it has moved.
+pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
+    if pointer.is_null() {
+        return alloc::alloc(bytes);
+    }
+    let found = look(|heap| {
+        let block = heap.block_starting(address(pointer))?;
+        let atomic = (ATOMIC_FIRST..crate::class::TYPED_FIRST).contains(&usize::from(block.slot.get()))
+            || (block.slot.get() == 0 && block.scan.get() == Scan::Nothing);
+        Some((block.size.get(), atomic, block.scan.get(), block.layout.get()))
+    });
+    let Some((room, atomic, scan, layout)) = found.flatten() else { return null_mut() };
+    // It fits, and would not waste more than half.
+    if bytes <= room && bytes > room / 2 {
+        return pointer;
+    }
+    // SAFETY: a block's layout is null or lives for ever.
+    let layout = unsafe { layout.as_ref() };
+    let new = match layout {
+        Some(layout) if scan == Scan::Layout || !atomic => {
+            alloc::alloc_array(layout, bytes.div_ceil(layout.words.get() as usize * crate::class::WORD))
+        }
+        _ if atomic => alloc::alloc_atomic(bytes),
+        _ => alloc::alloc(bytes),
+    };
+    if !new.is_null() {
+        // SAFETY: both objects have so many bytes, and they are not the same.
+        unsafe {
+            new.copy_from_nonoverlapping(pointer, room.min(bytes));
+            // It was found a moment ago, and is the caller's alone.
+            let _ = free(pointer);
+        }
+    }
+    new
+}
+
+/// Keeps the object at `pointer` until it is freed.
+///
+/// # Errors
+/// [`Refused`]; nothing has changed then.
+pub fn keep(pointer: *mut u8) -> Result<(), Refused> {
+    let object = address(pointer);
+    on_object(object, |heap| heap.kept.insert(object, 0).map_err(|_| Refused::OutOfMemory))
+}
+
+fn on_object(object: usize, work: impl FnOnce(&mut Heap) -> Result<(), Refused>) -> Result<(), Refused> {
+    let done = look(|heap| match heap.block_starting(object) {
+        Some(_) => work(heap),
+        None => Err(Refused::NoObject),
+    });
+    done.unwrap_or(Err(Refused::OutOfMemory))
+}
+
+/// Sets, or with `None` takes away, the finalizer of the object at `pointer`.
+///
+/// # Errors
+/// [`Refused`]; nothing has changed then.
+///
+/// # Safety
+/// The function may be called with the object and `data` on any thread, at any time after the object has died.
+pub unsafe fn set_finalizer(
+    pointer: *mut u8,
+    function: Option<Function>,
+    data: *mut u8,
+    unordered: bool,
+) -> Result<(), Refused> {
+    let object = address(pointer);
+    let data = address(data);
+    on_object(object, |heap| {
+        let before = match function {
+            Some(function) => {
+                let finalizer = Finalizer { function, data, unordered, due: false };
+                let before = heap.finalizers.get(object);
+                heap.finalizers.insert(object, finalizer).map_err(|_| Refused::OutOfMemory)?;
+                before
+            }
+            None => heap.finalizers.remove(object),
+        };
+        heap.due -= usize::from(before.is_some_and(|before| before.due));
+        Ok(())
+    })
+}
+
+/// Has the pointer at `link` become null when the object that holds the byte at `pointer` dies.
+///
+/// # Errors
+/// [`Refused`]; nothing has changed then.
+///
+/// # Safety
+/// The link may be written until the object dies or the link is undone.
+pub unsafe fn link(link: *mut *mut u8, pointer: *const u8, late: bool) -> Result<(), Refused> {
+    let link = address(link.cast());
+    let done = look(|heap| {
+        let (block, index) = find(heap, address(pointer)).ok_or(Refused::NoObject)?;
+        let object = block.address(index);
+        heap.links.insert(link, Link { object, late }).map_err(|_| Refused::OutOfMemory)
+    });
+    done.unwrap_or(Err(Refused::OutOfMemory))
+}
+
+/// Undoes [`link`]; whether there was one.
+pub fn unlink(link: *mut *mut u8) -> bool {
+    look(|heap| heap.links.remove(address(link.cast())).is_some()).unwrap_or(false)
+}
+
+/// Has the words from `start` up to `end` looked through, as static data is.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// The range may be read until it is removed.
+pub unsafe fn add_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
+    let done = look(|heap| heap.roots.add(range).map_err(|_| Refused::OutOfMemory));
+    done.unwrap_or(Err(Refused::OutOfMemory))
+}
+
+/// Undoes every [`add_roots`] of ranges within this one; returns how many there were.
+pub fn remove_roots(start: *const u8, end: *const u8) -> usize {
+    look(|heap| heap.roots.remove(Range { start: address(start), end: address(end) })).unwrap_or(0)
+}
+
+/// Holds collection off (`true`), or lets it on again; calls nest.
+pub fn hold(off: bool) {
+    let _ = look(|heap| heap.held = if off { heap.held + 1 } else { heap.held.saturating_sub(1) });
+}
+
+/// Sets the heap's limit in bytes; `usize::MAX` for none.
+pub fn set_limit(bytes: usize) {
+    let _ = look(|heap| heap.config.limit_bytes = bytes);
+}
+
+/// The counters.
+pub fn stats() -> Stats {
+    let stats = look(|heap| {
+        let tables = heap.finalizers.bytes() + heap.links.bytes() + heap.kept.bytes();
+        Stats {
+            heap_bytes: heap.bytes as u64,
+            metadata_bytes: (heap.descriptors.bytes() + tables + heap.blocks.len() * size_of::<usize>())
+                as u64,
+            ..heap.stats
+        }
+    });
+    stats.unwrap_or_default()
+}
+
+/// Calls `visit` with the address and size of every object that is alive or may be, with the world stopped. What other threads
+/// have ready to allocate from is among them: it is all zeros.
+pub fn walk(mut visit: impl FnMut(*mut u8, usize)) {
+    let _ = look(|heap| {
+        stop::world();
+        collect::retire(heap);
+        for &block in heap.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block: &Block = unsafe { &*(block as *const Block) };
+            block.each(false, |index| {
+                visit(core::ptr::with_exposed_provenance_mut(block.address(index)), block.size.get());
+            });
+        }
+        stop::go_on();
+    });
+}
+
+/// Checks every invariant of the heap.
+///
+/// # Errors
+/// Names the first that is broken.
+pub fn validate() -> Result<(), &'static str> {
+    look(|heap| {
+        stop::world();
+        let result = heap.validate();
+        stop::go_on();
+        result
+    })
+    .unwrap_or(Ok(()))
+}

@@ -1,0 +1,119 @@
+//! Static data: where programs and libraries keep what outlives every function.
+//!
+//! The loader's list of objects names their writable segments. It is read before the world is stopped, as it takes the
+//! loader's lock, and only when the loader says that it has changed.
+
+use core::ffi::c_void;
+use vellum_pages::{Buffer, OutOfMemory, Plain};
+
+/// A range of addresses, from `start` up to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub start: usize,
+    pub end: usize,
+}
+
+// SAFETY: two addresses.
+unsafe impl Plain for Range {}
+
+/// The ranges that are looked through besides stacks.
+pub(crate) struct Roots {
+    images: Buffer<Range>,
+    added: Buffer<Range>,
+    /// The loader's counts of objects loaded and unloaded, when `images` was read.
+    read_at: (u64, u64),
+}
+
+impl Roots {
+    pub(crate) const fn new() -> Roots {
+        Roots { images: Buffer::new(), added: Buffer::new(), read_at: (0, 0) }
+    }
+
+    /// Reads the loader's list if it has changed.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: the list is not complete, so nothing may be collected.
+    pub(crate) fn refresh(&mut self) -> Result<(), OutOfMemory> {
+        let mut reading =
+            Reading { images: &mut self.images, known: self.read_at, now: None, result: Ok(()) };
+        // SAFETY: the callback only reads what it is given, and `reading` lives.
+        unsafe { libc::dl_iterate_phdr(Some(image), (&raw mut reading).cast()) };
+        let (now, result) = (reading.now, reading.result);
+        match result {
+            Ok(()) => self.read_at = now.unwrap_or(self.read_at),
+            Err(_) => self.read_at = (0, 0),
+        }
+        result
+    }
+
+    pub(crate) fn add(&mut self, range: Range) -> Result<(), OutOfMemory> {
+        self.added.push(range)
+    }
+
+    /// Removes the added ranges that lie in `range`; returns how many.
+    pub(crate) fn remove(&mut self, range: Range) -> usize {
+        let mut kept = 0;
+        for index in 0..self.added.len() {
+            let this = self.added[index];
+            if this.start < range.start || this.end > range.end {
+                self.added[kept] = this;
+                kept += 1;
+            }
+        }
+        let removed = self.added.len() - kept;
+        self.added.truncate(kept);
+        removed
+    }
+
+    /// Every range, as far as words in it are aligned.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Range> {
+        self.images.iter().chain(self.added.iter()).copied()
+    }
+}
+
+struct Reading<'r> {
+    images: &'r mut Buffer<Range>,
+    known: (u64, u64),
+    now: Option<(u64, u64)>,
+    result: Result<(), OutOfMemory>,
+}
+
+unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading: *mut c_void) -> libc::c_int {
+    // SAFETY: the caller passes what dl_iterate_phdr was given, and a structure of `bytes` bytes.
+    let reading = unsafe { &mut *reading.cast::<Reading<'_>>() };
+    if bytes < size_of::<libc::dl_phdr_info>() {
+        return 1;
+    }
+    // SAFETY: as above.
+    let info = unsafe { &*info };
+    if reading.now.is_none() {
+        let now = (info.dlpi_adds, info.dlpi_subs);
+        if now == reading.known {
+            return 1;
+        }
+        reading.now = Some(now);
+        reading.images.truncate(0);
+    }
+    // SAFETY: the loader's table of program headers has this many entries.
+    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let own = (&raw const crate::heap::HEAP) as usize;
+    let is_program = info.dlpi_name.is_null() || {
+        // SAFETY: a C string of the loader's.
+        unsafe { *info.dlpi_name == 0 }
+    };
+    for header in
+        headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0)
+    {
+        let start = info.dlpi_addr as usize + header.p_vaddr as usize;
+        let range = Range { start: start.next_multiple_of(8), end: start + header.p_memsz as usize };
+        // A library's copy of the collector has nothing else in its data: there are no roots there.
+        if !is_program && (range.start..range.end).contains(&own) {
+            continue;
+        }
+        reading.result = reading.images.push(range);
+        if reading.result.is_err() {
+            return 1;
+        }
+    }
+    0
+}

@@ -1,0 +1,128 @@
+//! From an address to its block: one subtraction, one shift, one load.
+//!
+//! Every block and large object starts at a multiple of [`BLOCK`] in the page layer's span; a table has one pointer for
+//! each such step of the span. The table is address space; only the parts that describe blocks are ever written, and
+//! only those count as memory.
+
+use crate::block::Block;
+use crate::class::{BLOCK, BLOCK_SHIFT};
+use core::ptr::null;
+use vellum_pages::Pages;
+use vellum_sys::map;
+
+const ENTRY: usize = size_of::<*const Block>();
+/// Entries of the table made writable at a time: 64 KiB.
+const PART: usize = (64 << 10) / ENTRY;
+/// Parts there can be: enough for a span of 4 TiB.
+const PARTS_MAX: usize = (4 << 40) / BLOCK / PART;
+
+/// The table, and the part of the span that holds blocks.
+#[derive(Debug)]
+pub(crate) struct Space {
+    base: usize,
+    bytes: usize,
+    table: *mut *const Block,
+    /// No block lies below.
+    low: usize,
+    /// No block lies at or above.
+    high: usize,
+    /// Which parts of the table are writable.
+    opened: [u64; PARTS_MAX / 64],
+}
+
+impl Space {
+    pub(crate) const fn none() -> Space {
+        Space {
+            base: 0,
+            bytes: 0,
+            table: core::ptr::null_mut(),
+            low: usize::MAX,
+            high: 0,
+            opened: [0; PARTS_MAX / 64],
+        }
+    }
+
+    /// The space over the page layer's span; `None` if there is not enough address space.
+    pub(crate) fn new() -> Option<Space> {
+        let (base, bytes) = Pages::global().span();
+        let entries = (bytes >> BLOCK_SHIFT).next_multiple_of(PART);
+        if bytes == 0 || entries / PART > PARTS_MAX {
+            return None;
+        }
+        let table = map::reserve_readable(entries * ENTRY).ok()?;
+        Some(Space {
+            base,
+            bytes,
+            table: table as *mut *const Block,
+            low: usize::MAX,
+            high: 0,
+            opened: [0; PARTS_MAX / 64],
+        })
+    }
+
+    /// The lowest and one beyond the highest address that can be in a block.
+    #[inline]
+    pub(crate) fn bounds(&self) -> (usize, usize) {
+        (self.low, self.high)
+    }
+
+    /// Names `block` the owner of the `bytes` bytes from `start`. False, and nothing changed, if memory for the table is out.
+    pub(crate) fn enter(&mut self, block: *const Block, start: usize, bytes: usize) -> bool {
+        debug_assert!(
+            start.is_multiple_of(BLOCK) && start >= self.base && start + bytes <= self.base + self.bytes
+        );
+        let first = (start - self.base) >> BLOCK_SHIFT;
+        let count = bytes.div_ceil(BLOCK);
+        let parts = first / PART..=(first + count - 1) / PART;
+        if !parts.into_iter().all(|part| self.open(part)) {
+            return false;
+        }
+        for index in first..first + count {
+            // SAFETY: within the table, in the part just opened; the heap's lock is held.
+            unsafe { self.table.add(index).write(block) };
+        }
+        self.low = self.low.min(start);
+        self.high = self.high.max(start + bytes);
+        true
+    }
+
+    /// Makes part `part` of the table writable, once.
+    fn open(&mut self, part: usize) -> bool {
+        let (word, bit) = (&mut self.opened[part / 64], 1 << (part % 64));
+        if *word & bit == 0 {
+            let start = self.table as usize + part * PART * ENTRY;
+            // SAFETY: the part is within the table, whose length is a multiple of parts, and which is this space's own.
+            if unsafe { map::make_writable(start, PART * ENTRY) }.is_err() {
+                return false;
+            }
+            *word |= bit;
+        }
+        true
+    }
+
+    /// Undoes [`Space::enter`].
+    pub(crate) fn leave(&mut self, start: usize, bytes: usize) {
+        let first = (start - self.base) >> BLOCK_SHIFT;
+        for index in first..first + bytes.div_ceil(BLOCK) {
+            // SAFETY: as in `enter`, which opened this part.
+            unsafe { self.table.add(index).write(null()) };
+        }
+    }
+
+    /// The block of `address`, which lies within [`Space::bounds`].
+    #[inline(always)]
+    pub(crate) fn within_bounds(&self, address: usize) -> *const Block {
+        // SAFETY: within the bounds is within the span, and the table has an entry for every step of that.
+        unsafe { self.table.add((address - self.base) >> BLOCK_SHIFT).read() }
+    }
+
+    /// The block that `address` lies in.
+    #[inline]
+    pub(crate) fn block_of(&self, address: usize) -> Option<&'static Block> {
+        if address < self.low || address >= self.high {
+            return None;
+        }
+        // SAFETY: descriptors are never unmapped, and entries lead to those in use.
+        unsafe { self.within_bounds(address).as_ref() }
+    }
+}

@@ -1,0 +1,73 @@
+//! Starting the heap, making types and threads known, and forks.
+
+use crate::alloc::with_heap;
+use crate::config::Config;
+use crate::heap::HEAP;
+use crate::layout::{Layout, Shape};
+use crate::{stop, thread};
+
+/// Why the heap was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Already {
+    /// It has started.
+    Started,
+    /// There is no memory.
+    OutOfMemory,
+}
+
+/// Starts the heap with `config`.
+///
+/// # Errors
+/// [`Already`]; nothing has changed then.
+pub fn init(config: Config) -> Result<(), Already> {
+    let thread = thread::attached().ok_or(Already::OutOfMemory)?;
+    with_heap(thread, |heap| {
+        if heap.started {
+            return Err(Already::Started);
+        }
+        if heap.start(config) { Ok(()) } else { Err(Already::OutOfMemory) }
+    })
+}
+
+/// The type of objects of `bytes` bytes, 1 to [`TYPE_MAX`](crate::TYPE_MAX), whose word `i` may hold a pointer if bit `i % 64` of
+/// `bitmap(i / 64)` is set. Equal types are one. `None` if the size is not served or there is no memory.
+pub fn type_of(bytes: usize, bitmap: impl Fn(usize) -> u64) -> Option<&'static Layout> {
+    let shape = Shape::new(bytes, bitmap)?;
+    let thread = thread::attached()?;
+    with_heap(thread, |heap| {
+        if !heap.started && !heap.start(Config::DEFAULT) {
+            return None;
+        }
+        heap.layout(shape)
+    })
+}
+
+/// Makes the calling thread known; false if there is no memory.
+pub fn enter() -> bool {
+    thread::attached().is_some()
+}
+
+/// Calls `body`, which does not touch the heap, without collections waiting for it or interrupting it.
+pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
+    match thread::attached() {
+        Some(thread) => thread::blocking(thread, body),
+        None => body(),
+    }
+}
+
+/// Before a fork: nobody changes the heap until [`fork_parent`] or [`fork_child`].
+pub fn fork_prepare() {
+    HEAP.raw().lock();
+}
+
+/// After a fork, in the parent.
+pub fn fork_parent() {
+    HEAP.raw().unlock();
+}
+
+/// After a fork, in the child, which has one thread.
+pub fn fork_child() {
+    HEAP.raw().reset_after_fork();
+    stop::forget();
+    thread::forget_others();
+}

@@ -1,0 +1,56 @@
+//! What the heap counts.
+
+/// Counters of a heap, in the order of `struct vel_gc_stats`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Collections so far.
+    pub collections: u64,
+    /// Bytes of blocks and large objects now.
+    pub heap_bytes: u64,
+    /// The most they were.
+    pub heap_peak_bytes: u64,
+    /// Bytes of objects that the last collection found alive.
+    pub live_bytes: u64,
+    /// Bytes handed out since the start.
+    pub allocated_bytes: u64,
+    /// Bytes of descriptors, tables and the part of the mark stack that is kept.
+    pub metadata_bytes: u64,
+    /// Nanoseconds for which the world stood still, the last time.
+    pub pause_ns_last: u64,
+    /// The longest of these.
+    pub pause_ns_longest: u64,
+    /// Their sum.
+    pub pause_ns_total: u64,
+    /// Of which: looking through stacks and static data.
+    pub root_ns_total: u64,
+    /// Of which: tracing.
+    pub mark_ns_total: u64,
+    /// Of which: finding what died.
+    pub sweep_ns_total: u64,
+    /// Objects that the last collection marked.
+    pub marked_objects_last: u64,
+    /// Times the mark stack was full.
+    pub overflows: u64,
+}
+
+impl Stats {
+    pub(crate) const fn new() -> Stats {
+        Stats {
+            collections: 0,
+            heap_bytes: 0,
+            heap_peak_bytes: 0,
+            live_bytes: 0,
+            allocated_bytes: 0,
+            metadata_bytes: 0,
+            pause_ns_last: 0,
+            pause_ns_longest: 0,
+            pause_ns_total: 0,
+            root_ns_total: 0,
+            mark_ns_total: 0,
+            sweep_ns_total: 0,
+            marked_objects_last: 0,
+            overflows: 0,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A hash table from addresses to plain values, in pages of its own.
+//!
+//! Open addressing with linear probing. Removing leaves a mark, so that a collection, which may not allocate, can remove
+//! while it goes through the table.
+
+use vellum_pages::{Buffer, OutOfMemory, Plain};
+
+/// No key; new pages are all this.
+const EMPTY: usize = 0;
+/// A key was here.
+const REMOVED: usize = 1;
+/// Places of the smallest table.
+const LEAST: usize = 256;
+/// Multiplied with an address, its upper bits are spread well (the golden ratio).
+const SPREAD: usize = 0x9e37_79b9_7f4a_7c15;
+
+/// A key and its value. Keys are addresses above 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<V> {
+    key: usize,
+    pub value: V,
+}
+
+// SAFETY: a number and a plain value.
+unsafe impl<V: Plain> Plain for Entry<V> {}
+
+/// The table.
+pub(crate) struct Table<V: Plain> {
+    places: Buffer<Entry<V>>,
+    /// Keys there are.
+    len: usize,
+    /// Places that are not [`EMPTY`].
+    used: usize,
+}
+
+impl<V: Plain> Table<V> {
+    pub(crate) const fn new() -> Table<V> {
+        Table { places: Buffer::new(), len: 0, used: 0 }
+    }
+
+    /// Keys there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes the table takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.places.len() * size_of::<Entry<V>>()
+    }
+
+    fn find(&self, key: usize) -> Option<usize> {
+        let mask = self.places.len().checked_sub(1)?;
+        let mut at = start(key, mask);
+        loop {
+            match self.places[at].key {
+                EMPTY => return None,
+                there if there == key => return Some(at),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, key: usize) -> Option<V> {
+        self.find(key).map(|at| self.places[at].value)
+    }
+
+    /// Puts `value` under `key`, in place of what was there.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; nothing has changed then.
+    pub(crate) fn insert(&mut self, key: usize, value: V) -> Result<(), OutOfMemory> {
+        debug_assert!(key > REMOVED);
+        if let Some(at) = self.find(key) {
+            self.places[at].value = value;
+            return Ok(());
+        }
+        // At most three quarters are used, so that every search ends.
+        if (self.used + 1) * 4 > self.places.len() * 3 {
+            self.grow(value)?;
+        }
+        self.place(key, value);
+        Ok(())
+    }
+
+    fn place(&mut self, key: usize, value: V) {
+        let mask = self.places.len() - 1;
+        let mut at = start(key, mask);
+        while self.places[at].key > REMOVED {
+            at = (at + 1) & mask;
+        }
+        self.used += usize::from(self.places[at].key == EMPTY);
+        self.len += 1;
+        self.places[at] = Entry { key, value };
+    }
+
+    fn grow(&mut self, filler: V) -> Result<(), OutOfMemory> {
+        let room = (self.len * 2).next_power_of_two().max(LEAST);
+        let mut places = Buffer::new();
+        places.reserve(room)?;
+        for _ in 0..room {
+            places.push(Entry { key: EMPTY, value: filler })?;
+        }
+        self.places.swap(&mut places);
+        (self.len, self.used) = (0, 0);
+        for entry in places.iter().filter(|entry| entry.key > REMOVED) {
+            self.place(entry.key, entry.value);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, key: usize) -> Option<V> {
+        let at = self.find(key)?;
+        self.places[at].key = REMOVED;
+        self.len -= 1;
+        Some(self.places[at].value)
+    }
+
+    /// Calls `visit` with every key and value; those for which it returns false are removed.
+    pub(crate) fn retain(&mut self, mut visit: impl FnMut(usize, &mut V) -> bool) {
+        for entry in self.places.iter_mut().filter(|entry| entry.key > REMOVED) {
+            if !visit(entry.key, &mut entry.value) {
+                entry.key = REMOVED;
+                self.len -= 1;
+            }
+        }
+    }
+
+    /// Calls `visit` with every key and value.
+    pub(crate) fn each(&self, mut visit: impl FnMut(usize, &V)) {
+        for entry in self.places.iter().filter(|entry| entry.key > REMOVED) {
+            visit(entry.key, &entry.value);
+        }
+    }
+}
+
+fn start(key: usize, mask: usize) -> usize {
+    (key.wrapping_mul(SPREAD) >> (usize::BITS / 2)) & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn agrees_with_a_map() {
+        let (mut table, mut map) = (Table::<u64>::new(), HashMap::new());
+        let mut number = 1u64;
+        for round in 0..20_000 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let key = ((number >> 40) as usize % 3000 + 1) * 16;
+            if number >> 33 & 3 == 0 {
+                assert_eq!(table.remove(key), map.remove(&key), "round {round}");
+            } else {
+                table.insert(key, number).expect("memory for a small table");
+                map.insert(key, number);
+            }
+            assert_eq!(table.get(key), map.get(&key).copied());
+            assert_eq!(table.len(), map.len());
+        }
+        table.retain(|key, _| key % 32 == 0);
+        let mut left = 0;
+        table.each(|key, value| {
+            assert_eq!(map.get(&key), Some(value));
+            left += 1;
+        });
+        assert_eq!(left, map.keys().filter(|&key| key % 32 == 0).count());
+    }
+}

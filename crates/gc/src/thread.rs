@@ -1,0 +1,302 @@
+//! Threads: who they are, what they hold, and in what state a collection finds them.
+//!
+//! ```text
+//!             enter / leave              signal
+//!   INSIDE ◀──────────────▶ RUNNING ◀──────────────▶ STOPPED
+//!      │  wait for the lock    │ blocking region        ▲
+//!      └────────▶ BLOCKED ◀────┘                        │
+//!      └── leave, when a stop was asked for ────────────┘
+//! ```
+//!
+//! A thread is *inside* while it changes the heap's structures or its own runs: it cannot be stopped there, but stops itself when it
+//! leaves. It is *blocked* while its stack is fixed: it waits for the heap's lock, or has said that it will not touch the
+//! heap; a collection does not wait for it, and it cannot leave that state while one runs, because leaving takes
+//! the lock that the collector holds.
+//!
+//! Records are never unmapped: a thread that ends leaves its record to the next.
+
+use crate::block::{Block, Index};
+use crate::class::SLOTS_MAX;
+use crate::heap::{self, Heap};
+use crate::stack;
+use crate::tls::{self, Run};
+use core::cell::Cell;
+use core::ptr::null;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use vellum_pages::{PAGE, Pages, Request};
+use vellum_sys::lock::Held;
+
+/// In the program's own code.
+pub(crate) const RUNNING: u32 = 0;
+/// The index of a cursor whose run outlived a collection: no further run is taken from the block.
+const OUTLIVED: u32 = u32::MAX;
+
+/// Changing the heap or its own runs.
+pub(crate) const INSIDE: u32 = 1;
+/// Its stack is fixed until it gets the heap's lock.
+pub(crate) const BLOCKED: u32 = 2;
+/// Waiting for the end of a collection.
+pub(crate) const STOPPED: u32 = 3;
+
+/// Where a thread's next run of a slot comes from.
+#[repr(C)]
+pub(crate) struct Cursor {
+    pub block: Cell<*const Block>,
+    /// Objects before it are allocated or were passed over.
+    pub index: Cell<u32>,
+}
+
+/// A thread's record. The runs come first: the header's pointer leads to them.
+#[repr(C)]
+pub(crate) struct Thread {
+    pub runs: [Run; SLOTS_MAX],
+    pub cursors: [Cursor; SLOTS_MAX],
+    pub state: AtomicU32,
+    /// A stop was asked for while it was inside.
+    pub stop_asked: AtomicBool,
+    /// Whether a thread has the record.
+    pub taken: AtomicBool,
+    pub tid: AtomicU32,
+    /// The lowest address in use on its stack, where it is blocked or stopped.
+    pub stack_low: AtomicUsize,
+    /// One beyond its stack.
+    pub stack_high: Cell<usize>,
+    /// Its static thread-local data, where that is not on its stack.
+    pub data: Cell<(usize, usize)>,
+    /// Collections this thread has made.
+    pub collections: Cell<u32>,
+    /// It runs finalizers.
+    pub finalizing: Cell<bool>,
+    pub next: AtomicPtr<Thread>,
+}
+
+static THREADS: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+impl Thread {
+    /// Begins to change the heap: the thread will not be stopped until [`Thread::leave`].
+    #[inline]
+    pub(crate) fn enter(&self) {
+        self.state.store(INSIDE, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Ends what [`Thread::enter`] began, and stops if that was asked for.
+    #[inline]
+    pub(crate) fn leave(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.state.store(RUNNING, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if self.stop_asked.load(Ordering::Relaxed) {
+            crate::stop::stop_here(self);
+        }
+    }
+
+    /// Takes the heap's lock; the thread is inside, and counts as blocked while it waits.
+    pub(crate) fn lock(&self) -> Held<'static, Heap> {
+        if let Some(held) = heap::HEAP.try_lock() {
+            return held;
+        }
+        let mut registers = [0; 6];
+        self.block(tls::spill(&mut registers).min(registers.as_ptr() as usize));
+        let held = heap::HEAP.lock();
+        core::hint::black_box(&registers);
+        self.state.store(INSIDE, Ordering::Relaxed);
+        held
+    }
+
+    /// From here on the thread's stack above `low` is fixed.
+    pub(crate) fn block(&self, low: usize) {
+        self.stack_low.store(low, Ordering::Relaxed);
+        self.state.store(BLOCKED, Ordering::Release);
+    }
+
+    /// Keeps what is left of the runs over a collection, whose marks have just been cleared. The thread is stopped.
+    ///
+    /// The signal may have stopped it between the two instructions of the inlined path that read where the next object is and
+    /// write where the one after it will be: the object is its own as soon as it has read. So runs are left as they are. Their
+    /// blocks go to whoever asks first, as all do, and the thread takes no further run from them.
+    pub(crate) fn keep_runs(&self, slots: usize) {
+        for (run, cursor) in self.runs.iter().zip(&self.cursors).take(slots) {
+            // SAFETY: null, or a descriptor, which is never unmapped.
+            let Some(block) = (unsafe { cursor.block.get().as_ref() }) else { continue };
+            let (from, to) = (run.next.get(), run.end.get());
+            if from < to {
+                let first = block.index_at(from - block.base.get()).0;
+                let count = ((to - from) / block.size.get()) as u32;
+                // What is not used yet is all zeros: there is nothing to trace. Only the first may be in use already: it is a root
+                // (`next_objects`).
+                (first + 1..first + count).for_each(|index| _ = block.mark(Index(index)));
+                cursor.index.set(OUTLIVED);
+            } else {
+                cursor.block.set(null());
+                cursor.index.set(0);
+            }
+        }
+    }
+
+    /// The next object of each run that is not used up.
+    pub(crate) fn next_objects(&self, slots: usize) -> impl Iterator<Item = usize> {
+        let runs = self.runs.iter().take(slots).map(|run| (run.next.get(), run.end.get()));
+        runs.filter(|(next, end)| next < end).map(|(next, _)| next)
+    }
+
+    /// Forgets the runs, giving back what was not used of them. The thread is the caller.
+    pub(crate) fn retire_runs(&self, slots: usize) {
+        for (run, cursor) in self.runs.iter().zip(&self.cursors).take(slots) {
+            // SAFETY: null, or a descriptor, which is never unmapped.
+            if let Some(block) = unsafe { cursor.block.get().as_ref() } {
+                let (from, to) = (run.next.get(), run.end.get());
+                // Another thread may change the bits of a block whose run outlived a collection; the next one finds what is unused.
+                if from < to && cursor.index.get() != OUTLIVED {
+                    let first = block.index_at(from - block.base.get()).0;
+                    let count = ((to - from) / block.size.get()) as u32;
+                    block.clear_allocated(first, first + count);
+                }
+            }
+            run.next.set(0);
+            run.end.set(0);
+            cursor.block.set(null());
+            cursor.index.set(0);
+        }
+    }
+
+    /// Whether this is the calling thread's record.
+    pub(crate) fn is_current(&self) -> bool {
+        tls::current().is_some_and(|current| core::ptr::eq(current, self))
+    }
+}
+
+/// The calling thread's record, which it gets now if it has none; `None` if memory is out.
+#[inline]
+pub(crate) fn attached() -> Option<&'static Thread> {
+    match tls::current() {
+        Some(thread) => Some(thread),
+        None => attach(),
+    }
+}
+
+#[cold]
+fn attach() -> Option<&'static Thread> {
+    // Made before the thread counts as known, and without the heap's lock: these call the C library, which may allocate.
+    let stack = stack::of_this_thread()?;
+    let data = stack::thread_data(&stack);
+    crate::stop::prepare();
+    let thread = all().find(|thread| !thread.taken.swap(true, Ordering::Acquire)).or_else(create)?;
+    thread.stop_asked.store(false, Ordering::Relaxed);
+    thread.stack_high.set(stack.end);
+    thread.data.set(data);
+    // A collection that runs now does not know this thread, so it must not hold pointers yet: it enters with the lock.
+    thread.state.store(BLOCKED, Ordering::Relaxed);
+    thread.stack_low.store(stack.end, Ordering::Relaxed);
+    thread.tid.store(stack::tid(), Ordering::Release);
+    let held = heap::HEAP.lock();
+    thread.state.store(RUNNING, Ordering::Relaxed);
+    drop(held);
+    tls::set_current(Some(thread));
+    watch_exit(thread);
+    Some(thread)
+}
+
+fn create() -> Option<&'static Thread> {
+    let request = Request { bytes: size_of::<Thread>(), align: PAGE, zero: true };
+    let extent = Pages::global().alloc(request).ok()?;
+    // SAFETY: zeroed pages of the right size that are never given back; a zeroed record is a valid one.
+    let thread: &'static Thread = unsafe { extent.addr.cast().as_ref() };
+    thread.taken.store(true, Ordering::Relaxed);
+    let mut head = THREADS.load(Ordering::Relaxed);
+    loop {
+        thread.next.store(head, Ordering::Relaxed);
+        let this = core::ptr::from_ref(thread).cast_mut();
+        match THREADS.compare_exchange_weak(head, this, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return Some(thread),
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// Every record there is, taken or not.
+pub(crate) fn all() -> impl Iterator<Item = &'static Thread> {
+    let mut next = THREADS.load(Ordering::Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: records are never unmapped.
+        let thread = unsafe { next.as_ref() }?;
+        next = thread.next.load(Ordering::Relaxed);
+        Some(thread)
+    })
+}
+
+/// Every thread that is known to the collector.
+pub(crate) fn known() -> impl Iterator<Item = &'static Thread> {
+    all().filter(|thread| thread.taken.load(Ordering::Acquire) && thread.tid.load(Ordering::Acquire) != 0)
+}
+
+/// Has [`detach`] called when the thread ends; if that cannot be arranged, its record stays taken.
+fn watch_exit(thread: &'static Thread) {
+    let mut key = KEY.load(Ordering::Acquire);
+    if key == 0 {
+        let mut made = 0;
+        // SAFETY: plain call with a destructor that ignores its argument's target.
+        if unsafe { libc::pthread_key_create(&raw mut made, Some(detach)) } != 0 {
+            return;
+        }
+        match KEY.compare_exchange(0, made + 1, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => key = made + 1,
+            Err(theirs) => {
+                // SAFETY: the key was made above and nobody knows it.
+                unsafe { libc::pthread_key_delete(made) };
+                key = theirs;
+            }
+        }
+    }
+    // SAFETY: the key exists.
+    unsafe { libc::pthread_setspecific(key - 1, core::ptr::from_ref(thread).cast()) };
+}
+
+/// The thread ends: its runs go back, its record is free for another. If it allocates once more, from a later
+/// destructor, it is attached anew.
+extern "C" fn detach(_thread: *mut libc::c_void) {
+    let Some(thread) = tls::current() else { return };
+    thread.enter();
+    let heap = thread.lock();
+    thread.retire_runs(heap.slots_in_use());
+    tls::set_current(None);
+    thread.tid.store(0, Ordering::Release);
+    thread.stop_asked.store(false, Ordering::Relaxed);
+    thread.state.store(BLOCKED, Ordering::Relaxed);
+    thread.taken.store(false, Ordering::Release);
+    drop(heap);
+}
+
+/// Calls `body` with the thread blocked: collections do not wait for it.
+pub(crate) fn blocking<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R {
+    let mut registers = [0; 6];
+    let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
+    thread.block(low);
+    let result = body();
+    core::hint::black_box(&registers);
+    let held = heap::HEAP.lock();
+    thread.state.store(RUNNING, Ordering::Relaxed);
+    drop(held);
+    result
+}
+
+/// In a forked child there is one thread: forgets the others.
+pub(crate) fn forget_others() {
+    for thread in all() {
+        if !thread.is_current() {
+            thread.tid.store(0, Ordering::Relaxed);
+            thread.taken.store(false, Ordering::Relaxed);
+            thread.state.store(BLOCKED, Ordering::Relaxed);
+            thread.stop_asked.store(false, Ordering::Relaxed);
+            // Objects it did not use stay allocated until the next collection finds them unmarked.
+            for (run, cursor) in thread.runs.iter().zip(&thread.cursors) {
+                run.next.set(0);
+                run.end.set(0);
+                cursor.block.set(null());
+            }
+        } else {
+            thread.tid.store(stack::tid(), Ordering::Relaxed);
+        }
+    }
+}

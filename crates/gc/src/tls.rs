@@ -1,0 +1,110 @@
+//! The thread's pointer to its runs of free memory, where the inline functions of `vellum_gc.h` find it.
+//!
+//! The header reads `vel_gc_local` with initial-exec addressing: two loads, no call. It starts out pointing to [`EMPTY`],
+//! runs without bytes, so that a thread's first allocation falls through the ordinary test to the slow path.
+//!
+//! Rust has no stable way to define an initial-exec thread-local that C can see. So the variable is a static in a section
+//! of thread-local data, and the assembler is told that the symbol is one of those; Rust code only reaches it by the
+//! assembly below, never by name.
+
+use crate::class::SLOTS_MAX;
+use crate::thread::Thread;
+use core::arch::{asm, global_asm};
+use core::cell::Cell;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!("vellum-gc reaches its thread's runs by x86-64 Linux thread-local addressing");
+
+/// A run of free memory: `struct vel_gc_run` of the header.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The first free byte.
+    pub next: Cell<usize>,
+    /// One beyond the last.
+    pub end: Cell<usize>,
+}
+
+/// The runs of threads that are not known yet. Never written.
+#[repr(C, align(64))]
+pub(crate) struct Empty([Run; SLOTS_MAX]);
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Empty {}
+
+pub(crate) static EMPTY: Empty = Empty([const { Run { next: Cell::new(0), end: Cell::new(0) } }; SLOTS_MAX]);
+
+/// The variable of the header. Reached by assembly only: see the head of this file.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".tdata.vel_gc_local")]
+#[used]
+static vel_gc_local: &Empty = &EMPTY;
+global_asm!(".type vel_gc_local, @tls_object");
+
+/// The calling thread's record; `None` if it is not known yet.
+#[inline(always)]
+pub(crate) fn current() -> Option<&'static Thread> {
+    let local: *const Thread;
+    // SAFETY: reads the thread's own variable.
+    unsafe {
+        asm!(
+            "mov {local}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
+            "mov {local}, qword ptr fs:[{local}]",
+            local = out(reg) local,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    if core::ptr::addr_eq(local, &raw const EMPTY) {
+        return None;
+    }
+    // SAFETY: set_current() is the only other writer, and records are never unmapped.
+    Some(unsafe { &*local })
+}
+
+/// Makes `thread` the calling thread's record, or none.
+pub(crate) fn set_current(thread: Option<&'static Thread>) {
+    let local = thread.map_or((&raw const EMPTY).cast(), core::ptr::from_ref::<Thread>);
+    // SAFETY: writes the thread's own variable.
+    unsafe {
+        asm!(
+            "mov {offset}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
+            "mov qword ptr fs:[{offset}], {local}",
+            offset = out(reg) _,
+            local = in(reg) local,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Copies the registers that a call must preserve into `registers` and returns the stack pointer: with what lies above it
+/// on the stack, everything the caller's callers still know.
+#[inline(always)]
+pub(crate) fn spill(registers: &mut [usize; 6]) -> usize {
+    let stack;
+    // SAFETY: writes the six words it is given.
+    unsafe {
+        asm!(
+            "mov [{to}], rbx",
+            "mov [{to} + 8], rbp",
+            "mov [{to} + 16], r12",
+            "mov [{to} + 24], r13",
+            "mov [{to} + 32], r14",
+            "mov [{to} + 40], r15",
+            "mov {stack}, rsp",
+            to = in(reg) registers.as_mut_ptr(),
+            stack = out(reg) stack,
+            options(nostack, preserves_flags),
+        );
+    }
+    stack
+}
+
+/// The thread pointer: static thread-local data lies below it.
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: by the ABI the word at fs:0 holds the thread pointer itself.
+    unsafe {
+        asm!("mov {pointer}, qword ptr fs:[0]", pointer = out(reg) pointer, options(pure, readonly, nostack));
+    };
+    pointer
+}

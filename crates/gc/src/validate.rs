@@ -1,0 +1,83 @@
+//! The heap's invariants, checked one by one. Slow: reads every bitmap. The world must stand still.
+
+use crate::block::{Block, pairs_of};
+use crate::class::BLOCK;
+use crate::heap::Heap;
+use crate::thread;
+
+impl Heap {
+    /// Checks every invariant.
+    ///
+    /// # Errors
+    /// Names the first that is broken.
+    pub(crate) fn validate(&self) -> Result<(), &'static str> {
+        let mut bytes = 0;
+        for &address in self.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block: &'static Block = unsafe { &*(address as *const Block) };
+            if block.extent.get() == 0 {
+                continue;
+            }
+            bytes += block.extent.get();
+            self.check_block(block)?;
+        }
+        check(bytes == self.bytes, "the heap's bytes are those of its blocks")?;
+        check(self.bytes <= self.config.limit_bytes, "the heap keeps to its limit")?;
+        for &unit in self.pool.iter() {
+            check(self.space.block_of(unit).is_none(), "a free block has no descriptor")?;
+        }
+        for (slot, entry) in self.slots[..self.slots_used].iter().enumerate() {
+            let mut next = entry.roomy;
+            // SAFETY: null, or a descriptor.
+            while let Some(block) = unsafe { next.as_ref() } {
+                check(usize::from(block.slot.get()) == slot, "a block with room is its slot's")?;
+                check(block.allocated_count() < block.count.get(), "a block with room has room")?;
+                next = block.next.get();
+            }
+        }
+        self.check_threads()
+    }
+
+    fn check_block(&self, block: &'static Block) -> Result<(), &'static str> {
+        let is_found = |at| self.space.block_of(at).is_some_and(|found| core::ptr::eq(found, block));
+        let base = block.base.get();
+        check(is_found(base) && is_found(base + block.extent.get() - 1), "the table leads to every block")?;
+        check(block.pairs.get() == pairs_of(block.count.get()), "bitmaps fit the block")?;
+        check(
+            block.count.get() as usize * block.size.get() <= block.extent.get().max(BLOCK),
+            "objects fit the block",
+        )?;
+        for pair in 0..block.pairs.get() {
+            let beyond = u64::from(block.count.get()).saturating_sub(u64::from(pair) * 64);
+            let beyond = if beyond >= 64 { 0 } else { !0 << beyond };
+            check(block.allocated(pair).get() & beyond == 0, "nothing is allocated beyond a block's end")?;
+        }
+        check(!block.overflowed.get(), "nothing marked was left out")
+    }
+
+    fn check_threads(&self) -> Result<(), &'static str> {
+        for thread in thread::known() {
+            for (slot, (run, cursor)) in thread.runs.iter().zip(&thread.cursors).enumerate() {
+                let (next, end) = (run.next.get(), run.end.get());
+                if next == end {
+                    continue;
+                }
+                // SAFETY: null, or a descriptor.
+                let block = unsafe { cursor.block.get().as_ref() }.ok_or("a run has a block")?;
+                check(usize::from(block.slot.get()) == slot, "a run is of its slot")?;
+                let (from, to) = (next - block.base.get(), end - block.base.get());
+                check(
+                    from.is_multiple_of(block.size.get()) && to <= block.extent.get(),
+                    "a run lies in its block",
+                )?;
+                let index = block.index_at(from);
+                check(block.is_allocated(index), "a run counts as allocated")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(holds: bool, invariant: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(invariant) }
+}

@@ -1,0 +1,178 @@
+//! The job table: what a user writes in `jobs.toml`, read whole and checked whole before any job is touched.
+//!
+//! ```text
+//! text ─▶ raw (TOML, spans kept) ─▶ check ─▶ Config
+//!            └──────────┬────────────┘
+//!                       ▼
+//!                 ConfigError: line, what, why, cure
+//! ```
+//!
+//! A table that is wrong anywhere is refused as a whole: half of a table governed would be worse than none. Everything has a
+//! default but a job's name and what the job is.
+
+mod check;
+mod error;
+mod quantity;
+mod raw;
+
+pub use error::ConfigError;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vellum_probe::{Bytes, Pid};
+use vellum_workset::Criterion;
+
+/// The most jobs in a table.
+pub const JOBS_MAX: usize = 256;
+/// The longest name of a job, in bytes.
+pub const NAME_MAX: usize = 32;
+/// The most urgent priority; 0 is the least.
+pub const PRIORITY_MAX: u8 = 9;
+/// A job's priority unless it says.
+pub const PRIORITY_DEFAULT: u8 = 5;
+/// The largest job table, in bytes.
+pub const TABLE_BYTES_MAX: u64 = 1 << 20;
+
+/// How much memory all jobs may have together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// So much.
+    Bytes(Bytes),
+    /// So much of the machine's memory, a part of 1.
+    Part(f64),
+}
+
+impl Budget {
+    /// The budget on a machine with `total` bytes.
+    #[must_use]
+    pub fn of(self, total: Bytes) -> Bytes {
+        match self {
+            Budget::Bytes(bytes) => bytes,
+            Budget::Part(part) => Bytes((total.0 as f64 * part) as u64),
+        }
+    }
+}
+
+/// A job table, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// What all jobs may have together.
+    pub budget: Budget,
+    /// Between two decisions.
+    pub period: Duration,
+    /// The part of time that tasks may stall on memory before nothing more is taken from any job.
+    pub brake: f64,
+    /// How long a suspended job waits for each step that it rises.
+    pub turn: Duration,
+    /// Where the sockets are; `None` for the usual place.
+    pub directory: Option<PathBuf>,
+    /// Where metrics are served; `None` for nowhere. A loopback address.
+    pub metrics: Option<SocketAddr>,
+    /// Under which control group each started job gets one of its own; `None` for none.
+    pub groups: Option<PathBuf>,
+    /// The jobs, in the table's order, with different names.
+    pub jobs: Vec<JobConfig>,
+}
+
+/// One job of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobConfig {
+    /// Its name: letters, digits, `.`, `_` and `-`.
+    pub name: String,
+    /// What it is.
+    pub origin: Origin,
+    /// How urgent it is, 0 to [`PRIORITY_MAX`], the most urgent.
+    pub priority: u8,
+    /// Δ: the sampling interval of its user CPU time.
+    pub delta: Duration,
+    /// By what its past fades at each cycle of looks; 1 for not at all.
+    pub alpha: f64,
+    /// Which space-time product is to be least.
+    pub criterion: Criterion,
+    /// ε: the most waiting for a unit of work that is agreed to.
+    pub cap: f64,
+}
+
+/// What a job is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Origin {
+    /// A program to start.
+    Command(CommandConfig),
+    /// A process that runs, with its descendants.
+    Pid(Pid),
+    /// The processes of a control group and those below it.
+    Group(PathBuf),
+}
+
+/// A program to start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandConfig {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// As whom; `None` for the governor's own user.
+    pub user: Option<User>,
+    /// Where.
+    pub directory: Option<PathBuf>,
+    /// Variables added to the governor's own environment.
+    pub environment: Vec<(String, String)>,
+    /// Where its output goes, added at the end; `None` for the governor's standard error.
+    pub output: Option<PathBuf>,
+    /// Whether it is started again when it has ended.
+    pub restart: Restart,
+    /// Whether it runs on Vellum's memory.
+    pub runtime: bool,
+}
+
+/// A user to run as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// The further groups.
+    pub groups: Vec<u32>,
+}
+
+/// When a job is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Never.
+    #[default]
+    Never,
+    /// When it ended with another status than 0, or by a signal.
+    OnFailure,
+    /// Always.
+    Always,
+}
+
+impl Config {
+    /// Reads and checks the table in the file `path`. Relative paths in it are relative to the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or says something that cannot be done: with line and reason.
+    pub fn read(path: &Path) -> Result<Config, ConfigError> {
+        let unreadable = |source| ConfigError::Unreadable { path: path.to_path_buf(), source };
+        let long = path.metadata().map_err(unreadable)?.len();
+        if long > TABLE_BYTES_MAX {
+            return Err(ConfigError::TooLong { path: path.to_path_buf(), bytes: long });
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Config::parse(&text, path, folder.unwrap_or(Path::new(".")))
+    }
+
+    /// Checks the table `text`, called `path` in errors, whose relative paths begin at `folder`.
+    ///
+    /// # Errors
+    /// The text says something that cannot be done: with line and reason.
+    pub fn parse(text: &str, path: &Path, folder: &Path) -> Result<Config, ConfigError> {
+        let at = error::Place { path, text };
+        let table: raw::Table = toml::from_str(text).map_err(|error| at.toml(&error))?;
+        check::Checker { at, folder }.config(table)
+    }
+}

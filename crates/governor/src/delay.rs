@@ -1,0 +1,114 @@
+//! S: what a fault costs a job, measured while it runs.
+//!
+//! The kernel counts a job's major faults and its CPU time in two parts. Faults are served in system time; so what system time rises by
+//! beyond its usual share, over the faults of the same time, is what each costs the processor:
+//!
+//! S = (Δsystem − share · Δuser) / Δmajor
+//!
+//! The usual share is learnt from periods in which hardly a fault occurred. Estimates are smoothed (3.2). Until enough faults have been
+//! seen, S is what was measured for the device.
+//!
+//! Not in it is the time for which a job *waits* for a device: the kernel tells it only where delay accounting is on
+//! (`kernel.task_delayacct`). On disks, S is larger than this says; the device's own figure is then the better one, so the larger of
+//! the two is used.
+
+use std::time::Duration;
+
+/// Fewer faults than this say nothing of their cost.
+const FAULTS_MIN: u64 = 200;
+/// Fewer than this in a period are hardly any: its system time is usual.
+const FAULTS_FEW: u64 = 4;
+/// The weight of the newest estimate.
+const NEWEST: f64 = 0.3;
+/// No fault costs less than this or more than that.
+const BOUNDS: [f64; 2] = [1e-6, 0.1];
+
+/// The delay of one job's faults.
+#[derive(Debug, Clone)]
+pub(crate) struct Delay {
+    device: Duration,
+    /// System time for each unit of user time, without faults.
+    share: Option<f64>,
+    seconds: Option<f64>,
+    gathered: Use,
+}
+
+/// What a job used in some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Use {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+    pub(crate) major_faults: u64,
+}
+
+impl Delay {
+    /// Nothing known but the device's delay.
+    pub(crate) fn new(device: Duration) -> Delay {
+        Delay { device, share: None, seconds: None, gathered: Use::default() }
+    }
+
+    /// Takes note of what the job used in a period.
+    pub(crate) fn observe(&mut self, used: Use) {
+        if used.major_faults <= FAULTS_FEW {
+            if !used.user.is_zero() {
+                let share = used.system.as_secs_f64() / used.user.as_secs_f64();
+                self.share = Some(self.share.map_or(share, |before| before + NEWEST * (share - before)));
+            }
+            return;
+        }
+        self.gathered.user += used.user;
+        self.gathered.system += used.system;
+        self.gathered.major_faults += used.major_faults;
+        if self.gathered.major_faults < FAULTS_MIN {
+            return;
+        }
+        let Use { user, system, major_faults } = std::mem::take(&mut self.gathered);
+        let Some(share) = self.share else { return };
+        let beyond = (system.as_secs_f64() - share * user.as_secs_f64()).max(0.0);
+        let each = (beyond / major_faults as f64).clamp(BOUNDS[0], BOUNDS[1]);
+        self.seconds = Some(self.seconds.map_or(each, |before| before + NEWEST * (each - before)));
+    }
+
+    /// S.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.seconds.unwrap_or(0.0).max(self.device.as_secs_f64())
+    }
+
+    /// Whether the job itself was measured, and not the device alone.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.seconds.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(user_ms: u64, system_ms: u64, major_faults: u64) -> Use {
+        Use { user: Duration::from_millis(user_ms), system: Duration::from_millis(system_ms), major_faults }
+    }
+
+    #[test]
+    fn what_exceeds_the_usual_share_is_the_faults() {
+        let mut delay = Delay::new(Duration::from_micros(20));
+        delay.observe(used(1000, 100, 0));
+        assert!(!delay.is_measured() && delay.seconds() == 20e-6);
+        delay.observe(used(500, 60, 100));
+        assert!(!delay.is_measured(), "a hundred faults say nothing yet");
+        // By hand: (60 + 140 − 0.1 · 1000) ms / 200 = 500 µs.
+        delay.observe(used(500, 140, 100));
+        assert!((delay.seconds() - 500e-6).abs() < 1e-9, "{}", delay.seconds());
+        delay.observe(used(1000, 100, 1000));
+        assert!((delay.seconds() - (500e-6 * 0.7 + 1e-6 * 0.3)).abs() < 1e-9, "{}", delay.seconds());
+    }
+
+    #[test]
+    fn the_devices_delay_is_the_least_and_the_usual_share_must_be_known() {
+        let mut delay = Delay::new(Duration::from_micros(100));
+        delay.observe(used(10, 100, 1000));
+        assert!(!delay.is_measured());
+        delay.observe(used(1000, 0, 0));
+        delay.observe(used(0, 10, 1000));
+        assert_eq!((delay.is_measured(), delay.seconds()), (true, 100e-6));
+    }
+}

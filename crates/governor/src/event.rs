@@ -1,0 +1,150 @@
+//! What the governor does and what happens to its jobs, one by one, as people and programs may hear it.
+
+use crate::policy::Limit;
+use serde::Serialize;
+
+/// Something happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// A job's program was started.
+    Started {
+        /// The job.
+        job: String,
+        /// Its first process.
+        pid: i32,
+        /// By what means memory can be taken from it.
+        means: &'static str,
+    },
+    /// A job that ran already is governed from now on.
+    Adopted {
+        /// The job.
+        job: String,
+        /// How many processes it has.
+        processes: usize,
+        /// By what means memory can be taken from it.
+        means: &'static str,
+    },
+    /// A job's program could not be started.
+    NotStarted {
+        /// The job.
+        job: String,
+        /// Why.
+        why: String,
+    },
+    /// No process of a job is left.
+    Ended {
+        /// The job.
+        job: String,
+        /// How its first process ended, if it was started here.
+        how: String,
+    },
+    /// A job will be started again.
+    WillRestart {
+        /// The job.
+        job: String,
+        /// In how many seconds.
+        seconds: f64,
+    },
+    /// Something about a job is known that was not: what it is worth.
+    Knee {
+        /// The job.
+        job: String,
+        /// "knee", "needs nothing more", "takes all it is given".
+        answer: &'static str,
+        /// The window, in seconds of its user CPU time.
+        window_seconds: f64,
+        /// The working set at that window.
+        bytes: u64,
+        /// S·f there.
+        waiting: f64,
+    },
+    /// A job cannot be watched; it counts with what it holds.
+    Unwatched {
+        /// The job.
+        job: String,
+        /// Why.
+        why: String,
+    },
+    /// A job was suspended whole.
+    Suspended {
+        /// The job.
+        job: String,
+        /// What is short.
+        because: Limit,
+    },
+    /// A job should have been suspended and runs.
+    NotSuspended {
+        /// The job.
+        job: String,
+        /// Why.
+        why: String,
+    },
+    /// A job was resumed.
+    Resumed {
+        /// The job.
+        job: String,
+        /// How long it was suspended, in seconds.
+        after_seconds: f64,
+    },
+    /// Memory was taken from a job.
+    Took {
+        /// The job.
+        job: String,
+        /// How much.
+        bytes: u64,
+        /// By what means.
+        means: &'static str,
+    },
+    /// Tasks stall on memory more than they may: nothing is taken.
+    Brake {
+        /// The part of time.
+        stalled: f64,
+    },
+    /// They no longer do.
+    Calm,
+    /// The guardian has ended, or has undone everything because the governor was silent for too long.
+    Guardian {
+        /// What was done about it.
+        what: &'static str,
+    },
+    /// The governor stops: every job runs, without any limit of ours.
+    Stopped {
+        /// Jobs that go on.
+        running: usize,
+    },
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mib = |bytes: &u64| *bytes as f64 / f64::from(1u32 << 20);
+        match self {
+            Event::Started { job, pid, means } => write!(f, "{job}: started, process {pid} ({means})"),
+            Event::Adopted { job, processes, means } => {
+                write!(f, "{job}: adopted, processes: {processes} ({means})")
+            }
+            Event::NotStarted { job, why } => write!(f, "{job}: not started: {why}"),
+            Event::Ended { job, how } => write!(f, "{job}: ended: {how}"),
+            Event::WillRestart { job, seconds } => {
+                write!(f, "{job}: will be started again in {seconds:.0} s")
+            }
+            Event::Knee { job, answer, window_seconds, bytes, waiting } => write!(
+                f,
+                "{job}: {answer}: {:.1} MiB at a window of {window_seconds:.2} s (waiting {:.2} %)",
+                mib(bytes),
+                waiting * 100.0
+            ),
+            Event::Unwatched { job, why } => write!(f, "{job}: not watched: {why}"),
+            Event::Suspended { job, because } => write!(f, "{job}: suspended: {}", because.words()),
+            Event::NotSuspended { job, why } => write!(f, "{job}: not suspended: {why}"),
+            Event::Resumed { job, after_seconds } => write!(f, "{job}: resumed after {after_seconds:.1} s"),
+            Event::Took { job, bytes, means } => write!(f, "{job}: took {:.1} MiB by {means}", mib(bytes)),
+            Event::Brake { stalled } => {
+                write!(f, "brake: tasks stall on memory {:.0} % of the time", stalled * 100.0)
+            }
+            Event::Calm => write!(f, "brake: off"),
+            Event::Guardian { what } => write!(f, "guardian: {what}"),
+            Event::Stopped { running } => write!(f, "stopped; jobs that go on: {running}"),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The loop: look, decide, act, tell.
+//!
+//! ```text
+//!      ┌── watch ── which pages each job references (as its clock demands) ──┐
+//! step ┤                                                                     ├─▶ events
+//!      └── each period: beat ─ census ─ claims ─▶ Policy ─▶ obey ─ publish ──┘
+//! ```
+//!
+//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing is suspended or taken outside of it.
+//!
+//! Invariants: no job is touched before the whole table is found good and the sockets and the guardian are there; when a governor
+//! is dropped, however that comes, every job runs and nothing of ours limits it.
+
+use crate::advice::{self, AdviceServer, JobAdvice};
+use crate::config::{Config, Origin};
+use crate::event::Event;
+use crate::guardian::{Guardian, GuardianError};
+use crate::job::Job;
+use crate::machine::Machine;
+use crate::members::Census;
+use crate::metrics::{MetricsError, MetricsServer};
+use crate::place::{Place, PlaceError};
+use crate::policy::{Decided, Policy, Situation};
+use crate::snapshot::{SCHEMA, Snapshot, State};
+use crate::start::Given;
+use crate::state_socket::StateServer;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vellum_probe::{Bytes, Pid};
+use vellum_wire::advice::Urgency;
+
+/// The longest time between two steps.
+const WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// There is no governor, and no job was touched.
+#[derive(Debug, thiserror::Error)]
+pub enum GovernError {
+    /// There is no guardian.
+    #[error(transparent)]
+    Guardian(#[from] GuardianError),
+    /// There is no place for the sockets.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// A job is to run on Vellum's memory, and the library is not known.
+    #[error(
+        "job {job}: runtime: the library libvellum.so was not found; name it with --lib, or leave runtime out"
+    )]
+    NoLibrary {
+        /// The job.
+        job: String,
+    },
+    /// The governor would suspend itself.
+    #[error("job {job}: the governor itself is part of it; start the governor from outside of it")]
+    Itself {
+        /// The job.
+        job: String,
+    },
+}
+
+/// What a governor needs to be told beside the table.
+#[derive(Debug, Clone, Default)]
+pub struct Setting {
+    /// Vellum's library, for jobs that run on it.
+    pub library: Option<PathBuf>,
+    /// S of the paging device, as far as it was measured.
+    pub device_delay: Option<Duration>,
+}
+
+/// What a step did.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// For how long nothing needs to be done; `None` when every job is over.
+    pub wait: Option<Duration>,
+}
+
+/// S of a device that nobody has measured: a page read from a fast disk.
+pub const DEVICE_DELAY: Duration = Duration::from_micros(100);
+
+/// Jobs, governed.
+#[derive(Debug)]
+pub struct Governor {
+    config: Config,
+    setting: Setting,
+    jobs: Vec<Job>,
+    policy: Policy,
+    machine: Machine,
+    guardian: Guardian,
+    began: Instant,
+    decided_at: Option<Instant>,
+    braked: bool,
+    guarded: bool,
+    snapshot: Arc<Snapshot>,
+    metrics: Option<MetricsServer>,
+    advice: AdviceServer,
+    states: StateServer,
+    /// Removed last: what is in it is in use by the servers.
+    place: Place,
+    stopped: bool,
+}
+
+impl Governor {
+    /// Makes everything ready. No job is touched before the first [`step`](Self::step).
+    ///
+    /// # Errors
+    /// [`GovernError`]; nothing is left behind then.
+    pub fn new(config: Config, setting: Setting) -> Result<Governor, GovernError> {
+        for job in &config.jobs {
+            check(job, setting.library.as_deref())?;
+        }
+        // Descendants whose parent ends come to us, so that they are waited for. Refused only by filters; then they go elsewhere.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        let guardian = Guardian::start()?;
+        let place = Place::make(config.directory.as_deref())?;
+        let others = config
+            .jobs
+            .iter()
+            .any(|job| matches!(&job.origin, Origin::Command(command) if command.user.is_some()));
+        let advice = AdviceServer::start(&place, others || rustix::process::geteuid().is_root())?;
+        let states = StateServer::start(&place)?;
+        let metrics = config.metrics.map(MetricsServer::start).transpose()?;
+        let device = setting.device_delay.unwrap_or(DEVICE_DELAY);
+        Ok(Governor {
+            jobs: config.jobs.iter().map(|job| Job::new(job.clone(), device)).collect(),
+            policy: Policy::new(config.brake, config.turn),
+            machine: Machine::discover(),
+            guardian,
+            began: Instant::now(),
+            decided_at: None,
+            braked: false,
+            guarded: true,
+            snapshot: Arc::default(),
+            metrics,
+            advice,
+            states,
+            place,
+            stopped: false,
+            config,
+            setting,
+        })
+    }
+
+    /// Does what is due.
+    pub fn step(&mut self) -> Step {
+        let mut events = Vec::new();
+        let now = Instant::now();
+        if self.guardian.beat() {
+            events.push(Event::Guardian {
+                what: "every job was resumed, since the governor was silent for too long",
+            });
+            self.jobs.iter_mut().for_each(|job| job.resume(&self.guardian, &mut events));
+        }
+        self.begin_jobs(now, &mut events);
+        let watched: Vec<Instant> =
+            self.jobs.iter_mut().filter_map(|job| job.watch(now, &mut events)).collect();
+        let due = self.decided_at.is_none_or(|at| now.duration_since(at) >= self.config.period);
+        if due {
+            self.decide(now, &mut events);
+        }
+        let over = self.jobs.iter().all(|job| job.state == State::Ended);
+        let next = self.decided_at.map_or(now, |at| at + self.config.period);
+        let next =
+            watched.into_iter().chain(self.jobs.iter().filter_map(Job::restart_at)).fold(next, Instant::min);
+        let wait = next.saturating_duration_since(Instant::now()).min(WAIT_MAX);
+        Step { events, wait: (!over).then_some(wait) }
+    }
+
+    /// The state after the last decision.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Time since the governor began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Where the sockets are.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Where metrics are served.
+    #[must_use]
+    pub fn metrics(&self) -> Option<std::net::SocketAddr> {
+        self.metrics.as_ref().map(MetricsServer::address)
+    }
+
+    /// Leaves every job running, without any limit of ours.
+    pub fn stop(mut self) -> Vec<Event> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        if !std::mem::replace(&mut self.stopped, true) {
+            self.jobs.iter_mut().for_each(|job| job.leave(&self.guardian, &mut events));
+            events.push(Event::Stopped { running: self.jobs.iter().filter(|job| job.is_there()).count() });
+        }
+        events
+    }
+
+    fn begin_jobs(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let first = self.decided_at.is_none();
+        let advice = self.place.advice();
+        let given = Given { advice: Some(&advice), library: self.setting.library.as_deref(), group: None };
+        for job in &mut self.jobs {
+            if first {
+                events.push(job.begin(self.config.groups.as_deref(), given, &self.guardian));
+            } else if job.restart_at().is_some_and(|at| at <= now) {
+                events.push(job.begin_again(self.config.groups.as_deref(), given, &self.guardian));
+            }
+        }
+    }
+
+    fn decide(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let period = self.decided_at.map_or(Duration::ZERO, |at| now.duration_since(at));
+        self.decided_at = Some(now);
+        self.mind_guardian(events);
+        let census = Census::take(self.guardian.pid());
+        self.jobs.iter_mut().for_each(|job| job.survey(&census, period, events));
+        let swap = self.machine.swap_free();
+        let claims: Vec<_> = self.jobs.iter().map(|job| job.claim(swap)).collect();
+        let stalled = self.machine.stalled();
+        let situation = Situation {
+            now: now.duration_since(self.began),
+            budget: self.config.budget.of(self.machine.total()),
+            available: self.machine.available(),
+            reserve: self.machine.reserve(),
+            stalled: stalled.unwrap_or(0.0),
+            waited: self.jobs.iter().map(Job::waits).sum(),
+        };
+        let decided = self.policy.decide(&situation, &claims);
+        self.tell_brake(&decided, &situation, events);
+        // Those that are to stop first: what they hold is what the others wait for.
+        for runs in [false, true] {
+            for (job, decision) in self.jobs.iter_mut().zip(&decided.jobs) {
+                if let Some(decision) = decision.filter(|decision| decision.runs == runs) {
+                    job.obey(decision, decided.limit, decided.squeezed, &self.guardian, events);
+                }
+            }
+        }
+        self.publish(&decided, &situation, stalled, swap);
+    }
+
+    /// Without a guardian nothing may be suspended: everything is resumed, and another one started.
+    fn mind_guardian(&mut self, events: &mut Vec<Event>) {
+        if self.guardian.is_alive() {
+            return;
+        }
+        self.jobs.iter_mut().for_each(|job| job.leave(&self.guardian, events));
+        let what = match Guardian::start() {
+            Ok(guardian) => {
+                self.guardian = guardian;
+                "it had ended; every job was resumed, and there is another one"
+            }
+            Err(_) => "it has ended, and another cannot be started; nothing is suspended",
+        };
+        let guarded = self.guardian.is_alive();
+        if guarded || std::mem::replace(&mut self.guarded, false) {
+            events.push(Event::Guardian { what });
+        }
+        self.guarded = guarded;
+    }
+
+    fn tell_brake(&mut self, decided: &Decided, situation: &Situation, events: &mut Vec<Event>) {
+        if decided.braked != self.braked {
+            events.push(if decided.braked {
+                Event::Brake { stalled: situation.stalled }
+            } else {
+                Event::Calm
+            });
+        }
+        self.braked = decided.braked;
+    }
+
+    fn publish(&mut self, decided: &Decided, situation: &Situation, stalled: Option<f64>, swap: Bytes) {
+        let heard = self.advice.publish(self.jobs.iter().map(|job| JobAdvice {
+            members: job.members.keys().copied().collect(),
+            target: job.target(),
+            resident: job.resident(),
+            urgency: match job.state {
+                State::Suspended => Urgency::Now,
+                _ if decided.squeezed => Urgency::Soon,
+                _ => Urgency::None,
+            },
+            valid: self.config.period * advice::VALID_PERIODS,
+        }));
+        let jobs: Vec<_> = self
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(at, job)| job.snapshot(heard.get(at).copied().unwrap_or(0)))
+            .collect();
+        let own = std::fs::read("/proc/self/stat").ok().and_then(|text| vellum_probe::Stat::parse(&text));
+        self.snapshot = Arc::new(Snapshot {
+            schema: SCHEMA.to_owned(),
+            at_seconds: situation.now.as_secs_f64(),
+            budget_bytes: situation.budget.0,
+            effective_budget_bytes: decided.budget.0,
+            resident_bytes: jobs.iter().map(|job| job.resident_bytes).sum(),
+            available_bytes: situation.available.0,
+            swap_free_bytes: swap.0,
+            squeezed: decided.squeezed,
+            braked: decided.braked,
+            limit: decided.limit,
+            stalled,
+            cpu_seconds: own.map_or(0.0, |stat| stat.own.cpu.as_secs_f64()),
+            jobs,
+        });
+        self.states.publish(&self.snapshot);
+        if let Some(metrics) = &self.metrics {
+            metrics.publish(&self.snapshot);
+        }
+    }
+}
+
+impl Drop for Governor {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn check(job: &crate::config::JobConfig, library: Option<&Path>) -> Result<(), GovernError> {
+    let itself = match &job.origin {
+        Origin::Command(command) if command.runtime && library.is_none() => {
+            return Err(GovernError::NoLibrary { job: job.name.clone() });
+        }
+        Origin::Command(_) => false,
+        Origin::Pid(pid) => *pid == Pid::me(),
+        Origin::Group(path) => crate::members::in_group(path).contains(&Pid::me()),
+    };
+    if itself { Err(GovernError::Itself { job: job.name.clone() }) } else { Ok(()) }
+}

@@ -1,0 +1,515 @@
+//! One job: its processes, its watch, what it is worth, and what has been done with it.
+//!
+//! ```text
+//!             start/adopt                       nobody left
+//! Waiting ───────────────▶ Running ⇄ Suspended ─────────────▶ Ended, or Waiting to be started again
+//! ```
+
+mod learn;
+
+use crate::config::{CommandConfig, JobConfig, Origin, Restart};
+use crate::delay::{Delay, Use};
+use crate::event::Event;
+use crate::freeze::Freezer;
+use crate::guardian::Guardian;
+use crate::members::{Census, Members, Roots};
+use crate::policy::{Claim, Decision, Limit};
+use crate::snapshot::{JobSnapshot, State};
+use crate::start::{self, Given};
+use crate::take::{Means, Which};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+use vellum_probe::reference::{self, Watcher};
+use vellum_probe::{Bytes, Pid, Used};
+use vellum_workset::Judged;
+
+/// The first wait before a job is started again, and the longest. It doubles while the job keeps ending soon.
+const RESTART_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+/// A job that ran for this long did not end soon.
+const RAN_LONG: Duration = Duration::from_secs(60);
+/// A job that was asked in so many decisions in a row, and gave nothing, gives nothing while it runs.
+const ASKED_MAX: u32 = 5;
+/// Less than this is nothing: a process's size wavers by as much.
+const GIVEN_MIN: Bytes = Bytes(1 << 20);
+/// A job that was emptied and has run for this long since holds what it needs: what it has not fetched back, it does not use.
+const REFILLED: Duration = Duration::from_secs(3);
+/// A job counts as emptied if this part of its worth, or less, is left when it is resumed.
+const EMPTIED: f64 = 0.25;
+
+/// A job.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) config: JobConfig,
+    pub(crate) state: State,
+    /// Its first process, or the last one it had.
+    root: Pid,
+    child: Option<Child>,
+    /// Its own control group: adopted, or made for it.
+    group: Option<PathBuf>,
+    made: bool,
+    pub(crate) members: Members,
+    means: Means,
+    freezer: Freezer,
+    watch: Option<Watcher>,
+    watch_due: Instant,
+    /// Whether it was watched from its start, so that first references are no faults.
+    from_start: bool,
+    judged: Option<(Judged, &'static str)>,
+    /// Looks in a row that did not fit what was learnt.
+    misfits: u32,
+    told: Option<(f64, &'static str)>,
+    delay: Delay,
+    device: Duration,
+    resident: Bytes,
+    processes: usize,
+    seen: HashMap<Pid, Used>,
+    used: Used,
+    rates: [f64; 2],
+    /// What is to be taken when the next look shows what is idle.
+    owed: Bytes,
+    target: Bytes,
+    taken: Bytes,
+    /// In how many decisions in a row something was asked for, and what had been taken when the first was made.
+    asked: u32,
+    taken_when_asked: Bytes,
+    started: Instant,
+    suspended: Option<Instant>,
+    /// When it was resumed with next to nothing left to it.
+    emptied: Option<Instant>,
+    suspended_for: Duration,
+    suspensions: u64,
+    refused: bool,
+    restarts: u64,
+    restart_at: Option<Instant>,
+    restart_wait: Duration,
+    ended_how: Option<String>,
+}
+
+impl Job {
+    /// A job that is not there yet. `device` is S of the device.
+    pub(crate) fn new(config: JobConfig, device: Duration) -> Job {
+        let now = Instant::now();
+        Job {
+            config,
+            state: State::Waiting,
+            root: Pid(0),
+            child: None,
+            group: None,
+            made: false,
+            members: Members::new(),
+            means: Means::Nothing,
+            freezer: Freezer::default(),
+            watch: None,
+            watch_due: now,
+            from_start: false,
+            judged: None,
+            misfits: 0,
+            told: None,
+            delay: Delay::new(device),
+            device,
+            resident: Bytes(0),
+            processes: 0,
+            seen: HashMap::new(),
+            used: Used::default(),
+            rates: [0.0; 2],
+            owed: Bytes(0),
+            target: Bytes(0),
+            taken: Bytes(0),
+            asked: 0,
+            taken_when_asked: Bytes(0),
+            started: now,
+            suspended: None,
+            emptied: None,
+            suspended_for: Duration::ZERO,
+            suspensions: 0,
+            refused: false,
+            restarts: 0,
+            restart_at: None,
+            restart_wait: RESTART_WAITS[0],
+            ended_how: None,
+        }
+    }
+
+    /// Starts the program or takes over what runs.
+    pub(crate) fn begin(&mut self, groups: Option<&Path>, given: Given<'_>, guardian: &Guardian) -> Event {
+        let job = self.config.name.clone();
+        (self.started, self.restart_at) = (Instant::now(), None);
+        let origin = self.config.origin.clone();
+        match &origin {
+            Origin::Command(command) => self.launch(command, groups, given),
+            Origin::Pid(pid) => {
+                self.root = *pid;
+                self.members = Census::take(guardian.pid()).adopt(*pid);
+                self.adopted(job)
+            }
+            Origin::Group(path) => {
+                self.group = Some(path.clone());
+                self.members = Census::take(guardian.pid()).members(Roots::Group(path), &Members::new());
+                self.adopted(job)
+            }
+        }
+    }
+
+    fn adopted(&mut self, job: String) -> Event {
+        if self.members.is_empty() {
+            self.state = State::Ended;
+            return Event::NotStarted { job, why: "there is no process to adopt any more".into() };
+        }
+        self.state = State::Running;
+        self.means = Means::choose(self.group.as_deref());
+        Event::Adopted { job, processes: self.members.len(), means: self.means.words() }
+    }
+
+    fn launch(&mut self, command: &CommandConfig, groups: Option<&Path>, given: Given<'_>) -> Event {
+        let job = self.config.name.clone();
+        if let Some(parent) = groups {
+            let path = parent.join(format!("vellum-{job}"));
+            self.made = path.is_dir() || std::fs::create_dir(&path).is_ok();
+            self.group = self.made.then_some(path);
+        }
+        match start::start(command, Given { group: self.group.as_deref(), ..given }) {
+            Ok(child) => {
+                self.root = Pid(child.id() as i32);
+                let stat = std::fs::read(format!("/proc/{}/stat", self.root)).ok();
+                let stat = stat.and_then(|text| vellum_probe::Stat::parse(&text));
+                self.members = stat.map(|stat| (self.root, stat.started_ticks)).into_iter().collect();
+                self.child = Some(child);
+                (self.state, self.from_start) = (State::Running, true);
+                self.means = Means::choose(self.group.as_deref());
+                Event::Started { job, pid: self.root.0, means: self.means.words() }
+            }
+            Err(error) => {
+                self.ended_how = Some(error.to_string());
+                self.plan_restart(true);
+                self.remove_group();
+                Event::NotStarted { job, why: error.to_string() }
+            }
+        }
+    }
+
+    /// How its processes are recognised.
+    fn roots(&self) -> Roots<'_> {
+        match (&self.config.origin, &self.group) {
+            (_, Some(group)) => Roots::Group(group),
+            (Origin::Command(_), None) => Roots::Session(self.root),
+            _ => Roots::Process,
+        }
+    }
+
+    /// Whether there are processes of it.
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self.state, State::Running | State::Suspended)
+    }
+
+    /// When it is to be started again.
+    pub(crate) fn restart_at(&self) -> Option<Instant> {
+        self.restart_at
+    }
+
+    /// Counts another start.
+    pub(crate) fn begin_again(
+        &mut self,
+        groups: Option<&Path>,
+        given: Given<'_>,
+        guardian: &Guardian,
+    ) -> Event {
+        self.restarts += 1;
+        self.begin(groups, given, guardian)
+    }
+
+    /// Takes note of which processes there are, and of what they used in the last `period`.
+    pub(crate) fn survey(&mut self, census: &Census, period: Duration, events: &mut Vec<Event>) {
+        if !self.is_there() {
+            return;
+        }
+        self.members = census.members(self.roots(), &self.members);
+        self.reap(census);
+        self.resident = census.resident(&self.members);
+        let living = |pid: &&Pid| census.stat(**pid).is_some_and(|stat| !stat.is_zombie());
+        self.processes = self.members.keys().filter(living).count();
+        self.account(census, period);
+        if self.processes == 0 {
+            self.end(events);
+        }
+    }
+
+    /// Waits for those of its processes that have ended and are our children.
+    fn reap(&mut self, census: &Census) {
+        if let Some(child) = &mut self.child
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            self.ended_how = Some(status.to_string());
+            self.child = None;
+            self.members.remove(&self.root);
+        }
+        let root = self.root;
+        let ours =
+            |pid: &Pid| census.stat(*pid).is_some_and(|stat| stat.is_zombie() && stat.parent == Pid::me());
+        self.members.retain(|pid, _| {
+            if *pid == root || !ours(pid) {
+                return true;
+            }
+            // SAFETY: waits for a child of ours that has ended, without blocking; no memory is handed over.
+            unsafe { libc::waitpid(pid.0, std::ptr::null_mut(), libc::WNOHANG) == 0 }
+        });
+    }
+
+    fn account(&mut self, census: &Census, period: Duration) {
+        let mut gained = Used::default();
+        let mut now = HashMap::with_capacity(self.members.len());
+        for pid in self.members.keys() {
+            let Some(stat) = census.stat(*pid) else { continue };
+            // What a process used before it was first seen was used since it is governed, unless it was adopted.
+            let before = self
+                .seen
+                .get(pid)
+                .copied()
+                .unwrap_or_else(|| if self.from_start { Used::default() } else { stat.own });
+            gained += less(stat.own, before);
+            now.insert(*pid, stat.own);
+        }
+        self.seen = now;
+        self.used += gained;
+        let seconds = period.as_secs_f64();
+        if seconds > 0.0 {
+            self.rates = [gained.major_faults as f64 / seconds, gained.minor_faults as f64 / seconds];
+        }
+        self.delay.observe(Use {
+            user: gained.user,
+            system: gained.cpu.saturating_sub(gained.user),
+            major_faults: gained.major_faults,
+        });
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        let how = self.ended_how.take().unwrap_or_else(|| "its last process is gone".into());
+        let failed = how != "exit status: 0";
+        events.push(Event::Ended { job: self.config.name.clone(), how });
+        if let Some(since) = self.suspended.take() {
+            self.suspended_for += since.elapsed();
+        }
+        self.freezer = Freezer::default();
+        (self.watch, self.judged, self.told) = (None, None, None);
+        self.members.clear();
+        self.seen.clear();
+        self.emptied = None;
+        (self.resident, self.owed, self.target) = (Bytes(0), Bytes(0), Bytes(0));
+        self.delay = Delay::new(self.device);
+        self.remove_group();
+        self.plan_restart(failed);
+        if let Some(at) = self.restart_at {
+            let seconds = at.saturating_duration_since(Instant::now()).as_secs_f64();
+            events.push(Event::WillRestart { job: self.config.name.clone(), seconds });
+        }
+    }
+
+    fn plan_restart(&mut self, failed: bool) {
+        self.state = State::Ended;
+        let Origin::Command(CommandConfig { restart, .. }) = &self.config.origin else { return };
+        if !(*restart == Restart::Always || (*restart == Restart::OnFailure && failed)) {
+            return;
+        }
+        self.restart_wait = match self.started.elapsed() >= RAN_LONG || self.restarts == 0 {
+            true => RESTART_WAITS[0],
+            false => (self.restart_wait * 2).min(RESTART_WAITS[1]),
+        };
+        self.restart_at = Some(Instant::now() + self.restart_wait);
+        self.state = State::Waiting;
+    }
+
+    /// A group that was made here and is empty is removed.
+    fn remove_group(&mut self) {
+        if self.made
+            && let Some(path) = &self.group
+        {
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+
+    /// What it asks for.
+    pub(crate) fn claim(&self, swap: Bytes) -> Option<Claim> {
+        let refilled = self.emptied.is_some_and(|at| at.elapsed() >= REFILLED);
+        let worth = self.judged.map(|(judged, _)| bytes(judged.point.pages));
+        let worth = worth.map(|worth| if refilled { worth.min(self.resident) } else { worth });
+        self.is_there().then(|| Claim {
+            priority: self.config.priority,
+            resident: self.resident,
+            worth,
+            yields: self.means.takes(swap),
+            gives: self.asked < ASKED_MAX,
+        })
+    }
+
+    /// The part of the last period that it waited for faults, by their number and S.
+    pub(crate) fn waits(&self) -> f64 {
+        self.rates[0] * self.delay.seconds()
+    }
+
+    /// What it holds.
+    pub(crate) fn resident(&self) -> Bytes {
+        self.resident
+    }
+
+    /// What it may have.
+    pub(crate) fn target(&self) -> Bytes {
+        self.target
+    }
+
+    /// Does what was decided.
+    pub(crate) fn obey(
+        &mut self,
+        decision: Decision,
+        limit: Limit,
+        squeezed: bool,
+        guardian: &Guardian,
+        events: &mut Vec<Event>,
+    ) {
+        self.target = decision.target;
+        match decision.runs {
+            true => self.resume(guardian, events),
+            false => self.suspend(limit, guardian, events),
+        }
+        match squeezed && decision.runs {
+            true => self.means.soften(decision.target, guardian),
+            false => self.means.harden(guardian),
+        }
+        if self.taken.0 - self.taken_when_asked.0 >= GIVEN_MIN.0 {
+            (self.asked, self.taken_when_asked) = (0, self.taken);
+        }
+        if decision.take > Bytes(0) {
+            self.asked += 1;
+        }
+        self.owed = decision.take;
+        let now = matches!(self.means, Means::Reclaim(_)) || self.state == State::Suspended;
+        if now {
+            let which = if self.state == State::Suspended { Which::All } else { Which::Idle };
+            self.take(which, events);
+        }
+    }
+
+    /// Pages are taken when a look has just shown what is idle, for at least the window that it is worth.
+    fn settle(&mut self, looked: Option<Duration>, events: &mut Vec<Event>) {
+        let window = self.judged.map(|(judged, _)| judged.point.window);
+        if let (Some(looked), Some(window)) = (looked, window)
+            && looked.as_nanos() as f64 >= window
+        {
+            self.take(Which::Idle, events);
+        }
+    }
+
+    fn take(&mut self, which: Which, events: &mut Vec<Event>) {
+        let wanted = std::mem::take(&mut self.owed);
+        if wanted == Bytes(0) {
+            return;
+        }
+        let got = self.means.take(wanted, &self.members, which);
+        self.taken += got;
+        self.resident = Bytes(self.resident.0.saturating_sub(got.0));
+        if got > Bytes(0) {
+            events.push(Event::Took {
+                job: self.config.name.clone(),
+                bytes: got.0,
+                means: self.means.words(),
+            });
+        }
+    }
+
+    fn suspend(&mut self, because: Limit, guardian: &Guardian, events: &mut Vec<Event>) {
+        let job = self.config.name.clone();
+        let mut known = std::mem::take(&mut self.members);
+        let mut freezer = std::mem::take(&mut self.freezer);
+        let done = freezer.suspend(self.roots(), &mut known, guardian);
+        (self.members, self.freezer) = (known, freezer);
+        match done {
+            Ok(_) if self.state == State::Suspended => {}
+            Ok(_) => {
+                (self.state, self.suspended) = (State::Suspended, Some(Instant::now()));
+                (self.suspensions, self.refused) = (self.suspensions + 1, false);
+                events.push(Event::Suspended { job, because });
+            }
+            Err(error) => {
+                self.resumed();
+                if !std::mem::replace(&mut self.refused, true) {
+                    events.push(Event::NotSuspended { job, why: error.to_string() });
+                }
+            }
+        }
+    }
+
+    /// Has it run again, whoever stopped being sure of it.
+    pub(crate) fn resume(&mut self, guardian: &Guardian, events: &mut Vec<Event>) {
+        if self.freezer.is_suspended() {
+            self.freezer.resume(guardian);
+        }
+        if let Some(after) = self.resumed() {
+            events.push(Event::Resumed { job: self.config.name.clone(), after_seconds: after.as_secs_f64() });
+        }
+    }
+
+    fn resumed(&mut self) -> Option<Duration> {
+        if self.state == State::Suspended {
+            (self.state, self.asked) = (State::Running, 0);
+            let worth = self.judged.map_or(0.0, |(judged, _)| bytes(judged.point.pages).0 as f64);
+            self.emptied = (self.resident.0 as f64 <= EMPTIED * worth).then(Instant::now);
+        }
+        let after = self.suspended.take()?.elapsed();
+        self.suspended_for += after;
+        Some(after)
+    }
+
+    /// Leaves it running and without any limit of ours.
+    pub(crate) fn leave(&mut self, guardian: &Guardian, events: &mut Vec<Event>) {
+        self.resume(guardian, events);
+        self.means.harden(guardian);
+        self.remove_group();
+    }
+
+    /// Its state for others.
+    pub(crate) fn snapshot(&self, clients: usize) -> JobSnapshot {
+        let suspended = self.suspended_for + self.suspended.map_or(Duration::ZERO, |since| since.elapsed());
+        let latest = self.watch.as_ref().map(Watcher::latest);
+        JobSnapshot {
+            name: self.config.name.clone(),
+            state: self.state,
+            priority: self.config.priority,
+            processes: if self.is_there() { self.processes } else { 0 },
+            resident_bytes: self.resident.0,
+            swapped_bytes: latest.map_or(0, |latest| latest.swapped.0),
+            referenced_bytes: latest.map_or(0, |latest| latest.referenced.0),
+            answer: self.told.filter(|(_, words)| !words.is_empty()).map(|(_, words)| words.to_owned()),
+            window_seconds: self.judged.map(|(judged, _)| judged.point.window / 1e9),
+            worth_bytes: self.judged.map(|(judged, _)| bytes(judged.point.pages).0),
+            waiting: self.judged.map(|(judged, _)| judged.waiting),
+            delay_seconds: self.delay.seconds(),
+            delay_measured: self.delay.is_measured(),
+            target_bytes: self.target.0,
+            major_faults_per_second: self.rates[0],
+            minor_faults_per_second: self.rates[1],
+            cpu_seconds: self.used.cpu.as_secs_f64(),
+            taken_bytes: self.taken.0,
+            suspensions: self.suspensions,
+            suspended_seconds: suspended.as_secs_f64(),
+            restarts: self.restarts,
+            means: self.means.words().to_owned(),
+            source: self.watch.as_ref().map(|watch| watch.source().name().to_owned()),
+            watch_share: self.watch.as_ref().map_or(0.0, |watch| watch.cost().share),
+            clients,
+        }
+    }
+}
+
+/// Pages of a curve in bytes.
+fn bytes(pages: f64) -> Bytes {
+    Bytes((pages * reference::PAGE_BYTES as f64) as u64)
+}
+
+fn less(now: Used, before: Used) -> Used {
+    Used {
+        minor_faults: now.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: now.major_faults.saturating_sub(before.major_faults),
+        cpu: now.cpu.saturating_sub(before.cpu),
+        user: now.user.saturating_sub(before.user),
+    }
+}

@@ -1,0 +1,143 @@
+//! What a job is worth: watching it, judging its curve, and noticing that it has begun something else.
+//!
+//! ```text
+//! Watcher::step ─▶ looks ─┬─ fit what was learnt ──▶ judge: curve, S ─▶ knee ─▶ worth
+//!                         └─ MISFITS in a row do not ─▶ learn anew; the old worth stands until there is a new one
+//! ```
+//!
+//! Each look is also the moment at which it is known what is idle, and so when pages are taken ([`Job::settle`]).
+//!
+//! Source: Nishigaki, sections 2 and 3; forgetting what does not fit is ours.
+
+use super::{Job, RESTART_WAITS, bytes};
+use crate::event::Event;
+use crate::snapshot::State;
+use std::time::{Duration, Instant};
+use vellum_probe::reference::{self, Options, Target, Watcher};
+use vellum_workset::{Answer, Demand, knee};
+
+/// A look that differs from what was learnt by this part does not fit it; after so many in a row the job has changed its ways.
+const MISFIT: f64 = 0.5;
+const MISFITS: u32 = 3;
+/// What a job is worth is news if it differs by this part.
+const NEWS: f64 = 0.1;
+
+impl Job {
+    /// Looks at which pages are referenced, if that is due; when it is due next.
+    pub(crate) fn watch(&mut self, now: Instant, events: &mut Vec<Event>) -> Option<Instant> {
+        if self.state != State::Running {
+            return None;
+        }
+        if self.watch.is_none() {
+            if self.told.is_some() {
+                return None;
+            }
+            self.begin_watch(events);
+        }
+        if now < self.watch_due {
+            return Some(self.watch_due);
+        }
+        let watch = self.watch.as_mut()?;
+        match watch.step() {
+            Ok(step) => {
+                self.watch_due = now + step.wait.unwrap_or(RESTART_WAITS[1]);
+                self.learn(&step.events, events);
+                Some(self.watch_due)
+            }
+            Err(error) => {
+                self.unwatched(error.to_string(), events);
+                None
+            }
+        }
+    }
+
+    /// Makes of a step's events what they mean for the job's worth. A watch that has ended is noticed by the next survey.
+    fn learn(&mut self, step: &[reference::Event], events: &mut Vec<Event>) {
+        let mut looked = None;
+        for event in step {
+            match event {
+                reference::Event::Looked { window, pages } => {
+                    looked = Some(*window);
+                    self.compare(*window, *pages);
+                }
+                reference::Event::Restarted => self.judged = None,
+                _ => {}
+            }
+        }
+        if self.misfits >= MISFITS {
+            // What it does now is another phase: what was learnt of the last one would only mislead. What it is worth stands until
+            // something is known of this one.
+            (self.watch, self.misfits, self.from_start) = (None, 0, false);
+            self.begin_watch(events);
+        } else if looked.is_some() {
+            self.judge(events);
+        }
+        self.settle(looked, events);
+    }
+
+    /// Whether what was referenced in `window` fits what was learnt before.
+    fn compare(&mut self, window: Duration, pages: u64) {
+        let mean = self
+            .watch
+            .as_ref()
+            .filter(|watch| watch.history().samples() > 0)
+            .and_then(|watch| watch.history().mean());
+        let Some(usual) = mean.and_then(|curve| curve.at(window.as_nanos() as f64)) else { return };
+        let off = (pages as f64 - usual.pages).abs();
+        self.misfits = if off > MISFIT * usual.pages.max(pages as f64) { self.misfits + 1 } else { 0 };
+    }
+
+    fn begin_watch(&mut self, events: &mut Vec<Event>) {
+        let target = match &self.group {
+            Some(group) => Target::cgroup(group),
+            None => Target::process(self.root),
+        };
+        let options = Options { delta: self.config.delta, alpha: self.config.alpha, ..Options::default() };
+        let watch = target.map_err(|error| error.to_string());
+        match watch.and_then(|target| Watcher::new(target, options).map_err(|error| error.to_string())) {
+            Ok(watch) => (self.watch, self.watch_due) = (Some(watch), Instant::now()),
+            Err(why) => self.unwatched(why, events),
+        }
+    }
+
+    /// It counts with what it holds from now on.
+    fn unwatched(&mut self, why: String, events: &mut Vec<Event>) {
+        self.watch = None;
+        self.told = Some((0.0, ""));
+        events.push(Event::Unwatched { job: self.config.name.clone(), why });
+    }
+
+    /// What the curve has to say about the job's worth.
+    fn judge(&mut self, events: &mut Vec<Event>) {
+        let Some(watch) = &self.watch else { return };
+        let Some(curve) = watch.curve() else { return };
+        let seen = watch.clock().as_nanos().max(1) as f64;
+        let demand = Demand {
+            criterion: self.config.criterion,
+            delay: self.delay.seconds() * 1e9,
+            cap: Some(self.config.cap),
+            // Fewer faults than one in all the time watched cannot be told from none.
+            noise: 1.0 / seen,
+            unavoidable: if self.from_start { watch.first_references() } else { 0.0 },
+        };
+        let answer = knee(&curve, &demand);
+        let (choice, words) = (answer.choice(), answer.words());
+        // A job that would still gain beyond the largest window seen is worth what it holds, at least.
+        let gaining = matches!(answer, Answer::TakesAll { gaining: true, .. });
+        self.judged = (!gaining).then_some((choice, words));
+        let pages = choice.point.pages;
+        let news =
+            self.told.is_none_or(|(before, said)| said != words || (pages - before).abs() > NEWS * before);
+        if news {
+            self.emptied = None;
+            self.told = Some((pages, words));
+            events.push(Event::Knee {
+                job: self.config.name.clone(),
+                answer: words,
+                window_seconds: choice.point.window / 1e9,
+                bytes: bytes(pages).0,
+                waiting: choice.waiting,
+            });
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Each job at its knee, under one budget: the governor.
+//!
+//! Several jobs on one machine want more memory together than there is. Left to itself the kernel takes from all by one measure
+//! of age. But a page unused for a second may be worth keeping to one job and worth nothing to another: each job has a window of its own
+//! ([`vellum_workset`]). The governor finds each job's while it runs, gives every job the memory of its window, and where
+//! that does not fit, suspends whole jobs instead of starving all.
+//!
+//! ```text
+//! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, take, suspend
+//!                          │  │        ▲  │ claims
+//!                          │  └─ Policy┘◀─┘             who runs, with how much (pure)
+//!                          ├─ Guardian                  undoes everything if the governor dies
+//!                          └─▶ Snapshot ─▶ state socket (`vellum top`) · metrics (OpenMetrics) · advice socket (runtimes)
+//! ```
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | job | a command started here, or a process or control group that runs already, with all descendants |
+//! | worth | z(T) at the job's knee: the memory that it is given when memory is short |
+//! | squeezed | more is held, or needed, than the budget |
+//! | suspend | stop a whole job, and take its memory where that is possible |
+//! | turn | how long a suspended job waits for each step that its urgency rises, and is then left to run |
+//! | brake | stalls on memory beyond which nothing more is taken |
+//!
+//! # Promises
+//!
+//! - Nothing is taken from a job while all fit, and no hard limit is ever lowered.
+//! - A table that is wrong anywhere is refused whole, with line and reason, before any job is touched.
+//! - However the governor ends, its jobs run on: at once if it stops or is killed, within [`guardian::LAPSE`] if it hangs.
+//! - Every suspended job runs again ([`policy`] says when).
+//! - Without privilege there is advice and the suspension of whole jobs, and each job's state says so.
+//!
+//! # Use
+//!
+//! ```no_run
+//! use vellum_governor::{Config, Governor, Setting};
+//!
+//! let config = Config::read("jobs.toml".as_ref())?;
+//! let mut governor = Governor::new(config, Setting::default())?;
+//! loop {
+//!     let step = governor.step();
+//!     step.events.iter().for_each(|event| println!("{event}"));
+//!     let Some(wait) = step.wait else { break };
+//!     std::thread::sleep(wait);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod advice;
+pub mod config;
+mod delay;
+mod event;
+mod freeze;
+mod governor;
+pub mod guardian;
+mod job;
+mod machine;
+mod members;
+mod metrics;
+mod place;
+pub mod policy;
+mod snapshot;
+mod start;
+mod state_socket;
+mod stop;
+mod take;
+mod user;
+
+pub use config::{Config, ConfigError};
+pub use event::Event;
+pub use freeze::FreezeError;
+pub use governor::{DEVICE_DELAY, GovernError, Governor, Setting, Step};
+pub use guardian::GuardianError;
+pub use metrics::MetricsError;
+pub use place::{PlaceError, state_socket, usual as usual_place};
+pub use policy::{Decision, Limit, Policy};
+pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State};
+pub use start::StartError;
+pub use stop::{Stop, StopError};

@@ -1,0 +1,180 @@
+//! Which processes belong to which job: one look through `/proc` for all of them.
+//!
+//! A process belongs to a job if it is the job's first process; if its parent belongs to it; if it was seen to belong to it before; or,
+//! having lost its parent, if it is in the session that the job was started with. Those of an adopted control group are what the kernel
+//! says they are.
+//!
+//! What escapes: a process that leaves both parent and session (a daemon's double fork) between two looks. A job with a control group
+//! of its own loses none.
+//!
+//! Invariant: a process is known by its pid and its time of birth; neither the governor nor its guardian belongs to any job.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use vellum_probe::{Bytes, Pid, Stat};
+
+/// The most processes of one job that are looked after.
+pub(crate) const MEMBERS_MAX: usize = 4096;
+/// The most control groups below an adopted one that are looked into.
+const GROUPS_MAX: usize = 1024;
+
+/// Members of a job, by their times of birth.
+pub(crate) type Members = BTreeMap<Pid, u64>;
+
+/// All processes there are, at one moment.
+#[derive(Debug)]
+pub(crate) struct Census {
+    all: HashMap<Pid, Stat>,
+    children: HashMap<Pid, Vec<Pid>>,
+    sessions: HashMap<Pid, Pid>,
+    never: [Pid; 2],
+}
+
+/// How a job's processes are recognised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Roots<'a> {
+    /// Descendants of those that are known.
+    Process,
+    /// Those, and orphans among the processes that this leader (`setsid`) began with.
+    Session(Pid),
+    /// Those of this control group, and below.
+    Group(&'a Path),
+}
+
+impl Census {
+    /// Looks at every process. `guardian` belongs to nobody.
+    pub(crate) fn take(guardian: Pid) -> Census {
+        let mut all = HashMap::new();
+        let mut children: HashMap<Pid, Vec<Pid>> = HashMap::new();
+        let mut sessions = HashMap::new();
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid) else {
+                continue;
+            };
+            let Ok(text) = std::fs::read(entry.path().join("stat")) else { continue };
+            if let Some(stat) = Stat::parse(&text) {
+                sessions.extend(session(&text).map(|session| (pid, session)));
+                children.entry(stat.parent).or_default().push(pid);
+                all.insert(pid, stat);
+            }
+        }
+        Census { all, children, sessions, never: [Pid::me(), guardian] }
+    }
+
+    /// What was seen of a process.
+    pub(crate) fn stat(&self, pid: Pid) -> Option<&Stat> {
+        self.all.get(&pid)
+    }
+
+    /// The members now, of a job that had `known` at the last look; those that ended and wait to be waited for among them.
+    pub(crate) fn members(&self, roots: Roots<'_>, known: &Members) -> Members {
+        let same =
+            |pid: &Pid, started: &u64| self.all.get(pid).is_some_and(|stat| stat.started_ticks == *started);
+        let mut queue: Vec<Pid> =
+            known.iter().filter(|(pid, started)| same(pid, started)).map(|(pid, _)| *pid).collect();
+        match roots {
+            Roots::Process => {}
+            Roots::Session(session) => {
+                let orphans =
+                    [Pid(1), self.never[0]].into_iter().filter_map(|parent| self.children.get(&parent));
+                queue.extend(orphans.flatten().filter(|pid| self.sessions.get(pid) == Some(&session)));
+            }
+            Roots::Group(path) => queue = in_group(path),
+        }
+        let mut members = Members::new();
+        while let Some(pid) = queue.pop() {
+            let Some(stat) = self.all.get(&pid) else { continue };
+            if members.len() >= MEMBERS_MAX
+                || self.never.contains(&pid)
+                || members.insert(pid, stat.started_ticks).is_some()
+            {
+                continue;
+            }
+            if !matches!(roots, Roots::Group(_)) {
+                queue.extend(self.children.get(&pid).into_iter().flatten());
+            }
+        }
+        members
+    }
+
+    /// The first members of a job that is adopted.
+    pub(crate) fn adopt(&self, pid: Pid) -> Members {
+        self.all.get(&pid).map(|stat| (pid, stat.started_ticks)).into_iter().collect()
+    }
+
+    /// What the living members hold; pages that several share count in each.
+    pub(crate) fn resident(&self, members: &Members) -> Bytes {
+        members
+            .keys()
+            .filter_map(|pid| self.all.get(pid))
+            .filter(|stat| !stat.is_zombie())
+            .map(|stat| stat.resident)
+            .sum()
+    }
+}
+
+/// The session in the text of `stat`: the fourth field after the name. That of a leader outside of our pid namespace is 0.
+fn session(text: &[u8]) -> Option<Pid> {
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    let field = text.get(close + 2..)?.split(|byte| *byte == b' ').nth(3)?;
+    std::str::from_utf8(field).ok()?.parse().ok().map(Pid)
+}
+
+/// The processes of the group `path` and those below it.
+pub(crate) fn in_group(path: &Path) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut groups: Vec<PathBuf> = vec![path.to_path_buf()];
+    for _ in 0..GROUPS_MAX {
+        let Some(group) = groups.pop() else { break };
+        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        found.extend(text.lines().filter_map(|line| line.parse().ok()).map(Pid));
+        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
+        groups.extend(
+            below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn children_and_those_whose_parent_ended_are_members_and_strangers_are_not() {
+        let script = "sleep 100 & (sleep 100 & echo $!); wait";
+        let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let root = Pid(child.id() as i32);
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let orphan = Pid(line.trim().parse().unwrap());
+        let mut stranger = Command::new("sleep").arg("100").spawn().unwrap();
+        let census = Census::take(Pid(0));
+        let mut known = census.adopt(root);
+        known.extend(census.adopt(orphan));
+        let members = Census::take(Pid(0)).members(Roots::Process, &known);
+        assert!(members.contains_key(&root) && members.contains_key(&orphan), "{members:?}");
+        assert_eq!(members.len(), 3, "{members:?}");
+        assert!(!members.contains_key(&Pid(stranger.id() as i32)));
+        assert!(census.resident(&members) > Bytes(0));
+        // A pid born at another time is another process.
+        let other: Members = members.keys().map(|pid| (*pid, 1)).collect();
+        assert_eq!(census.members(Roots::Process, &other), Members::new());
+        for pid in members.keys() {
+            // SAFETY: signals to processes this test has started.
+            unsafe { libc::kill(pid.0, libc::SIGKILL) };
+        }
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_governor_belongs_to_nobody() {
+        let census = Census::take(Pid(0));
+        let known = census.adopt(Pid::me());
+        assert_eq!(census.members(Roots::Process, &known), Members::new());
+    }
+}

@@ -1,0 +1,381 @@
+//! The state in the OpenMetrics text format, over HTTP on a loopback address, as Prometheus fetches it.
+//!
+//! A thread accepts; each connection has a thread of its own, of which there are at most [`CONNECTIONS_MAX`], and [`REQUEST_TIME`] in
+//! all to ask. So a peer that says nothing, or says it slowly, costs a thread for two seconds and holds up nobody. The one thing to
+//! ask for is `GET /metrics`.
+
+use crate::snapshot::{JobSnapshot, Snapshot, State};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The most connections at once.
+pub(crate) const CONNECTIONS_MAX: usize = 8;
+/// What a peer has to ask in, and what it has to read the answer in.
+pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(2);
+/// The longest request.
+pub(crate) const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// The most lines of a request's head.
+const HEADERS_MAX: usize = 64;
+
+/// Metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics: cannot listen at {address}: {source}; give metrics another port, or leave it out")]
+pub struct MetricsError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Shared {
+    snapshot: Mutex<Arc<Snapshot>>,
+    stop: AtomicBool,
+    connections: AtomicUsize,
+}
+
+/// Serves until it is dropped.
+#[derive(Debug)]
+pub(crate) struct MetricsServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MetricsServer {
+    /// Listens at `address`; port 0 takes any that is free.
+    pub(crate) fn start(address: SocketAddr) -> Result<MetricsServer, MetricsError> {
+        let failed = |source| MetricsError { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread =
+            std::thread::Builder::new().name("metrics".into()).spawn(move || accept(&listener, &theirs));
+        Ok(MetricsServer { address, shared, thread: Some(thread.map_err(failed)?) })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is told from now on.
+    pub(crate) fn publish(&self, snapshot: &Arc<Snapshot>) {
+        *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(snapshot);
+    }
+}
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        // Wakes the thread that accepts. If that fails it is left to the end of the process.
+        if TcpStream::connect_timeout(&self.address, REQUEST_TIME).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    loop {
+        let accepted = listener.accept();
+        if shared.stop.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors: some will be free again.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if shared.connections.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
+            shared.connections.fetch_sub(1, Ordering::AcqRel);
+            continue;
+        }
+        let theirs = Arc::clone(shared);
+        let served = std::thread::Builder::new().name("metrics".into()).spawn(move || {
+            // A peer that goes away has what it wanted.
+            let _ = serve(stream, &theirs);
+            theirs.connections.fetch_sub(1, Ordering::AcqRel);
+        });
+        if served.is_err() {
+            shared.connections.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    let (status, kind, body) = match request(&mut stream)? {
+        Asked::Metrics => {
+            let snapshot = Arc::clone(&shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", render(&snapshot))
+        }
+        Asked::Other => ("404 Not Found", "text/plain", "there is /metrics\n".to_owned()),
+        Asked::Method => ("405 Method Not Allowed", "text/plain", "only GET\n".to_owned()),
+        Asked::Nonsense => ("400 Bad Request", "text/plain", "this is no request\n".to_owned()),
+    };
+    stream.set_write_timeout(Some(REQUEST_TIME))?;
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())
+}
+
+/// What was asked for.
+#[derive(Debug, PartialEq)]
+enum Asked {
+    Metrics,
+    Other,
+    Method,
+    Nonsense,
+}
+
+fn request(stream: &mut TcpStream) -> io::Result<Asked> {
+    let until = Instant::now() + REQUEST_TIME;
+    let mut text = Vec::with_capacity(1024);
+    let mut piece = [0; 1024];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let read = stream.read(&mut piece)?;
+        text.extend_from_slice(&piece[..read]);
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&text) {
+            Ok(httparse::Status::Complete(_)) => {
+                let path = request.path.and_then(|path| path.split('?').next());
+                return Ok(match (request.method, path) {
+                    (Some("GET"), Some("/metrics")) => Asked::Metrics,
+                    (Some("GET"), _) => Asked::Other,
+                    _ => Asked::Method,
+                });
+            }
+            Ok(httparse::Status::Partial) if read > 0 && text.len() < REQUEST_BYTES_MAX => {}
+            _ => return Ok(Asked::Nonsense),
+        }
+    }
+}
+
+/// The state as text.
+fn render(snapshot: &Arc<Snapshot>) -> String {
+    let mut registry = Registry::with_prefix("vellum");
+    registry.register_collector(Box::new(Told(Arc::clone(snapshot))));
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = text::encode(&mut out, &registry);
+    out
+}
+
+#[derive(Debug)]
+struct Told(Arc<Snapshot>);
+
+type Encoded = Result<(), std::fmt::Error>;
+
+impl Collector for Told {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
+        let to = &mut encoder;
+        let all = &*self.0;
+        one(to, "budget", "What all jobs may have together", Some(Unit::Bytes), all.budget_bytes as f64)?;
+        one(
+            to,
+            "effective_budget",
+            "The same with what the machine has",
+            Some(Unit::Bytes),
+            all.effective_budget_bytes as f64,
+        )?;
+        one(to, "resident", "What all jobs hold", Some(Unit::Bytes), all.resident_bytes as f64)?;
+        one(to, "squeezed", "Whether memory is short", None, f64::from(u8::from(all.squeezed)))?;
+        one(
+            to,
+            "braked",
+            "Whether stalls keep anything from being taken",
+            None,
+            f64::from(u8::from(all.braked)),
+        )?;
+        if let Some(stalled) = all.stalled {
+            one(
+                to,
+                "stalled",
+                "Part of the last period that tasks stalled on memory",
+                Some(Unit::Ratios),
+                stalled,
+            )?;
+        }
+        self.gauge(to, "job_resident", "What the job holds", Some(Unit::Bytes), |job| {
+            Some(job.resident_bytes as f64)
+        })?;
+        self.gauge(to, "job_swapped", "What it holds in swap", Some(Unit::Bytes), |job| {
+            Some(job.swapped_bytes as f64)
+        })?;
+        self.gauge(to, "job_worth", "Its working set at its window", Some(Unit::Bytes), |job| {
+            job.worth_bytes.map(|bytes| bytes as f64)
+        })?;
+        self.gauge(to, "job_window", "Its window, in user CPU time", Some(Unit::Seconds), |job| {
+            job.window_seconds
+        })?;
+        self.gauge(to, "job_waiting", "What it waits for a unit of work there", Some(Unit::Ratios), |job| {
+            job.waiting
+        })?;
+        self.gauge(to, "job_delay", "What a fault costs it", Some(Unit::Seconds), |job| {
+            Some(job.delay_seconds)
+        })?;
+        self.gauge(to, "job_target", "What it may have", Some(Unit::Bytes), |job| {
+            Some(job.target_bytes as f64)
+        })?;
+        self.gauge(to, "job_processes", "Its living processes", None, |job| Some(job.processes as f64))?;
+        self.gauge(to, "job_major_fault_rate", "Faults a second that had to read", None, |job| {
+            Some(job.major_faults_per_second)
+        })?;
+        self.counter(to, "job_cpu", "Its CPU time", Some(Unit::Seconds), |job| job.cpu_seconds)?;
+        self.counter(to, "job_taken", "What was taken from it", Some(Unit::Bytes), |job| {
+            job.taken_bytes as f64
+        })?;
+        self.counter(to, "job_suspended", "How long it was suspended", Some(Unit::Seconds), |job| {
+            job.suspended_seconds
+        })?;
+        self.counter(to, "job_suspensions", "How often it was suspended", None, |job| {
+            job.suspensions as f64
+        })?;
+        self.counter(to, "job_restarts", "How often it was started again", None, |job| job.restarts as f64)?;
+        let mut family =
+            to.encode_descriptor("job_state", "1 for the state that the job is in", None, MetricType::Gauge)?;
+        for job in &all.jobs {
+            for state in State::ALL {
+                let labels = [("job", job.name.as_str()), ("state", state.word())];
+                let value = u32::from(job.state == state);
+                ConstGauge::new(f64::from(value)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Told {
+    fn gauge(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        value: impl Fn(&JobSnapshot) -> Option<f64>,
+    ) -> Encoded {
+        let mut family = to.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        for job in &self.0.jobs {
+            if let Some(value) = value(job) {
+                ConstGauge::new(value).encode(family.encode_family(&[("job", job.name.as_str())])?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counter(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        value: impl Fn(&JobSnapshot) -> f64,
+    ) -> Encoded {
+        let mut family = to.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        for job in &self.0.jobs {
+            ConstCounter::new(value(job)).encode(family.encode_family(&[("job", job.name.as_str())])?)?;
+        }
+        Ok(())
+    }
+}
+
+fn one(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, unit: Option<Unit>, value: f64) -> Encoded {
+    let family = to.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+    ConstGauge::new(value).encode(family)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        // A server that closes on what it has not read makes the connection reset.
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8(answer).unwrap()
+    }
+
+    fn serving() -> MetricsServer {
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let job = JobSnapshot {
+            name: "a".into(),
+            resident_bytes: 4096,
+            worth_bytes: Some(2048),
+            ..JobSnapshot::default()
+        };
+        server.publish(&Arc::new(Snapshot { jobs: vec![job], budget_bytes: 7, ..Snapshot::default() }));
+        server
+    }
+
+    #[test]
+    fn what_is_served_is_openmetrics() {
+        let server = serving();
+        let answer = ask(server.address(), b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 200 OK") && head.contains("application/openmetrics-text"),
+            "{head}"
+        );
+        for line in [
+            "# TYPE vellum_job_resident_bytes gauge",
+            "# UNIT vellum_job_resident_bytes bytes",
+            "vellum_budget_bytes 7.0",
+            "vellum_job_resident_bytes{job=\"a\"} 4096.0",
+            "vellum_job_worth_bytes{job=\"a\"} 2048.0",
+            "vellum_job_suspensions_total{job=\"a\"} 0.0",
+            "vellum_job_state{job=\"a\",state=\"ended\"} 1.0",
+        ] {
+            assert!(body.lines().any(|said| said == line), "no {line:?} in\n{body}");
+        }
+        assert!(!body.contains("job_window_seconds{"), "what is not known is not told");
+        assert!(body.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn other_requests_and_garbage_are_answered_shortly() {
+        let server = serving();
+        for (request, status) in [
+            (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"),
+        ] {
+            let answer = ask(server.address(), request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
+        let endless = [&b"GET /"[..], &[b'a'; 2 * REQUEST_BYTES_MAX]].concat();
+        let answer = ask(server.address(), &endless);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    }
+
+    #[test]
+    fn slow_peers_hold_up_nobody() {
+        let server = serving();
+        let mut slow: Vec<TcpStream> =
+            (1..CONNECTIONS_MAX).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        slow.iter_mut().for_each(|stream| stream.write_all(b"GET /met").unwrap());
+        let answer = ask(server.address(), b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}

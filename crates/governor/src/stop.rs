@@ -1,0 +1,109 @@
+//! Waiting, and being told to stop meanwhile.
+//!
+//! The signals that ask a program to end are blocked and read from a descriptor: no handler runs, and none is lost between two steps.
+//! Jobs start with an empty mask all the same. `SIGTSTP` is left alone: a governor that is stopped
+//! by hand is one that hangs, and its guardian knows what to do.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// The signals that ask for the end.
+const ASKING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// The signals could not be taken over.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot take over the signals that ask to stop ({call}: {source}); is the call filtered?")]
+pub struct StopError {
+    call: &'static str,
+    source: io::Error,
+}
+
+/// The signals that ask for the end, held back and readable.
+#[derive(Debug)]
+pub struct Stop {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+impl Stop {
+    /// Holds them back from now on. To be called while this process has one thread: others made later inherit it.
+    ///
+    /// # Errors
+    /// [`StopError`] where the system refuses.
+    pub fn hold() -> Result<Stop, StopError> {
+        let failed = |call| StopError { call, source: io::Error::last_os_error() };
+        // SAFETY: a sigset_t is plain data, initialised by sigemptyset before use; the sets live across the calls.
+        let (set, before) = unsafe {
+            let mut set: libc::sigset_t = MaybeUninit::zeroed().assume_init();
+            let mut before = set;
+            libc::sigemptyset(&mut set);
+            ASKING.iter().for_each(|signal| {
+                libc::sigaddset(&mut set, *signal);
+            });
+            if libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) != 0 {
+                return Err(failed("pthread_sigmask"));
+            }
+            (set, before)
+        };
+        // SAFETY: `set` is initialised and only read.
+        let fd = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(failed("signalfd"));
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        Ok(Stop { fd: unsafe { OwnedFd::from_raw_fd(fd) }, before })
+    }
+
+    /// Sleeps for `time`. Whether the end was asked for.
+    #[must_use]
+    pub fn wait(&self, time: Duration) -> bool {
+        self.wait_with(time, None)
+    }
+
+    /// The same, but no longer than until one of `others` can be read.
+    #[must_use]
+    pub fn wait_with<'a>(&'a self, time: Duration, others: impl IntoIterator<Item = BorrowedFd<'a>>) -> bool {
+        let limit = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let others = others.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut fds: Vec<PollFd<'_>> =
+            std::iter::once(PollFd::new(&self.fd, PollFlags::IN)).chain(others).collect();
+        // An interruption ends the sleep a little early, which harms nobody.
+        matches!(poll(&mut fds, Some(&limit)), Ok(1..)) && fds[0].revents().contains(PollFlags::IN)
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        // SAFETY: what was asked for has been heard, and must not end us in the middle of leaving; whole records are written into
+        // bytes. Then the mask is what it was.
+        unsafe {
+            while libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) > 0 {}
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_to_end_is_heard_and_kills_nobody() {
+        let stop = Stop::hold().unwrap();
+        assert!(!stop.wait(Duration::from_millis(1)));
+        // SAFETY: a signal to the calling thread, which blocks it.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
+        assert!(stop.wait(Duration::from_secs(60)));
+        drop(stop);
+    }
+}

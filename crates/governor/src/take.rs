@@ -1,0 +1,259 @@
+//! Taking memory from a job, as gently as privilege allows.
+//!
+//! | means | needs | takes |
+//! | --- | --- | --- |
+//! | [`Means::Reclaim`] | a control group of version 2 whose `memory.reclaim` may be written | what the kernel finds oldest |
+//! | [`Means::PageOut`] | `CAP_SYS_NICE`, and the right to look into the process | mappings in which nothing was referenced within the window; of a suspended job, all |
+//! | [`Means::SoftLimit`] | a control group of version 1 | nothing by itself: the kernel turns here first when memory is short |
+//! | [`Means::Nothing`] | – | nothing: there is advice, and suspending the whole job |
+//!
+//! None of them is a hard limit: lowering one under a running job can kill it. Nothing is taken where there is no place for it: without
+//! swap, anonymous memory stays where it is.
+//!
+//! Departure from the source, which evicts page by page: accessed bits of *pages* of another process are not to be had without
+//! privilege of another kind, so [`Means::PageOut`] knows mappings only. A job with one large mapping, part of which is in use,
+//! gives nothing that way before it is suspended.
+
+use crate::guardian::Guardian;
+use crate::members::Members;
+use std::path::{Path, PathBuf};
+use vellum_probe::{Bytes, Pid};
+use vellum_sys::remote;
+
+/// What is paged out in one call: a call holds the process's map.
+const CALL_BYTES: u64 = 4 << 20;
+/// With less swap free than this there is no place for anything.
+pub(crate) const SWAP_MIN: Bytes = Bytes(16 << 20);
+/// The capabilities' bits.
+const CAP_SYS_PTRACE: u32 = 19;
+const CAP_SYS_NICE: u32 = 23;
+
+/// By what means memory is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// `memory.reclaim` of this control group.
+    Reclaim(PathBuf),
+    /// `process_madvise`.
+    PageOut,
+    /// `memory.soft_limit_in_bytes` of this control group.
+    SoftLimit(PathBuf),
+    /// None.
+    Nothing,
+}
+
+/// From which mappings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those in which nothing was referenced since the accessed bits were cleared.
+    Idle,
+    /// All.
+    All,
+}
+
+impl Means {
+    /// The best there is for a job in `group`.
+    pub(crate) fn choose(group: Option<&Path>) -> Means {
+        let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+        if let Some(group) = group {
+            if writable(&group.join("memory.reclaim")) {
+                return Means::Reclaim(group.join("memory.reclaim"));
+            }
+            if writable(&group.join("memory.soft_limit_in_bytes")) && !may_page_out() {
+                return Means::SoftLimit(group.join("memory.soft_limit_in_bytes"));
+            }
+        }
+        if may_page_out() { Means::PageOut } else { Means::Nothing }
+    }
+
+    /// In words, for reports.
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Means::Reclaim(_) => "memory.reclaim",
+            Means::PageOut => "paging out idle mappings",
+            Means::SoftLimit(_) => "a soft limit",
+            Means::Nothing => "advice and suspension only",
+        }
+    }
+
+    /// Whether it takes anything where `swap` is free.
+    pub(crate) fn takes(&self, swap: Bytes) -> bool {
+        matches!(self, Means::Reclaim(_) | Means::PageOut) && swap >= SWAP_MIN
+    }
+
+    /// Takes about `wanted` from the members; returns what they hold less.
+    pub(crate) fn take(&self, wanted: Bytes, members: &Members, which: Which) -> Bytes {
+        let before = resident(members);
+        match self {
+            Means::Reclaim(file) => {
+                // The kernel says EAGAIN if it found less: then less was taken.
+                let _ = std::fs::write(file, wanted.0.to_string());
+            }
+            Means::PageOut => page_out(wanted, members, which),
+            Means::SoftLimit(_) | Means::Nothing => {}
+        }
+        Bytes(before.0.saturating_sub(resident(members).0))
+    }
+
+    /// Says how much the job may have when memory is short.
+    pub(crate) fn soften(&self, target: Bytes, guardian: &Guardian) {
+        let Means::SoftLimit(file) = self else { return };
+        let before = std::fs::read_to_string(file).unwrap_or_default();
+        if guardian.will_change(file, before.trim()) {
+            let _ = std::fs::write(file, target.0.to_string());
+        }
+    }
+
+    /// Takes back what was said.
+    pub(crate) fn harden(&self, guardian: &Guardian) {
+        let Means::SoftLimit(file) = self else { return };
+        // A limit of -1 is none, which is what it was before unless somebody had set one; the guardian knows which.
+        if let Some(before) = guardian.was(file) {
+            let _ = std::fs::write(file, before);
+            guardian.changed_back(file);
+        }
+    }
+}
+
+/// Whether we may page out other processes' memory.
+fn may_page_out() -> bool {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = held.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    [CAP_SYS_NICE, CAP_SYS_PTRACE].iter().all(|bit| held >> bit & 1 == 1)
+}
+
+/// What the members hold, exactly.
+fn resident(members: &Members) -> Bytes {
+    let of = |pid: &Pid| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+        Some(Bytes::from_pages(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
+    };
+    members.keys().filter_map(of).sum()
+}
+
+fn page_out(wanted: Bytes, members: &Members, which: Which) {
+    let mut left = wanted.0;
+    for pid in members.keys() {
+        let Ok(process) = remote::open(pid.0) else { continue };
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+        for mapping in mappings(&text).filter(|mapping| mapping.gives(which)) {
+            let (mut start, mut rest) = (mapping.start, mapping.end - mapping.start);
+            // A sparse mapping holds less than it spans.
+            let dense = mapping.resident.0 as f64 / rest as f64;
+            while rest > 0 {
+                if left == 0 {
+                    return;
+                }
+                let piece = rest.min(CALL_BYTES);
+                if remote::page_out(&process, start as usize, piece as usize).is_err() {
+                    break;
+                }
+                left = left.saturating_sub((piece as f64 * dense) as u64);
+                (start, rest) = (start + piece, rest - piece);
+            }
+        }
+    }
+}
+
+/// One mapping, as `smaps` has it.
+#[derive(Debug, PartialEq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    private: bool,
+    resident: Bytes,
+    referenced: Bytes,
+    /// It cannot be paged: locked, huge by reservation, a device's.
+    fixed: bool,
+}
+
+impl Mapping {
+    fn gives(&self, which: Which) -> bool {
+        let idle = which == Which::All || self.referenced == Bytes(0);
+        self.private && !self.fixed && self.resident > Bytes(0) && self.end > self.start && idle
+    }
+}
+
+/// The mappings in the text of `smaps`.
+fn mappings(text: &str) -> impl Iterator<Item = Mapping> + '_ {
+    let mut lines = text.lines().peekable();
+    std::iter::from_fn(move || {
+        let (mut mapping, name) = loop {
+            let mut words = lines.next()?.split_ascii_whitespace();
+            let Some((start, end)) = words.next().and_then(|range| range.split_once('-')) else { continue };
+            let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else {
+                continue;
+            };
+            let private = words.next().is_some_and(|mode| mode.ends_with('p'));
+            let zero = Bytes(0);
+            break (
+                Mapping { start, end, private, resident: zero, referenced: zero, fixed: false },
+                words.nth(3),
+            );
+        };
+        // What the kernel maps into every process.
+        mapping.fixed = name.is_some_and(|name| name.starts_with("[v"));
+        while let Some((field, value)) = lines.peek().and_then(|line| line.split_once(':')) {
+            if field.contains('-') {
+                break;
+            }
+            let size = || {
+                value
+                    .split_ascii_whitespace()
+                    .next()
+                    .and_then(|number| number.parse().ok())
+                    .map(Bytes::from_kib)
+            };
+            match field {
+                "Rss" => mapping.resident = size().unwrap_or_default(),
+                "Referenced" => mapping.referenced = size().unwrap_or_default(),
+                "VmFlags" => {
+                    mapping.fixed |=
+                        value.split_ascii_whitespace().any(|flag| ["lo", "ht", "pf", "io"].contains(&flag));
+                }
+                _ => {}
+            }
+            lines.next();
+        }
+        Some(mapping)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::Census;
+
+    #[test]
+    fn mappings_are_read_and_chosen() {
+        let text = "\
+7f00-7f10 rw-p 00000000 00:00 0 \nSize: 64 kB\nRss:  40 kB\nReferenced:  0 kB\nVmFlags: rd wr mr mw me ac \n\
+7f10-7f20 rw-p 00000000 00:00 0                [heap]\nRss: 64 kB\nReferenced: 4 kB\nVmFlags: rd wr\n\
+7f20-7f30 rw-s 00000000 00:01 9                /dev/shm/a b: c\nRss: 64 kB\nReferenced: 0 kB\nVmFlags: rd wr sh\n\
+7f30-7f40 rw-p 00000000 00:00 0 \nRss: 64 kB\nReferenced: 0 kB\nVmFlags: rd wr lo\n\
+7f40-7f50 r-xp 00000000 00:00 0                [vdso]\nRss: 4 kB\nReferenced: 0 kB\nVmFlags: rd ex\n";
+        let all: Vec<Mapping> = mappings(text).collect();
+        assert_eq!(all.len(), 5);
+        assert_eq!((all[0].start, all[0].end, all[0].resident), (0x7f00, 0x7f10, Bytes::from_kib(40)));
+        let gives = |which| all.iter().map(|mapping| mapping.gives(which)).collect::<Vec<_>>();
+        assert_eq!(gives(Which::Idle), [true, false, false, false, false]);
+        assert_eq!(gives(Which::All), [true, true, false, false, false]);
+        assert_eq!(mappings("nonsense\n:::\n-\n").count(), 0);
+    }
+
+    #[test]
+    fn our_own_mappings_add_up() {
+        let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let census = Census::take(Pid(0));
+        let sum: Bytes = mappings(&text).map(|mapping| mapping.resident).sum();
+        let resident = census.stat(Pid::me()).unwrap().resident;
+        assert!(sum.0 > resident.0 / 2 && sum.0 < resident.0 * 2, "{sum:?} of {resident:?}");
+    }
+
+    #[test]
+    fn without_swap_nothing_is_counted_on() {
+        assert!(!Means::PageOut.takes(Bytes(0)) && Means::PageOut.takes(SWAP_MIN));
+        assert!(!Means::Nothing.takes(SWAP_MIN) && !Means::SoftLimit("/x".into()).takes(SWAP_MIN));
+        assert_eq!(Means::Nothing.take(Bytes(1 << 20), &Members::new(), Which::All), Bytes(0));
+    }
+}

@@ -1,0 +1,189 @@
+//! What is recorded of each observation beside its value, by name.
+//!
+//! One list of the columns, with the name and unit by which each is known in text, in JSON's documentation, in CSV's
+//! header and on the command line, so that the formats cannot drift apart.
+//!
+//! Invariant: a column that is absent from a file reads as absent from every observation (no time, zero events).
+
+use crate::{Observation, Series, Unit};
+
+/// A column of a series, beside its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Column {
+    /// [`Observation::start_ns`].
+    Start,
+    /// [`Observation::cpu_ns`].
+    Cpu,
+    /// [`Observation::minor`].
+    MinorFaults,
+    /// [`Observation::major`].
+    MajorFaults,
+    /// [`Observation::voluntary`].
+    Voluntary,
+    /// [`Observation::involuntary`].
+    Involuntary,
+    /// [`Observation::steal_ns`].
+    Steal,
+}
+
+impl Column {
+    /// All of them, in the order in which they are written.
+    pub const ALL: [Self; 7] = [
+        Self::Start,
+        Self::Cpu,
+        Self::MinorFaults,
+        Self::MajorFaults,
+        Self::Voluntary,
+        Self::Involuntary,
+        Self::Steal,
+    ];
+
+    /// The column of this name, written exactly so.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|column| column.name() == name)
+    }
+
+    /// What [`Column::parse`] reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "Start",
+            Self::Cpu => "Cpu",
+            Self::MinorFaults => "MinorFaults",
+            Self::MajorFaults => "MajorFaults",
+            Self::Voluntary => "Voluntary",
+            Self::Involuntary => "Involuntary",
+            Self::Steal => "Steal",
+        }
+    }
+
+    /// In what its values are.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        Unit::parse(self.symbol())
+    }
+
+    /// The symbol of that unit.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Start | Self::Cpu | Self::Steal => "ns",
+            Self::MinorFaults | Self::MajorFaults | Self::Voluntary | Self::Involuntary => "n",
+        }
+    }
+
+    /// Its value in `observation`, in its unit; `None` if there is none. A start above 2⁵³ ns (104 days) is rounded.
+    #[must_use]
+    pub fn value(self, observation: &Observation) -> Option<f64> {
+        match self {
+            Self::Start => Some(observation.start_ns as f64),
+            Self::Cpu => observation.cpu_ns,
+            Self::MinorFaults => Some(observation.minor.into()),
+            Self::MajorFaults => Some(observation.major.into()),
+            Self::Voluntary => Some(observation.voluntary.into()),
+            Self::Involuntary => Some(observation.involuntary.into()),
+            Self::Steal => observation.steal_ns,
+        }
+    }
+
+    /// Whether any of `observations` has something in it that is not absent or zero.
+    #[must_use]
+    pub fn is_recorded(self, observations: &[Observation]) -> bool {
+        observations.iter().any(|one| match self {
+            Self::Start => one.start_ns != 0,
+            Self::Cpu => one.cpu_ns.is_some(),
+            Self::MinorFaults => one.minor != 0,
+            Self::MajorFaults => one.major != 0,
+            Self::Voluntary => one.voluntary != 0,
+            Self::Involuntary => one.involuntary != 0,
+            Self::Steal => one.steal_ns.is_some(),
+        })
+    }
+}
+
+impl Series {
+    /// The series of one quantity: itself if that is what it holds, else one of its columns ([`Column`]) as values.
+    ///
+    /// A column's series keeps the name, labels, starts, marks, machine and, for processor time, the batch with its
+    /// own base: its [`walls`](Self::walls) are then an operation's net processor time. All other columns count whole
+    /// observations. Observations of which the column is absent are left out. `None` if it is absent from all of
+    /// them, and if there is no such quantity.
+    #[must_use]
+    pub fn select(&self, quantity: &str) -> Option<Self> {
+        if quantity == self.quantity {
+            return Some(self.clone());
+        }
+        let column = Column::parse(quantity)?;
+        let observation = |one: &Observation| {
+            let value = column.value(one)?;
+            Some(Observation { start_ns: one.start_ns, wall_ns: value, ..Observation::default() })
+        };
+        let observations: Vec<Observation> = self.observations.iter().filter_map(observation).collect();
+        if observations.is_empty() {
+            return None;
+        }
+        let is_cpu = column == Column::Cpu;
+        Some(Self {
+            name: self.name.clone(),
+            labels: self.labels.clone(),
+            quantity: column.name().to_owned(),
+            unit: column.unit(),
+            batch: if is_cpu { self.batch } else { 1 },
+            base: if is_cpu { self.cpu_base.clone() } else { None },
+            clock: if is_cpu { self.cpu_base.as_ref().map(|base| base.clock.clone()) } else { None },
+            marks: self.marks.clone(),
+            machine: self.machine.clone(),
+            cpu_base: None,
+            observations,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Base, Sample};
+
+    #[test]
+    fn names_are_read_back() {
+        for column in Column::ALL {
+            assert_eq!(Column::parse(column.name()), Some(column));
+        }
+        assert_eq!(Column::parse("start"), None);
+    }
+
+    #[test]
+    fn a_column_becomes_a_series() {
+        let cpu_base = Base::of("thread", &Sample::from(vec![400.0]));
+        let observation =
+            |start_ns, cpu_ns, minor| Observation { start_ns, cpu_ns, minor, ..Observation::default() };
+        let series = Series {
+            batch: 10,
+            cpu_base,
+            observations: vec![
+                observation(5, Some(600.0), 3),
+                observation(9, None, 0),
+                observation(12, Some(400.0), 1),
+            ],
+            ..Series::plain("X", "Time", Unit::Nanoseconds, [])
+        };
+        let cpu = series.select("Cpu").unwrap();
+        assert_eq!(
+            (cpu.walls(), cpu.starts(), cpu.clock.as_deref()),
+            (vec![20.0, 0.0], Some(vec![5, 12]), Some("thread"))
+        );
+        let faults = series.select("MinorFaults").unwrap();
+        assert_eq!((faults.walls(), faults.unit, faults.batch), (vec![3.0, 0.0, 1.0], Unit::Count, 1));
+        assert_eq!(series.select("Time").unwrap(), series);
+        assert_eq!((series.select("Steal"), series.select("Nonsense")), (None, None));
+    }
+
+    #[test]
+    fn what_is_zero_everywhere_was_not_recorded() {
+        let nothing = [Observation::default()];
+        assert!(Column::ALL.iter().all(|column| !column.is_recorded(&nothing)));
+        let zero_time = [Observation { cpu_ns: Some(0.0), ..Observation::default() }];
+        assert!(Column::Cpu.is_recorded(&zero_time), "zero is a time");
+    }
+}

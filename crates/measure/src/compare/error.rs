@@ -1,0 +1,103 @@
+//! What cannot be compared, and why: found before anything is reckoned.
+
+use super::{Arms, Options, TELLING_FROM};
+use crate::Series;
+use thiserror::Error;
+
+/// Why there is no comparison.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum CompareError {
+    /// The arms did not take part in the same rounds.
+    #[error(
+        "comparing: arm a has {a} rounds, its control {control}, arm b {b}; give each arm one value a round"
+    )]
+    Lengths {
+        /// Values of a.
+        a: usize,
+        /// Values of the control.
+        control: usize,
+        /// Values of b.
+        b: usize,
+    },
+    /// There are no rounds.
+    #[error("comparing: there are no rounds; measure at least one, better {TELLING_FROM} or more")]
+    NoRounds,
+    /// A time of nothing or less has no logarithm.
+    #[error(
+        "comparing: round {round} of arm {arm} is {value}; a ratio needs positive times: time more operations at once"
+    )]
+    NotPositive {
+        /// Which arm.
+        arm: &'static str,
+        /// Which round, counted from 1.
+        round: usize,
+        /// The value.
+        value: f64,
+    },
+    /// Two series that hold different things.
+    #[error("comparing: {first} holds {first_what}, {second} holds {second_what}; compare like with like")]
+    Unlike {
+        /// A series' name.
+        first: String,
+        /// Its quantity and unit.
+        first_what: String,
+        /// The other's name.
+        second: String,
+        /// Its quantity and unit.
+        second_what: String,
+    },
+    /// An option without meaning.
+    #[error("comparing: {what} is {value}; {cure}")]
+    Option {
+        /// Which option.
+        what: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it should be.
+        cure: &'static str,
+    },
+}
+
+pub(super) fn check_options(options: &Options) -> Result<(), CompareError> {
+    let wrong = |what, value, cure| Err(CompareError::Option { what, value, cure });
+    if options.resamples == 0 {
+        return wrong("the number of resamples", 0.0, "a thousand is plenty");
+    }
+    if !(options.step >= 0.0 && options.step.is_finite()) {
+        return wrong("the clock's step", options.step, "give a time, or 0 if it is not known");
+    }
+    if !(0.0..=1.0).contains(&options.low_share) {
+        return wrong("the share of the absolute figure", options.low_share, "give a share from 0 to 1");
+    }
+    Ok(())
+}
+
+pub(super) fn check_arms(arms: Arms<'_>) -> Result<(), CompareError> {
+    let [a, control, b] = [arms.a, arms.control, arms.b].map(<[f64]>::len);
+    if a != control || a != b {
+        return Err(CompareError::Lengths { a, control, b });
+    }
+    if a == 0 {
+        return Err(CompareError::NoRounds);
+    }
+    for (arm, values) in [("a", arms.a), ("control", arms.control), ("b", arms.b)] {
+        if let Some(at) = values.iter().position(|value| !(value.is_finite() && *value > 0.0)) {
+            return Err(CompareError::NotPositive { arm, round: at + 1, value: values[at] });
+        }
+    }
+    Ok(())
+}
+
+/// That two series hold the same quantity in the same unit.
+pub(crate) fn alike(first: &Series, second: &Series) -> Result<(), CompareError> {
+    let what = |series: &Series| format!("{} in {}", series.quantity, series.unit);
+    if (&first.quantity, &first.unit) == (&second.quantity, &second.unit) {
+        return Ok(());
+    }
+    Err(CompareError::Unlike {
+        first: first.name.clone(),
+        first_what: what(first),
+        second: second.name.clone(),
+        second_what: what(second),
+    })
+}

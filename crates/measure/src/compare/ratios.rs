@@ -1,0 +1,62 @@
+//! A ratio, the control beside it, and what the two allow to say.
+
+use crate::{Estimator, Interval, percent};
+use serde::Serialize;
+use std::fmt;
+
+/// The two ratios by one estimator.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Ratios {
+    /// How they were found.
+    pub estimator: Estimator,
+    /// b/a: above 1 where b takes longer.
+    pub ratio: Interval,
+    /// control/a.
+    pub control: Interval,
+}
+
+impl Ratios {
+    /// What the two intervals allow to say about b.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        Direction::of(self.ratio, self.control)
+    }
+}
+
+/// "+0.995 % [+0.990 %, +1.00 %], A/A -0.001 % [-0.005 %, +0.004 %]".
+impl fmt::Display for Ratios {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, A/A {}", with_interval(&self.ratio), with_interval(&self.control))
+    }
+}
+
+/// What may be said about a ratio beside its control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Below 1, and below all that the control shows.
+    Less,
+    /// Above 1, and above all that the control shows.
+    More,
+    /// Not told from nothing. It may still be there, and be no larger than the interval.
+    NotShown,
+}
+
+impl Direction {
+    /// A difference is one only where its interval lies beyond 1 and beyond the control's.
+    #[must_use]
+    pub fn of(ratio: Interval, control: Interval) -> Self {
+        if ratio.high < control.low.min(1.0) {
+            Self::Less
+        } else if ratio.low > control.high.max(1.0) {
+            Self::More
+        } else {
+            Self::NotShown
+        }
+    }
+}
+
+/// "+0.995 % [+0.990 %, +1.00 %]".
+pub(super) fn with_interval(i: &Interval) -> String {
+    format!("{} [{}, {}]", percent(i.estimate), percent(i.low), percent(i.high))
+}

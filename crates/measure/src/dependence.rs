@@ -1,0 +1,225 @@
+//! How much a series is worth: fewer independent values than it has, where neighbours resemble each other.
+//!
+//! Resampling single values out of a series in which neighbours resemble each other gives intervals that are too narrow,
+//! and so it draws blocks of neighbours. Blocks alone do not suffice: three things still make the interval too narrow,
+//! and a few dozen pairs feel all three.
+//!
+//! 1. Dependence that reaches past the end of a block is cut there.
+//! 2. Blocks scatter about the series' own middle, not about the true one.
+//! 3. The scatter itself is known only from the few blocks that there are.
+//!
+//! We answer all three by drawing *fewer values than there are*: an estimate from fewer values scatters more, by a factor
+//! we choose. That stretches the interval of any estimate, means and medians alike, without assuming its form.
+//!
+//! ```text
+//! values ─▶ less their median, those far off left out ─▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
+//!                                                                                          │
+//!            drawn = n · shortfall(φ, block, n) / (t / z)²   ◀─   block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
+//! ```
+//!
+//! - φ is that of a first-order process, the usual one by which to choose (Andrews 1991): the largest of r(1) and, of the
+//!   lags 2 to 5, those k-th roots of r(k) whose r(k) is more than noise, as long as no lag before was negative. The roots matter when short noise lies over a slow
+//!   wave: r(1) is then small, and the decay from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall
+//!   1954; Marriott and Pope 1954).
+//! - Values far from the median (preemptions, pages) are treated as missing: they would hide how alike the rest is.
+//! - The block is the best one for the variance of a mean (Künsch 1989; in the form of Politis and White 2004, whose
+//!   spectral choice of φ's part found too little in short series: a correlation of 0.3 over 50 values is no more than noise
+//!   there, and an interval that ignores it covers 89 instead of 95 %).
+//! - The shortfall of the variance is exact for a first-order process: 1 − 2φ(1 − φᵇ)/(b(1 − φ²)) for what blocks of b cut
+//!   off, less b/n for their own middle. `t` is Student's with n/b − 1 degrees of freedom, one for each block but one; `z` is
+//!   the normal's.
+//! - Negative dependence is taken for none. It would narrow the interval, and what is not surely there must not.
+//!
+//! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.
+
+use crate::quantile::{median, quantile_of_sorted};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+/// The share of repetitions whose interval is to hold the true value.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Lags whose autocorrelation is looked at.
+const LAGS: usize = 5;
+/// Beyond the first, a lag counts if its correlation is so many times that of white noise, 1/√n.
+const BEYOND_NOISE: f64 = 2.0;
+/// The largest persistence reckoned with: one value in 66 is then an independent one.
+const PERSISTENCE_MAX: f64 = 0.97;
+/// A block is at most this share of the series, so that there are some to choose from.
+const BLOCKS_MIN: usize = 4;
+/// Values so many standard deviations from the median are disturbances …
+const FAR: f64 = 4.0;
+/// … with the deviation taken from the median distance, of which a normal one has this many.
+const DEVIATIONS_A_DISTANCE: f64 = 1.482_602_218_505_602;
+/// With more degrees of freedom Student's distribution is the normal one, to four digits (and its inverse hard to compute).
+const FREEDOM_MAX: f64 = 1e4;
+/// Of what the shortfall is taken to be, at least this is left.
+const SHORTFALL_MIN: f64 = 0.1;
+
+/// How a series is to be drawn from, so that the interval covers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Dependence {
+    /// How far a value follows the one before: 0 not at all; at most 0.97.
+    pub persistence: f64,
+    /// How many neighbours are drawn together.
+    pub block: usize,
+    /// How many values are drawn in all: the series' length, less what the interval would be too narrow by.
+    pub drawn: usize,
+}
+
+impl Dependence {
+    /// Of a series of finite numbers, in the order in which they were observed.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        let persistence = persistence(values);
+        let n = values.len() as f64;
+        let alike = 2.0 * persistence / (1.0 - persistence * persistence);
+        let best = (1.5 * alike * alike * n).cbrt().round() as usize;
+        let block = best.clamp(1, (values.len() / BLOCKS_MIN).max(1));
+        let drawn =
+            (n * shortfall(persistence, block as f64, n) / spread_factor(n / block as f64 - 1.0)).round();
+        Self { persistence, block, drawn: (drawn as usize).clamp(values.len().min(2), values.len()) }
+    }
+}
+
+/// φ of the first-order process that the series is reckoned to be.
+fn persistence(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let Some(lags) = correlations(values) else { return 0.0 };
+    let corrected = |r: f64| (r + (1.0 + 4.0 * r) / n).clamp(0.0, PERSISTENCE_MAX);
+    // What swings to and fro is alike at every other lag; it is not persistent.
+    let positive = lags.iter().take_while(|r| **r > 0.0).skip(1);
+    let later = (2..).zip(positive).filter(|(_, r)| **r > BEYOND_NOISE / n.sqrt());
+    let roots = later.map(|(lag, r)| corrected(*r).powf(1.0 / f64::from(lag)));
+    roots.fold(corrected(lags[0]), f64::max).min(PERSISTENCE_MAX)
+}
+
+/// The autocorrelation at the lags from 1 to [`LAGS`], 0 beyond the series, disturbed values missing; `None` if nothing varies.
+fn correlations(values: &[f64]) -> Option<[f64; LAGS]> {
+    let middle = median(values)?;
+    let mut distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    let usual = DEVIATIONS_A_DISTANCE * quantile_of_sorted(&distances, 0.5);
+    // Where more than half are equal there is no usual distance, and nothing can be called far off.
+    let far = if usual > 0.0 { FAR * usual } else { f64::INFINITY };
+    let near = |value: &f64| ((value - middle).abs() <= far).then_some(*value);
+    let kept: Vec<Option<f64>> = values.iter().map(near).collect();
+    let present = || kept.iter().flatten();
+    let mean = present().sum::<f64>() / present().count() as f64;
+    let covariance = |lag: usize| -> f64 {
+        let pairs = kept.iter().zip(kept.iter().skip(lag)).filter_map(|(a, b)| Some((*a)? - mean).zip(*b));
+        let (sum, count) = pairs.fold((0.0, 0.0), |(sum, count), (a, b)| (sum + a * (b - mean), count + 1.0));
+        // The weight of a longer lag shrinks with the number of its pairs, as in a series without gaps.
+        if count == 0.0 { 0.0 } else { sum / count * (values.len() - lag) as f64 / values.len() as f64 }
+    };
+    let variance = covariance(0);
+    (variance > 0.0).then(|| std::array::from_fn(|lag| covariance(lag + 1) / variance))
+}
+
+/// What share of the true variance of a mean blocks show.
+fn shortfall(persistence: f64, block: f64, n: f64) -> f64 {
+    let cut =
+        2.0 * persistence * (1.0 - persistence.powf(block)) / (block * (1.0 - persistence * persistence));
+    (1.0 - cut - block / n).max(SHORTFALL_MIN)
+}
+
+/// By how much a variance is to be enlarged because it is known from so many degrees of freedom only.
+pub(crate) fn spread_factor(freedom: f64) -> f64 {
+    if freedom > FREEDOM_MAX {
+        return 1.0;
+    }
+    let upper = (1.0 + CONFIDENCE) / 2.0;
+    let (student, normal) = (StudentsT::new(0.0, 1.0, freedom.max(1.0)), Normal::standard());
+    // With these arguments Student's distribution exists; if it did not, the normal one would do.
+    student.map_or(1.0, |student| (student.inverse_cdf(upper) / normal.inverse_cdf(upper)).powi(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+
+    fn mean_persistence(n: usize, follow: f64) -> f64 {
+        let one = |seed| Dependence::of(&Noise::new(seed).following(n, follow)).persistence;
+        (0..200).map(one).sum::<f64>() / 200.0
+    }
+
+    #[test]
+    fn the_persistence_of_a_first_order_process_is_found() {
+        for (n, follow) in [(5000, 0.3), (5000, 0.8), (100, 0.5), (100, 0.8)] {
+            let mean = mean_persistence(n, follow);
+            assert!((mean - follow).abs() < 0.06, "n {n}, {follow}: {mean} (seeds 0..200)");
+        }
+        // What is positive by chance is believed: half of the noise of r(1), on average, and of later lags a little.
+        assert!(mean_persistence(5000, 0.0) < 0.05);
+        assert!(
+            mean_persistence(5000, -0.5) < 0.01,
+            "a second lag of 0.25 after a first of -0.5 is no persistence"
+        );
+    }
+
+    #[test]
+    fn disturbances_do_not_hide_it() {
+        let mut values = Noise::new(3).following(2000, 0.8);
+        let mut noise = Noise::new(4);
+        values
+            .iter_mut()
+            .filter(|_| noise.unit() < 0.1)
+            .for_each(|value| *value += 300.0 * (noise_of(*value)));
+        let found = Dependence::of(&values).persistence;
+        assert!((found - 0.8).abs() < 0.1, "{found} (seeds 3 and 4)");
+    }
+
+    /// Some deviate that differs from value to value.
+    fn noise_of(value: f64) -> f64 {
+        (value * 1e4).sin()
+    }
+
+    #[test]
+    fn a_slow_wave_under_short_noise_is_seen() {
+        let wave = Noise::new(5).following(4000, 0.95);
+        let noise = Noise::new(6).white(4000);
+        let values: Vec<f64> = wave.iter().zip(&noise).map(|(wave, noise)| wave + 2.0 * noise).collect();
+        let first = correlations(&values).unwrap()[0];
+        let found = Dependence::of(&values).persistence;
+        assert!(first < 0.25 && found > 0.6, "r(1) {first}, persistence {found} (seeds 5 and 6)");
+    }
+
+    #[test]
+    fn independent_values_are_drawn_singly_and_nearly_all() {
+        let found = Dependence::of(&Noise::new(8).white(5000));
+        assert!(found.persistence < 0.03 && found.block <= 3 && found.drawn > 4700, "{found:?} (seed 8)");
+    }
+
+    #[test]
+    fn the_shortfall_follows_from_the_variance_of_block_means() {
+        // The variance of a mean of b values of a first-order process, times b, over that of endlessly many:
+        // (1 + 2 Σ (1 − k/b) φ^k) (1 − φ)/(1 + φ), summed here term by term.
+        for (follow, block) in [(0.3f64, 4u32), (0.5, 9), (0.8, 20)] {
+            let b = f64::from(block);
+            let sum: f64 = (1..block).map(|k| (1.0 - f64::from(k) / b) * follow.powi(k as i32)).sum();
+            let want = (1.0 + 2.0 * sum) * (1.0 - follow) / (1.0 + follow);
+            let got = shortfall(follow, b, f64::INFINITY);
+            assert!((got - want).abs() < 1e-12, "φ {follow}, b {block}: {got}, expected {want}");
+        }
+        assert!((shortfall(0.0, 5.0, 50.0) - 0.9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn students_factor_is_that_of_the_tables() {
+        // t(0.975) of 4 and of 10 degrees of freedom: 2.776 and 2.228; z 1.960.
+        assert!((spread_factor(4.0) - (2.776_445f64 / 1.959_964).powi(2)).abs() < 1e-4);
+        assert!((spread_factor(10.0) - (2.228_139f64 / 1.959_964).powi(2)).abs() < 1e-4);
+        assert!((spread_factor(1e4) - 1.0).abs() < 1e-3 && spread_factor(1e9) == 1.0);
+    }
+
+    #[test]
+    fn nothing_and_little_have_no_dependence() {
+        for values in [&[][..], &[3.0], &[3.0; 40]] {
+            let found = Dependence::of(values);
+            assert_eq!((found.persistence, found.block), (0.0, 1), "{values:?}");
+            assert!(found.drawn <= values.len());
+        }
+        assert_eq!(Dependence::of(&[1.0, 2.0]).drawn, 2);
+    }
+}

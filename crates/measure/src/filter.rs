@@ -1,0 +1,297 @@
+//! Parts of a file of observations: by name, by place, by quantity.
+//!
+//! The source needed tools of its own to take out one test's line and the first 200 of its values, because the usual
+//! ones broke on long lines. A filter here works on series and not on text, so that what belongs to an observation
+//! stays with it: cutting a series cuts all its columns alike, and a column that is selected alone brings its starts
+//! and base along.
+//!
+//! ```text
+//! entry ─▶ name, labels match? ─▶ quantities, each a series ─▶ observations in range ─▶ entries
+//! ```
+//!
+//! Invariants: the order of entries and observations stays; marks stay whole; a summary is never cut, since its
+//! values are gone.
+//!
+//! Source: Bates' `bgrep NAME` and `bcut 1-201`. His ranges count words, of which the header is the first; ours count
+//! observations, so that his example is `1-200` here.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use regex::Regex;
+use thiserror::Error;
+
+use crate::Series;
+use crate::line::Entry;
+
+/// What to let through, an entry at a time. The default is everything.
+///
+/// ```
+/// use vellum_measure::filter::Filter;
+/// use vellum_measure::line::{OnError, Reader, write_entry};
+///
+/// let text = "BASE:1l:Observation::Time:us 486 402 431\nSORT:1l:Observation::Time:us 7\n";
+/// let filter = Filter::default().grep("^BASE$").unwrap().cut("1,3-".parse().unwrap());
+/// let mut out = Vec::new();
+/// for entry in Reader::new(text.as_bytes(), OnError::Refuse) {
+///     for entry in filter.apply(entry.unwrap()) {
+///         write_entry(&mut out, &entry).unwrap();
+///     }
+/// }
+/// assert_eq!(out, b"BASE:1l:Observation::Time:us 486 431\n");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    name: Option<Regex>,
+    label: Option<Regex>,
+    quantities: Vec<String>,
+    ranges: Option<Ranges>,
+}
+
+/// Which observations, counted from 1: `1-201,300-`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranges(Vec<RangeInclusive<usize>>);
+
+/// A text that is no ranges.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{part:?} in {text:?} is no range of observations; write 5, 1-200, 300- or -10, from 1 and upwards, with commas between"
+)]
+pub struct RangesError {
+    /// The whole text.
+    text: String,
+    /// What of it is wrong.
+    part: String,
+}
+
+impl Filter {
+    /// Lets through what has a name in which `pattern` (a regular expression) is found.
+    ///
+    /// # Errors
+    /// If it is none; the message shows where.
+    pub fn grep(mut self, pattern: &str) -> Result<Self, regex::Error> {
+        self.name = Some(Regex::new(pattern)?);
+        Ok(self)
+    }
+
+    /// Lets through what has a label in which `pattern` (a regular expression) is found.
+    ///
+    /// # Errors
+    /// If it is none; the message shows where.
+    pub fn label(mut self, pattern: &str) -> Result<Self, regex::Error> {
+        self.label = Some(Regex::new(pattern)?);
+        Ok(self)
+    }
+
+    /// Lets observations in `ranges` through.
+    #[must_use]
+    pub fn cut(mut self, ranges: Ranges) -> Self {
+        self.ranges = Some(ranges);
+        self
+    }
+
+    /// Lets these quantities through, each as a series of its own ([`Series::select`]), in this order.
+    #[must_use]
+    pub fn select(mut self, quantities: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.quantities = quantities.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What of `entry` comes through.
+    #[must_use]
+    pub fn apply(&self, entry: Entry) -> Vec<Entry> {
+        let (name, labels) = match &entry {
+            Entry::Series(series) => (&series.name, &series.labels),
+            Entry::Summary(summary) => (&summary.name, &summary.labels),
+        };
+        let named = self.name.as_ref().is_none_or(|pattern| pattern.is_match(name));
+        let labelled = |pattern: &Regex| labels.iter().any(|label| pattern.is_match(label));
+        if !named || !self.label.as_ref().is_none_or(labelled) {
+            return Vec::new();
+        }
+        match entry {
+            Entry::Series(series) if self.quantities.is_empty() => {
+                vec![Entry::Series(self.in_ranges(series))]
+            }
+            // Cut before a column is taken out, which may leave observations out: the ranges count all of them.
+            Entry::Series(series) => {
+                let series = self.in_ranges(series);
+                self.quantities
+                    .iter()
+                    .filter_map(|quantity| series.select(quantity))
+                    .map(Entry::Series)
+                    .collect()
+            }
+            Entry::Summary(summary) => {
+                let selected = self.quantities.is_empty() || self.quantities.contains(&summary.quantity);
+                selected.then_some(Entry::Summary(summary)).into_iter().collect()
+            }
+        }
+    }
+
+    fn in_ranges(&self, mut series: Series) -> Series {
+        if let Some(ranges) = &self.ranges {
+            let mut number = 0;
+            series.observations.retain(|_| {
+                number += 1;
+                ranges.contains(number)
+            });
+        }
+        series
+    }
+}
+
+impl Ranges {
+    /// Whether observation `number`, counted from 1, is in one of them.
+    #[must_use]
+    pub fn contains(&self, number: usize) -> bool {
+        // They are sorted and apart: only the last that begins in time can hold it.
+        let begun = self.0.partition_point(|range| *range.start() <= number);
+        begun > 0 && self.0[begun - 1].contains(&number)
+    }
+}
+
+impl FromStr for Ranges {
+    type Err = RangesError;
+
+    fn from_str(text: &str) -> Result<Self, RangesError> {
+        let mut ranges = Vec::new();
+        for part in text.split(',') {
+            let wrong = || RangesError { text: text.to_owned(), part: part.to_owned() };
+            let number = |digits: &str| {
+                let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+                digits.parse::<usize>().ok().filter(|number| valid && *number > 0).ok_or_else(wrong)
+            };
+            let range = match part.split_once('-') {
+                None => number(part)?..=number(part)?,
+                Some(("", last)) => 1..=number(last)?,
+                Some((first, "")) => number(first)?..=usize::MAX,
+                Some((first, last)) => number(first)?..=number(last)?,
+            };
+            if range.is_empty() {
+                return Err(wrong());
+            }
+            ranges.push(range);
+        }
+        ranges.sort_by_key(|range| *range.start());
+        let mut apart: Vec<RangeInclusive<usize>> = Vec::new();
+        for range in ranges {
+            match apart.last_mut() {
+                Some(before) if range.start() <= before.end() => {
+                    *before = *before.start()..=*before.end().max(range.end());
+                }
+                _ => apart.push(range),
+            }
+        }
+        Ok(Self(apart))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Observation;
+    use crate::line::{OnError, Reader, write_entry};
+    use proptest::prelude::*;
+
+    /// `text` through `filter`.
+    fn run(filter: &Filter, text: &str) -> String {
+        let mut out = Vec::new();
+        for entry in Reader::new(text.as_bytes(), OnError::Refuse) {
+            for entry in filter.apply(entry.unwrap()) {
+                write_entry(&mut out, &entry).unwrap();
+            }
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn names_and_labels() {
+        let text = "BASE:1l:Observation::Time:us 1 2\n\
+                    SORT:summary:Sample:arm=A:Time:us 2 1 1 1 0\n\
+                    SORT:1l:Observation:arm=B:Time:us 3\n";
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        assert_eq!(run(&Filter::default(), text), text);
+        assert_eq!(run(&Filter::default().grep("^BA").unwrap(), text), lines[0]);
+        assert_eq!(run(&Filter::default().grep("S").unwrap().label("=B$").unwrap(), text), lines[2]);
+        assert!(Filter::default().grep("(").is_err());
+    }
+
+    #[test]
+    fn the_sources_first_two_hundred() {
+        let values: Vec<String> = (1..=1000).map(|value| value.to_string()).collect();
+        let text = format!("GCSCHED:1l:Observation:n:Time:us {}\n", values.join(" "));
+        let cut = run(&Filter::default().cut("1-200".parse().unwrap()), &text);
+        assert_eq!(cut.split_whitespace().skip(1).collect::<Vec<_>>(), &values[..200]);
+    }
+
+    #[test]
+    fn all_columns_are_cut_alike() {
+        let text = "X:1l:Observation::Time:ns 10 20 30 40\n\
+                    X:with:Observation::Start:ns 1 2 3 4\n\
+                    X:with:Observation::Cpu:ns 9 - 29 39\n\
+                    X:with:Mark::Mark:ns 1,2,minor\n";
+        let filter = Filter::default().cut("2,4-".parse().unwrap());
+        let cut = run(&filter, text);
+        assert_eq!(
+            cut,
+            "X:1l:Observation::Time:ns 20 40\n\
+             X:with:Observation::Start:ns 2 4\n\
+             X:with:Observation::Cpu:ns - 39\n\
+             X:with:Mark::Mark:ns 1,2,minor\n"
+        );
+        // The one without processor time falls out after the cut, so that 2 and 4 are still the second and fourth.
+        let cpu = run(&filter.select(["Cpu", "Steal"]), text);
+        assert!(cpu.starts_with("X:1l:Observation::Cpu:ns 39\nX:with:Observation::Start:ns 4\n"), "{cpu}");
+    }
+
+    #[test]
+    fn summaries_are_selected_and_not_cut() {
+        let text = "X:summary:Sample::Time:us 2 1 1 1 0\n";
+        assert_eq!(run(&Filter::default().cut("7".parse().unwrap()).select(["Time"]), text), text);
+        assert_eq!(run(&Filter::default().select(["Cpu"]), text), "");
+    }
+
+    #[test]
+    fn ranges_that_are_none() {
+        for text in ["", "0", "0-5", "5-4", "a", "1-2-3", "1,,2", "+1", " 1", "-", "99999999999999999999"] {
+            let error = text.parse::<Ranges>().unwrap_err().to_string();
+            assert!(error.contains("is no range"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_hold_what_they_say(
+            parts in prop::collection::vec((1usize..40, 0usize..10, 0u8..4), 1..8),
+            number in 1usize..60,
+        ) {
+            let (mut text, mut expected) = (Vec::new(), false);
+            for (first, length, kind) in parts {
+                let last = first + length;
+                let (part, holds) = match kind {
+                    0 => (format!("{first}"), number == first),
+                    1 => (format!("{first}-{last}"), (first..=last).contains(&number)),
+                    2 => (format!("{first}-"), number >= first),
+                    _ => (format!("-{last}"), number <= last),
+                };
+                text.push(part);
+                expected |= holds;
+            }
+            let text = text.join(",");
+            prop_assert_eq!(text.parse::<Ranges>().unwrap().contains(number), expected, "{} in {}", number, text);
+        }
+
+        #[test]
+        fn what_is_cut_is_what_ranges_hold(n in 0usize..50, first in 1usize..50, length in 0usize..50) {
+            let row = |value: usize| Observation { wall_ns: value as f64, ..Observation::default() };
+            let series = Series { observations: (1..=n).map(row).collect(), ..Series::default() };
+            let ranges: Ranges = format!("{first}-{}", first + length).parse().unwrap();
+            let Some(Entry::Series(cut)) = Filter::default().cut(ranges).apply(Entry::Series(series)).pop() else {
+                return Err(TestCaseError::fail("a series stays a series"));
+            };
+            let expected: Vec<f64> = (first..=n.min(first + length)).map(|value| value as f64).collect();
+            prop_assert_eq!(cut.walls(), expected);
+        }
+    }
+}

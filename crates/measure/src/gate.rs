@@ -1,0 +1,180 @@
+//! Whether something became slower by more than is allowed: the answer for a build server.
+//!
+//! A build that fails because the machine was busy teaches people to ignore it. So it fails only when the *whole* interval
+//! of the ratio lies beyond what is allowed. The other answers are not failures, and they differ:
+//!
+//! ```text
+//!        1        allowed
+//!        │   [--x--] │            passed: at most so much slower
+//!        │      [---x┼-----]      not shown: it may be more than allowed, or not; more rounds would tell
+//!        │           │ [--x--]    failed
+//! ```
+//!
+//! The control bounds this too. Where the same thing against itself shows a difference, whose interval excludes none,
+//! the setup is skewed by that much, and that much is allowed on top. And what does not stand clear of the control's interval is
+//! not shown, as everywhere else ([`Direction`]).
+//!
+//! Invariants: a gate never fails by an interval that holds anything that is allowed, nor where the verdict is that nothing is
+//! shown, nor from fewer than [`TELLING_FROM`] rounds.
+
+use crate::{Direction, Interval, TELLING_FROM, percent, rounds_needed};
+use serde::Serialize;
+use std::fmt;
+
+/// More rounds than this are not advised: whatever lies so close to the limit is on it.
+const ROUNDS_ADVISED_MAX: usize = 10_000_000;
+
+/// What a gate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Shown to stay within what is allowed.
+    Passed,
+    /// Not shown either way.
+    NotShown,
+    /// Shown to exceed what is allowed.
+    Failed,
+}
+
+/// A ratio held against the most that is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Gate {
+    /// What was allowed, as a ratio: 1.02 for two per cent.
+    pub allowed: f64,
+    /// What the control adds to that, as a ratio: 1 where it shows nothing.
+    pub skew: f64,
+    /// The ratio that was found.
+    pub ratio: Interval,
+    /// From how many rounds; nothing where more of them would not help.
+    pub rounds: Option<usize>,
+    /// What follows.
+    pub outcome: Outcome,
+}
+
+impl Gate {
+    /// Holds the ratio against `allowed` (1.02: two per cent more), given the control's, if there was one, and from how many
+    /// rounds it was found, if it came from rounds.
+    #[must_use]
+    pub fn of(ratio: Interval, control: Option<Interval>, rounds: Option<usize>, allowed: f64) -> Self {
+        let skew = control.filter(|control| !control.contains(1.0));
+        let skew = skew.map_or(1.0, |control| control.estimate.ln().abs().exp());
+        let limit = allowed * skew;
+        let few = rounds.is_some_and(|rounds| rounds < TELLING_FROM);
+        let stands_out = control.is_none_or(|control| Direction::of(ratio, control) == Direction::More);
+        let outcome = match ratio {
+            _ if few => Outcome::NotShown,
+            _ if ratio.low > limit && stands_out => Outcome::Failed,
+            _ if ratio.high <= limit => Outcome::Passed,
+            _ => Outcome::NotShown,
+        };
+        Self { allowed, skew, ratio, rounds, outcome }
+    }
+
+    /// Whether a build should end here.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.outcome == Outcome::Failed
+    }
+
+    /// About how many rounds would tell, if the ratio is what it seems: where nothing was shown.
+    #[must_use]
+    pub fn rounds_advised(&self) -> Option<usize> {
+        if self.rounds.is_some_and(|rounds| rounds < TELLING_FROM) {
+            return Some(TELLING_FROM).filter(|_| self.outcome == Outcome::NotShown);
+        }
+        let distance = (self.ratio.estimate / (self.allowed * self.skew)).ln().abs();
+        let rounds = self.rounds.filter(|_| self.outcome == Outcome::NotShown)?;
+        rounds_needed(rounds, &self.ratio, distance).filter(|rounds| *rounds <= ROUNDS_ADVISED_MAX)
+    }
+}
+
+/// One or two sentences for people.
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [estimate, low, high] = [self.ratio.estimate, self.ratio.low, self.ratio.high].map(percent);
+        let allowed = percent(self.allowed);
+        match self.outcome {
+            Outcome::Failed => write!(f, "failed: {estimate}, at least {low}; {allowed} is allowed")?,
+            Outcome::Passed => write!(f, "passed: {estimate}, at most {high}; {allowed} is allowed")?,
+            Outcome::NotShown => {
+                write!(f, "not shown: {estimate}, anything from {low} to {high}; {allowed} is allowed, ")?;
+                write!(
+                    f,
+                    "and this measurement cannot tell on which side of it the truth lies. That is no failure"
+                )?;
+                match (self.rounds_advised(), self.rounds) {
+                    (Some(TELLING_FROM), _) => write!(f, "; fewer than {TELLING_FROM} rounds never tell")?,
+                    (Some(rounds), _) => write!(f, "; about {rounds} rounds would tell")?,
+                    (None, Some(_)) => write!(f, "; it lies too close to tell")?,
+                    (None, None) => write!(f, "; a run of both, side by side, would tell more")?,
+                }
+            }
+        }
+        if self.skew > 1.0 {
+            write!(f, " (and {} on top: by that much the control differs from itself)", percent(self.skew))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(estimate: f64, low: f64, high: f64) -> Interval {
+        Interval { estimate, low, high }
+    }
+
+    fn outcome(low: f64, high: f64) -> Outcome {
+        Gate::of(interval(f64::midpoint(low, high), low, high), None, Some(100), 1.02).outcome
+    }
+
+    #[test]
+    fn only_a_whole_interval_fails() {
+        assert_eq!(outcome(1.021, 1.05), Outcome::Failed);
+        assert_eq!(outcome(1.019, 1.05), Outcome::NotShown);
+        assert_eq!(outcome(1.02, 1.05), Outcome::NotShown, "the low end is still allowed");
+        assert_eq!(outcome(0.99, 1.021), Outcome::NotShown);
+        assert_eq!(outcome(0.99, 1.02), Outcome::Passed);
+        assert_eq!(outcome(0.5, 0.6), Outcome::Passed, "becoming faster is allowed");
+    }
+
+    #[test]
+    fn a_skewed_control_adds_to_what_is_allowed() {
+        let ratio = interval(1.04, 1.03, 1.05);
+        let gate = |control| Gate::of(ratio, Some(control), Some(100), 1.02);
+        assert!(gate(interval(1.001, 0.99, 1.012)).failed(), "this control shows nothing");
+        for skewed in [interval(1.03, 1.02, 1.04), interval(1.0 / 1.03, 0.96, 0.98)] {
+            assert_eq!(gate(skewed).outcome, Outcome::Passed);
+            assert!(gate(skewed).to_string().contains("+3.00 % on top"), "{}", gate(skewed));
+        }
+    }
+
+    #[test]
+    fn what_the_verdict_does_not_show_fails_nothing() {
+        let ratio = interval(1.04, 1.03, 1.05);
+        let gate = |control, rounds| Gate::of(ratio, Some(control), Some(rounds), 1.02);
+        let (calm, wild) = (interval(1.0, 0.99, 1.01), interval(1.0, 0.9, 1.2));
+        assert!(gate(calm, 6).failed());
+        assert_eq!(gate(wild, 100).outcome, Outcome::NotShown, "the control reaches as far");
+        for rounds in 1..TELLING_FROM {
+            assert_eq!(gate(calm, rounds).outcome, Outcome::NotShown);
+            assert!(gate(calm, rounds).to_string().contains("fewer than 6 rounds"), "{}", gate(calm, rounds));
+        }
+    }
+
+    #[test]
+    fn it_says_what_it_means() {
+        let text = Gate::of(interval(1.03, 1.025, 1.035), None, Some(100), 1.02).to_string();
+        assert_eq!(text, "failed: +3.00 %, at least +2.50 %; +2.00 % is allowed");
+        let gate = Gate::of(interval(1.03, 1.01, 1.05), None, Some(100), 1.02);
+        // Half the width is 0.0194, the distance 0.0098 as logarithms: 1.99 squared times the rounds.
+        assert_eq!(gate.rounds_advised(), Some(396));
+        let text = gate.to_string();
+        assert!(text.starts_with("not shown: +3.00 %, anything from +1.00 % to +5.00 %"), "{text}");
+        assert!(text.contains("no failure") && text.ends_with("about 396 rounds would tell"), "{text}");
+        let close = Gate::of(interval(1.02, 1.01, 1.03), None, Some(100), 1.02);
+        assert_eq!(close.rounds_advised(), None);
+        assert!(close.to_string().ends_with("too close to tell"));
+    }
+}

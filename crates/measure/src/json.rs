@@ -1,0 +1,319 @@
+//! Series as JSON, schema `vellum.observations/1`.
+//!
+//! ```json
+//! {"schema": "vellum.observations/1", "series": [
+//!   {"name": "BASE", "labels": ["tsc"], "quantity": "Time", "unit": "ns", "batch": 1,
+//!    "observations": {"value": [486, 402], "start_ns": [1200, 1900], "cpu_ns": [480, null]},
+//!    "marks": [{"start_ns": 1250, "end_ns": 1300, "cause": "minor"}]}]}
+//! ```
+//!
+//! Observations are columns, not rows: an array a quantity is a quarter of the size of an object an observation, and
+//! is what every plotting library wants. A column that says nothing is left out. `value` is the wall time, base
+//! included, in the series' unit; everything else is as in [`Observation`].
+//!
+//! [`Series`] itself is read and written in the same form wherever serde is used, so that other documents can hold one.
+//!
+//! Invariants: what is written is [valid](Series::validate), what is read too; numbers come back to the last bit.
+//! Keys that are not known are passed over, so that a later `/1` may add some.
+
+use std::io::{self, Read, Write};
+
+use serde::ser::{Error as _, SerializeStruct};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+
+use crate::{Base, Column, Machine, Mark, Observation, Series, SeriesError, Unit};
+
+/// The schema that is written and read.
+pub const SCHEMA: &str = "vellum.observations/1";
+
+/// Why series could not be written as JSON, or read from it.
+#[derive(Debug, Error)]
+pub enum JsonError {
+    /// The input or output failed.
+    #[error("cannot read or write observations as JSON: {0}")]
+    Io(#[from] io::Error),
+    /// No JSON, or none of series. The message has line and column.
+    #[error("these are no observations in JSON: {0}")]
+    Invalid(#[from] serde_json::Error),
+    /// A document of another kind.
+    #[error(
+        "the document's schema is {found:?}, not {SCHEMA:?}; was it written by another program or version?"
+    )]
+    Schema {
+        /// What it says it is.
+        found: String,
+    },
+    /// A series that could not be read back.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+}
+
+/// Writes a document of `series`, one a line, and holds none of them.
+///
+/// # Errors
+/// If the output fails, or at a series that is not [valid](Series::validate): the document then lacks its end.
+pub fn write<'a>(
+    out: &mut impl Write,
+    series: impl IntoIterator<Item = &'a Series>,
+) -> Result<(), JsonError> {
+    write!(out, "{{\"schema\":\"{SCHEMA}\",\"series\":[")?;
+    for (index, series) in series.into_iter().enumerate() {
+        series.validate()?;
+        out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *out, series).map_err(|error| match error.io_error_kind() {
+            Some(kind) => JsonError::Io(kind.into()),
+            None => JsonError::Invalid(error),
+        })?;
+    }
+    out.write_all(b"\n]}\n")?;
+    Ok(())
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// If the input fails, is not JSON, or not of this schema, or holds something that is no series.
+pub fn read(mut input: impl Read) -> Result<Vec<Series>, JsonError> {
+    #[derive(Deserialize)]
+    struct Named {
+        schema: String,
+    }
+    #[derive(Deserialize)]
+    struct Document {
+        series: Vec<Series>,
+    }
+    let mut text = String::new();
+    input.read_to_string(&mut text)?;
+    // Asked first, alone: a document of another schema should be called that, not a faulty one of ours.
+    let Named { schema } = serde_json::from_str(&text)?;
+    if schema != SCHEMA {
+        return Err(JsonError::Schema { found: schema });
+    }
+    let Document { series } = serde_json::from_str(&text)?;
+    Ok(series)
+}
+
+impl Serialize for Series {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.validate().map_err(S::Error::custom)?;
+        let mut out = serializer.serialize_struct("Series", 11)?;
+        out.serialize_field("name", &self.name)?;
+        out.serialize_field("labels", &self.labels)?;
+        out.serialize_field("quantity", &self.quantity)?;
+        out.serialize_field("unit", &self.unit)?;
+        out.serialize_field("batch", &self.batch)?;
+        if let Some(clock) = &self.clock {
+            out.serialize_field("clock", clock)?;
+        }
+        if let Some(base) = &self.base {
+            out.serialize_field("base", base)?;
+        }
+        if let Some(base) = &self.cpu_base {
+            out.serialize_field("cpu_base", base)?;
+        }
+        if let Some(machine) = &self.machine {
+            out.serialize_field("machine", machine)?;
+        }
+        out.serialize_field("observations", &ColumnsOut(&self.observations))?;
+        out.serialize_field("marks", &self.marks)?;
+        out.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Series {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = SeriesIn::deserialize(deserializer)?;
+        let name = fields.name.clone();
+        let in_series = |error: String| de::Error::custom(format!("series {name}: {error}"));
+        let series = Self {
+            name: fields.name,
+            labels: fields.labels,
+            quantity: fields.quantity,
+            unit: fields.unit,
+            batch: fields.batch,
+            base: fields.base,
+            cpu_base: fields.cpu_base,
+            clock: fields.clock,
+            observations: fields.observations.rows().map_err(in_series)?,
+            marks: fields.marks,
+            machine: fields.machine,
+        };
+        series.validate().map_err(de::Error::custom)?;
+        Ok(series)
+    }
+}
+
+#[derive(Deserialize)]
+struct SeriesIn {
+    name: String,
+    #[serde(default)]
+    labels: Vec<String>,
+    quantity: String,
+    unit: Unit,
+    #[serde(default = "one")]
+    batch: u64,
+    base: Option<Base>,
+    cpu_base: Option<Base>,
+    clock: Option<String>,
+    observations: ColumnsIn,
+    #[serde(default)]
+    marks: Vec<Mark>,
+    machine: Option<Machine>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Observations as an object of columns.
+struct ColumnsOut<'a>(&'a [Observation]);
+
+/// One field of all observations, without a copy of them.
+struct Each<'a, T>(&'a [Observation], fn(&Observation) -> T);
+
+impl<T: Serialize> Serialize for Each<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(self.1))
+    }
+}
+
+impl Serialize for ColumnsOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rows = self.0;
+        let mut out = serializer.serialize_struct("Observations", 1 + Column::ALL.len())?;
+        out.serialize_field("value", &Each(rows, |one| one.wall_ns))?;
+        for column in Column::ALL.into_iter().filter(|column| column.is_recorded(rows)) {
+            match column {
+                Column::Start => out.serialize_field("start_ns", &Each(rows, |one| one.start_ns))?,
+                Column::Cpu => out.serialize_field("cpu_ns", &Each(rows, |one| one.cpu_ns))?,
+                Column::MinorFaults => out.serialize_field("minor", &Each(rows, |one| one.minor))?,
+                Column::MajorFaults => out.serialize_field("major", &Each(rows, |one| one.major))?,
+                Column::Voluntary => out.serialize_field("voluntary", &Each(rows, |one| one.voluntary))?,
+                Column::Involuntary => {
+                    out.serialize_field("involuntary", &Each(rows, |one| one.involuntary))?;
+                }
+                Column::Steal => out.serialize_field("steal_ns", &Each(rows, |one| one.steal_ns))?,
+            }
+        }
+        out.end()
+    }
+}
+
+#[derive(Deserialize)]
+struct ColumnsIn {
+    value: Vec<f64>,
+    start_ns: Option<Vec<u64>>,
+    cpu_ns: Option<Vec<Option<f64>>>,
+    minor: Option<Vec<u32>>,
+    major: Option<Vec<u32>>,
+    voluntary: Option<Vec<u32>>,
+    involuntary: Option<Vec<u32>>,
+    steal_ns: Option<Vec<Option<f64>>>,
+}
+
+impl ColumnsIn {
+    /// An observation a row, or which column has another length than `value`.
+    fn rows(self) -> Result<Vec<Observation>, String> {
+        fn fill<T>(
+            rows: &mut [Observation],
+            name: &str,
+            column: Option<Vec<T>>,
+            put: impl Fn(&mut Observation, T),
+        ) -> Result<(), String> {
+            let Some(column) = column else { return Ok(()) };
+            if column.len() != rows.len() {
+                return Err(format!("{name} has {} entries for {} of value", column.len(), rows.len()));
+            }
+            rows.iter_mut().zip(column).for_each(|(row, cell)| put(row, cell));
+            Ok(())
+        }
+        let row = |wall_ns| Observation { wall_ns, ..Observation::default() };
+        let mut rows: Vec<Observation> = self.value.into_iter().map(row).collect();
+        fill(&mut rows, "start_ns", self.start_ns, |row, ns| row.start_ns = ns)?;
+        fill(&mut rows, "cpu_ns", self.cpu_ns, |row, ns| row.cpu_ns = ns)?;
+        fill(&mut rows, "minor", self.minor, |row, n| row.minor = n)?;
+        fill(&mut rows, "major", self.major, |row, n| row.major = n)?;
+        fill(&mut rows, "voluntary", self.voluntary, |row, n| row.voluntary = n)?;
+        fill(&mut rows, "involuntary", self.involuntary, |row, n| row.involuntary = n)?;
+        fill(&mut rows, "steal_ns", self.steal_ns, |row, ns| row.steal_ns = ns)?;
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn document(series: Value) -> String {
+        json!({"schema": SCHEMA, "series": [series]}).to_string()
+    }
+
+    #[test]
+    fn the_document_is_as_described() {
+        let observation = |wall_ns, cpu_ns| Observation { wall_ns, cpu_ns, ..Observation::default() };
+        let series = Series {
+            labels: vec!["tsc".into()],
+            observations: vec![observation(486.0, Some(480.5)), observation(402.0, None)],
+            ..Series::plain("BASE", "Time", Unit::Nanoseconds, [])
+        };
+        let mut out = Vec::new();
+        write(&mut out, [&series, &Series::default()]).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(value["schema"], SCHEMA);
+        assert_eq!(
+            value["series"][0],
+            json!({
+                "name": "BASE", "labels": ["tsc"], "quantity": "Time", "unit": "ns", "batch": 1,
+                "observations": {"value": [486.0, 402.0], "cpu_ns": [480.5, null]}, "marks": [],
+            })
+        );
+        assert_eq!(read(out.as_slice()).unwrap(), [series, Series::default()]);
+    }
+
+    #[test]
+    fn few_keys_are_needed() {
+        let text = document(
+            json!({"name": "X", "quantity": "Time", "unit": "us", "observations": {"value": [1, 2.5]},
+            "remark": "passed over"}),
+        );
+        let series = read(text.as_bytes()).unwrap();
+        assert_eq!(series, [Series::plain("X", "Time", Unit::Microseconds, [1.0, 2.5])]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let series = |observations: Value, more: Value| {
+            let mut series =
+                json!({"name": "X", "quantity": "Time", "unit": "us", "observations": observations});
+            series.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            document(series)
+        };
+        let value = json!({"value": [1, 2]});
+        let backwards = json!({"marks": [{"start_ns": 2, "end_ns": 1, "cause": "major"}]});
+        for (text, message) in [
+            ("{".to_owned(), "line 1 column 1"),
+            (json!({"schema": "vellum.run/1", "series": 3}).to_string(), "schema is \"vellum.run/1\""),
+            (series(json!({"value": [1, null]}), json!({})), "invalid type: null"),
+            (
+                series(json!({"value": [1], "minor": [1, 2]}), json!({})),
+                "series X: minor has 2 entries for 1 of value",
+            ),
+            (series(json!({"value": [1], "minor": [-1]}), json!({})), "invalid value: integer `-1`"),
+            (series(value.clone(), json!({"batch": 0})), "series X: its batch is 0"),
+            (series(value, backwards), "mark 1 ends at 1 ns"),
+        ] {
+            let error = read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_written() {
+        let series = Series::plain("X", "Time", Unit::Nanoseconds, [1.0, f64::NAN]);
+        let error = write(&mut Vec::new(), [&series]).unwrap_err();
+        assert!(matches!(error, JsonError::Series(SeriesError::NotFinite { observation: 2, .. })));
+        assert!(serde_json::to_string(&series).is_err());
+    }
+}

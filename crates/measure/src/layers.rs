@@ -1,0 +1,210 @@
+//! Layers of outliers, peeled off one after the other.
+//!
+//! A series of timings is a narrow heap with a few values far above it, and those hide the heap: drawn to one scale it is a
+//! line at the bottom. So what lies more than two standard deviations from the mean is taken off, mean and deviation
+//! are taken again of what is left, and what now lies beyond is the next layer. The layers are not thrown away: each
+//! value knows in which it went, because the outliers are the disturbances one looks for.
+//!
+//! ```text
+//! values     3 3 4 3 90 3 4 3 9 3
+//! layer 1            90               beyond mean ± 2σ of all ten
+//! layer 2                     9       beyond mean ± 2σ of the nine that are left
+//! kept       3 3 4 3    3 4 3   3     0 in `layer_of`
+//! ```
+//!
+//! Invariants:
+//! - a value that a layer took lay outside that layer's [`LayerBounds`], a kept one inside all of them;
+//! - peeling `n + 1` layers takes the same first `n` as peeling `n`;
+//! - a layer that takes nothing is the last: there would be nothing in any after it.
+//!
+//! Source: Bates, section "Initial Results": the plot's `-o`, given once a layer. The deviation there is named the
+//! sample's; we divide by n − 1, as [`Stat`](crate::Stat) does. Values on the bound are kept ("more than two").
+
+use serde::Serialize;
+
+/// How many standard deviations from the mean a layer begins.
+pub const LAYER_DEVIATIONS: f64 = 2.0;
+
+/// The most layers that can be peeled: a layer's number is kept in a byte.
+pub const LAYERS_MAX: u8 = u8::MAX;
+
+/// Which values are outliers, and of which layer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Layers {
+    /// For each value, in order, the layer that took it, counted from 1; 0 if it was kept.
+    pub layer_of: Vec<u8>,
+    /// The bounds of each layer that took something, the first layer first.
+    pub bounds: Vec<LayerBounds>,
+}
+
+/// What a layer was measured by, in the values' unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LayerBounds {
+    /// The mean of what the layers before had left.
+    pub mean: f64,
+    /// The standard deviation of that, over n − 1.
+    pub std: f64,
+    /// What lies below is in this layer: mean − 2σ.
+    pub low: f64,
+    /// What lies above is in this layer: mean + 2σ.
+    pub high: f64,
+    /// How many values this layer took.
+    pub taken: usize,
+}
+
+impl Layers {
+    /// Peels `layers` layers off the values, or fewer if there is nothing left to take.
+    ///
+    /// A value that is not a finite number goes with the first layer and counts neither in its mean nor in its
+    /// deviation; with no layers asked for it is kept like any other.
+    #[must_use]
+    pub fn peel(values: &[f64], layers: u8) -> Self {
+        let mut layer_of = vec![0; values.len()];
+        let mut all_bounds = Vec::new();
+        for layer in 1..=layers {
+            let kept = || values.iter().zip(&layer_of).filter(|(_, of)| **of == 0).map(|(value, _)| *value);
+            let Some((mean, std)) = moments(kept().filter(|value| value.is_finite())) else { break };
+            let (low, high) = (mean - LAYER_DEVIATIONS * std, mean + LAYER_DEVIATIONS * std);
+            let mut taken = 0;
+            for (value, of) in values.iter().zip(&mut layer_of) {
+                if *of == 0 && !(low..=high).contains(value) {
+                    *of = layer;
+                    taken += 1;
+                }
+            }
+            if taken == 0 {
+                break;
+            }
+            all_bounds.push(LayerBounds { mean, std, low, high, taken });
+        }
+        Self { layer_of, bounds: all_bounds }
+    }
+
+    /// Peels until nothing lies beyond: at most [`LAYERS_MAX`] layers.
+    #[must_use]
+    pub fn peel_all(values: &[f64]) -> Self {
+        Self::peel(values, LAYERS_MAX)
+    }
+
+    /// How many layers took something: at most as many as were asked for.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.bounds.len()
+    }
+
+    /// The places of the values that were kept, in order.
+    pub fn kept(&self) -> impl Iterator<Item = usize> + '_ {
+        self.layer_of.iter().enumerate().filter(|(_, of)| **of == 0).map(|(place, _)| place)
+    }
+
+    /// The places of the values that were taken, in order.
+    pub fn outliers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.layer_of.iter().enumerate().filter(|(_, of)| **of != 0).map(|(place, _)| place)
+    }
+
+    /// Those of `values`, the ones that were peeled, that were kept, in order.
+    ///
+    /// # Panics
+    /// If there are fewer values than were peeled.
+    #[must_use]
+    pub fn keep(&self, values: &[f64]) -> Vec<f64> {
+        self.kept().map(|place| values[place]).collect()
+    }
+
+    /// The share of the values that was kept, 1 if there were none.
+    #[must_use]
+    pub fn kept_share(&self) -> f64 {
+        if self.layer_of.is_empty() { 1.0 } else { self.kept().count() as f64 / self.layer_of.len() as f64 }
+    }
+}
+
+/// Mean and standard deviation over n − 1 (0 for one value); `None` of nothing, or if they overflow.
+fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    // Everything is counted from the first value, so that equal values have exactly that mean and no deviation.
+    let origin = values.clone().next()?;
+    let n = values.clone().count() as f64;
+    let mean = values.clone().map(|value| value - origin).sum::<f64>() / n;
+    let squares: f64 = values.map(|value| (value - origin - mean).powi(2)).sum();
+    let std = (squares / (n - 1.0).max(1.0)).sqrt();
+    (mean.is_finite() && std.is_finite()).then_some((origin + mean, std))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_picture_above() {
+        let values = [3.0, 3.0, 4.0, 3.0, 90.0, 3.0, 4.0, 3.0, 9.0, 3.0];
+        let layers = Layers::peel(&values, 2);
+        assert_eq!(layers.layer_of, [0, 0, 0, 0, 1, 0, 0, 0, 2, 0]);
+        assert_eq!(layers.keep(&values), [3.0, 3.0, 4.0, 3.0, 3.0, 4.0, 3.0, 3.0]);
+        assert_eq!(layers.outliers().collect::<Vec<_>>(), [4, 8]);
+        assert!((layers.kept_share() - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bounds_follow_from_the_closed_form() {
+        // n zeros and one h: the mean is h / (n + 1), the deviation h / √(n + 1).
+        let mut values = vec![0.0; 24];
+        values.push(5.0);
+        let layers = Layers::peel_all(&values);
+        assert_eq!((layers.count(), layers.layer_of[24]), (1, 1));
+        let bounds = layers.bounds[0];
+        assert!((bounds.mean - 0.2).abs() < 1e-12 && (bounds.std - 1.0).abs() < 1e-12, "{bounds:?}");
+        assert!((bounds.high - 2.2).abs() < 1e-12 && (bounds.low + 1.8).abs() < 1e-12, "{bounds:?}");
+        assert_eq!(bounds.taken, 1);
+    }
+
+    #[test]
+    fn a_value_on_the_bound_is_kept() {
+        // Four zeros and one 1: mean 0.2, deviation √0.2 = 0.447, bound 1.094. Three zeros and a 1: nothing beyond.
+        assert_eq!(Layers::peel_all(&[0.0, 0.0, 0.0, 0.0, 1.0]).count(), 0);
+        assert_eq!(Layers::peel_all(&[0.1; 1000]).count(), 0, "equal values have no outliers");
+    }
+
+    #[test]
+    fn both_sides_are_taken() {
+        let mut values = vec![10.0; 50];
+        values.extend([-40.0, 60.0]);
+        assert_eq!(Layers::peel(&values, 1).outliers().collect::<Vec<_>>(), [50, 51]);
+    }
+
+    #[test]
+    fn what_is_no_number_goes_first() {
+        let values = [1.0, f64::NAN, 1.0, f64::INFINITY, 1.0];
+        assert_eq!(Layers::peel(&values, 3).layer_of, [0, 1, 0, 1, 0]);
+        assert_eq!(Layers::peel(&values, 0).layer_of, [0; 5]);
+        assert_eq!(Layers::peel(&[f64::NAN; 2], 3).count(), 0, "nothing to take a mean of");
+        assert_eq!(Layers::peel(&[], 3).kept_share(), 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn each_layer_took_what_lay_beyond_it(
+            values in proptest::collection::vec(prop_oneof![9 => 0.0f64..10.0, 1 => -1e6f64..1e6], 0..200), n in 0u8..6,
+        ) {
+            let layers = Layers::peel(&values, n);
+            for (value, of) in values.iter().zip(&layers.layer_of) {
+                for (layer, bounds) in (1u8..).zip(&layers.bounds) {
+                    let inside = (bounds.low..=bounds.high).contains(value);
+                    let gone = *of != 0 && *of < layer;
+                    prop_assert!(gone || inside == (*of != layer), "{value} of {of}, {layer}: {bounds:?}");
+                }
+            }
+            let more = Layers::peel(&values, n + 1);
+            prop_assert_eq!(&more.bounds[..layers.count()], &layers.bounds[..]);
+            let taken: usize = layers.bounds.iter().map(|bounds| bounds.taken).sum();
+            prop_assert_eq!(taken + layers.kept().count(), values.len());
+        }
+
+        #[test]
+        fn the_unit_does_not_matter(values in proptest::collection::vec(0u32..1000, 2..100), shift in -64i32..64) {
+            // Powers of two, because they round nothing.
+            let plain: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
+            let scaled: Vec<f64> = plain.iter().map(|v| v * 2f64.powi(shift)).collect();
+            prop_assert_eq!(Layers::peel_all(&plain).layer_of, Layers::peel_all(&scaled).layer_of);
+        }
+    }
+}

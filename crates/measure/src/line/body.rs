@@ -1,0 +1,312 @@
+//! What the words behind a header say, by its role.
+//!
+//! Every word is read as the type it must have: a start is a whole number of nanoseconds and no floating-point number,
+//! which could not hold one of a machine that has been up for 104 days.
+
+use std::str::FromStr;
+
+use super::error::{LineError, Problem, shown};
+use super::escape::unescape;
+use super::header::{Header, Role};
+use super::words::{Word, Words};
+use crate::{Base, Column, Machine, Mark, MarkCause, Series, Stat};
+
+/// What stands where there is no value.
+pub(super) const ABSENT: &str = "-";
+
+/// Quantities of lines that belong to a series and are no columns, with their units.
+pub(super) const MARK: (&str, &str) = ("Mark", "ns");
+pub(super) const BATCH: (&str, &str) = ("Batch", "n");
+pub(super) const CLOCK: (&str, &str) = ("Clock", "text");
+pub(super) const BASE: (&str, &str) = ("Base", "ns");
+pub(super) const CPU_BASE: (&str, &str) = ("CpuBase", "ns");
+pub(super) const MACHINE: (&str, &str) = ("Machine", "text");
+
+const KNOWN_COLUMNS: &str = "Start, Cpu, MinorFaults, MajorFaults, Voluntary, Involuntary, Steal";
+const KNOWN_ABOUT: &str = "Batch, Clock, Base, CpuBase, Machine";
+const BASE_KEYS: [&str; 7] = ["clock", "n", "mean", "min", "max", "std", "step"];
+const BASE_PAIRS: &str = "clock, n, mean, min, max, std and step";
+const MACHINE_PAIRS: &str = "the fields of a machine";
+
+/// Where a line is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) line: u64,
+    /// Where its header begins.
+    pub(super) column: usize,
+}
+
+impl Place {
+    /// An error about the line as a whole.
+    pub(super) fn error(self, problem: Problem) -> LineError {
+        self.error_at(self.column, problem)
+    }
+
+    fn error_at(self, column: usize, problem: Problem) -> LineError {
+        LineError { line: self.line, column, problem }
+    }
+}
+
+/// The values with which a series begins.
+pub(super) fn values(words: Words<'_>, place: Place) -> Result<Vec<f64>, LineError> {
+    words.map(|word| number(place, word)).collect()
+}
+
+/// The five figures of a summary.
+pub(super) fn summary(words: Words<'_>, place: Place) -> Result<Stat, LineError> {
+    let words: Vec<Word<'_>> = words.collect();
+    let [n, mean, min, max, std] = words[..] else {
+        return Err(place.error(Problem::Summary { found: words.len() }));
+    };
+    let stat = Stat {
+        n: whole(place, u64::MAX, n)?,
+        mean: number(place, mean)?,
+        min: number(place, min)?,
+        max: number(place, max)?,
+        std: number(place, std)?,
+    };
+    if stat.is_possible() { Ok(stat) } else { Err(place.error_at(n.0, Problem::Figures)) }
+}
+
+/// What a line adds to the series before it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum More {
+    Start(Vec<u64>),
+    Cpu(Vec<Option<f64>>),
+    MinorFaults(Vec<u32>),
+    MajorFaults(Vec<u32>),
+    Voluntary(Vec<u32>),
+    Involuntary(Vec<u32>),
+    Steal(Vec<Option<f64>>),
+    Marks(Vec<Mark>),
+    Batch(u64),
+    Clock(String),
+    Base(Base),
+    CpuBase(Base),
+    Machine(Machine),
+}
+
+impl More {
+    /// Reads the words behind `header`.
+    pub(super) fn parse(header: &Header, words: Words<'_>, place: Place) -> Result<Self, LineError> {
+        let quantity = header.quantity.as_str();
+        let unknown = |known| place.error(Problem::Quantity { found: shown(quantity), known });
+        let in_unit = |(quantity, unit): (&'static str, &'static str)| match header.unit.symbol() {
+            found if found == unit => Ok(()),
+            found => Err(place.error(Problem::Unit { quantity, unit, found: shown(found) })),
+        };
+        match header.role {
+            Role::Marks if quantity == MARK.0 => {
+                in_unit(MARK)?;
+                words.map(|word| mark(place, word)).collect::<Result<_, _>>().map(Self::Marks)
+            }
+            Role::Marks => Err(unknown(MARK.0)),
+            Role::About => {
+                let about =
+                    [BATCH, CLOCK, BASE, CPU_BASE, MACHINE].into_iter().find(|(name, _)| *name == quantity);
+                let about = about.ok_or_else(|| unknown(KNOWN_ABOUT))?;
+                in_unit(about)?;
+                match about {
+                    BATCH => batch(words, place).map(Self::Batch),
+                    CLOCK => clock(words, place).map(Self::Clock),
+                    BASE => base(words, place).map(Self::Base),
+                    CPU_BASE => base(words, place).map(Self::CpuBase),
+                    _ => machine(words, place).map(Self::Machine),
+                }
+            }
+            Role::Column | Role::Values(_) | Role::Summary => {
+                let column = Column::parse(quantity).ok_or_else(|| unknown(KNOWN_COLUMNS))?;
+                in_unit((column.name(), column.symbol()))?;
+                column_cells(column, words, place)
+            }
+        }
+    }
+
+    /// The quantity in its line's header.
+    pub(super) fn quantity(&self) -> &'static str {
+        match self {
+            Self::Start(_) => Column::Start.name(),
+            Self::Cpu(_) => Column::Cpu.name(),
+            Self::MinorFaults(_) => Column::MinorFaults.name(),
+            Self::MajorFaults(_) => Column::MajorFaults.name(),
+            Self::Voluntary(_) => Column::Voluntary.name(),
+            Self::Involuntary(_) => Column::Involuntary.name(),
+            Self::Steal(_) => Column::Steal.name(),
+            Self::Marks(_) => MARK.0,
+            Self::Batch(_) => BATCH.0,
+            Self::Clock(_) => CLOCK.0,
+            Self::Base(_) => BASE.0,
+            Self::CpuBase(_) => CPU_BASE.0,
+            Self::Machine(_) => MACHINE.0,
+        }
+    }
+
+    /// How many observations it speaks of, if of each.
+    pub(super) fn cells(&self) -> Option<usize> {
+        match self {
+            Self::Start(cells) => Some(cells.len()),
+            Self::Cpu(cells) | Self::Steal(cells) => Some(cells.len()),
+            Self::MinorFaults(cells)
+            | Self::MajorFaults(cells)
+            | Self::Voluntary(cells)
+            | Self::Involuntary(cells) => Some(cells.len()),
+            Self::Marks(_)
+            | Self::Batch(_)
+            | Self::Clock(_)
+            | Self::Base(_)
+            | Self::CpuBase(_)
+            | Self::Machine(_) => None,
+        }
+    }
+
+    /// Puts it into `series`, which has as many observations as there are cells.
+    pub(super) fn add_to(self, series: &mut Series) {
+        let observations = series.observations.iter_mut();
+        match self {
+            Self::Start(cells) => observations.zip(cells).for_each(|(one, cell)| one.start_ns = cell),
+            Self::Cpu(cells) => observations.zip(cells).for_each(|(one, cell)| one.cpu_ns = cell),
+            Self::MinorFaults(cells) => observations.zip(cells).for_each(|(one, cell)| one.minor = cell),
+            Self::MajorFaults(cells) => observations.zip(cells).for_each(|(one, cell)| one.major = cell),
+            Self::Voluntary(cells) => observations.zip(cells).for_each(|(one, cell)| one.voluntary = cell),
+            Self::Involuntary(cells) => {
+                observations.zip(cells).for_each(|(one, cell)| one.involuntary = cell);
+            }
+            Self::Steal(cells) => observations.zip(cells).for_each(|(one, cell)| one.steal_ns = cell),
+            Self::Marks(marks) => series.marks = marks,
+            Self::Batch(batch) => series.batch = batch,
+            Self::Clock(clock) => series.clock = Some(clock),
+            Self::Base(base) => series.base = Some(base),
+            Self::CpuBase(base) => series.cpu_base = Some(base),
+            Self::Machine(machine) => series.machine = Some(machine),
+        }
+    }
+}
+
+fn column_cells(column: Column, words: Words<'_>, place: Place) -> Result<More, LineError> {
+    let counts =
+        |words: Words<'_>| words.map(|word| whole(place, u32::MAX.into(), word)).collect::<Result<_, _>>();
+    let times = |words: Words<'_>| words.map(|word| maybe_number(place, word)).collect::<Result<_, _>>();
+    Ok(match column {
+        Column::Start => {
+            More::Start(words.map(|word| whole(place, u64::MAX, word)).collect::<Result<_, _>>()?)
+        }
+        Column::Cpu => More::Cpu(times(words)?),
+        Column::MinorFaults => More::MinorFaults(counts(words)?),
+        Column::MajorFaults => More::MajorFaults(counts(words)?),
+        Column::Voluntary => More::Voluntary(counts(words)?),
+        Column::Involuntary => More::Involuntary(counts(words)?),
+        Column::Steal => More::Steal(times(words)?),
+    })
+}
+
+fn batch(words: Words<'_>, place: Place) -> Result<u64, LineError> {
+    let (column, word) = only(words, BATCH.0, place)?;
+    match whole(place, u64::MAX, (column, word))? {
+        0 => Err(place.error_at(column, Problem::NoBatch)),
+        batch => Ok(batch),
+    }
+}
+
+fn clock(words: Words<'_>, place: Place) -> Result<String, LineError> {
+    // A clock with an empty name is no word.
+    if words.clone().next().is_none() {
+        return Ok(String::new());
+    }
+    text(place, only(words, CLOCK.0, place)?)
+}
+
+fn base(words: Words<'_>, place: Place) -> Result<Base, LineError> {
+    let mut found: [Option<Word<'_>>; BASE_KEYS.len()] = [None; BASE_KEYS.len()];
+    for word in words {
+        let (key, value) = pair(place, word, BASE_PAIRS)?;
+        match BASE_KEYS.iter().position(|known| *known == key).map(|index| &mut found[index]) {
+            Some(free @ None) => *free = Some(value),
+            Some(Some(_)) | None => return Err(no_pair(place, word, BASE_PAIRS)),
+        }
+    }
+    let get =
+        |index: usize| found[index].ok_or_else(|| place.error(Problem::Base { what: BASE_KEYS[index] }));
+    let figure = |index| number(place, get(index)?);
+    let base = Base {
+        clock: text(place, get(0)?)?,
+        n: whole(place, u64::MAX, get(1)?)?,
+        mean: figure(2)?,
+        min: figure(3)?,
+        max: figure(4)?,
+        std: figure(5)?,
+        step: figure(6)?,
+    };
+    match base.impossible() {
+        Some((what, _)) => Err(place.error(Problem::Base { what })),
+        None => Ok(base),
+    }
+}
+
+fn machine(words: Words<'_>, place: Place) -> Result<Machine, LineError> {
+    let mut machine = Machine::default();
+    let mut seen = Vec::new();
+    for word in words {
+        let (key, value) = pair(place, word, MACHINE_PAIRS)?;
+        if seen.contains(&key) || !machine.set(key, &text(place, value)?) {
+            return Err(no_pair(place, word, MACHINE_PAIRS));
+        }
+        seen.push(key);
+    }
+    Ok(machine)
+}
+
+fn mark(place: Place, word: Word<'_>) -> Result<Mark, LineError> {
+    let (column, written) = word;
+    let wrong = || place.error_at(column, Problem::Mark { found: shown(written) });
+    let (start, rest) = written.split_once(',').ok_or_else(wrong)?;
+    let (end, cause) = rest.split_once(',').ok_or_else(wrong)?;
+    let ns = |digits| whole(place, u64::MAX, (column, digits)).map_err(|_| wrong());
+    let (start_ns, end_ns) = (ns(start)?, ns(end)?);
+    let cause = text(place, (column + written.len() - cause.len(), cause))?;
+    if end_ns < start_ns {
+        Err(wrong())
+    } else {
+        Ok(Mark { start_ns, end_ns, cause: MarkCause::parse(&cause) })
+    }
+}
+
+fn number(place: Place, (column, word): Word<'_>) -> Result<f64, LineError> {
+    let number = f64::from_str(word).ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| place.error_at(column, Problem::Number { found: shown(word) }))
+}
+
+fn maybe_number(place: Place, word: Word<'_>) -> Result<Option<f64>, LineError> {
+    if word.1 == ABSENT { Ok(None) } else { number(place, word).map(Some) }
+}
+
+/// A whole number, of which the largest is `max`. Digits only: the plus that `from_str` takes is not ours.
+fn whole<T: FromStr>(place: Place, max: u64, (column, word): Word<'_>) -> Result<T, LineError> {
+    let number = word.parse().ok().filter(|_| word.bytes().all(|byte| byte.is_ascii_digit()));
+    number.ok_or_else(|| place.error_at(column, Problem::Whole { found: shown(word), max }))
+}
+
+fn text(place: Place, (column, word): Word<'_>) -> Result<String, LineError> {
+    let wrong = |at: usize| {
+        let found = word[at..].chars().take(3).collect();
+        place.error_at(column + at, Problem::Escape { found })
+    };
+    unescape(word).map(|text| text.into_owned()).map_err(wrong)
+}
+
+fn only<'a>(words: Words<'a>, quantity: &'static str, place: Place) -> Result<Word<'a>, LineError> {
+    let words: Vec<Word<'_>> = words.collect();
+    let [word] = words[..] else {
+        return Err(place.error(Problem::One { quantity, found: words.len() }));
+    };
+    Ok(word)
+}
+
+/// `key=value`, and where the value is.
+fn pair<'a>(place: Place, word: Word<'a>, keys: &'static str) -> Result<(&'a str, Word<'a>), LineError> {
+    let (key, value) = word.1.split_once('=').ok_or_else(|| no_pair(place, word, keys))?;
+    Ok((key, (word.0 + key.len() + 1, value)))
+}
+
+fn no_pair(place: Place, (column, word): Word<'_>, keys: &'static str) -> LineError {
+    place.error_at(column, Problem::Pair { found: shown(word), keys })
+}

@@ -1,0 +1,202 @@
+//! What can be wrong with a line, where, and what to do about it.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::{SeriesError, Stat};
+
+/// How much of a wrong word is shown, characters.
+const SHOWN_MAX: usize = 40;
+
+/// A line that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}, column {column}: {problem}")]
+pub struct LineError {
+    /// Which line, counted from 1.
+    pub line: u64,
+    /// Where in it, in bytes counted from 1.
+    pub column: usize,
+    /// What was wrong, and the cure.
+    pub problem: Problem,
+}
+
+/// What was wrong with a line. Each says what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// Bytes that are not UTF-8.
+    #[error("this is not text (UTF-8); is the file one of observations?")]
+    NotText,
+    /// A first word that is no header.
+    #[error(
+        "{found:?} has {fields} fields; write NAME:shape:Observation:labels:quantity:unit, with %3A for a colon in a name"
+    )]
+    Fields {
+        /// The word.
+        found: String,
+        /// How many fields it has.
+        fields: usize,
+    },
+    /// A `%` that starts no escape.
+    #[error("{found:?} is no escape; write % and two hexadecimal digits of UTF-8, and %25 for % itself")]
+    Escape {
+        /// What is there.
+        found: String,
+    },
+    /// A shape and a kind that do not exist together.
+    #[error("{found:?} is not known; write 1l:Observation for values, summary:Sample for their five figures")]
+    Role {
+        /// Shape and kind.
+        found: String,
+    },
+    /// A word that is not a finite number.
+    #[error("{found:?} is not a finite number; write one such as 486 or 4.02e-5, or leave it out")]
+    Number {
+        /// The word.
+        found: String,
+    },
+    /// A word that is not a whole number in its range.
+    #[error("{found:?} is not a whole number from 0 to {max}")]
+    Whole {
+        /// The word.
+        found: String,
+        /// The largest that can be.
+        max: u64,
+    },
+    /// A word that is not a mark.
+    #[error("{found:?} is not a mark; write start,end,cause in nanoseconds, the end not before the start")]
+    Mark {
+        /// The word.
+        found: String,
+    },
+    /// A summary that does not have five figures.
+    #[error("a summary has 5 figures (n mean min max std), not {found}")]
+    Summary {
+        /// How many it has.
+        found: usize,
+    },
+    /// Five figures that no values have.
+    #[error("no values have these figures; n is at least 1, min <= mean <= max, std >= 0")]
+    Figures,
+    /// A quantity that does not belong to a series.
+    #[error("{found:?} is not known of observations; write one of {known}, or values of their own (1l)")]
+    Quantity {
+        /// The quantity.
+        found: String,
+        /// Those that are.
+        known: &'static str,
+    },
+    /// A unit other than the only one.
+    #[error("{quantity} is in {unit}, not {found:?}; convert the values")]
+    Unit {
+        /// Of what.
+        quantity: &'static str,
+        /// In what it must be.
+        unit: &'static str,
+        /// In what it is.
+        found: String,
+    },
+    /// A word of a base or machine that is not understood.
+    #[error("{found:?} does not belong here; write key=value for {keys}, each once")]
+    Pair {
+        /// The word.
+        found: String,
+        /// What may be before the equals sign.
+        keys: &'static str,
+    },
+    /// Figures that cannot be those of a clock's base.
+    #[error("a base has {what}, as a clock can have it: a finite number, not negative, the step not 0")]
+    Base {
+        /// Which is missing or impossible.
+        what: &'static str,
+    },
+    /// Observations of no operations.
+    #[error("a batch of 0 operations; an observation holds at least 1")]
+    NoBatch,
+    /// Several words or none where one belongs.
+    #[error("{quantity} is one word, not {found}")]
+    One {
+        /// What.
+        quantity: &'static str,
+        /// How many there are.
+        found: usize,
+    },
+    /// A line that belongs to another that does not come before it.
+    #[error(
+        "{quantity} belongs to observations of {name:?} with the same labels, which are not right before it; \
+         keep a series' lines together, its values (1l) first"
+    )]
+    Orphan {
+        /// The quantity.
+        quantity: String,
+        /// The name.
+        name: String,
+    },
+    /// The same twice in one series.
+    #[error("{quantity} was already said of these observations; remove one of the two lines")]
+    Twice {
+        /// What.
+        quantity: &'static str,
+    },
+    /// A column that is longer or shorter than the values.
+    #[error("{quantity} has {found} words for {expected} observations; write - where there is no value")]
+    Length {
+        /// The column.
+        quantity: &'static str,
+        /// How many words it has.
+        found: usize,
+        /// How many observations there are.
+        expected: usize,
+    },
+}
+
+/// Why reading ended.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The input failed.
+    #[error("cannot read the line after line {line}: {source}")]
+    Io {
+        /// The last line that was read whole.
+        line: u64,
+        /// What failed.
+        source: io::Error,
+    },
+    /// A line was wrong and wrong lines are refused.
+    #[error(transparent)]
+    Line(#[from] LineError),
+}
+
+/// Why nothing, or not all, was written.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The output failed.
+    #[error("cannot write observations: {0}")]
+    Io(#[from] io::Error),
+    /// What was to be written could not be read back.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// Five figures that no values have.
+    #[error("summary {name}: no values have the figures {stat:?}; take them from Stat::of")]
+    Figures {
+        /// The summary's name.
+        name: String,
+        /// The figures.
+        stat: Stat,
+    },
+    /// A single value that is infinite or not a number.
+    #[error("a value of {name} is {value}; leave out what could not be measured")]
+    NotFinite {
+        /// The line's name.
+        name: String,
+        /// The value.
+        value: f64,
+    },
+}
+
+/// As much of `word` as a message should hold.
+pub(super) fn shown(word: &str) -> String {
+    match word.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &word[..end]),
+        None => word.to_owned(),
+    }
+}

@@ -1,0 +1,92 @@
+//! How a name or label is written where spaces and colons have a meaning.
+//!
+//! Percent-encoding (RFC 3986, section 2.1): a byte that would be read as something else becomes `%` and two
+//! hexadecimal digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape is an
+//! error with a place, because a file that somebody wrote without escaping would otherwise come out as something
+//! else.
+
+use std::borrow::Cow;
+
+/// Whether `byte` must not stand for itself in a header or word.
+fn is_special(byte: u8) -> bool {
+    byte <= b' ' || byte == 0x7f || matches!(byte, b':' | b',' | b'%' | b'#')
+}
+
+/// Appends `text` so that [`unescape`] gives it back, as part of one word without colons or commas.
+pub(super) fn escape(out: &mut String, text: &str) {
+    for character in text.chars() {
+        match u8::try_from(character).ok().filter(|byte| is_special(*byte)) {
+            Some(byte) => {
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                out.push('%');
+                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+                out.push(char::from(DIGITS[usize::from(byte & 15)]));
+            }
+            None => out.push(character),
+        }
+    }
+}
+
+/// What was escaped, or how many bytes into `text` the first escape is that is none.
+pub(super) fn unescape(text: &str) -> Result<Cow<'_, str>, usize> {
+    let Some(first) = text.find('%') else { return Ok(Cow::Borrowed(text)) };
+    let bytes = text.as_bytes();
+    let mut result = bytes[..first].to_vec();
+    let mut at = first;
+    while at < bytes.len() {
+        if bytes[at] == b'%' {
+            let digit =
+                |offset: usize| bytes.get(at + offset).and_then(|byte| char::from(*byte).to_digit(16));
+            let (high, low) = digit(1).zip(digit(2)).ok_or(at)?;
+            result.push((high << 4 | low) as u8);
+            at += 3;
+        } else {
+            result.push(bytes[at]);
+            at += 1;
+        }
+    }
+    // Escapes may spell bytes that are no text.
+    String::from_utf8(result).map(Cow::Owned).map_err(|_| first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn escaped(text: &str) -> String {
+        let mut out = String::new();
+        escape(&mut out, text);
+        out
+    }
+
+    #[test]
+    fn what_has_a_meaning_is_escaped() {
+        assert_eq!(escaped("malloc: 64 B, 10%"), "malloc%3A%2064%20B%2C%2010%25");
+        assert_eq!(escaped("größe\t#\u{7f}"), "größe%09%23%7F");
+    }
+
+    #[test]
+    fn what_is_no_escape_has_a_place() {
+        for (text, place) in [("ab%4", 2), ("%zz", 0), ("a%20%", 4), ("ab%FFc", 2), ("%é", 0)] {
+            assert_eq!(unescape(text), Err(place), "{text}");
+        }
+        assert_eq!(unescape("%c3%A9").unwrap(), "é");
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back(text: String) {
+            let written = escaped(&text);
+            prop_assert!(!written.contains([' ', ':', ',', '\n', '\t', '#']));
+            prop_assert_eq!(unescape(&written).unwrap(), text);
+        }
+
+        #[test]
+        fn nothing_crashes_it(text in "[%0-9a-fé]{0,12}") {
+            if let Err(place) = unescape(&text) {
+                prop_assert!(text.as_bytes()[place] == b'%');
+            }
+        }
+    }
+}

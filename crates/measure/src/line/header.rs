@@ -1,0 +1,241 @@
+//! The first word of a line: what the rest of it is.
+//!
+//! ```text
+//! BASE:1l:Observation:arm=A,tsc:Time:ns
+//! name shape  kind     labels  quantity unit
+//! ```
+//!
+//! Shape and kind together say what the words behind are (the role). Shapes of values (`1l` a line, `1d` dots, `1h` a
+//! histogram) are a wish to whoever plots them, nothing more.
+//!
+//! A header of five fields lacks the quantity, which then follows from the unit.
+//!
+//! Source: Bates prints `BASE:1l:Observation::Time:us`, `GCSCHED:1d:Observation:n:Time:us` and
+//! `BASE:summary:Sample:n:Time:us` without saying what the fields are. Third and fourth, fifth and sixth look like an
+//! axis each, with its quantity and unit. The axis along which observations are counted needs no unit, so the fourth
+//! holds labels here, and the `n` of his lines is read as one.
+
+use std::fmt;
+
+use super::error::{LineError, Problem, shown};
+use super::escape::{escape, unescape};
+use crate::{Series, Unit};
+
+/// What the words of a line are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Values, of which a series begins.
+    Values(Shape),
+    /// The five figures of a sample.
+    Summary,
+    /// A column of the series before.
+    Column,
+    /// Marks of the series before.
+    Marks,
+    /// Something about the series before.
+    About,
+}
+
+/// How values would like to be plotted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Shape {
+    /// In order, joined by a line: `1l`.
+    #[default]
+    Line,
+    /// In order, as dots: `1d`.
+    Dots,
+    /// As a histogram: `1h`.
+    Histogram,
+}
+
+/// The first word of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Header {
+    /// What was measured.
+    pub(super) name: String,
+    /// What the other words are.
+    pub(super) role: Role,
+    /// Under which circumstances.
+    pub(super) labels: Vec<String>,
+    /// What the values are.
+    pub(super) quantity: String,
+    /// In what they are.
+    pub(super) unit: Unit,
+}
+
+/// Each role as shape and kind.
+const ROLES: [(&str, &str, Role); 7] = [
+    ("1l", "Observation", Role::Values(Shape::Line)),
+    ("1d", "Observation", Role::Values(Shape::Dots)),
+    ("1h", "Observation", Role::Values(Shape::Histogram)),
+    ("summary", "Sample", Role::Summary),
+    ("with", "Observation", Role::Column),
+    ("with", "Mark", Role::Marks),
+    ("with", "Meta", Role::About),
+];
+
+impl Header {
+    /// Reads `word`, the first of line number `line`, which begins at `column` (bytes from 1).
+    pub(super) fn parse(word: &str, line: u64, column: usize) -> Result<Self, LineError> {
+        let error = |offset: usize, problem| LineError { line, column: column + offset, problem };
+        let mut fields = [""; 6];
+        let count = word.split(':').count();
+        if !(5..=6).contains(&count) {
+            return Err(error(0, Problem::Fields { found: shown(word), fields: count }));
+        }
+        for (place, field) in fields.iter_mut().zip(word.split(':')) {
+            *place = field;
+        }
+        let [name, shape, kind, labels, quantity, unit] = fields;
+        // Fields are parts of the word, so that their place in it tells their column.
+        let offset_of = |part: &str| part.as_ptr() as usize - word.as_ptr() as usize;
+        let text = |field: &str| {
+            let wrong = |at: usize| {
+                let found = field[at..].chars().take(3).collect();
+                error(offset_of(field) + at, Problem::Escape { found })
+            };
+            unescape(field).map(|text| text.into_owned()).map_err(wrong)
+        };
+
+        let known = ROLES.iter().find(|(s, k, _)| (*s, *k) == (shape, kind));
+        let unknown = || error(offset_of(shape), Problem::Role { found: shown(&format!("{shape}:{kind}")) });
+        let role = known.ok_or_else(unknown)?.2;
+        let mut header = Self {
+            name: text(name)?,
+            role,
+            labels: Vec::new(),
+            quantity: text(quantity)?,
+            unit: Unit::parse(&text(unit)?),
+        };
+        if count == 5 {
+            header.unit = Unit::parse(&header.quantity);
+            header.quantity = usual_quantity(&header.unit).to_owned();
+        }
+        let mut parts: Vec<&str> = labels.split(',').collect();
+        // A last empty part is the end, not a label: that tells no label from one that is empty.
+        parts.pop_if(|last| last.is_empty());
+        header.labels = parts.into_iter().map(text).collect::<Result<_, _>>()?;
+        Ok(header)
+    }
+}
+
+/// What is counted in `unit`, unless somebody says otherwise.
+fn usual_quantity(unit: &Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds | Unit::Microseconds | Unit::Milliseconds | Unit::Seconds | Unit::Cycles => {
+            Series::TIME
+        }
+        Unit::Bytes => "Size",
+        Unit::Count => "Count",
+        Unit::Other(_) => "Value",
+    }
+}
+
+/// Appends labels with commas between.
+fn escape_labels(out: &mut String, labels: &[String]) {
+    for (index, label) in labels.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        escape(out, label);
+    }
+    if labels.last().is_some_and(String::is_empty) {
+        out.push(',');
+    }
+}
+
+/// Labels as the field of a header.
+pub(crate) fn labels_field(labels: &[String]) -> String {
+    let mut text = String::new();
+    escape_labels(&mut text, labels);
+    text
+}
+
+/// Six fields, escaped, without the space behind.
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        escape(&mut text, &self.name);
+        for (shape, kind, _) in ROLES.iter().filter(|(_, _, role)| *role == self.role) {
+            text.extend([":", shape, ":", kind, ":"]);
+        }
+        escape_labels(&mut text, &self.labels);
+        text.push(':');
+        escape(&mut text, &self.quantity);
+        text.push(':');
+        escape(&mut text, self.unit.symbol());
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(word: &str) -> Result<Header, LineError> {
+        Header::parse(word, 7, 3)
+    }
+
+    #[test]
+    fn the_sources_headers() {
+        let header = parse("BASE:1l:Observation::Time:us").unwrap();
+        assert_eq!((header.name.as_str(), header.role), ("BASE", Role::Values(Shape::Line)));
+        assert_eq!(
+            (header.labels.len(), header.quantity.as_str(), header.unit),
+            (0, "Time", Unit::Microseconds)
+        );
+        let header = parse("GCSCHED:1d:Observation:n:Time:us").unwrap();
+        assert_eq!((header.labels, header.role), (vec!["n".to_owned()], Role::Values(Shape::Dots)));
+        assert_eq!(parse("BASE:summary:Sample:n:Time:us").unwrap().role, Role::Summary);
+    }
+
+    #[test]
+    fn five_fields_leave_the_quantity_to_the_unit() {
+        for (unit, quantity) in
+            [("us", "Time"), ("cycles", "Time"), ("B", "Size"), ("n", "Count"), ("°C", "Value")]
+        {
+            let header = parse(&format!("X:1l:Observation:a,b:{unit}")).unwrap();
+            assert_eq!((header.quantity.as_str(), header.unit.symbol()), (quantity, unit));
+            assert_eq!(header.labels, ["a", "b"]);
+        }
+    }
+
+    #[test]
+    fn errors_have_their_place() {
+        for (word, column, message) in [
+            ("BASE", 3, "\"BASE\" has 1 fields"),
+            ("a:b:1l:Observation::Time:us", 3, "has 7 fields"),
+            ("BASE:2l:Observation::Time:us", 8, "\"2l:Observation\" is not known"),
+            ("BASE:summary:Observation::Time:us", 8, "\"summary:Observation\" is not known"),
+            ("B%4:1l:Observation::Time:us", 4, "\"%4\" is no escape"),
+            ("BASE:1l:Observation:a%zz,b:Time:us", 24, "\"%zz\" is no escape"),
+        ] {
+            let error = parse(word).unwrap_err();
+            assert_eq!((error.line, error.column), (7, column), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut_in_messages() {
+        let error = parse(&"é".repeat(500)).unwrap_err().to_string();
+        assert!(error.len() < 250, "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_header_comes_back(
+            name: String,
+            labels in prop::collection::vec(".{0,6}", 0..4),
+            quantity: String,
+            unit: String,
+            role in prop::sample::select(&ROLES[..]),
+        ) {
+            let header = Header { name, role: role.2, labels, quantity, unit: Unit::parse(&unit) };
+            let word = header.to_string();
+            prop_assert!(!word.contains(' '));
+            prop_assert_eq!(parse(&word).unwrap(), header);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Lines to series and summaries, one at a time.
+//!
+//! ```text
+//! bytes ─▶ line ─▶ header, body ─▶ values: a series is opened ┐
+//!                                  column, marks, about: added ├─▶ entry, when a line comes that is not of it
+//!                                  summary ───────────────────┘
+//! ```
+//!
+//! Invariants:
+//! - memory holds one line and one series, whatever the length of the file; a line may be as long as memory;
+//! - every line is taken, blank, a remark (`#`), or reported; none is passed over silently;
+//! - after a line of which it is not clear to whom it belongs, nothing is added to the series before it: its columns
+//!   would else be those of another.
+
+use std::io::{self, BufRead};
+
+use super::body::{self, More, Place};
+use super::error::{LineError, Problem, ReadError, shown};
+use super::header::{Header, Role};
+use super::words::Words;
+use crate::{Series, Summary};
+
+/// How many errors of skipped lines are kept; all are counted.
+pub const SKIPPED_KEPT_MAX: usize = 1000;
+
+/// What to do about a line that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// End with its error.
+    #[default]
+    Refuse,
+    /// Keep its error ([`Reader::skipped`]) and go on with the next line.
+    Skip,
+}
+
+/// Lines that were skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Skipped {
+    /// The errors of the first [`SKIPPED_KEPT_MAX`] of them, in order.
+    pub errors: Vec<LineError>,
+    /// How many there were.
+    pub count: u64,
+}
+
+/// What a line, or several that belong together, say.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and the larger is the usual one")]
+pub enum Entry {
+    /// Observations.
+    Series(Series),
+    /// Their five figures.
+    Summary(Summary),
+}
+
+/// Reads the line format: an iterator over entries, in the order of the file.
+///
+/// ```
+/// use vellum_measure::line::{Entry, OnError, Reader};
+///
+/// let text = "BASE:1l:Observation::Time:us 486 402 431\nBASE:1l:Observation::Time:us 4x2\n";
+/// let mut reader = Reader::new(text.as_bytes(), OnError::Skip);
+/// let Some(Ok(Entry::Series(series))) = reader.next() else { panic!("the first line is a series") };
+/// assert_eq!(series.walls(), [486.0, 402.0, 431.0]);
+/// assert!(reader.next().is_none());
+/// let error = &reader.skipped().errors[0];
+/// assert_eq!((error.line, error.column), (2, 30));
+/// ```
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    on_error: OnError,
+    /// The current line, kept for its capacity.
+    line: Vec<u8>,
+    lines: u64,
+    open: Option<Open>,
+    /// What was read behind an open series before that was handed out.
+    next: Option<Entry>,
+    skipped: Skipped,
+    ended: bool,
+}
+
+/// A series to which lines may still be added.
+#[derive(Debug)]
+struct Open {
+    series: Series,
+    /// What was already said of it.
+    said: Vec<&'static str>,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of `input`, to the end of it.
+    pub fn new(input: R, on_error: OnError) -> Self {
+        Self {
+            input,
+            on_error,
+            line: Vec::new(),
+            lines: 0,
+            open: None,
+            next: None,
+            skipped: Skipped::default(),
+            ended: false,
+        }
+    }
+
+    /// The lines that were skipped so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// How many lines were read so far, with blank ones and remarks.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Reads the next line into `self.line`, without its end; `false` at the end of the input.
+    fn fetch(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        if self.input.read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(false);
+        }
+        if self.line.ends_with(b"\n") {
+            self.line.pop();
+        }
+        if self.line.ends_with(b"\r") {
+            self.line.pop();
+        }
+        self.lines += 1;
+        Ok(true)
+    }
+
+    /// Takes the current line. What is now complete is returned.
+    fn take(&mut self) -> Result<Option<Entry>, LineError> {
+        // Blank, or a remark, in whatever encoding.
+        let first = self.line.iter().position(|byte| !matches!(byte, b' ' | b'\t'));
+        if first.is_none_or(|first| self.line[first] == b'#') {
+            return Ok(None);
+        }
+        let line = self.lines;
+        let text = std::str::from_utf8(&self.line).map_err(|error| {
+            let column = error.valid_up_to() + 1;
+            LineError { line, column, problem: Problem::NotText }
+        })?;
+        let mut words = Words::new(text);
+        let (column, word) = words.next().unwrap_or((1, ""));
+        let place = Place { line, column };
+        let header = Header::parse(word, line, column)?;
+        // Values and figures are read before the open series is closed: an error leaves it where it is.
+        match header.role {
+            Role::Values(_) => {
+                let values = body::values(words, place)?;
+                let Header { name, labels, quantity, unit, .. } = header;
+                let series = Series { labels, ..Series::plain(name, quantity, unit, values) };
+                let before = self.open.replace(Open { series, said: Vec::new() });
+                Ok(before.map(|open| Entry::Series(open.series)))
+            }
+            Role::Summary => {
+                let stat = body::summary(words, place)?;
+                let Header { name, labels, quantity, unit, .. } = header;
+                let summary = Entry::Summary(Summary { name, labels, quantity, unit, stat });
+                Ok(Some(match self.close() {
+                    None => summary,
+                    Some(before) => {
+                        self.next = Some(summary);
+                        before
+                    }
+                }))
+            }
+            Role::Column | Role::Marks | Role::About => {
+                let Some(open) = self.open.as_mut().filter(|open| open.is_of(&header)) else {
+                    let (quantity, name) = (shown(&header.quantity), shown(&header.name));
+                    return Err(place.error(Problem::Orphan { quantity, name }));
+                };
+                open.add(More::parse(&header, words, place)?, place)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn close(&mut self) -> Option<Entry> {
+        self.open.take().map(|open| Entry::Series(open.series))
+    }
+
+    /// What the current line's error means for the series that is open: whether it stays open.
+    fn still_clear(&self, error: &LineError) -> bool {
+        // A column, mark or word about it that is wrong in itself says at least whose it is.
+        let text = std::str::from_utf8(&self.line).unwrap_or_default();
+        let header =
+            Words::new(text).next().and_then(|(column, word)| Header::parse(word, error.line, column).ok());
+        let (Some(header), Some(open)) = (header, &self.open) else { return false };
+        !matches!(header.role, Role::Values(_) | Role::Summary) && open.is_of(&header)
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Entry, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(entry) = self.next.take() {
+            return Some(Ok(entry));
+        }
+        while !self.ended {
+            match self.fetch() {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.ended = true;
+                    return self.close().map(Ok);
+                }
+                Err(source) => {
+                    self.ended = true;
+                    return Some(Err(ReadError::Io { line: self.lines, source }));
+                }
+            }
+            match self.take() {
+                Ok(Some(entry)) => return Some(Ok(entry)),
+                Ok(None) => {}
+                Err(error) if self.on_error == OnError::Refuse => {
+                    self.ended = true;
+                    return Some(Err(error.into()));
+                }
+                Err(error) => {
+                    let before = if self.still_clear(&error) { None } else { self.close() };
+                    self.skipped.count += 1;
+                    if self.skipped.errors.len() < SKIPPED_KEPT_MAX {
+                        self.skipped.errors.push(error);
+                    }
+                    if before.is_some() {
+                        return before.map(Ok);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Open {
+    fn is_of(&self, header: &Header) -> bool {
+        self.series.name == header.name && self.series.labels == header.labels
+    }
+
+    /// Adds what a line says, all or nothing.
+    fn add(&mut self, more: More, place: Place) -> Result<(), LineError> {
+        let quantity = more.quantity();
+        if self.said.contains(&quantity) {
+            return Err(place.error(Problem::Twice { quantity }));
+        }
+        let expected = self.series.observations.len();
+        if let Some(found) = more.cells().filter(|found| *found != expected) {
+            return Err(place.error(Problem::Length { quantity, found, expected }));
+        }
+        more.add_to(&mut self.series);
+        self.said.push(quantity);
+        Ok(())
+    }
+}

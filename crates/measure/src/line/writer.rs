@@ -1,0 +1,233 @@
+//! Series and summaries to lines, and values to a line while they come.
+//!
+//! Numbers are written with as few digits as give the same number back. A column that says nothing (no time, no
+//! event) is left out. Nothing is written that could not be read back: a series is checked before its first byte.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+
+use super::body::{ABSENT, BASE, BATCH, CLOCK, CPU_BASE, MACHINE, MARK};
+use super::error::WriteError;
+use super::escape::escape;
+use super::header::{Header, Role, Shape};
+use super::reader::Entry;
+use crate::number::Number;
+use crate::{Base, Column, Mark, Observation, Series, Summary, Unit};
+
+/// Writes one entry.
+///
+/// # Errors
+/// If the output fails, or a series could not be read back.
+pub fn write_entry(out: &mut impl Write, entry: &Entry) -> Result<(), WriteError> {
+    match entry {
+        Entry::Series(series) => write_series(out, series),
+        Entry::Summary(summary) => write_summary(out, summary),
+    }
+}
+
+/// Writes a series: its values in one line, each thing that is known of them in a line of its own behind it.
+///
+/// # Errors
+/// If the output fails, or the series is not [valid](Series::validate); then nothing is written.
+pub fn write_series(out: &mut impl Write, series: &Series) -> Result<(), WriteError> {
+    series.validate()?;
+    let observations = &series.observations;
+    let mut line = Lines { out, series };
+    line.begin(Role::Values(Shape::Line), &series.quantity, series.unit.symbol())?;
+    line.words(observations.iter().map(|one| Number(one.wall_ns)))?;
+    if series.batch != 1 {
+        line.begin(Role::About, BATCH.0, BATCH.1)?;
+        line.words([series.batch])?;
+    }
+    if let Some(clock) = &series.clock {
+        line.begin(Role::About, CLOCK.0, CLOCK.1)?;
+        line.words((!clock.is_empty()).then_some(Text(clock)))?;
+    }
+    for (base, (quantity, unit)) in [(&series.base, BASE), (&series.cpu_base, CPU_BASE)] {
+        if let Some(base) = base {
+            line.begin(Role::About, quantity, unit)?;
+            line.words([BaseWords(base)])?;
+        }
+    }
+    if let Some(machine) = &series.machine {
+        line.begin(Role::About, MACHINE.0, MACHINE.1)?;
+        let known = machine.fields().into_iter().filter_map(|(key, value)| Some(Pair(key, value?)));
+        line.words(known)?;
+    }
+    for column in Column::ALL.into_iter().filter(|column| column.is_recorded(observations)) {
+        line.begin(Role::Column, column.name(), column.symbol())?;
+        match column {
+            Column::Start => line.words(observations.iter().map(|one| one.start_ns))?,
+            _ => line.words(observations.iter().map(|one| Cell(column, one)))?,
+        }
+    }
+    if !series.marks.is_empty() {
+        line.begin(Role::Marks, MARK.0, MARK.1)?;
+        line.words(series.marks.iter().map(MarkWord))?;
+    }
+    Ok(())
+}
+
+/// Writes a summary as the source does: `NAME:summary:Sample:labels:Time:us n mean min max std`.
+///
+/// # Errors
+/// If the output fails, or no values have these figures; then nothing is written.
+pub fn write_summary(out: &mut impl Write, summary: &Summary) -> Result<(), WriteError> {
+    let stat = summary.stat;
+    if !stat.is_possible() {
+        return Err(WriteError::Figures { name: summary.name.clone(), stat });
+    }
+    let header = Header {
+        name: summary.name.clone(),
+        role: Role::Summary,
+        labels: summary.labels.clone(),
+        quantity: summary.quantity.clone(),
+        unit: summary.unit.clone(),
+    };
+    write!(out, "{header} {}", stat.n)?;
+    for figure in [stat.mean, stat.min, stat.max, stat.std] {
+        write!(out, " {}", Number(figure))?;
+    }
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// A line of values that are written while they come, as the source's programs do.
+///
+/// ```
+/// use vellum_measure::{Unit, line::ValueLine};
+///
+/// let mut line = ValueLine::begin(Vec::new(), "BASE", &[], "Time", &Unit::Microseconds).unwrap();
+/// for value in [486.0, 402.0] {
+///     line.add(value).unwrap();
+/// }
+/// assert_eq!(line.end().unwrap(), b"BASE:1l:Observation::Time:us 486 402\n");
+/// ```
+#[derive(Debug)]
+pub struct ValueLine<W> {
+    out: W,
+    name: String,
+}
+
+impl<W: Write> ValueLine<W> {
+    /// Begins a line of values of `quantity` in `unit`.
+    ///
+    /// # Errors
+    /// If the output fails.
+    pub fn begin(
+        mut out: W,
+        name: &str,
+        labels: &[String],
+        quantity: &str,
+        unit: &Unit,
+    ) -> Result<Self, WriteError> {
+        let header = Header {
+            name: name.to_owned(),
+            role: Role::Values(Shape::Line),
+            labels: labels.to_vec(),
+            quantity: quantity.to_owned(),
+            unit: unit.clone(),
+        };
+        write!(out, "{header}")?;
+        Ok(Self { out, name: header.name })
+    }
+
+    /// Appends a value.
+    ///
+    /// # Errors
+    /// If the output fails, or the value is not finite; the line then stays as it was.
+    pub fn add(&mut self, value: f64) -> Result<(), WriteError> {
+        if !value.is_finite() {
+            return Err(WriteError::NotFinite { name: self.name.clone(), value });
+        }
+        Ok(write!(self.out, " {}", Number(value))?)
+    }
+
+    /// Ends the line and gives the output back, not flushed.
+    ///
+    /// # Errors
+    /// If the output fails.
+    pub fn end(mut self) -> Result<W, WriteError> {
+        self.out.write_all(b"\n")?;
+        Ok(self.out)
+    }
+}
+
+/// Lines of one series.
+struct Lines<'a, W> {
+    out: &'a mut W,
+    series: &'a Series,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn begin(&mut self, role: Role, quantity: &str, unit: &str) -> io::Result<()> {
+        let header = Header {
+            name: self.series.name.clone(),
+            role,
+            labels: self.series.labels.clone(),
+            quantity: quantity.to_owned(),
+            unit: Unit::parse(unit),
+        };
+        write!(self.out, "{header}")
+    }
+
+    fn words(&mut self, words: impl IntoIterator<Item = impl fmt::Display>) -> io::Result<()> {
+        for word in words {
+            write!(self.out, " {word}")?;
+        }
+        self.out.write_all(b"\n")
+    }
+}
+
+/// An observation's value in a column.
+struct Cell<'a>(Column, &'a Observation);
+
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.value(self.1) {
+            Some(value) => Number(value).fmt(f),
+            None => f.write_str(ABSENT),
+        }
+    }
+}
+
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        escape(&mut text, self.0);
+        f.write_str(&text)
+    }
+}
+
+struct Pair(&'static str, String);
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.0, Text(&self.1))
+    }
+}
+
+struct MarkWord<'a>(&'a Mark);
+
+impl fmt::Display for MarkWord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mark { start_ns, end_ns, cause } = self.0;
+        write!(f, "{start_ns},{end_ns},{}", Text(cause.word()))
+    }
+}
+
+struct BaseWords<'a>(&'a Base);
+
+impl fmt::Display for BaseWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Base { clock, n, mean, min, max, std, step } = self.0;
+        write!(f, "clock={} n={n}", Text(clock))?;
+        for (key, value) in [("mean", mean), ("min", min), ("max", max), ("std", std), ("step", step)] {
+            f.write_char(' ')?;
+            write!(f, "{key}={}", Number(*value))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! On what something was measured: plain data.
+//!
+//! A figure without its machine cannot be compared with another. What is here is what moves timings: the processor and
+//! its clock policy, the kernel and its tick, the clock behind the clock, huge pages, a hypervisor below. Nothing tells
+//! *whose* machine it was: there is no host name, address or user.
+//!
+//! Reading it needs a machine and so lives elsewhere (`vellum-probe`). What could not be read is `None`, or empty, and
+//! counts as different from what was.
+
+use serde::{Deserialize, Serialize};
+
+/// A machine, as far as it matters to timings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// Processor model.
+    pub processor: String,
+    /// Processors that can be used.
+    pub processors: usize,
+    /// Total memory, bytes.
+    pub memory_bytes: u64,
+    /// The kernel's policy for huge pages, the chosen word.
+    pub huge_pages: String,
+    /// The kernel's tick (`CONFIG_HZ`), per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hz: Option<u32>,
+    /// What the kernel's clocks stand on, such as `tsc` or `kvm-clock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clocksource: Option<String>,
+    /// The rate of the time-stamp counter, kHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tsc_khz: Option<u64>,
+    /// Whether that counter runs at one rate in all states of the processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tsc_invariant: Option<bool>,
+    /// Who chooses the processor's frequency, such as `performance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// Whether the frequency may rise above the nominal one for a while.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turbo: Option<bool>,
+    /// The hypervisor below, such as `KVM`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<String>,
+}
+
+/// One way in which two machines differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The field of [`Machine`].
+    pub field: &'static str,
+    /// What it says in the first; `None` if unknown there.
+    pub first: Option<String>,
+    /// What it says in the second; `None` if unknown there.
+    pub second: Option<String>,
+}
+
+impl Machine {
+    /// Every field by name, with its value as text; `None` where it is not known.
+    #[must_use]
+    pub fn fields(&self) -> [(&'static str, Option<String>); 12] {
+        let text = |value: &String| (!value.is_empty()).then(|| value.clone());
+        [
+            ("kernel", text(&self.kernel)),
+            ("processor", text(&self.processor)),
+            ("processors", (self.processors != 0).then(|| self.processors.to_string())),
+            ("memory_bytes", (self.memory_bytes != 0).then(|| self.memory_bytes.to_string())),
+            ("huge_pages", text(&self.huge_pages)),
+            ("hz", self.hz.map(|hz| hz.to_string())),
+            ("clocksource", self.clocksource.clone()),
+            ("tsc_khz", self.tsc_khz.map(|khz| khz.to_string())),
+            ("tsc_invariant", self.tsc_invariant.map(|invariant| invariant.to_string())),
+            ("governor", self.governor.clone()),
+            ("turbo", self.turbo.map(|turbo| turbo.to_string())),
+            ("hypervisor", self.hypervisor.clone()),
+        ]
+    }
+
+    /// Sets the field of this name from text, as [`fields`](Self::fields) gives it. `false` if there is no such field
+    /// or the text is no value of it.
+    #[must_use]
+    pub fn set(&mut self, field: &str, text: &str) -> bool {
+        fn to<T: std::str::FromStr>(place: &mut T, text: &str) -> bool {
+            text.parse().map(|value| *place = value).is_ok()
+        }
+        fn to_some<T: std::str::FromStr>(place: &mut Option<T>, text: &str) -> bool {
+            text.parse().map(|value| *place = Some(value)).is_ok()
+        }
+        match field {
+            "kernel" => to(&mut self.kernel, text),
+            "processor" => to(&mut self.processor, text),
+            "processors" => to(&mut self.processors, text),
+            "memory_bytes" => to(&mut self.memory_bytes, text),
+            "huge_pages" => to(&mut self.huge_pages, text),
+            "hz" => to_some(&mut self.hz, text),
+            "clocksource" => to_some(&mut self.clocksource, text),
+            "tsc_khz" => to_some(&mut self.tsc_khz, text),
+            "tsc_invariant" => to_some(&mut self.tsc_invariant, text),
+            "governor" => to_some(&mut self.governor, text),
+            "turbo" => to_some(&mut self.turbo, text),
+            "hypervisor" => to_some(&mut self.hypervisor, text),
+            _ => false,
+        }
+    }
+
+    /// In what two machines differ, in the order of the fields; empty if in nothing.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        let pairs = self.fields().into_iter().zip(other.fields());
+        let differing = pairs.filter(|((_, first), (_, second))| first != second);
+        differing.map(|((field, first), (_, second))| Difference { field, first, second }).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// One with every field filled.
+    pub(crate) fn full() -> Machine {
+        Machine {
+            kernel: "6.1.0-28-amd64".into(),
+            processor: "AMD EPYC 7B13: 2.4 GHz".into(),
+            processors: 2,
+            memory_bytes: 8 << 30,
+            huge_pages: "madvise".into(),
+            hz: Some(250),
+            clocksource: Some("kvm-clock".into()),
+            tsc_khz: Some(2_600_000),
+            tsc_invariant: Some(true),
+            governor: Some("performance".into()),
+            turbo: Some(false),
+            hypervisor: Some("KVM".into()),
+        }
+    }
+
+    #[test]
+    fn every_field_is_set_from_its_text() {
+        let mut copy = Machine::default();
+        for (field, value) in full().fields() {
+            assert!(copy.set(field, &value.unwrap()), "{field}");
+        }
+        assert_eq!(copy, full());
+        assert!(!copy.set("hostname", "x") && !copy.set("hz", "often"));
+    }
+
+    #[test]
+    fn the_text_of_the_fields_is_all_there_is() {
+        let json = serde_json::to_value(full()).unwrap();
+        let names: Vec<&str> = full().fields().iter().map(|(name, _)| *name).collect();
+        assert_eq!(json.as_object().unwrap().len(), names.len());
+        assert!(names.iter().all(|name| json.get(name).is_some()));
+        assert_eq!(serde_json::from_value::<Machine>(json).unwrap(), full());
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let other = Machine { hz: Some(1000), turbo: None, ..full() };
+        let differences = full().differences(&other);
+        let named: Vec<_> =
+            differences.iter().map(|d| (d.field, d.first.as_deref(), d.second.as_deref())).collect();
+        assert_eq!(named, [("hz", Some("250"), Some("1000")), ("turbo", Some("false"), None)]);
+        assert!(full().differences(&full()).is_empty());
+    }
+}

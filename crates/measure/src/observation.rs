@@ -1,0 +1,217 @@
+//! An observation with what else happened inside it, and a series of them.
+//!
+//! A bare list of times can show that some are long, not why. So each observation carries what the system counted
+//! between its two stamps: processor time, faults, switches, stolen time. Beside the observations a series holds
+//! marks: spans of time in which somebody who knew what he was doing (a collector, an allocator, the program itself)
+//! was at work. A later reader can then say *why* an observation lies where it lies, without measuring again.
+//!
+//! ```text
+//! time  ──┬──────┬──┬──────┬──┬───────────────┬──┬──────┬──▶
+//!         │ wall │  │ wall │  │     wall      │  │ wall │     observations, each `batch` operations
+//!      start_ns                │▓▓▓▓▓▓▓│                      marks (on the same clock), here a collector's slice
+//! ```
+//!
+//! Invariants:
+//! - observations are in the order in which they were made;
+//! - `wall_ns` and `cpu_ns` are as the clocks said: the base is subtracted, and the batch divided, when asked for
+//!   values ([`Series::walls`], [`Series::cpus`]), never in what is kept;
+//! - starts and marks are on one clock (`CLOCK_MONOTONIC`).
+//!
+//! A series of plain values (read from a line of somebody else's) is the same thing with the value as `wall_ns`, in the
+//! series' unit whatever that is, and the rest absent or zero.
+//!
+//! Source: Bates keeps every observation and finds the collector by guessing from their order; we let the collector
+//! say.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Base, Machine, Mark, Stat, Unit};
+
+/// One timed piece of work (`batch` operations), as the clocks and counters said.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observation {
+    /// When it began, nanoseconds of `CLOCK_MONOTONIC`; 0 if not recorded.
+    pub start_ns: u64,
+    /// How long it took, base included: nanoseconds in what was recorded; in a series of plain values the value itself,
+    /// in the series' unit.
+    pub wall_ns: f64,
+    /// Processor time of the thread, nanoseconds, base included.
+    pub cpu_ns: Option<f64>,
+    /// Page faults served without reading.
+    pub minor: u32,
+    /// Page faults that waited for reading.
+    pub major: u32,
+    /// Switches because the thread waited.
+    pub voluntary: u32,
+    /// Switches because the thread was preempted.
+    pub involuntary: u32,
+    /// Time the machine under the machine took for others, nanoseconds, as far as it tells.
+    pub steal_ns: Option<f64>,
+}
+
+/// Observations of one thing, in order, with all that is needed to read them later.
+///
+/// Make one with `Series { name, observations, ..Series::default() }`, or [`Series::plain`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What was measured, such as `BASE`.
+    pub name: String,
+    /// Under which circumstances, such as `arm=A` or `tsc`.
+    pub labels: Vec<String>,
+    /// What the values are, such as `Time`.
+    pub quantity: String,
+    /// In what [`Observation::wall_ns`] is: [`Unit::Nanoseconds`] in everything recorded.
+    pub unit: Unit,
+    /// How many operations an observation holds, at least 1.
+    pub batch: u64,
+    /// What timing nothing costs by the clock of the walls.
+    pub base: Option<Base>,
+    /// What timing nothing costs by the clock of the processor times.
+    pub cpu_base: Option<Base>,
+    /// The clock of the walls, such as `tsc`.
+    pub clock: Option<String>,
+    /// In the order in which they were made.
+    pub observations: Vec<Observation>,
+    /// What else was at work meanwhile.
+    pub marks: Vec<Mark>,
+    /// On what.
+    pub machine: Option<Machine>,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            labels: Vec::new(),
+            quantity: Self::TIME.to_owned(),
+            unit: Unit::Nanoseconds,
+            batch: 1,
+            base: None,
+            cpu_base: None,
+            clock: None,
+            observations: Vec::new(),
+            marks: Vec::new(),
+            machine: None,
+        }
+    }
+}
+
+impl Series {
+    /// The quantity of a series of times.
+    pub const TIME: &str = "Time";
+
+    /// A series that holds values and nothing else.
+    pub fn plain(
+        name: impl Into<String>,
+        quantity: impl Into<String>,
+        unit: Unit,
+        values: impl IntoIterator<Item = f64>,
+    ) -> Self {
+        let observation = |value| Observation { wall_ns: value, ..Observation::default() };
+        Self {
+            name: name.into(),
+            quantity: quantity.into(),
+            unit,
+            observations: values.into_iter().map(observation).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Per-operation wall times less the base, in order, in the series' unit: (wall − base) / batch.
+    ///
+    /// A value may be below zero, where an observation was shorter than the shortest empty one. Without a base nothing
+    /// is subtracted; from a quantity that is not a time, never.
+    #[must_use]
+    pub fn walls(&self) -> Vec<f64> {
+        let base = self.base.as_ref().zip(self.unit.nanoseconds());
+        let base = base.map_or(0.0, |(base, nanoseconds)| base.min / nanoseconds);
+        self.observations.iter().map(|one| (one.wall_ns - base) / self.operations()).collect()
+    }
+
+    /// Per-operation processor times less their own base, in order, nanoseconds; `None` where none was recorded.
+    #[must_use]
+    pub fn cpus(&self) -> Vec<Option<f64>> {
+        let base = self.cpu_base.as_ref().map_or(0.0, |base| base.min);
+        let net = |cpu: f64| (cpu - base) / self.operations();
+        self.observations.iter().map(|one| one.cpu_ns.map(net)).collect()
+    }
+
+    /// When each observation began, nanoseconds of `CLOCK_MONOTONIC`; `None` if that was not recorded.
+    #[must_use]
+    pub fn starts(&self) -> Option<Vec<u64>> {
+        let recorded = self.observations.iter().any(|one| one.start_ns != 0);
+        recorded.then(|| self.observations.iter().map(|one| one.start_ns).collect())
+    }
+
+    /// The five figures of [`walls`](Self::walls).
+    #[must_use]
+    pub fn stat(&self) -> Option<Stat> {
+        Stat::of(&self.walls())
+    }
+
+    /// The label `key=value`'s value, if there is one.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find_map(|label| label.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    /// The same series with its values in nanoseconds, if they are times; what reads files needs not care for units
+    /// then.
+    #[must_use]
+    pub fn into_nanoseconds(mut self) -> Option<Self> {
+        let nanoseconds = self.unit.nanoseconds()?;
+        if self.unit != Unit::Nanoseconds {
+            self.observations.iter_mut().for_each(|one| one.wall_ns *= nanoseconds);
+            self.unit = Unit::Nanoseconds;
+        }
+        Some(self)
+    }
+
+    /// The batch as a divisor; a batch of zero, which nothing here makes, divides by one.
+    fn operations(&self) -> f64 {
+        self.batch.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sample;
+
+    fn base(ns: f64) -> Option<Base> {
+        Base::of("tsc", &Sample::from(vec![ns, ns + 10.0]))
+    }
+
+    #[test]
+    fn values_are_an_operations_net_time() {
+        let observation = |wall_ns, cpu_ns| Observation { wall_ns, cpu_ns, ..Observation::default() };
+        let series = Series {
+            batch: 4,
+            base: base(20.0),
+            cpu_base: base(430.0),
+            observations: vec![observation(60.0, Some(470.0)), observation(20.0, None)],
+            ..Series::default()
+        };
+        assert_eq!(series.walls(), [10.0, 0.0]);
+        assert_eq!(series.cpus(), [Some(10.0), None]);
+        assert_eq!(series.stat().unwrap().mean, 5.0);
+        assert_eq!(series.starts(), None);
+    }
+
+    #[test]
+    fn the_base_is_in_the_series_unit() {
+        let series = |unit| Series { base: base(2000.0), ..Series::plain("X", "Time", unit, [486.0]) };
+        assert_eq!(series(Unit::Microseconds).walls(), [484.0]);
+        assert_eq!(series(Unit::Bytes).walls(), [486.0]);
+        let converted = series(Unit::Microseconds).into_nanoseconds().unwrap();
+        assert_eq!((converted.walls(), converted.unit), (vec![484_000.0], Unit::Nanoseconds));
+        assert_eq!(series(Unit::Bytes).into_nanoseconds(), None);
+    }
+
+    #[test]
+    fn labels_with_keys_are_found() {
+        let series = Series { labels: vec!["quick".into(), "arm=A".into()], ..Series::default() };
+        assert_eq!((series.label("arm"), series.label("quick")), (Some("A"), None));
+    }
+}

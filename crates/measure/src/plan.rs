@@ -1,0 +1,170 @@
+//! How long to measure: until the answer is narrow enough, or the time is up.
+//!
+//! Who measures until the result pleases finds what he wishes: looking again and again for a difference "at 95 %", and
+//! stopping at the first, finds one where there is none in far more than 5 of 100 cases. The plan here therefore never asks
+//! *where* the interval lies, only how *wide* it is, and that holds no news about which arm is the faster one: for scatter that
+//! is as likely up as down, as that of a log-ratio in random order is, estimate and width are uncorrelated.
+//! What is left is small, and bounded by looking rarely: the width wobbles too, and a stop at the first narrow one
+//! would prefer those that are narrow by chance. There is no look before 50 rounds, each look comes after half as many rounds
+//! again or more, and no further than the width so far says is needed (two-stage sampling of Stein 1945, repeated).
+//! By simulation a point of coverage is lost: 94 to 95 of 100 stopped intervals hold the truth (`coverage.rs`, with its command).
+//!
+//! ```text
+//! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: 290 will do ──▶ 300 ──▶ look: narrow enough
+//!          at most double; at least half again                            budget over at any time: stop
+//! ```
+//!
+//! There is no clock here: who measures says how much time has gone.
+
+use crate::Interval;
+use serde::Serialize;
+
+/// No look before so many rounds: from here on intervals cover.
+pub const ROUNDS_MIN: usize = 50;
+/// More rounds than this tell nothing more about a machine that does not stand still.
+pub const ROUNDS_MAX: usize = 1_000_000;
+
+/// A look is followed by at least this share of the rounds so far …
+const MORE_MIN: f64 = 0.5;
+/// … and at most this.
+const MORE_MAX: f64 = 1.0;
+/// When the budget has room for less than this share of the rounds so far, it counts as spent.
+const MORE_WORTHWHILE: f64 = 0.02;
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Plan {
+    /// Half the width, as a logarithm, at which an interval is narrow enough: 0.001 is a tenth of a per cent either way.
+    pub half_width: f64,
+    /// The time there is, nanoseconds.
+    pub budget_ns: u64,
+    /// No look at the interval, and no stop but for the budget, before so many rounds.
+    pub rounds_min: usize,
+    /// The most rounds.
+    pub rounds_max: usize,
+}
+
+/// What to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// Measure so many more rounds (at least one), then ask again.
+    Measure(usize),
+    /// Nothing more.
+    Stop(Why),
+}
+
+/// Why to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The interval is as narrow as was asked for.
+    NarrowEnough,
+    /// The time is up.
+    BudgetSpent,
+    /// There are as many rounds as there may be.
+    RoundsMax,
+}
+
+impl Plan {
+    /// Until an interval is this narrow (half its width, as a logarithm), or so many nanoseconds have gone.
+    #[must_use]
+    pub fn new(half_width: f64, budget_ns: u64) -> Self {
+        Self { half_width, budget_ns, rounds_min: ROUNDS_MIN, rounds_max: ROUNDS_MAX }
+    }
+
+    /// What to do after `rounds` rounds that took `spent_ns` together. The interval of the ratio is asked for at looks only.
+    #[must_use]
+    pub fn next(&self, rounds: usize, spent_ns: u64, interval: impl FnOnce() -> Option<Interval>) -> Next {
+        if rounds >= self.rounds_max {
+            return Next::Stop(Why::RoundsMax);
+        }
+        let affordable = self.affordable(rounds, spent_ns);
+        if affordable < ((rounds as f64 * MORE_WORTHWHILE) as usize).max(1) {
+            return Next::Stop(Why::BudgetSpent);
+        }
+        let wanted = if rounds < self.rounds_min {
+            self.rounds_min - rounds
+        } else {
+            let more = match interval() {
+                Some(found) if half_width(&found) <= self.half_width => return Next::Stop(Why::NarrowEnough),
+                Some(found) => rounds_needed(rounds, &found, self.half_width).unwrap_or(usize::MAX) - rounds,
+                None => usize::MAX,
+            };
+            let share = |share: f64| ((rounds as f64 * share) as usize).max(1);
+            more.clamp(share(MORE_MIN), share(MORE_MAX))
+        };
+        Next::Measure(wanted.min(affordable).min(self.rounds_max - rounds))
+    }
+
+    /// How many more rounds there is time for, if they take as long as those so far; the first is taken to fit in.
+    fn affordable(&self, rounds: usize, spent_ns: u64) -> usize {
+        let left = self.budget_ns.saturating_sub(spent_ns);
+        if rounds == 0 {
+            // Nothing is known of a round's length: one, to learn it.
+            return usize::from(left > 0);
+        }
+        // A round of no time at all has no length to divide by; there are always as many as there may be.
+        let round_ns = spent_ns as f64 / rounds as f64;
+        if round_ns > 0.0 { (left as f64 / round_ns) as usize } else { self.rounds_max }
+    }
+}
+
+/// Half of an interval's width, as a logarithm.
+fn half_width(interval: &Interval) -> f64 {
+    (interval.high / interval.low).ln() / 2.0
+}
+
+/// About how many rounds in all would narrow the interval (of a ratio, found from `rounds`) to half a width of
+/// `half_width`, as a logarithm; at least `rounds`. Widths shrink as the root of the rounds grows.
+///
+/// `None` if no number would, because the half width asked for, or the interval, is no positive number.
+#[must_use]
+pub fn rounds_needed(rounds: usize, interval: &Interval, half_width: f64) -> Option<usize> {
+    let times = (self::half_width(interval) / half_width).powi(2).max(1.0);
+    let needed = (rounds as f64 * times).round();
+    (half_width > 0.0 && needed < usize::MAX as f64).then_some(needed as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(half_width: f64) -> Option<Interval> {
+        Some(Interval { estimate: 1.0, low: (-half_width).exp(), high: half_width.exp() })
+    }
+
+    #[test]
+    fn widths_shrink_as_the_root_of_the_rounds() {
+        let found = ratio(0.04).unwrap();
+        assert_eq!(rounds_needed(100, &found, 0.02), Some(400));
+        assert_eq!(rounds_needed(100, &found, 0.1), Some(100), "there are enough already");
+        assert_eq!(rounds_needed(100, &found, 0.0), None);
+        assert_eq!(rounds_needed(100, &found, f64::NAN), None);
+    }
+
+    #[test]
+    fn it_goes_where_the_width_says_in_steps() {
+        let plan = Plan::new(0.001, 1_000_000_000);
+        let next = |rounds, half_width| plan.next(rounds, 1000 * rounds as u64, || ratio(half_width));
+        assert_eq!(next(0, 9.0), Next::Measure(1), "to learn how long a round is");
+        assert_eq!(next(1, 0.0), Next::Measure(49), "no look before the least");
+        assert_eq!(next(50, 0.1), Next::Measure(50), "far off: double");
+        assert_eq!(next(400, 0.0013), Next::Measure(276), "1.3 squared times 400 is 676");
+        assert_eq!(next(400, 0.00101), Next::Measure(200), "at least half again");
+        assert_eq!(next(400, 0.000_999), Next::Stop(Why::NarrowEnough));
+        assert_eq!(plan.next(400, 400_000, || None), Next::Measure(400), "no interval is not narrow");
+    }
+
+    #[test]
+    fn time_is_kept() {
+        let plan = Plan::new(0.001, 1_000_000);
+        assert_eq!(plan.next(100, 900_000, || ratio(1.0)), Next::Measure(11), "as many as fit in");
+        assert_eq!(plan.next(100, 990_000, || ratio(1.0)), Next::Stop(Why::BudgetSpent));
+        assert_eq!(plan.next(1, 1_000_001, || ratio(1.0)), Next::Stop(Why::BudgetSpent));
+        assert_eq!(Plan::new(0.001, 0).next(0, 0, || None), Next::Stop(Why::BudgetSpent));
+        let few = Plan { rounds_max: 60, ..plan };
+        assert_eq!(few.next(50, 50, || ratio(1.0)), Next::Measure(10));
+        assert_eq!(few.next(60, 60, || ratio(1.0)), Next::Stop(Why::RoundsMax));
+    }
+}

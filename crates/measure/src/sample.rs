@@ -1,0 +1,210 @@
+//! A sample: values in the order in which they came, and the five figures that describe it.
+//!
+//! The source's benchmark is three calls: `Sample.new(n)`, `add` in the loop, `stat()` for count, mean, minimum,
+//! maximum and standard deviation. They are here under the same names.
+//!
+//! Invariants:
+//! - every value stays, in order; nothing is sorted or dropped here;
+//! - `add` allocates nothing and touches no fresh page while the sample holds less than its capacity, so that a loop
+//!   that fills one disturbs what it measures by a store.
+//!
+//! Source: Bates, section "The Measurement Process". It does not say over what its deviation divides; we divide by
+//! n − 1, and a single value deviates by 0, as it prints for operations that ran once.
+
+use std::hint::black_box;
+
+use serde::{Deserialize, Serialize};
+
+/// Values in the order in which they were added.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sample {
+    values: Vec<f64>,
+}
+
+/// What describes a sample: count, mean, minimum, maximum and standard deviation, all but the first in its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stat {
+    /// How many values.
+    pub n: u64,
+    /// Their arithmetic mean.
+    pub mean: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The standard deviation, over n − 1; 0 for one value.
+    pub std: f64,
+}
+
+impl Sample {
+    /// An empty sample with room for `capacity` values, in pages that are already there.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        // Written with something other than zero, and seen by `black_box`: neither fresh nor zero pages would do, since
+        // the first value in each page would then carry a fault's time into the next observation.
+        let mut values = vec![1.0; capacity];
+        black_box(values.as_mut_slice());
+        values.clear();
+        Self { values }
+    }
+
+    /// Appends one value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        self.values.push(value);
+    }
+
+    /// All values, in order.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The five figures, or `None` if there is no value or one that is not a finite number.
+    #[must_use]
+    pub fn stat(&self) -> Option<Stat> {
+        Stat::of(&self.values)
+    }
+
+    /// The same values less `base`, what measuring costs by itself: normally [`Base::min`](crate::Base::min).
+    ///
+    /// Below the base lie negative values. They stay negative: cutting them off at zero would move the mean.
+    #[must_use]
+    pub fn less(&self, base: f64) -> Self {
+        Self { values: self.values.iter().map(|value| value - base).collect() }
+    }
+}
+
+impl From<Vec<f64>> for Sample {
+    fn from(values: Vec<f64>) -> Self {
+        Self { values }
+    }
+}
+
+impl Extend<f64> for Sample {
+    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
+        self.values.extend(values);
+    }
+}
+
+impl FromIterator<f64> for Sample {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        Self { values: values.into_iter().collect() }
+    }
+}
+
+impl Stat {
+    /// The five figures of `values`, or `None` if there is none, one that is not a finite number, or some so large
+    /// (10¹⁵⁰) that their squares are not.
+    ///
+    /// Two passes: the textbook sum of squares loses all figures when the deviation is small beside the mean, as it is
+    /// for a quiet clock.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        let n = values.len() as f64;
+        // Divided first: the sum of finite values may not be finite.
+        let rough = values.iter().map(|value| value / n).sum::<f64>();
+        let mean = rough + values.iter().map(|value| (value - rough) / n).sum::<f64>();
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let std = if values.len() == 1 { 0.0 } else { (squares / (n - 1.0)).sqrt() };
+        // Rounding must not put the mean outside of what it is the mean of.
+        let stat = Self { n: values.len() as u64, mean: mean.clamp(min, max), min, max, std };
+        std.is_finite().then_some(stat)
+    }
+
+    /// The figures of two samples taken together, without their values (Chan, Golub and LeVeque 1979).
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        let (a, b) = (self.n as f64, other.n as f64);
+        let n = a + b;
+        if self.n == 0 || other.n == 0 {
+            return if self.n == 0 { *other } else { *self };
+        }
+        let apart = other.mean - self.mean;
+        let squares =
+            self.std.powi(2) * (a - 1.0) + other.std.powi(2) * (b - 1.0) + apart.powi(2) * a * b / n;
+        Self {
+            n: self.n + other.n,
+            mean: self.mean + apart * b / n,
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            std: (squares / (n - 1.0)).sqrt(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn closed_forms() {
+        let sample: Sample = (1..=9).map(f64::from).collect();
+        let stat = sample.stat().unwrap();
+        // 1..=n: mean (n + 1) / 2, variance over n − 1: n (n + 1) / 12.
+        assert_eq!((stat.n, stat.mean, stat.min, stat.max), (9, 5.0, 1.0, 9.0));
+        assert!((stat.std - 7.5f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn one_value_deviates_by_nothing() {
+        let stat = Stat::of(&[807.0]).unwrap();
+        assert_eq!(stat, Stat { n: 1, mean: 807.0, min: 807.0, max: 807.0, std: 0.0 });
+    }
+
+    #[test]
+    fn no_answer_is_invented() {
+        assert_eq!(Sample::new(10).stat(), None);
+        assert_eq!(Stat::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Stat::of(&[1.0, f64::INFINITY]), None);
+        assert_eq!(Stat::of(&[1e200, -1e200]), None);
+    }
+
+    #[test]
+    fn a_small_deviation_beside_a_large_mean_is_seen() {
+        let values: Vec<f64> = [4.0, 7.0, 13.0, 16.0].iter().map(|v| v + 1e9).collect();
+        let stat = Stat::of(&values).unwrap();
+        assert_eq!((stat.mean, stat.std), (1e9 + 10.0, 30f64.sqrt()));
+    }
+
+    #[test]
+    fn capacity_is_there_before_it_is_used() {
+        let mut sample = Sample::new(1000);
+        let place = sample.values().as_ptr();
+        (0..1000).for_each(|i| sample.add(f64::from(i)));
+        assert_eq!(sample.values().as_ptr(), place);
+        assert_eq!(sample.values().len(), 1000);
+    }
+
+    #[test]
+    fn the_base_is_taken_from_every_value() {
+        let sample = Sample::from(vec![20.0, 19.0, 30.0]);
+        assert_eq!(sample.less(20.0).values(), [0.0, -1.0, 10.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn joining_is_taking_together(
+            a in prop::collection::vec(-1e6f64..1e6, 1..40),
+            b in prop::collection::vec(-1e6f64..1e6, 1..40),
+        ) {
+            let together = Stat::of(&[a.clone(), b.clone()].concat()).unwrap();
+            let joined = Stat::of(&a).unwrap().joined(&Stat::of(&b).unwrap());
+            prop_assert_eq!((joined.n, joined.min, joined.max), (together.n, together.min, together.max));
+            prop_assert!((joined.mean - together.mean).abs() < 1e-6);
+            prop_assert!((joined.std - together.std).abs() < 1e-6);
+        }
+
+        #[test]
+        fn the_mean_lies_within(values in prop::collection::vec(-1e150f64..1e150, 1..20)) {
+            let stat = Stat::of(&values).unwrap();
+            prop_assert!(stat.min <= stat.mean && stat.mean <= stat.max);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where the level of a series changes: the best division into stretches of equal level.
+//!
+//! The best division is the one with the least cost: for each stretch the squared distances of its points from their mean, and
+//! for each change a penalty. The search goes through the points once and keeps, for each, the best division of what lies
+//! before; a last change that could not be the best even without a further penalty never will be, and is dropped.
+//! That is PELT (Killick, Fearnhead and Eckley 2012), exact, and fast where changes are many. Where there are few it takes
+//! the square of the number of points, so that the number of points has to be kept small: [`POINTS_MAX`].
+
+/// The most points a series may be divided by; the square of this, halved, is looked at in the worst case.
+pub(crate) const POINTS_MAX: usize = 1024;
+
+/// Sums from which the cost of any stretch follows.
+struct Costs {
+    sums: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+impl Costs {
+    /// Of points, best near zero: the cost is a difference of sums of squares.
+    fn new(points: &[f64]) -> Self {
+        let running = |of: fn(f64) -> f64| {
+            let mut sum = 0.0;
+            let sums = points.iter().map(|point| {
+                sum += of(*point);
+                sum
+            });
+            std::iter::once(0.0).chain(sums).collect()
+        };
+        Self { sums: running(|point| point), squares: running(|point| point * point) }
+    }
+
+    /// The squared distances of the points `from..to` from their mean.
+    fn of(&self, from: usize, to: usize) -> f64 {
+        let sum = self.sums[to] - self.sums[from];
+        (self.squares[to] - self.squares[from] - sum * sum / (to - from).max(1) as f64).max(0.0)
+    }
+}
+
+/// The places at which a new stretch begins, in order, without 0: the division with the least cost among those whose
+/// stretches have at least `shortest` points.
+pub(crate) fn changes(points: &[f64], penalty: f64, shortest: usize) -> Vec<usize> {
+    let (costs, n, shortest) = (Costs::new(points), points.len(), shortest.max(1));
+    // best[t]: the least cost of the first t points, and where the last stretch of that division begins.
+    let mut best = vec![(f64::INFINITY, 0); n + 1];
+    best[0] = (-penalty, 0);
+    // Where the last stretch may begin, and from which end on it never does: what replaces it needs its own length first.
+    let mut starts: Vec<(usize, usize)> = vec![(0, usize::MAX)];
+    for to in shortest..=n {
+        starts.retain(|(_, until)| to < *until);
+        let cost = |from: usize| best[from].0 + costs.of(from, to);
+        let through = starts.iter().map(|(from, _)| (cost(*from), *from));
+        let (least, from) = through.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, 0));
+        for (from, until) in &mut starts {
+            if cost(*from) > least + penalty {
+                *until = (to + shortest).min(*until);
+            }
+        }
+        best[to] = (least + penalty, from);
+        // A stretch that ends `shortest` later may begin here.
+        let next = to + 1 - shortest;
+        if next >= shortest {
+            starts.push((next, usize::MAX));
+        }
+    }
+    let mut changes = Vec::new();
+    let mut at = n;
+    while at > 0 {
+        at = best[at].1;
+        changes.push(at);
+    }
+    changes.pop();
+    changes.reverse();
+    changes
+}
+
+/// What a division costs whose stretches begin at 0 and at these places.
+#[cfg(test)]
+pub(crate) fn total_cost(points: &[f64], starts: &[usize], penalty: f64) -> f64 {
+    let costs = Costs::new(points);
+    let ends = starts.iter().copied().chain([points.len()]);
+    let mut from = 0;
+    let total: f64 = ends.map(|to| costs.of(std::mem::replace(&mut from, to), to)).sum();
+    total + penalty * starts.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same by trying every division.
+    fn least(points: &[f64], penalty: f64, shortest: usize) -> f64 {
+        let costs = Costs::new(points);
+        let mut best = vec![f64::INFINITY; points.len() + 1];
+        best[0] = -penalty;
+        for to in shortest..=points.len() {
+            let starts = 0..=to - shortest;
+            best[to] =
+                starts.map(|from| best[from] + costs.of(from, to) + penalty).fold(f64::INFINITY, f64::min);
+        }
+        best[points.len()]
+    }
+
+    #[test]
+    fn a_step_is_found_where_it_is() {
+        let points: Vec<f64> =
+            (0..100).map(|i| if i < 37 { 0.0 } else { 1.0 } + f64::from(i % 2) * 0.1).collect();
+        assert_eq!(changes(&points, 1.0, 2), [37]);
+        assert_eq!(changes(&points, 1000.0, 2), [0usize; 0]);
+        assert_eq!(changes(&[], 1.0, 2), [0usize; 0]);
+        assert_eq!(changes(&[1.0], 1.0, 2), [0usize; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_division_costs_less(
+            points in proptest::collection::vec(-3.0f64..3.0, 8..60), penalty in 0.5f64..10.0, shortest in 1usize..8,
+        ) {
+            let starts = changes(&points, penalty, shortest);
+            let ends: Vec<usize> = starts.iter().copied().chain([points.len()]).collect();
+            prop_assert!(std::iter::once(&0).chain(&ends).zip(&ends).all(|(from, to)| to - from >= shortest));
+            let total = total_cost(&points, &starts, penalty);
+            let best = least(&points, penalty, shortest);
+            prop_assert!(total <= best + 1e-6, "{} and {}", total, best);
+        }
+    }
+}

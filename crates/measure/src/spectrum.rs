@@ -1,0 +1,246 @@
+//! Periodic disturbances: is there a beat in what disturbs, how fast, how strong, and whose is it?
+//!
+//! The source looked at an order plot and saw a regular pattern, and found by experiments that it was the collector's. Here the
+//! pattern is found by its frequency, in five steps:
+//!
+//! ```text
+//! starts, walls ─▶ disturbances ─▶ periodograms ─▶ strongest line ─▶ fundamental ─▶ fold ─▶ Period ─┐
+//!                  in shells of    of ranges of    over its          of the line    who keeps       │
+//!                  doubling size   shells          background                       the beat?       │
+//!                       ▲                                                                           │
+//!                       └────────────── without those that keep it, until no line is left ──────────┘
+//! ```
+//!
+//! 1. What took longer than its neighbourhood is an event in time ([`disturbance`]); sizes only sort events into shells.
+//! 2. Ranges of neighbouring shells are each given a periodogram ([`schuster`]).
+//! 3. A line counts if its power over the background is one that noise reaches in at most [`BEAT_FALSE_ALARM`] of all searches,
+//!    the number of frequencies and of ranges looked at being reckoned with.
+//! 4. A beat of short disturbances has as strong lines at all multiples of its frequency. The lowest frequency that explains
+//!    the line is the beat; the multiples are its harmonics and are listed as such, never as beats of their own.
+//! 5. Events that keep the beat are told from the others by their phase ([`fold`]): they give the beat's share of what was
+//!    lost, and are taken out before the search goes on, so that a strong beat does not hide a weak one.
+//!
+//! Invariants: no period's frequency is a multiple of another's, within what the span can tell apart; a period has gone
+//! round at least [`CYCLES_MIN`] times; its members are places of the series, in order.
+//!
+//! What comes *less* often on a beat is no beat: while a long disturbance lasts, no short one is seen, so that the short ones are
+//! missing wherever the long ones come. Such a gap is passed over.
+//!
+//! Limits: beats faster than 0.45 per typical observation, or than [`HZ_MAX`], are not looked for: observations themselves
+//! are nearly periodic. Where observations come with pauses between, disturbances in the pauses are not seen.
+//!
+//! Sources: the question is Bates's (sections "Initial Results" and "Interpreting the Results"); the periodogram of events is
+//! Schuster's (1898). In what we depart from a textbook search: sizes in shells instead of weights, which one
+//! preemption of a hundred milliseconds would dominate; and a background from the neighbourhood, since disturbances
+//! come in bursts.
+
+mod disturbance;
+mod fold;
+mod known;
+mod schuster;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use crate::{Series, median};
+pub use known::{Known, MATCH_TOLERANCE, MULTIPLE_TOLERANCE, Match};
+use search::Search;
+
+/// Of the searches through series without a beat, at most this share reports one.
+pub const BEAT_FALSE_ALARM: f64 = 0.01;
+
+/// The fastest beat looked for, cycles per second.
+pub const HZ_MAX: f64 = 2000.0;
+
+/// A beat must have gone round so many times within the series: what comes fewer times at random too easily looks regular.
+pub const CYCLES_MIN: f64 = 20.0;
+
+/// The most periods a spectrum reports.
+pub const PERIODS_MAX: usize = 8;
+
+/// The most harmonics listed.
+pub const HARMONICS_MAX: usize = 16;
+
+/// The most points of [`Spectrum::trace`].
+pub const TRACE_MAX: usize = 1024;
+
+/// In what a spectrum's periods are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Axis {
+    /// Seconds; frequencies are in hertz.
+    Seconds,
+    /// Numbers of observations; frequencies are in cycles per observation.
+    Observations,
+}
+
+/// What was found in the disturbances of a series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spectrum {
+    /// In what periods and spans are.
+    pub axis: Axis,
+    /// How long the series lasted, in the axis' unit.
+    pub span: f64,
+    /// The slowest and the fastest beat that could have been found, cycles per unit of the axis.
+    pub searched: (f64, f64),
+    /// How often observations took longer than their neighbourhood; neighbours that did so together count once.
+    pub disturbances: usize,
+    /// How much longer all of them together, in the unit of the walls.
+    pub lost: f64,
+    /// The strength that a line must exceed to be reported.
+    pub threshold: f64,
+    /// The beats, the most conspicuous first.
+    pub periods: Vec<Period>,
+    /// The periodogram of all disturbances over its background, for drawing: the highest point of each stretch.
+    pub trace: Vec<Point>,
+}
+
+/// A beat.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Period {
+    /// How often it comes, cycles per unit of the axis.
+    pub frequency: f64,
+    /// One standard deviation of that.
+    pub frequency_error: f64,
+    /// From one to the next, in the axis' unit.
+    pub period: f64,
+    /// The power of its strongest line over the background.
+    pub strength: f64,
+    /// The chance that noise has a line as strong anywhere in the range searched.
+    pub false_alarm: f64,
+    /// Whether the phase stands over the whole series; a beat kept by somebody who sleeps in between wanders.
+    pub steady: bool,
+    /// The places of the observations that it disturbed, in order.
+    pub members: Vec<usize>,
+    /// How many disturbances keep it: neighbouring observations are one.
+    pub disturbances: usize,
+    /// How many disturbances would be on the beat without keeping it.
+    pub by_chance: f64,
+    /// On what share of its beats there is a disturbance, 0 to 1.
+    pub beats: f64,
+    /// What a disturbance that keeps it typically cost (median), in the unit of the walls.
+    pub typical: f64,
+    /// What all lost to it, in the unit of the walls, less what they would have lost by accident.
+    pub lost: f64,
+    /// That as a share of what all disturbances lost, 0 to 1.
+    pub share: f64,
+    /// The multiples of its frequency that stand out, the slowest first.
+    pub harmonics: Vec<Harmonic>,
+    /// Whose it is, as far as known.
+    pub source: Option<Match>,
+    /// Whether its disturbances are times when the thread did not have its processor, because another had it or because it
+    /// waited: then the beat is that of another thread, or of what it waits for.
+    pub off_processor: bool,
+}
+
+impl Period {
+    /// Whose it is in words: the known source, or "switches", where the thread gave its processor up each time.
+    #[must_use]
+    pub fn whose(&self) -> Option<String> {
+        match &self.source {
+            Some(source) => Some(source.to_string()),
+            None => self.off_processor.then(|| "switches".to_owned()),
+        }
+    }
+}
+
+/// A multiple of a beat's frequency with a line of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Harmonic {
+    /// Which multiple, from 2.
+    pub order: usize,
+    /// Its frequency, cycles per unit of the axis.
+    pub frequency: f64,
+    /// Its power over the background.
+    pub strength: f64,
+}
+
+/// A point of a periodogram.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Cycles per unit of the axis.
+    pub frequency: f64,
+    /// Power over the background.
+    pub strength: f64,
+}
+
+impl Spectrum {
+    /// The beats in the disturbances of a series, in seconds.
+    ///
+    /// `starts_ns` says when each observation began (nanoseconds, never backwards), `walls` how long it took, in any unit and
+    /// in the same order; `known` are frequencies to name beats by.
+    ///
+    /// `None` if the two differ in length, there are fewer than two observations or no time between them, time goes backwards,
+    /// or a wall is not a finite number.
+    #[must_use]
+    pub fn of(starts_ns: &[u64], walls: &[f64], known: &[Known]) -> Option<Self> {
+        let first = *starts_ns.first()?;
+        if starts_ns.len() != walls.len() || !starts_ns.is_sorted() {
+            return None;
+        }
+        let at: Vec<f64> = starts_ns.iter().map(|start| (start - first) as f64 / 1e9).collect();
+        Search::new(Axis::Seconds, at, walls)?.run(known)
+    }
+
+    /// The beats in the disturbances of a recorded series, in seconds: those that came while the thread ran, and then those that
+    /// took its processor from it ([`Period::off_processor`]), which a busy machine would else hide the others behind.
+    ///
+    /// `None` if the series has no starts, and where [`of`](Self::of) is `None`.
+    #[must_use]
+    pub fn of_series(series: &Series, known: &[Known]) -> Option<Self> {
+        let (starts, walls) = (series.starts()?, series.walls());
+        let switched: Vec<bool> =
+            series.observations.iter().map(|one| one.involuntary + one.voluntary > 0).collect();
+        if !switched.contains(&true) {
+            return Self::of(&starts, &walls, known);
+        }
+        let usual = median(&walls)?;
+        let with = |wanted: bool| -> Vec<f64> {
+            let each = walls.iter().zip(&switched);
+            each.map(|(wall, switched)| if *switched == wanted { *wall } else { usual }).collect()
+        };
+        let mut running = Self::of(&starts, &with(false), known)?;
+        let away = Self::of(&starts, &with(true), known)?;
+        let resolution = 1.0 / running.span;
+        let is_new = |period: &Period| {
+            running.periods.iter().all(|other| (other.frequency - period.frequency).abs() > resolution)
+        };
+        let room = PERIODS_MAX.saturating_sub(running.periods.len());
+        let news = away.periods.iter().filter(|period| is_new(period)).take(room).cloned();
+        let news: Vec<Period> = news.map(|period| Period { off_processor: true, ..period }).collect();
+        let lost = running.lost + away.lost;
+        // Shares were of what each half lost.
+        let shares = running.periods.iter_mut().map(|period| (period, running.lost));
+        shares.for_each(|(period, of)| period.share *= if lost > 0.0 { of / lost } else { 0.0 });
+        running.periods.extend(news.into_iter().map(|period| Period {
+            share: if lost > 0.0 { period.share * away.lost / lost } else { 0.0 },
+            ..period
+        }));
+        running.disturbances += away.disturbances;
+        running.lost = lost;
+        Some(running)
+    }
+
+    /// The beats in the disturbances of a series by the numbers of its observations: for values without times, and for
+    /// what comes every so many operations however long they take.
+    ///
+    /// `None` if there are fewer than two values or one is not a finite number.
+    #[must_use]
+    pub fn in_order(walls: &[f64]) -> Option<Self> {
+        let at = (0..walls.len()).map(|place| place as f64).collect();
+        Search::new(Axis::Observations, at, walls)?.run(&[])
+    }
+
+    /// The places of all observations that are on the kernel's beat (or a part or multiple of it), in order.
+    #[must_use]
+    pub fn on_tick(&self) -> Vec<usize> {
+        let is_tick = |period: &&Period| period.source.as_ref().is_some_and(|source| source.known.tick);
+        let mut places: Vec<usize> =
+            self.periods.iter().filter(is_tick).flat_map(|p| p.members.clone()).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+}

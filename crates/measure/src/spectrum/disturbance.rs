@@ -1,0 +1,136 @@
+//! Disturbances: where observations took longer than those around them, as events in time.
+//!
+//! A periodic disturbance of a few microseconds hides under a preemption of milliseconds a thousand times its size, and
+//! under the noise of the operation itself. So the size only sorts the events here: into shells, each reaching from one
+//! size to twice that, and a search looks into ranges of shells. Within a range each event counts alike.
+//!
+//! ```text
+//! excess   │      ·                          ·                shell 3   4 to 8 floors and more
+//!          │  ×         ×         ×         ×         ×       shell 2   ← a beat, hidden when all are taken together
+//!          │ ·   · ··  ·   · · ·   ··   ·   · ·  · ·  ·       shell 0
+//!   floor ─┼──────────────────────────────────────────────
+//!          │ noise of the operation                     ──▶ time
+//! ```
+//!
+//! Neighbouring observations that all took longer are one disturbance: whatever slowed the first was still there. (Taken one
+//! by one they would beat with the frequency of the observations themselves.)
+//!
+//! The excess is what lies beyond the median of the observation's own sixteenth of the series: the level of a shared machine
+//! moves, and a disturbance is what stands out of its neighbourhood. The floor is twice the operation's noise (by the
+//! median absolute deviation), or the least excess there is, where more than half of the values are equal.
+
+use std::ops::Range;
+
+use crate::median;
+
+/// Into how many parts the series is divided to follow its level.
+const LEVELS: usize = 16;
+
+/// A part has at least this many observations, so that its median stands.
+const LEVEL_OBSERVATIONS_MIN: usize = 32;
+
+/// How many standard deviations of the noise a disturbance has at least.
+const FLOOR_DEVIATIONS: f64 = 2.0;
+
+/// The normal distribution's standard deviation over its median absolute deviation.
+const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
+
+/// An excess below this share of the value is rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// The most shells there are; the last holds all that is larger.
+pub(super) const SHELLS_MAX: usize = 24;
+
+/// Neighbouring observations, one or more, that took longer than those around them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Disturbance {
+    /// The observations' places in the series.
+    pub(super) places: Range<usize>,
+    /// When the first began, in seconds (or observations) from the first of the series.
+    pub(super) at: f64,
+    /// By how much longer they took together, in the unit of the values.
+    pub(super) lost: f64,
+    /// Which shell that is.
+    pub(super) shell: usize,
+}
+
+/// The disturbances of a series in order; `values` are finite, and `at` says when each was.
+pub(super) fn disturbances(at: &[f64], values: &[f64]) -> Vec<Disturbance> {
+    let parts = (values.len() / LEVEL_OBSERVATIONS_MIN).clamp(1, LEVELS);
+    let part = values.len().div_ceil(parts).max(1);
+    let excesses: Vec<f64> = values
+        .chunks(part)
+        .flat_map(|chunk| {
+            let level = median(chunk).unwrap_or(0.0);
+            chunk.iter().map(move |value| value - level)
+        })
+        .collect();
+    let sizes: Vec<f64> = excesses.iter().map(|excess| excess.abs()).collect();
+    let noise = DEVIATION_OVER_MAD * median(&sizes).unwrap_or(0.0);
+    let seen = excesses.iter().zip(values).filter(|(excess, value)| **excess > ROUNDING * value.abs());
+    let least = seen.map(|(excess, _)| *excess).fold(f64::INFINITY, f64::min);
+    let floor = least.max(FLOOR_DEVIATIONS * noise);
+    let mut first = 0;
+    let runs = excesses.chunk_by(|a, b| (*a >= floor) == (*b >= floor)).filter_map(|run| {
+        let places = first..first + run.len();
+        first = places.end;
+        if run[0] < floor {
+            return None;
+        }
+        let lost: f64 = run.iter().sum();
+        let shell = ((lost / floor).log2() as usize).min(SHELLS_MAX - 1);
+        Some(Disturbance { at: at[places.start], places, lost, shell })
+    });
+    runs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+
+    fn seconds(n: usize) -> Vec<f64> {
+        (0..n).map(|i| i as f64 * 1e-4).collect()
+    }
+
+    #[test]
+    fn without_visible_noise_every_excess_counts() {
+        let size = |i: usize| [20.0, 30.0, 20.0, 50.0, 40.0, 20.0, 20.0][i % 7] + 1e-12 * (i % 5) as f64;
+        let found = disturbances(&seconds(700), &(0..700).map(size).collect::<Vec<_>>());
+        let (short, long): (Vec<_>, Vec<_>) = found.iter().partition(|one| one.places.len() == 1);
+        assert!(short.len() == 100 && short.iter().all(|one| one.places.start % 7 == 1 && one.shell == 0));
+        assert!(
+            long.len() == 100 && long.iter().all(|one| one.places.start % 7 == 3 && one.shell == 2),
+            "10 against 50"
+        );
+    }
+
+    #[test]
+    fn equal_values_hold_none() {
+        assert_eq!(disturbances(&seconds(100), &[7.0; 100]), []);
+        assert_eq!(disturbances(&[], &[]), []);
+    }
+
+    #[test]
+    fn shells_double() {
+        // Noise of 0 and ±1 in equal shares has a median absolute deviation of 1, so the floor is 2 × 1.4826.
+        let mut values: Vec<f64> = (0..960).map(|i| 99.0 + f64::from(i % 3)).collect();
+        values[99..110].fill(100.0);
+        for (i, times) in [1.1, 1.9, 2.1, 4.1, 1e12].into_iter().enumerate() {
+            values[100 + 2 * i] = 100.0 + times * FLOOR_DEVIATIONS * DEVIATION_OVER_MAD;
+        }
+        let shells: Vec<usize> = disturbances(&seconds(960), &values).iter().map(|one| one.shell).collect();
+        assert_eq!(shells, [0, 0, 1, 2, SHELLS_MAX - 1]);
+    }
+
+    #[test]
+    fn the_level_is_followed() {
+        let mut noise = Noise::new(8);
+        let values: Vec<f64> =
+            (0..16_000).map(|i| 100.0 + f64::from(i / 4000) * 50.0 + noise.normal()).collect();
+        let found = disturbances(&seconds(16_000), &values);
+        let share = found.iter().map(|one| one.places.len()).sum::<usize>() as f64 / 16_000.0;
+        // Beyond two deviations lie 2.3 % of normal noise, whatever the level.
+        assert!((0.018..0.028).contains(&share), "{share} (seed 8)");
+    }
+}

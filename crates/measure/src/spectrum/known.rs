@@ -1,0 +1,165 @@
+//! Frequencies whose source is known.
+//!
+//! A beat of 250 Hz is a number; "the kernel's tick" is an answer. What is known comes from outside: the kernel's `CONFIG_HZ`,
+//! and the rate at which a collector's or an allocator's marks begin.
+//!
+//! A beat matches a known frequency if they differ by less than [`MATCH_TOLERANCE`]; or if it comes at every second, third … known
+//! beat, or several times in one, with small numbers only and by the narrower [`MULTIPLE_TOLERANCE`], since one of many
+//! ratios will always be near.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Mark, MarkCause, median};
+
+/// How far, as a share, a beat may lie from the known frequency that it is taken for.
+pub const MATCH_TOLERANCE: f64 = 0.01;
+
+/// How far, as a share, it may lie from a multiple or a part of one.
+pub const MULTIPLE_TOLERANCE: f64 = 0.001;
+
+/// The largest multiple of a known frequency and the smallest part of one that is recognised.
+const MULTIPLE_MAX: u32 = 4;
+const PART_MAX: u32 = 8;
+
+/// From so many marks of one cause on their rate is known.
+const MARKS_MIN: usize = 3;
+
+/// A source of disturbances and how often it comes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Known {
+    /// What it is called in reports.
+    pub name: String,
+    /// How often it comes, cycles per second.
+    pub hz: f64,
+    /// Whether it is the kernel's tick.
+    pub tick: bool,
+}
+
+/// A known source that a beat was taken for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Match {
+    /// The source.
+    pub known: Known,
+    /// The beat comes `times` times …
+    pub times: u32,
+    /// … in every `every` cycles of the source: 1 and 1 if they are the same.
+    pub every: u32,
+}
+
+impl Known {
+    /// The kernel's tick, by its `CONFIG_HZ`.
+    #[must_use]
+    pub fn tick(config_hz: u32) -> Self {
+        Self { name: "kernel tick".to_owned(), hz: f64::from(config_hz), tick: true }
+    }
+
+    /// Anything else that comes `hz` times a second.
+    #[must_use]
+    pub fn new(name: impl Into<String>, hz: f64) -> Self {
+        Self { name: name.into(), hz, tick: false }
+    }
+
+    /// What each cause of the marks is and how often it begins (by the median interval), for causes with at least three
+    /// marks.
+    #[must_use]
+    pub fn from_marks(marks: &[Mark]) -> Vec<Self> {
+        let mut causes: Vec<&MarkCause> = Vec::new();
+        for mark in marks {
+            if !causes.contains(&&mark.cause) {
+                causes.push(&mark.cause);
+            }
+        }
+        let rate = |cause: &MarkCause| {
+            let mut starts: Vec<u64> =
+                marks.iter().filter(|mark| mark.cause == *cause).map(|mark| mark.start_ns).collect();
+            starts.sort_unstable();
+            let intervals: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+            let interval =
+                median(&intervals).filter(|interval| starts.len() >= MARKS_MIN && *interval > 0.0)?;
+            let name = if cause.is_collection() { format!("{cause} collection") } else { cause.to_string() };
+            Some(Self::new(name, 1e9 / interval))
+        };
+        causes.into_iter().filter_map(rate).collect()
+    }
+}
+
+impl Match {
+    /// What a beat of `hz`, known to within `error`, is taken for: the same frequency if one is near, else the simplest
+    /// ratio; `None` if nothing fits.
+    #[must_use]
+    pub fn find(hz: f64, error: f64, known: &[Known]) -> Option<Self> {
+        let off = |times: u32, every: u32, source: &Known| {
+            (hz * f64::from(every) / (f64::from(times) * source.hz) - 1.0).abs()
+        };
+        let slack = 2.0 * error / hz;
+        let same = known.iter().filter(|source| off(1, 1, source) <= MATCH_TOLERANCE.max(slack));
+        let same = same.min_by(|a, b| off(1, 1, a).total_cmp(&off(1, 1, b))).map(|source| (1, 1, source));
+        let parts = (2..=PART_MAX).map(|every| (1, every)).chain((2..=MULTIPLE_MAX).map(|times| (times, 1)));
+        let mut ratios: Vec<(u32, u32)> = parts.collect();
+        ratios.sort_by_key(|(times, every)| times * every);
+        let mut related =
+            ratios.into_iter().flat_map(|(t, e)| known.iter().map(move |source| (t, e, source)));
+        let (times, every, source) =
+            same.or_else(|| related.find(|(t, e, s)| off(*t, *e, s) <= MULTIPLE_TOLERANCE))?;
+        Some(Self { known: source.clone(), times, every })
+    }
+}
+
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.times, self.every) {
+            (1, 1) => write!(f, "{}", self.known.name),
+            (1, 2) => write!(f, "every 2nd {}", self.known.name),
+            (1, 3) => write!(f, "every 3rd {}", self.known.name),
+            (1, every) => write!(f, "every {every}th {}", self.known.name),
+            (times, _) => write!(f, "{times} times per {}", self.known.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(hz: f64, known: &[Known]) -> Option<String> {
+        Match::find(hz, 0.001, known).map(|found| found.to_string())
+    }
+
+    #[test]
+    fn the_nearest_source_is_named() {
+        let known = [Known::new("cycle", 251.5), Known::tick(250), Known::new("frame", 60.0)];
+        assert_eq!(found(250.3, &known).unwrap(), "kernel tick");
+        assert_eq!(found(251.4, &known).unwrap(), "cycle");
+        assert_eq!(found(97.0, &known), None);
+        assert_eq!(found(97.0, &[]), None);
+        assert!(Match::find(249.9, 0.0, &known).unwrap().known.tick);
+    }
+
+    #[test]
+    fn simple_ratios_are_named_and_others_not() {
+        let known = [Known::tick(250)];
+        for (hz, want) in [
+            (125.0, Some("every 2nd kernel tick")),
+            (83.333, Some("every 3rd kernel tick")),
+            (62.5, Some("every 4th kernel tick")),
+            (1000.0, Some("4 times per kernel tick")),
+            (125.3, None),
+            (375.0, None),
+            (25.0, None),
+        ] {
+            assert_eq!(found(hz, &known).as_deref(), want, "{hz} Hz");
+        }
+    }
+
+    #[test]
+    fn marks_tell_their_rate() {
+        let mark = |start_ns, cause| Mark { start_ns, end_ns: start_ns + 5, cause };
+        let mut marks: Vec<Mark> = (0..5).map(|i| mark(i * 10_000_000, MarkCause::Minor)).collect();
+        marks.extend([mark(7, MarkCause::Major), mark(900, MarkCause::Major)]);
+        marks.extend((0..3).map(|i| mark(i * 1_000_000, MarkCause::Other("flush".into()))));
+        let known = Known::from_marks(&marks);
+        assert_eq!(known, [Known::new("minor collection", 100.0), Known::new("flush", 1000.0)]);
+    }
+}

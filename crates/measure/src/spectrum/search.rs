@@ -1,0 +1,381 @@
+//! The search for beats: the loop over the five steps, and what is decided in it.
+//!
+//! ```text
+//! ranges of shells ─▶ strongest line not ruled out ─▶ order ─▶ fold ─▶ a beat: report it, take its events out, new ranges
+//!        ▲                                                       └──▶ too slow, or a gap: rule it out
+//!        └──────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Invariants: each round rules a frequency out, so that the loop ends; a frequency ruled out is not found again, nor are its
+//! multiples; the threshold is that of the first round, which looks at most.
+
+use std::ops::RangeInclusive;
+
+use super::disturbance::{Disturbance, disturbances};
+use super::fold::{Fold, Kept};
+use super::schuster::{Grid, background, power, refine, weighted_power};
+use super::{
+    Axis, BEAT_FALSE_ALARM, CYCLES_MIN, HARMONICS_MAX, HZ_MAX, Harmonic, Known, MULTIPLE_TOLERANCE, Match,
+    PERIODS_MAX, Period, Point, Spectrum, TRACE_MAX,
+};
+use crate::median;
+
+/// The chance a line is tested against: below [`BEAT_FALSE_ALARM`], because the background is itself estimated, and an
+/// estimate that is too low by a seventh lets ten times as many lines pass.
+const LINE_CHANCE: f64 = BEAT_FALSE_ALARM / 20.0;
+
+/// The most lines looked at, whatever becomes of them.
+const ROUNDS_MAX: usize = 4 * PERIODS_MAX;
+
+/// The fastest beat looked for, cycles per typical observation.
+const PER_OBSERVATION_MAX: f64 = 0.45;
+
+/// The longest transform: longer series are searched for slower beats only.
+const TRANSFORM_MAX: usize = 1 << 20;
+
+/// A range of shells with fewer disturbances than this is not searched.
+const EVENTS_MIN: usize = 20;
+
+/// Of a beat found later, only multiples above this one are left out: a low one may be a beat of its own, as the tick of this kernel
+/// is five times that of a slow host.
+const HIGH_MULTIPLE: f64 = 8.5;
+
+/// The highest multiple of a beat that a line may be taken for.
+const ORDERS_MAX: usize = 64;
+
+/// A fundamental is at least this share as high as the strongest of its multiples …
+const FUNDAMENTAL_SHARE: f64 = 0.25;
+
+/// … and stands out of its background by so much at least, slow as it may be.
+const FUNDAMENTAL_STRENGTH: f64 = 4.0;
+
+/// Of how many kinds of event a beat may consist by turns; more would take a fast beat for a slow one's.
+const KINDS_MAX: usize = 8;
+
+/// The chance that sizes which do not alternate are taken for such as do.
+const ALTERNATION_CHANCE: f64 = 1e-4;
+
+/// The first point of the grid at which a fundamental is looked for: two and a half cycles in the series. One so slow is not
+/// reported, but its multiples must not be taken for beats of their own.
+const FUNDAMENTAL_PLACE_MIN: usize = 5;
+
+/// The chance that a multiple of a beat is listed though it is noise.
+const HARMONIC_CHANCE: f64 = 1e-3;
+
+/// How far round a multiple of a beat nothing else is looked for: cycles over the span, and for a beat that wanders this
+/// share of it for each multiple, up to the second share.
+const MASK_CYCLES: f64 = 3.0;
+const MASK_WANDER: f64 = 0.01;
+const MASK_WANDER_MAX: f64 = 0.2;
+
+/// A search while it goes on.
+pub(super) struct Search {
+    axis: Axis,
+    span: f64,
+    lowest: f64,
+    highest: f64,
+    grid: Grid,
+    /// Those that keep no beat found so far.
+    left: Vec<Disturbance>,
+    lost: f64,
+}
+
+/// A range of shells and its periodogram.
+struct Range {
+    shells: RangeInclusive<usize>,
+    periodogram: Vec<f64>,
+}
+
+/// A line that stands out.
+struct Line {
+    place: usize,
+    strength: f64,
+}
+
+impl Search {
+    pub(super) fn new(axis: Axis, at: Vec<f64>, walls: &[f64]) -> Option<Self> {
+        let steps: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let step = median(&steps)?;
+        // The last observation lasts as long as any.
+        let span = at.last()? + step;
+        if span <= 0.0 || walls.iter().any(|wall| !wall.is_finite()) {
+            return None;
+        }
+        let fastest = match axis {
+            Axis::Seconds => HZ_MAX.min(PER_OBSERVATION_MAX / step),
+            Axis::Observations => PER_OBSERVATION_MAX,
+        };
+        let grid = Grid::new(span, fastest, TRANSFORM_MAX);
+        let left = disturbances(&at, walls);
+        let lost = left.iter().map(|event| event.lost).sum();
+        let (lowest, highest) = (CYCLES_MIN / span, grid.step * (grid.count - 1) as f64);
+        Some(Self { axis, span, lowest, highest, grid, left, lost })
+    }
+
+    pub(super) fn run(mut self, known: &[Known]) -> Option<Spectrum> {
+        let disturbances = self.left.len();
+        let mut periods: Vec<Period> = Vec::new();
+        let mut ruled_out: Vec<Mask> = Vec::new();
+        let mut ranges = self.ranges();
+        // What is looked at in the first round is all that is ever looked at: later rounds see less.
+        let looks = (ranges.len().max(1) * self.places().len()) as f64;
+        let threshold = (looks / LINE_CHANCE).ln();
+        let trace = self.trace();
+        while periods.len() < PERIODS_MAX && ruled_out.len() < ROUNDS_MAX {
+            let Some((range, line)) = self.strongest(&ranges, threshold, &ruled_out) else { break };
+            let events: Vec<f64> = self.within(&range.shells).map(|event| event.at).collect();
+            let (peak, height) = refine(&events, self.frequency(line.place), self.grid.step);
+            let order = self.order(range, &events, (peak, height), &ruled_out);
+            let order = (order * self.alternation(range, peak / order as f64, &ruled_out)) as f64;
+            let (frequency, error) = (peak / order, deviation(height, self.span) / order);
+            let fold = Fold::new(&events, frequency, self.span);
+            let gap_in = fold.is_gap().then(|| range.shells.clone());
+            let is_beat = gap_in.is_none() && frequency >= self.lowest;
+            ruled_out.push(Mask { frequency, error, steady: fold.is_steady(), span: self.span, gap_in });
+            if is_beat {
+                let kept = fold.kept(&self.left, range.shells.clone());
+                periods.push(Period {
+                    frequency_error: error,
+                    strength: line.strength,
+                    false_alarm: (looks * (-line.strength).exp()).min(1.0),
+                    harmonics: self.harmonics(range, frequency),
+                    source: if self.axis == Axis::Seconds {
+                        Match::find(frequency, error, known)
+                    } else {
+                        None
+                    },
+                    ..self.period(frequency, &fold, &kept)
+                });
+                self.take_out(&kept);
+                ranges = self.ranges();
+            }
+        }
+        drop_multiples(&mut periods, &ruled_out);
+        let (axis, span, lost, searched) = (self.axis, self.span, self.lost, (self.lowest, self.highest));
+        Some(Spectrum { axis, span, searched, disturbances, lost, threshold, periods, trace })
+    }
+
+    /// What follows from who keeps a beat; the line itself is left blank.
+    fn period(&self, frequency: f64, fold: &Fold, kept: &Kept) -> Period {
+        let members: Vec<&Disturbance> = kept.events.iter().map(|place| &self.left[*place]).collect();
+        let losses: Vec<f64> = members.iter().map(|event| event.lost).collect();
+        let beats = fold.beats(members.iter().map(|event| event.at));
+        Period {
+            frequency,
+            frequency_error: 0.0,
+            period: 1.0 / frequency,
+            strength: 0.0,
+            false_alarm: 1.0,
+            steady: fold.is_steady(),
+            members: members.iter().flat_map(|event| event.places.clone()).collect(),
+            disturbances: members.len(),
+            by_chance: kept.by_chance,
+            beats: (beats as f64 / (self.span * frequency)).min(1.0),
+            typical: median(&losses).unwrap_or(0.0),
+            lost: kept.lost,
+            share: if self.lost > 0.0 { (kept.lost / self.lost).min(1.0) } else { 0.0 },
+            harmonics: Vec::new(),
+            source: None,
+            off_processor: false,
+        }
+    }
+
+    /// Goes on without the events that keep a beat.
+    fn take_out(&mut self, kept: &Kept) {
+        let mut stays = vec![true; self.left.len()];
+        kept.events.iter().for_each(|place| stays[*place] = false);
+        let mut stays = stays.into_iter();
+        self.left.retain(|_| stays.next().unwrap_or(true));
+    }
+
+    fn frequency(&self, place: usize) -> f64 {
+        place as f64 * self.grid.step
+    }
+
+    /// The points of the grid that are looked at.
+    fn places(&self) -> std::ops::Range<usize> {
+        let first = (self.lowest / self.grid.step).ceil() as usize;
+        first.min(self.grid.count)..self.grid.count
+    }
+
+    fn within<'a>(&'a self, shells: &'a RangeInclusive<usize>) -> impl Iterator<Item = &'a Disturbance> {
+        self.left.iter().filter(|event| shells.contains(&event.shell))
+    }
+
+    /// The ranges of shells worth a look: one, two or three shells, and from each shell up; each set of events once.
+    fn ranges(&self) -> Vec<Range> {
+        let top = self.left.iter().map(|event| event.shell).max().unwrap_or(0);
+        let filled: Vec<usize> =
+            (0..=top).filter(|shell| self.left.iter().any(|event| event.shell == *shell)).collect();
+        let transforms: Vec<_> = filled
+            .iter()
+            .map(|shell| self.grid.transform(self.within(&(*shell..=*shell)).map(|event| event.at)))
+            .collect();
+        let mut ranges = Vec::new();
+        for first in 0..filled.len() {
+            for last in first..filled.len() {
+                let wanted = last - first < 3 || last + 1 == filled.len();
+                let shells = filled[first]..=filled[last];
+                let events = self.within(&shells).count();
+                if !wanted || events < EVENTS_MIN {
+                    continue;
+                }
+                let sum = |place: usize| transforms[first..=last].iter().map(|t| t[place]).sum();
+                let power =
+                    |sum: rustfft::num_complex::Complex<f32>| f64::from(sum.norm_sqr()) / events as f64;
+                let periodogram = (0..self.grid.count).map(|place| power(sum(place))).collect();
+                ranges.push(Range { shells, periodogram });
+            }
+        }
+        ranges
+    }
+
+    /// The line that stands out most, if any does enough.
+    fn strongest<'a>(
+        &self,
+        ranges: &'a [Range],
+        threshold: f64,
+        masks: &[Mask],
+    ) -> Option<(&'a Range, Line)> {
+        let mut best: Option<(&Range, Line)> = None;
+        for range in ranges {
+            for place in self.places() {
+                let z = range.periodogram[place];
+                let least = best.as_ref().map_or(threshold, |(_, line)| line.strength);
+                // The background is at least 1, so most points need no closer look.
+                if z <= least {
+                    continue;
+                }
+                let strength = z / background(&range.periodogram, place);
+                let frequency = self.frequency(place);
+                if strength <= least || masks.iter().any(|mask| mask.covers(frequency, range)) {
+                    continue;
+                }
+                // The bins mirror what lies above their range; the events themselves do not.
+                let events: Vec<f64> = self.within(&range.shells).map(|event| event.at).collect();
+                if power(&events, frequency) > z / 2.0 {
+                    best = Some((range, Line { place, strength }));
+                }
+            }
+        }
+        best
+    }
+
+    /// Which multiple of its beat a line is: the highest order whose beat has a line nearly as strong.
+    fn order(&self, range: &Range, events: &[f64], (peak, height): (f64, f64), masks: &[Mask]) -> usize {
+        let least = (ORDERS_MAX as f64 / HARMONIC_CHANCE).ln().max(FUNDAMENTAL_SHARE * height);
+        let explains = |frequency: f64| {
+            let place = (frequency / self.grid.step).round() as usize;
+            // The grid rules most orders out; between neighbouring high ones only the events themselves can tell.
+            place >= FUNDAMENTAL_PLACE_MIN
+                && !masks.iter().any(|mask| mask.covers(frequency, range))
+                && strength_near(&range.periodogram, place) >= FUNDAMENTAL_STRENGTH
+                && power(events, frequency) >= least
+        };
+        // A line may be a high multiple of a multiple: what was found is looked at again.
+        let mut order = 1;
+        while let Some(more) = (2..=ORDERS_MAX).rev().find(|more| explains(peak / (order * more) as f64)) {
+            order *= more;
+        }
+        order
+    }
+
+    /// Of how many kinds of event, by turns, a beat consists: 2 where every other event is of another size, and so on.
+    ///
+    /// Two beats of one frequency whose phases lie half a period (or a third of it) apart have, counted as events, their line at
+    /// twice the frequency and none at their own; only sizes tell. By chance the power of the sizes, less their mean, is
+    /// exponentially distributed as that of events is.
+    fn alternation(&self, range: &Range, frequency: f64, masks: &[Mask]) -> usize {
+        let sizes: Vec<(f64, f64)> =
+            self.within(&range.shells).map(|event| (event.at, event.shell as f64)).collect();
+        let kinds = (2..=KINDS_MAX).map(|kinds| (kinds, frequency / kinds as f64)).filter(|(_, slower)| {
+            (slower / self.grid.step).round() as usize >= FUNDAMENTAL_PLACE_MIN
+                && *slower >= self.lowest
+                && !masks.iter().any(|mask| mask.covers(*slower, range))
+        });
+        let powers = kinds.map(|(kinds, slower)| (kinds, weighted_power(&sizes, slower)));
+        let strongest = powers.max_by(|a, b| a.1.total_cmp(&b.1));
+        let least = (KINDS_MAX as f64 / ALTERNATION_CHANCE).ln();
+        strongest.filter(|(_, power)| *power >= least).map_or(1, |(kinds, _)| kinds)
+    }
+
+    fn harmonics(&self, range: &Range, frequency: f64) -> Vec<Harmonic> {
+        let least = (ORDERS_MAX as f64 / HARMONIC_CHANCE).ln();
+        let orders = 2..=ORDERS_MAX.min((self.highest / frequency) as usize);
+        let lines = orders.map(|order| {
+            let multiple = frequency * order as f64;
+            let place = (multiple / self.grid.step).round() as usize;
+            let strength = strength_near(&range.periodogram, place.min(self.grid.count - 1));
+            Harmonic { order, frequency: multiple, strength }
+        });
+        lines.filter(|harmonic| harmonic.strength > least).take(HARMONICS_MAX).collect()
+    }
+
+    fn trace(&self) -> Vec<Point> {
+        if self.left.is_empty() {
+            return Vec::new();
+        }
+        let n = self.left.len() as f64;
+        let transform = self.grid.transform(self.left.iter().map(|event| event.at));
+        let periodogram: Vec<f64> = transform.iter().map(|sum| f64::from(sum.norm_sqr()) / n).collect();
+        let places: Vec<usize> = self.places().collect();
+        let stretches = places.chunks(places.len().div_ceil(TRACE_MAX).max(1));
+        stretches
+            .filter_map(|stretch| {
+                let highest = stretch.iter().max_by(|a, b| periodogram[**a].total_cmp(&periodogram[**b]))?;
+                let strength = periodogram[*highest] / background(&periodogram, *highest);
+                Some(Point { frequency: self.frequency(*highest), strength })
+            })
+            .collect()
+    }
+}
+
+/// Leaves out beats that are multiples of one found later: a high multiple may stand out before its fundamental does.
+fn drop_multiples(periods: &mut Vec<Period>, masks: &[Mask]) {
+    let beats: Vec<f64> = periods.iter().map(|period| period.frequency).collect();
+    periods.retain(|period| {
+        !masks.iter().any(|mask| {
+            let is_beat = beats.contains(&mask.frequency) && mask.gap_in.is_none();
+            is_beat && period.frequency > HIGH_MULTIPLE * mask.frequency && mask.is_multiple(period.frequency)
+        })
+    });
+}
+
+/// The highest strength at a point or either of its neighbours.
+fn strength_near(periodogram: &[f64], place: usize) -> f64 {
+    let near = place.saturating_sub(1)..(place + 2).min(periodogram.len());
+    let z = periodogram[near].iter().copied().fold(0.0, f64::max);
+    z / background(periodogram, place)
+}
+
+/// One standard deviation of the frequency of a line of that height: half a unit of log-likelihood below the top.
+fn deviation(height: f64, span: f64) -> f64 {
+    (1.5 / height).sqrt() / (std::f64::consts::PI * span)
+}
+
+/// Where a beat that was found, and its multiples, are no longer looked for.
+struct Mask {
+    frequency: f64,
+    error: f64,
+    steady: bool,
+    span: f64,
+    /// Where it is only a gap in others' beats. What leaves a gap in these shells is longer, so that it may still be found above.
+    gap_in: Option<RangeInclusive<usize>>,
+}
+
+impl Mask {
+    fn covers(&self, frequency: f64, range: &Range) -> bool {
+        if self.gap_in.as_ref().is_some_and(|shells| range.shells.start() > shells.start()) {
+            return false;
+        }
+        self.is_multiple(frequency)
+    }
+
+    fn is_multiple(&self, frequency: f64) -> bool {
+        let order = (frequency / self.frequency).round();
+        let share = if self.steady { 0.0 } else { (MASK_WANDER * order).min(MASK_WANDER_MAX) };
+        let width = (MASK_CYCLES / self.span + 3.0 * order * self.error).max(share * self.frequency);
+        let width = width.max(MULTIPLE_TOLERANCE * frequency);
+        order >= 1.0 && (frequency - order * self.frequency).abs() <= width
+    }
+}

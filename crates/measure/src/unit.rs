@@ -1,0 +1,309 @@
+//! In what a quantity is counted, and how a person likes to read it.
+//!
+//! Values stay in the unit in which they were measured; only their printing is scaled. That keeps what is written to a
+//! file exact, and a table readable: `2.13 µs`, `807 ns`, `8.61 ms`, `12.3 MiB`.
+//!
+//! Invariants:
+//! - [`Unit::Other`] never holds the symbol of a unit that has a name of its own, if it was made by [`Unit::parse`].
+//! - A scaled value has three significant figures, and changes unit before it would grow to four.
+//!
+//! Source: the annotated listing of Bates' `cost` prints ns, µs and ms side by side with two decimals or none. We
+//! print three figures everywhere, because 133.81 µs claims more than a clock of a microsecond can know.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What one of a quantity is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Unit {
+    /// 10⁻⁹ seconds, written `ns`. What everything recorded here is in.
+    #[default]
+    Nanoseconds,
+    /// 10⁻⁶ seconds, written `us`.
+    Microseconds,
+    /// 10⁻³ seconds, written `ms`.
+    Milliseconds,
+    /// Seconds, written `s`.
+    Seconds,
+    /// Steps of a processor's counter, written `cycles`: how long one lasts is another question.
+    Cycles,
+    /// Bytes, written `B`.
+    Bytes,
+    /// How many, written `n`.
+    Count,
+    /// Anything else, by its symbol; the empty symbol is a plain number.
+    Other(String),
+}
+
+/// By what a value is divided to be read in a larger or smaller unit of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale<'a> {
+    /// Divide a value in the original unit by this.
+    pub divisor: f64,
+    /// The symbol to write behind the result; empty for plain numbers.
+    pub symbol: &'a str,
+}
+
+/// From this shown value on, the next larger unit is used: 999.5 would be rounded to four figures.
+const NEXT_UNIT_FROM: f64 = 999.5;
+
+/// A value with more places before its first figure is shown as zero.
+const DECIMALS_MAX: i32 = 12;
+
+/// Each with its length in nanoseconds, largest first.
+const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+const SIZES: [(f64, &str); 5] = [
+    ((1u64 << 40) as f64, "TiB"),
+    ((1u64 << 30) as f64, "GiB"),
+    ((1u64 << 20) as f64, "MiB"),
+    ((1u64 << 10) as f64, "KiB"),
+    (1.0, "B"),
+];
+const CYCLES: [(f64, &str); 4] = [(1e9, "Gcycles"), (1e6, "Mcycles"), (1e3, "kcycles"), (1.0, "cycles")];
+
+impl Unit {
+    /// The unit with this symbol. Every text is one: what is not known becomes [`Unit::Other`].
+    #[must_use]
+    pub fn parse(symbol: &str) -> Self {
+        match symbol {
+            "ns" => Self::Nanoseconds,
+            "us" | "µs" | "μs" => Self::Microseconds,
+            "ms" => Self::Milliseconds,
+            "s" => Self::Seconds,
+            "cycles" => Self::Cycles,
+            "B" => Self::Bytes,
+            "n" => Self::Count,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// What [`Unit::parse`] reads, in letters that every terminal and file has.
+    #[must_use]
+    pub fn symbol(&self) -> &str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "us",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+            Self::Cycles => "cycles",
+            Self::Bytes => "B",
+            Self::Count => "n",
+            Self::Other(symbol) => symbol,
+        }
+    }
+
+    /// How many nanoseconds one of this is, for units of time.
+    #[must_use]
+    pub fn nanoseconds(&self) -> Option<f64> {
+        match self {
+            Self::Nanoseconds => Some(1.0),
+            Self::Microseconds => Some(1e3),
+            Self::Milliseconds => Some(1e6),
+            Self::Seconds => Some(1e9),
+            Self::Cycles | Self::Bytes | Self::Count | Self::Other(_) => None,
+        }
+    }
+
+    /// `value` of this unit in seconds, for units of time. Cycles have no length of their own.
+    #[must_use]
+    pub fn to_seconds(&self, value: f64) -> Option<f64> {
+        match self {
+            // Divided rather than multiplied: 10⁻⁹ is not a binary fraction, 10⁹ is a whole number.
+            Self::Nanoseconds => Some(value / 1e9),
+            Self::Microseconds => Some(value / 1e6),
+            Self::Milliseconds => Some(value / 1e3),
+            Self::Seconds => Some(value),
+            Self::Cycles | Self::Bytes | Self::Count | Self::Other(_) => None,
+        }
+    }
+
+    /// In what to show values as large as `magnitude` (of this unit): for one figure, or for all figures along an axis.
+    ///
+    /// The sign does not matter. For zero, and for what is not a number, it is this unit itself.
+    ///
+    /// ```
+    /// # use vellum_measure::Unit;
+    /// let axis = Unit::Nanoseconds.scale(8_610_000.0);
+    /// assert_eq!((axis.divisor, axis.symbol), (1e6, "ms"));
+    /// ```
+    #[must_use]
+    pub fn scale(&self, magnitude: f64) -> Scale<'_> {
+        let (ladder, one): (&'static [(f64, &'static str)], f64) = match self {
+            Self::Bytes => (&SIZES, 1.0),
+            Self::Cycles => (&CYCLES, 1.0),
+            Self::Count => return Scale { divisor: 1.0, symbol: "" },
+            Self::Other(symbol) => return Scale { divisor: 1.0, symbol },
+            time => (&TIMES, time.nanoseconds().unwrap_or(1.0)),
+        };
+        let size = magnitude.abs() * one;
+        if !size.is_finite() || size == 0.0 {
+            let own = ladder.iter().find(|(step, _)| *step == one);
+            return Scale { divisor: 1.0, symbol: own.map_or("", |(_, symbol)| symbol) };
+        }
+        // A value of which the smaller unit would show four figures is shown in the larger one. Powers of 1024 leave a
+        // gap below the next step, where 0.98 MiB is read more easily than 1004 KiB.
+        // Bytes themselves are whole, and stay so.
+        let smallest_size = |step| *self == Self::Bytes && step == 1.0;
+        let limit = |step| if smallest_size(step) { 1024.0 } else { NEXT_UNIT_FROM };
+        let fits = |pair: &[(f64, &'static str)]| size / pair[1].0 >= limit(pair[1].0);
+        let found = ladder.windows(2).find(|pair| fits(pair)).map(|pair| pair[0]);
+        let (step, symbol) = found.unwrap_or(ladder[ladder.len() - 1]);
+        Scale { divisor: step / one, symbol }
+    }
+
+    /// `value` of this unit for people: three significant figures in the unit that suits its size.
+    ///
+    /// ```
+    /// # use vellum_measure::Unit;
+    /// assert_eq!(Unit::Nanoseconds.scaled(2130.0), "2.13 µs");
+    /// assert_eq!(Unit::Nanoseconds.scaled(807.0), "807 ns");
+    /// assert_eq!(Unit::Microseconds.scaled(8610.0), "8.61 ms");
+    /// assert_eq!(Unit::Bytes.scaled(12.3 * 1_048_576.0), "12.3 MiB");
+    /// assert_eq!(Unit::Count.scaled(1_234_567.0), "1,234,567");
+    /// ```
+    #[must_use]
+    pub fn scaled(&self, value: f64) -> String {
+        let Scale { divisor, symbol } = self.scale(value);
+        let counted = matches!(self, Self::Cycles | Self::Bytes | Self::Count);
+        let number = if counted && divisor == 1.0 && value.fract() == 0.0 {
+            grouped(&format!("{value:.0}"))
+        } else {
+            figures(value / divisor)
+        };
+        if symbol.is_empty() { number } else { format!("{number} {symbol}") }
+    }
+}
+
+/// Three significant figures, or all of a larger whole part. Zero is plain.
+fn figures(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0 => 0,
+        // 0.00123 has its first figure in the third place.
+        s if s < 0.0995 => (2 - s.log10().floor() as i32).clamp(2, DECIMALS_MAX),
+        s if s < 9.995 => 2,
+        s if s < 99.95 => 1,
+        _ => 0,
+    };
+    grouped(&format!("{value:.*}", decimals as usize))
+}
+
+/// A number as text, with its whole part in groups of three digits.
+fn grouped(text: &str) -> String {
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut result = String::with_capacity(text.len() + whole.len() / 3);
+    for (index, character) in whole.chars().enumerate() {
+        let digits_left = whole.len() - index;
+        if digits_left.is_multiple_of(3) && result.ends_with(|c: char| c.is_ascii_digit()) {
+            result.push(',');
+        }
+        result.push(character);
+    }
+    result + fraction
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.symbol())
+    }
+}
+
+impl From<String> for Unit {
+    fn from(symbol: String) -> Self {
+        Self::parse(&symbol)
+    }
+}
+
+impl From<Unit> for String {
+    fn from(unit: Unit) -> Self {
+        unit.symbol().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn symbols_are_read_back() {
+        let named = [
+            Unit::Nanoseconds,
+            Unit::Microseconds,
+            Unit::Milliseconds,
+            Unit::Seconds,
+            Unit::Cycles,
+            Unit::Bytes,
+            Unit::Count,
+        ];
+        for unit in named.into_iter().chain([Unit::Other("faults/s".into()), Unit::Other(String::new())]) {
+            assert_eq!(Unit::parse(&unit.to_string()), unit);
+        }
+        assert_eq!(Unit::parse("µs"), Unit::Microseconds);
+    }
+
+    #[test]
+    fn the_sources_figures_read_as_printed() {
+        // Two lines of the annotated listing: frame, mcall.
+        for (ns, text) in [
+            (2_130.0, "2.13 µs"),
+            (807.0, "807 ns"),
+            (89_880.0, "89.9 µs"),
+            (8_610_000.0, "8.61 ms"),
+            (514_440.0, "514 µs"),
+            (0.0, "0 ns"),
+        ] {
+            assert_eq!(Unit::Nanoseconds.scaled(ns), text);
+        }
+    }
+
+    #[test]
+    fn the_unit_changes_before_a_fourth_figure() {
+        for (unit, value, text) in [
+            (Unit::Nanoseconds, 999.4, "999 ns"),
+            (Unit::Nanoseconds, 999.5, "1.00 µs"),
+            (Unit::Nanoseconds, 0.25, "0.25 ns"),
+            (Unit::Nanoseconds, 0.001_234, "0.00123 ns"),
+            (Unit::Nanoseconds, -2_130.0, "-2.13 µs"),
+            (Unit::Microseconds, 0.0, "0 µs"),
+            (Unit::Seconds, 0.004, "4.00 ms"),
+            (Unit::Seconds, 3_600.0, "3,600 s"),
+            (Unit::Bytes, 1_004.0 * 1024.0, "0.98 MiB"),
+            (Unit::Bytes, 512.0, "512 B"),
+            (Unit::Bytes, 1023.0, "1,023 B"),
+            (Unit::Bytes, 1024.0, "1.00 KiB"),
+            (Unit::Bytes, 5e15, "4,547 TiB"),
+            (Unit::Cycles, 26.0, "26 cycles"),
+            (Unit::Cycles, 12_345.0, "12.3 kcycles"),
+            (Unit::Count, 0.5, "0.50"),
+            (Unit::Count, 2.0, "2"),
+            (Unit::Count, -1234.0, "-1,234"),
+            (Unit::Count, 999_999.0, "999,999"),
+            (Unit::Other("ops/s".into()), 1234.0, "1,234 ops/s"),
+            (Unit::Other(String::new()), 1.5, "1.50"),
+        ] {
+            assert_eq!(unit.scaled(value), text, "{value} {unit}");
+        }
+        assert_eq!(Unit::Nanoseconds.scaled(f64::NAN), "NaN ns");
+    }
+
+    #[test]
+    fn only_times_have_seconds() {
+        assert_eq!(Unit::Microseconds.to_seconds(486.0), Some(0.000_486));
+        assert_eq!(Unit::Nanoseconds.to_seconds(1e9), Some(1.0));
+        assert_eq!(Unit::Cycles.to_seconds(1.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_near_the_value(value in -1e12f64..1e12) {
+            let text = Unit::Nanoseconds.scaled(value);
+            let (number, symbol) = text.split_once(' ').unwrap();
+            let step = TIMES.iter().find(|(_, s)| *s == symbol).unwrap().0;
+            let shown = number.replace(',', "").parse::<f64>().unwrap() * step;
+            // Three figures: at most 0.5 % off, or half of the last place of what is below a nanosecond.
+            prop_assert!((shown - value).abs() <= value.abs() * 0.0051 + 1e-12, "{value} as {text}");
+        }
+    }
+}

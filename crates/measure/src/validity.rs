@@ -1,0 +1,156 @@
+//! What must hold of a series before it may be written, and after it was read.
+//!
+//! Text, JSON and CSV could each carry something that no other reads back: a value that is not a number, a mark that
+//! ends before it starts. All three ask here, so that there is one rule and one message.
+
+use thiserror::Error;
+
+use crate::{Base, Series, Stat};
+
+/// Why a series is not one.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SeriesError {
+    /// A value is infinite or not a number.
+    #[error(
+        "series {name}: {what} of observation {observation} is {value}; leave out what could not be measured"
+    )]
+    NotFinite {
+        /// The series' name.
+        name: String,
+        /// Which of the observation's values.
+        what: &'static str,
+        /// Which observation, counted from 1.
+        observation: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A base holds what cannot come from a clock.
+    #[error("series {name}: the base of clock {clock} has {what} {value}; measure it again with Base::of")]
+    Base {
+        /// The series' name.
+        name: String,
+        /// The base's clock.
+        clock: String,
+        /// Which of its figures.
+        what: &'static str,
+        /// The figure.
+        value: f64,
+    },
+    /// Observations of no operations.
+    #[error("series {name}: its batch is 0 operations; an observation holds at least 1")]
+    Batch {
+        /// The series' name.
+        name: String,
+    },
+    /// A mark that ends before it starts.
+    #[error(
+        "series {name}: mark {mark} ends at {end_ns} ns, before its start at {start_ns} ns; use one clock for both"
+    )]
+    Mark {
+        /// The series' name.
+        name: String,
+        /// Which mark, counted from 1.
+        mark: usize,
+        /// Its start.
+        start_ns: u64,
+        /// Its end.
+        end_ns: u64,
+    },
+}
+
+impl Series {
+    /// Whether the series can be written and read back: all values finite, at least one operation an observation, marks
+    /// that do not end before they start.
+    ///
+    /// # Errors
+    /// The first thing that is not so, with its place.
+    pub fn validate(&self) -> Result<(), SeriesError> {
+        let name = || self.name.clone();
+        if self.batch == 0 {
+            return Err(SeriesError::Batch { name: name() });
+        }
+        for (index, one) in self.observations.iter().enumerate() {
+            let values = [("the value", Some(one.wall_ns)), ("Cpu", one.cpu_ns), ("Steal", one.steal_ns)];
+            for (what, value) in values {
+                if let Some(value) = value.filter(|value| !value.is_finite()) {
+                    return Err(SeriesError::NotFinite { name: name(), what, observation: index + 1, value });
+                }
+            }
+        }
+        for base in [&self.base, &self.cpu_base].into_iter().flatten() {
+            if let Some((what, value)) = base.impossible() {
+                return Err(SeriesError::Base { name: name(), clock: base.clock.clone(), what, value });
+            }
+        }
+        let backwards = self.marks.iter().position(|mark| mark.end_ns < mark.start_ns);
+        if let Some(index) = backwards {
+            let (start_ns, end_ns) = (self.marks[index].start_ns, self.marks[index].end_ns);
+            return Err(SeriesError::Mark { name: name(), mark: index + 1, start_ns, end_ns });
+        }
+        Ok(())
+    }
+}
+
+impl Stat {
+    /// Whether these are figures that some values have.
+    pub(crate) fn is_possible(&self) -> bool {
+        let finite = [self.mean, self.min, self.max, self.std].iter().all(|figure| figure.is_finite());
+        finite && self.n > 0 && self.min <= self.mean && self.mean <= self.max && self.std >= 0.0
+    }
+}
+
+impl Base {
+    /// A figure that cannot come from a clock, if there is one.
+    pub(crate) fn impossible(&self) -> Option<(&'static str, f64)> {
+        let figures = [
+            ("mean", self.mean),
+            ("min", self.min),
+            ("max", self.max),
+            ("std", self.std),
+            ("step", self.step),
+        ];
+        let wrong = |(what, value): &(&str, f64)| {
+            !value.is_finite() || *value < 0.0 || (*what == "step" && *value == 0.0)
+        };
+        figures.into_iter().find(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mark, MarkCause, Observation, Sample};
+
+    fn series() -> Series {
+        let observation =
+            Observation { wall_ns: 1.0, cpu_ns: Some(1.0), steal_ns: Some(0.0), ..Observation::default() };
+        Series {
+            name: "X".into(),
+            base: Base::of("tsc", &Sample::from(vec![10.0])),
+            observations: vec![observation; 3],
+            marks: vec![Mark { start_ns: 5, end_ns: 5, cause: MarkCause::Trim }],
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn each_rule_is_held() {
+        assert_eq!(series().validate(), Ok(()));
+        assert_eq!(Series::default().validate(), Ok(()));
+        type Breaking = fn(&mut Series);
+        let broken: [(Breaking, &str); 6] = [
+            (|s| s.batch = 0, "series X: its batch is 0"),
+            (|s| s.observations[1].wall_ns = f64::NAN, "the value of observation 2 is NaN"),
+            (|s| s.observations[2].cpu_ns = Some(f64::INFINITY), "Cpu of observation 3 is inf"),
+            (|s| s.observations[0].steal_ns = Some(f64::NEG_INFINITY), "Steal of observation 1 is -inf"),
+            (|s| s.base.as_mut().unwrap().step = 0.0, "the base of clock tsc has step 0"),
+            (|s| s.marks[0].end_ns = 4, "mark 1 ends at 4 ns, before its start at 5 ns"),
+        ];
+        for (breaking, message) in broken {
+            let mut series = series();
+            breaking(&mut series);
+            let error = series.validate().unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Heeding a governor: how large this process's heap may be, told over a socket ([`vellum_wire::advice`]).
+//!
+//! About once a second the helper reports what is live and what is cached, and takes what it was told since. Cached frames beyond the
+//! target go back; what the program uses is never touched. Whatever is amiss (no governor, a full socket, garbage), the process goes on
+//! as if there were none: it tries again after a while, and a target holds no longer than it said.
+//!
+//! ```text
+//! off ── VELLUM_ADVICE ──▶ lost ── connect ──▶ heard ──▶ trim to the target
+//!                           ▲ └── every RETRY_MS ─┘  │
+//!                           └── closed · garbage ────┘
+//! ```
+//!
+//! Invariant: nothing here blocks, and the descriptor lives in the helper's own table.
+
+use crate::pages::Pages;
+use crate::release::Reason;
+use crate::tag::Kind;
+use crate::units::PAGE;
+use core::sync::atomic::{AtomicBool, Ordering};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use vellum_sys::lock::Guarded;
+use vellum_wire::Counter;
+use vellum_wire::advice::{MESSAGE_BYTES, Report, Target, Urgency};
+
+/// Between two reports.
+pub(crate) const REPORT_MS: u64 = 1000;
+/// Between two tries to connect.
+const RETRY_MS: u64 = 10_000;
+/// The longest path that a socket can have, with its zero.
+const PATH_MAX: usize = 108;
+/// The most targets taken in one go: only the last counts.
+const TARGETS_MAX: usize = 16;
+
+static WANTED: AtomicBool = AtomicBool::new(false);
+static PATH: Guarded<([u8; PATH_MAX], usize)> = Guarded::new(([0; PATH_MAX], 0));
+
+/// In a forked child: whoever held the lock does not exist there. The path is written once, before any fork.
+pub(crate) fn forget_after_fork() {
+    PATH.raw().reset_after_fork();
+}
+
+/// Whether a governor was named.
+pub(crate) fn is_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
+}
+
+/// The helper's end of the conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    socket: Option<OwnedFd>,
+    /// When to do something next.
+    next_ms: u64,
+    heard: Option<(Target, u64)>,
+}
+
+impl Pages {
+    /// Heeds the governor whose advice socket is at `path` (no longer than 107 bytes), from now on. False if it is too long.
+    pub fn heed_advice(&self, path: &[u8]) -> bool {
+        if path.is_empty() || path.len() >= PATH_MAX {
+            return false;
+        }
+        {
+            let mut stored = PATH.lock();
+            stored.0[..path.len()].copy_from_slice(path);
+            stored.1 = path.len();
+        }
+        WANTED.store(true, Ordering::Release);
+        self.wake_helper();
+        true
+    }
+
+    /// Keeps live and cached memory together within `bytes`, as far as that is cached.
+    pub(crate) fn keep_within(&self, bytes: u64) {
+        let (live, cached) = self.live_and_cached();
+        let over = (live + cached).saturating_sub(bytes).min(cached);
+        if over >= PAGE as u64 {
+            self.flush_some(over / PAGE as u64, Reason::Pressure);
+        }
+    }
+
+    fn live_and_cached(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.live * PAGE as u64, state.free_pages(Kind::Warm) * PAGE as u64)
+    }
+}
+
+impl Client {
+    /// Reports, hears and heeds, if it is time to.
+    pub(crate) fn attend(&mut self, pages: &Pages, now_ms: u64) {
+        if !is_wanted() || now_ms < self.next_ms {
+            return;
+        }
+        self.next_ms = now_ms + REPORT_MS;
+        if self.socket.is_none() {
+            self.socket = connect();
+        }
+        let Some(socket) = &self.socket else {
+            self.next_ms = now_ms + RETRY_MS;
+            return;
+        };
+        let (live, cached) = pages.live_and_cached();
+        let allocated = pages.slot().get(Counter::BytesOut);
+        let report = Report { live, cached, allocated, ..Report::default() };
+        let sent = rustix::net::send(socket, &report.encode(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        let reachable = matches!(sent, Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS));
+        if !(reachable && hear(socket, now_ms, &mut self.heard)) {
+            (self.socket, self.heard) = (None, None);
+            self.next_ms = now_ms + RETRY_MS;
+            return;
+        }
+        if let Some((target, until)) = self.heard {
+            match target.urgency {
+                _ if now_ms > until => self.heard = None,
+                Urgency::None => {}
+                Urgency::Soon => pages.keep_within(target.heap),
+                Urgency::Now => pages.keep_within(0),
+            }
+        }
+    }
+}
+
+/// Takes the last target that has come. False if the governor is gone, or is none.
+fn hear(socket: &OwnedFd, now_ms: u64, heard: &mut Option<(Target, u64)>) -> bool {
+    // Longer than any message, so that one too long is seen to be.
+    let mut packet = [0u8; MESSAGE_BYTES + 1];
+    for _ in 0..TARGETS_MAX {
+        match rustix::net::recv(socket, &mut packet[..], RecvFlags::DONTWAIT) {
+            Ok((_, bytes)) => match packet.get(..bytes).and_then(Target::decode) {
+                Some(target) => *heard = Some((target, now_ms + u64::from(target.valid_ms))),
+                None => return false,
+            },
+            Err(Errno::AGAIN | Errno::INTR) => return true,
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+fn connect() -> Option<OwnedFd> {
+    let stored = *PATH.lock();
+    let address = SocketAddrUnix::new(stored.0.get(..stored.1)?).ok()?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).ok()?;
+    rustix::net::connect(&socket, &address).ok().map(|()| socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+    use std::boxed::Box;
+    use std::os::unix::ffi::OsStrExt;
+
+    /// A governor of one.
+    fn listen(path: &std::path::Path) -> OwnedFd {
+        let kind = SocketType::SEQPACKET;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+        rustix::net::listen(&socket, 4).unwrap();
+        socket
+    }
+
+    fn tell(peer: &OwnedFd, message: &[u8]) {
+        rustix::net::send(peer, message, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    fn told(peer: &OwnedFd) -> Report {
+        let mut packet = [0; 128];
+        let (_, bytes) = rustix::net::recv(peer, &mut packet[..], RecvFlags::empty()).unwrap();
+        Report::decode(&packet[..bytes]).expect("a report")
+    }
+
+    /// One story, since the path belongs to the process.
+    #[test]
+    fn targets_are_kept_to_and_a_governor_that_is_gone_is_gone_on_without() {
+        let folder = std::env::temp_dir().join(std::format!("vellum-advice-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("s");
+        let pages: &Pages = Box::leak(Box::new(Pages::new()));
+        assert!(!pages.heed_advice(&[b'x'; PATH_MAX]) && !pages.heed_advice(b""));
+        let mut client = Client::default();
+        client.attend(pages, 0);
+        assert!(client.socket.is_none(), "nobody was named");
+
+        let listening = listen(&path);
+        assert!(pages.heed_advice(path.as_os_str().as_bytes()));
+        let request = Request { bytes: 4 << 20, align: PAGE, zero: false };
+        let [kept, freed] = [pages.alloc(request).unwrap(), pages.alloc(request).unwrap()];
+        // SAFETY: blocks of this test alone, one of which is written and given back.
+        unsafe {
+            freed.addr.write_bytes(1, freed.bytes);
+            pages.free(freed.addr).unwrap();
+        }
+        client.attend(pages, 1);
+        let peer = rustix::net::accept(&listening).unwrap();
+        let report = told(&peer);
+        assert!(
+            report.live >= 4 << 20 && report.cached >= 4 << 20 && report.allocated >= 8 << 20,
+            "{report:?}"
+        );
+
+        let target = Target { heap: report.live + (1 << 20), valid_ms: 5000, ..Target::default() };
+        tell(&peer, &target.encode());
+        client.attend(pages, 1 + REPORT_MS);
+        assert!(told(&peer).cached >= 4 << 20, "nothing is short: nothing goes");
+        tell(&peer, &Target { urgency: Urgency::Soon, ..target }.encode());
+        client.attend(pages, 1 + 2 * REPORT_MS);
+        told(&peer);
+        let (live, cached) = pages.live_and_cached();
+        assert!(live + cached <= target.heap && cached > 0, "{live} and {cached} of {}", target.heap);
+        tell(&peer, &Target { urgency: Urgency::Now, ..target }.encode());
+        client.attend(pages, 1 + 3 * REPORT_MS);
+        told(&peer);
+        assert_eq!(pages.live_and_cached(), (live, 0));
+
+        // Garbage, and then nobody: no target holds any more, and nothing is tried again too soon.
+        tell(&peer, b"nonsense");
+        client.attend(pages, 1 + 4 * REPORT_MS);
+        assert!(client.socket.is_none() && client.heard.is_none());
+        drop((peer, listening));
+        client.attend(pages, 1 + 5 * REPORT_MS);
+        client.attend(pages, 1 + 5 * REPORT_MS + RETRY_MS);
+        assert!(client.socket.is_none());
+        std::fs::remove_dir_all(&folder).unwrap();
+        // SAFETY: a block of this test alone.
+        unsafe { pages.free(kept.addr).unwrap() };
+    }
+}

@@ -1,0 +1,45 @@
+//! Cells and sheets of a campaign as experiments put and read them.
+
+use crate::finding::RESAMPLES;
+use vellum_measure::{Interval, median, paired_ratio, short};
+use vellum_probe::campaign::{Arm, Cell, Sheet};
+
+/// The label of the second arm of an allocator.
+pub(crate) fn twin(label: &str) -> String {
+    format!("{label}'")
+}
+
+/// A cell whose arms run one after the other.
+pub(crate) fn cell(name: impl Into<String>, rounds: usize, arms: Vec<Arm>) -> Cell {
+    Cell { name: name.into(), prepare: None, arms, rounds, together: false }
+}
+
+/// The sheet of a cell.
+pub(crate) fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
+    sheets.iter().find(|sheet| sheet.cell == cell)
+}
+
+/// The median of a figure.
+pub(crate) fn middle(sheet: &Sheet, arm: &str, metric: &str) -> Option<f64> {
+    median(&sheet.values(arm, metric))
+}
+
+/// The median ratio of one arm's figure to another's, over the pairs of each round.
+pub(crate) fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), seed: u64) -> Option<Interval> {
+    let rounds = |(arm, metric): (&str, &str)| sheet.by_round(arm, metric);
+    let pairs: Vec<(f64, f64)> =
+        rounds(above).into_iter().zip(rounds(below)).filter_map(|(a, b)| Some((a?, b?))).collect();
+    paired_ratio(&pairs, RESAMPLES, seed)
+}
+
+/// What two arms of the same kind differed by, in words.
+pub(crate) fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
+    let control = ratio(sheet, (&twin(arm), metric), (arm, metric), seed)?;
+    let [low, high] = [control.low, control.high].map(short);
+    Some(format!(
+        "A/A: {} in {}, {arm} over itself: {} [{low}, {high}]",
+        metric,
+        sheet.cell,
+        short(control.estimate)
+    ))
+}

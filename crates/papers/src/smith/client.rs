@@ -1,0 +1,38 @@
+//! The eight clients, by the source's Table 1.
+
+use super::published::{CHECKSUM, GROEBNER, KNUTH_BENDIX, LEXGEN, LIFE, LOGIC, MERGESORT, PIA, Published};
+
+/// A client.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    /// Its file in `clients/`, without the ending, and its name in cells.
+    pub name: &'static str,
+    /// Its name in the source.
+    pub title: &'static str,
+    /// The canonical size of its heap (Table 2), MiB.
+    pub heap_mib: u64,
+    /// For a quick look, this percentage of its work.
+    pub quick_percent: u32,
+    pub(super) published: Published,
+}
+
+/// A quarter shows what the whole does, where live data do not depend on it …
+const QUARTER: u32 = 25;
+/// … and as they do in Groebner, it needs more to have any.
+const GROWN: u32 = 60;
+
+const fn client(name: &'static str, title: &'static str, heap_mib: u64, published: Published) -> Client {
+    Client { name, title, heap_mib, quick_percent: QUARTER, published }
+}
+
+/// All of them, in the source's order.
+pub const CLIENTS: [Client; 8] = [
+    client("checksum", "Checksum", 8, CHECKSUM),
+    client("kb", "Knuth-Bendix", 16, KNUTH_BENDIX),
+    client("lexgen", "Lexgen", 8, LEXGEN),
+    client("life", "Life", 8, LIFE),
+    client("logic", "Logic", 8, LOGIC),
+    client("mergesort", "Mergesort", 8, MERGESORT),
+    client("pia", "Pia", 8, PIA),
+    Client { quick_percent: GROWN, ..client("groebner", "Groebner", 32, GROEBNER) },
+];

@@ -1,0 +1,117 @@
+//! Tables 3 and 4, Figure 4: where a collection's time goes, at the canonical heap size.
+//!
+//! MCC had five phases: pin, root, graph, free, sweep. Vellum keeps account of three: looking through the roots (pin and root),
+//! tracing from there (graph), and finding what died (free and sweep). libgc keeps none. What Table 3 counts (roots found,
+//! pages promoted, room lost on them) the library does not report: those columns are the published ones alone.
+
+use super::client::CLIENTS;
+use super::lab::{Lab, keep};
+use super::workshop::Build;
+use crate::cells::{cell, middle, sheet};
+use crate::{Axis, Figure, Finding, Series, Table, Value};
+use vellum_probe::campaign::Sheet;
+
+/// The phases: their name, the account of it, and which of the source's they are.
+const PHASES: [(&str, &str, &[usize]); 3] =
+    [("roots", "root_ns", &[0, 1]), ("trace", "mark_ns", &[2]), ("sweep", "sweep_ns", &[3, 4])];
+
+pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
+    let rounds = lab.scale.pick(5, 3, 1);
+    let mut cells = Vec::new();
+    for client in &CLIENTS {
+        let mut arms = Vec::new();
+        for plan in lab.plans() {
+            arms.extend(lab.arm(plan.name(), client, plan, Build::Plain, client.heap_mib));
+        }
+        cells.push(cell(client.name, rounds, arms));
+    }
+    let sheets = lab.campaign(&cells);
+    let mut finding = lab.finding(
+        "Where a collection's time goes",
+        "Tables 3 and 4, Figure 4",
+        "Published: MCC's pin and root together, graph, free and sweep together; and what it found as roots.",
+    );
+    finding.tables = vec![table_4(lab, &sheets), table_3()];
+    finding.figures = lab.plans().first().map(|plan| figure_4(&sheets, plan.name())).into_iter().collect();
+    finding.notes.push(
+        "Table 3 is the published one alone: the library does not count roots or what pinning loses".into(),
+    );
+    keep(&mut finding, &sheets);
+    finding
+}
+
+fn published(client: &super::Client, parts: &[usize]) -> f64 {
+    parts.iter().map(|part| client.published.phases[*part]).sum()
+}
+
+/// Percent of the collections' time that a phase took.
+fn share(sheets: &[Sheet], client: &str, plan: &str, metric: &str) -> Option<f64> {
+    let sheet = sheet(sheets, client)?;
+    let all: f64 = PHASES.iter().filter_map(|(_, metric, _)| middle(sheet, plan, metric)).sum();
+    Some(middle(sheet, plan, metric)? / all * 100.0).filter(|share| share.is_finite())
+}
+
+fn table_4(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
+    let mut columns = vec![("client".to_owned(), "client".to_owned())];
+    for (phase, ..) in PHASES {
+        columns.push((format!("published_{phase}_percent"), format!("{phase}|1998, %")));
+        for plan in lab.plans() {
+            columns.push((format!("{}_{phase}_percent", plan.name()), format!("{phase}|{}", plan.name())));
+        }
+    }
+    let columns: Vec<(&str, &str)> =
+        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
+    let mut table = Table::new("Table 4: share of the collections' time", &columns);
+    for client in &CLIENTS {
+        let mut row = vec![Value::text(client.title)];
+        for (_, metric, parts) in PHASES {
+            row.push(Value::Number(published(client, parts)));
+            let ours = lab.plans().into_iter().map(|plan| share(sheets, client.name, plan.name(), metric));
+            row.extend(ours.map(Value::of));
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+fn table_3() -> Table {
+    let mut table = Table::new(
+        "Table 3 as published: averages a collection",
+        &[
+            ("client", "client"),
+            ("published_roots", "roots"),
+            ("published_promoted_pages", "promoted|pages"),
+            ("published_fragmentation_kb", "fragmentation|KB"),
+        ],
+    );
+    for client in &CLIENTS {
+        let (roots, pages, lost) = client.published.roots;
+        table.rows.push(vec![
+            Value::text(client.title),
+            Value::Number(roots),
+            Value::Number(pages),
+            Value::Number(lost),
+        ]);
+    }
+    table
+}
+
+fn figure_4(sheets: &[Sheet], plan: &str) -> Figure {
+    let series = PHASES.iter().flat_map(|(phase, metric, parts)| {
+        let ours = CLIENTS.iter().enumerate();
+        let ours =
+            ours.filter_map(|(at, client)| Some((at as f64, share(sheets, client.name, plan, metric)?)));
+        let then = CLIENTS.iter().enumerate().map(|(at, client)| (at as f64, published(client, parts)));
+        [
+            Series::bars(format!("{phase}, {plan}"), ours.collect()),
+            Series::bars(format!("{phase}, MCC 1998"), then.collect()),
+        ]
+    });
+    Figure {
+        name: "smith-figure4",
+        title: "Figure 4: share of the collections' time".into(),
+        x: Axis::Names("client".into(), CLIENTS.map(|client| client.title.to_owned()).to_vec()),
+        y: Axis::Linear("percent".into()),
+        series: series.collect(),
+    }
+}

@@ -1,0 +1,130 @@
+//! What watching may cost, and when the next cycle can be paid for.
+//!
+//! ```text
+//! spent + cycle ≤ budget · (T + cycle length / 2)
+//!
+//! cycle = resident pages · (clear + looks · count)  +  referenced pages · penalty
+//!         our CPU time, the kernel's for us            the job's own user time
+//! ```
+//!
+//! T is the job's user CPU time since the watch began. Large processes are therefore cleared seldom, and small ones cycle without a
+//! pause. A cycle is paid for halfway through, so that what is spent early in it is never far above the budget.
+//!
+//! What a page costs to clear and to count is measured as the watch goes; a huge page costs as much as a small one.
+
+use std::time::Duration;
+
+/// Until it has been measured: what a page costs to clear …
+const CLEAR_NS: f64 = 90.0;
+/// … and to count.
+const COUNT_NS: f64 = 70.0;
+/// A call costs this even where there are no pages.
+const CALL_NS: f64 = 15_000.0;
+/// The weight of the newest measurement.
+const NEWEST: f64 = 0.3;
+
+/// A running account.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    /// Parts of the job's user time.
+    share: f64,
+    /// Our own CPU time so far.
+    pub(crate) cpu: Duration,
+    /// The job's time that we caused it to spend.
+    pub(crate) imposed: Duration,
+    clear_ns: f64,
+    count_ns: f64,
+}
+
+/// How large a cycle is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// Page-table entries to go through.
+    pub(crate) entries: f64,
+    pub(crate) processes: f64,
+    /// What the references will cost the job.
+    pub(crate) imposed: Duration,
+}
+
+impl Budget {
+    pub(crate) fn new(share: f64) -> Budget {
+        Budget { share, cpu: Duration::ZERO, imposed: Duration::ZERO, clear_ns: CLEAR_NS, count_ns: COUNT_NS }
+    }
+
+    /// All that was spent.
+    pub(crate) fn spent(&self) -> Duration {
+        self.cpu + self.imposed
+    }
+
+    /// The user time at which a cycle of `looks` over `length` can be paid for.
+    pub(crate) fn affordable_at(&self, size: Size, looks: u32, length: Duration) -> Duration {
+        let calls = f64::from(looks + 1) * size.processes * CALL_NS;
+        let pages = size.entries * (self.clear_ns + f64::from(looks) * self.count_ns);
+        let cost = (calls + pages) / 1e9 + size.imposed.as_secs_f64();
+        let needed = (self.spent().as_secs_f64() + cost) / self.share - length.as_secs_f64() / 2.0;
+        Duration::from_secs_f64(needed.max(0.0))
+    }
+
+    /// The user time at which one count, without a cycle, can be paid for.
+    pub(crate) fn count_affordable_at(&self, size: Size) -> Duration {
+        let cost = (size.processes * CALL_NS + size.entries * self.count_ns) / 1e9;
+        Duration::from_secs_f64((self.spent().as_secs_f64() + cost) / self.share)
+    }
+
+    /// A clearing took this.
+    pub(crate) fn cleared(&mut self, entries: f64, cpu: Duration) {
+        learn(&mut self.clear_ns, entries, cpu);
+    }
+
+    /// A count took this.
+    pub(crate) fn counted(&mut self, entries: f64, cpu: Duration) {
+        learn(&mut self.count_ns, entries, cpu);
+    }
+}
+
+fn learn(a_page: &mut f64, entries: f64, cpu: Duration) {
+    if entries >= 1.0 {
+        let net = (cpu.as_nanos() as f64 - CALL_NS).max(0.0) / entries;
+        *a_page += NEWEST * (net - *a_page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB_PAGES: f64 = 262_144.0;
+
+    fn size(entries: f64) -> Size {
+        Size { entries, processes: 1.0, imposed: Duration::from_nanos((entries * 200.0) as u64) }
+    }
+
+    #[test]
+    fn small_jobs_are_looked_at_at_once_and_large_ones_wait() {
+        let budget = Budget::new(0.01);
+        let length = Duration::from_millis(800);
+        assert_eq!(budget.affordable_at(size(1000.0), 4, length), Duration::ZERO);
+        let large = budget.affordable_at(size(GIB_PAGES), 4, length).as_secs_f64();
+        // By hand: 262,144 pages at 90 + 4 · 70 + 200 ns are 149 ms, 100 times that 14.9 s.
+        assert!((14.0..15.0).contains(&large), "{large}");
+    }
+
+    #[test]
+    fn what_was_spent_is_waited_for() {
+        let mut budget = Budget::new(0.01);
+        budget.cpu = Duration::from_millis(50);
+        let at = budget.affordable_at(size(10.0), 4, Duration::ZERO);
+        assert!(at >= Duration::from_secs(5) && at < Duration::from_secs(6), "{at:?}");
+    }
+
+    #[test]
+    fn the_cost_of_a_page_is_learnt() {
+        let mut budget = Budget::new(0.01);
+        for _ in 0..40 {
+            budget.cleared(1e5, Duration::from_millis(40));
+        }
+        assert!((budget.clear_ns - 400.0).abs() < 1.0, "{}", budget.clear_ns);
+        budget.counted(0.0, Duration::from_secs(1));
+        assert_eq!(budget.count_ns, COUNT_NS, "no pages, no lesson");
+    }
+}

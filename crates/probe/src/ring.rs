@@ -1,0 +1,212 @@
+//! The kernel's event rings: memory that `perf_event_open` writes and we read.
+//!
+//! ```text
+//! page 0               pages 1 .. 2^n
+//! head, tail, …        ┌──────┬───────┬──────┐
+//!                      │ old  │ unread│ old  │    the kernel writes at head, we read from tail to head
+//!                      └──────┴───────┴──────┘
+//!                             tail    head         both count bytes for ever; the place is their remainder
+//! ```
+//!
+//! Invariants: bytes from `tail` to `head` are whole records and are not written until `tail` has passed them.
+//!
+//! Source: perf_event_open(2) and the kernel's `linux/perf_event.h`.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+
+/// Bytes of a record's head: kind, flags, length.
+pub(crate) const HEAD_BYTES: usize = 8;
+/// Where in a ring's first page the kernel says how far it has written; how far we have read stands behind it.
+const HEAD_AT: usize = 1024;
+/// Close the descriptor when another program is executed.
+const CLOSE_ON_EXEC: libc::c_ulong = 8;
+/// Makes an event write to another's ring.
+const SET_OUTPUT: libc::c_ulong = 0x2405;
+/// Starts an event.
+const ENABLE: libc::c_ulong = 0x2400;
+/// Asks for its number, which its records bear.
+const ID: libc::c_ulong = 0x8008_2407;
+/// Stops it.
+const DISABLE: libc::c_ulong = 0x2401;
+
+/// `struct perf_event_attr`, version 5 of it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Attributes {
+    pub(crate) kind: u32,
+    pub(crate) size: u32,
+    pub(crate) config: u64,
+    pub(crate) period: u64,
+    pub(crate) sample_type: u64,
+    pub(crate) read_format: u64,
+    pub(crate) flags: u64,
+    pub(crate) wakeup: u32,
+    pub(crate) bp_type: u32,
+    pub(crate) config1: u64,
+    pub(crate) config2: u64,
+    pub(crate) branch_sample_type: u64,
+    pub(crate) sample_regs_user: u64,
+    pub(crate) sample_stack_user: u32,
+    pub(crate) clock: i32,
+    pub(crate) sample_regs_intr: u64,
+    pub(crate) aux_watermark: u32,
+    pub(crate) sample_max_stack: u16,
+    pub(crate) reserved: u16,
+}
+
+const _: () = assert!(size_of::<Attributes>() == 112);
+
+/// An event that can be switched on and off.
+#[derive(Debug)]
+pub(crate) struct Event(File);
+
+impl Event {
+    /// Opens an event on a thread (0: the calling one), on one processor or (-1) wherever it runs.
+    pub(crate) fn open(attributes: &Attributes, thread: i32, processor: i32) -> io::Result<Event> {
+        // SAFETY: the attributes are as long as they say; the call makes a descriptor.
+        let fd = unsafe {
+            let attributes = std::ptr::from_ref(attributes);
+            libc::syscall(libc::SYS_perf_event_open, attributes, thread, processor, -1, CLOSE_ON_EXEC)
+        };
+        match i32::try_from(fd) {
+            // SAFETY: the descriptor was just made and belongs to nobody else.
+            Ok(fd) if fd >= 0 => Ok(Event(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Starts it.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        self.tell(ENABLE, 0)
+    }
+
+    /// Stops it, and what inherited it.
+    pub(crate) fn disable(&self) -> io::Result<()> {
+        self.tell(DISABLE, 0)
+    }
+
+    /// Lets it write to the ring of `other`, of the same processor.
+    pub(crate) fn share_ring(&self, other: &Event) -> io::Result<()> {
+        self.tell(SET_OUTPUT, other.0.as_raw_fd())
+    }
+
+    /// The number that its samples bear.
+    pub(crate) fn id(&self) -> io::Result<u64> {
+        let mut id = 0u64;
+        // SAFETY: this request writes one number of this size.
+        let told = unsafe { libc::ioctl(self.0.as_raw_fd(), ID, &raw mut id) };
+        if told == 0 { Ok(id) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// What it has counted, itself and what inherited it; 0 where that cannot be read.
+    pub(crate) fn count(&self) -> u64 {
+        let mut value = [0u8; 8];
+        (&self.0).read_exact(&mut value).map_or(0, |()| u64::from_ne_bytes(value))
+    }
+
+    /// The same event, to be switched by somebody else.
+    pub(crate) fn duplicate(&self) -> io::Result<Event> {
+        self.0.try_clone().map(Event)
+    }
+
+    /// What to poll for its ring being half full.
+    pub(crate) fn file(&self) -> &File {
+        &self.0
+    }
+
+    fn tell(&self, request: libc::c_ulong, value: libc::c_int) -> io::Result<()> {
+        // SAFETY: none of these requests touches this process's memory.
+        let told = unsafe { libc::ioctl(self.0.as_raw_fd(), request, value) };
+        if told == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// A ring's mapping.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    base: *mut u8,
+    pages: usize,
+}
+
+// SAFETY: the mapping belongs to the ring alone and is read by whoever has the ring.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps the ring of `event` with `pages_max` pages of data (a power of two), or half of that, and so on down to
+    /// `pages_min`, where the kernel allows no more to be locked in memory.
+    pub(crate) fn map(event: &Event, pages_max: usize, pages_min: usize) -> io::Result<Ring> {
+        let mut pages = pages_max;
+        loop {
+            let (access, bytes) = (ProtFlags::READ | ProtFlags::WRITE, (pages + 1) * page());
+            // SAFETY: a new mapping at a place the kernel chooses.
+            match unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, event.file(), 0) } {
+                Ok(base) => return Ok(Ring { base: base.cast(), pages }),
+                Err(rustix::io::Errno::PERM | rustix::io::Errno::NOMEM) if pages > pages_min => pages /= 2,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Pages of data.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Takes out every record, oldest first, and shows each to `read` with its head.
+    pub(crate) fn drain(&mut self, mut read: impl FnMut(&[u8])) {
+        let (head, tail) = self.ends();
+        let (end, mut at) = (head.load(Acquire), tail.load(Acquire));
+        let mut record = Vec::new();
+        while at < end {
+            self.copy(at, HEAD_BYTES, &mut record);
+            let bytes = usize::from(u16::from_ne_bytes([record[6], record[7]]));
+            if bytes < HEAD_BYTES || bytes as u64 > end - at {
+                // Not to be believed: go on where the kernel writes next.
+                at = end;
+                break;
+            }
+            self.copy(at, bytes, &mut record);
+            read(&record);
+            at += bytes as u64;
+        }
+        self.ends().1.store(at, Release);
+    }
+
+    /// Where the kernel writes next and where we read next.
+    fn ends(&self) -> (&AtomicU64, &AtomicU64) {
+        // SAFETY: within the mapping's first page, aligned, and shared with the kernel by these very words.
+        unsafe {
+            let head = &*self.base.add(HEAD_AT).cast::<AtomicU64>();
+            (head, &*self.base.add(HEAD_AT + 8).cast::<AtomicU64>())
+        }
+    }
+
+    /// Copies `bytes` bytes of data from position `at`.
+    fn copy(&self, at: u64, bytes: usize, into: &mut Vec<u8>) {
+        let size = self.pages * page();
+        let start = at as usize % size;
+        let first = bytes.min(size - start);
+        into.clear();
+        // SAFETY: both parts lie within the data, which the kernel does not write before the tail has passed it.
+        unsafe {
+            let data = self.base.add(page());
+            into.extend_from_slice(std::slice::from_raw_parts(data.add(start), first));
+            into.extend_from_slice(std::slice::from_raw_parts(data, bytes - first));
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `map`, of this length; nothing of it was handed out.
+        let _ = unsafe { munmap(self.base.cast(), (self.pages + 1) * page()) };
+    }
+}
+
+fn page() -> usize {
+    rustix::param::page_size()
+}

@@ -1,0 +1,251 @@
+//! The watcher against a process whose references are known.
+//!
+//! The *walker* is this test program, started again. It has sets of pages and touches each set from end to end once in a period
+//! of its own user CPU time, evenly, so that in any window of T it touches the same number of pages:
+//!
+//! ```text
+//! z(T) = Σ n · min(1, T / period)
+//! ```
+//!
+//! Truth does not depend on when a cycle begins, on the machine's load or on its speed; nor does the test.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use vellum_probe::Pid;
+use vellum_probe::reference::{Availability, Event, Grain, Options, SourceKind, Target, Watcher};
+use vellum_workset::Curve;
+
+const PAGE: usize = 4096;
+/// Pages, and milliseconds in which they are all touched once.
+const SETS: [(usize, u64); 3] = [(3000, 20), (3000, 700), (4000, 4000)];
+/// The walker looks at its clock this often.
+const TURN: Duration = Duration::from_micros(500);
+/// What the command and its libraries keep touching, beside the sets.
+const BESIDE_PAGES: f64 = 60.0;
+/// How far from the truth a curve may be.
+const WITHIN: f64 = 0.02;
+/// Clearing accessed bits does not empty the processor's TLB: a page whose entry stays there is not seen to be touched again until the
+/// thread is switched away or the entry is pushed out. On a quiet machine short windows miss up to so many pages, a TLB's entries;
+/// longer ones see nothing of it.
+const TLB_PAGES: f64 = 3072.0;
+/// From this window on a thread has been switched away often enough.
+const LONG_NS: f64 = 390e6;
+/// After this the walker gives up: the test has died.
+const HANG: Duration = Duration::from_secs(300);
+
+/// One walker at a time: each wants a processor, and its watcher another.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Not a test: what the others watch.
+#[test]
+#[ignore = "the process that is watched, started by the tests"]
+fn walker() {
+    let huge = std::env::var_os("WALKER_HUGE").is_some();
+    let mut sets: Vec<(Region, u64, u64)> =
+        SETS.iter().map(|(pages, period)| (Region::new(*pages, huge), *period * 1_000_000, 0)).collect();
+    println!("ready");
+    let began = Instant::now();
+    let start = cpu_ns();
+    while began.elapsed() < HANG {
+        let turn = Instant::now();
+        while turn.elapsed() < TURN {
+            std::hint::spin_loop();
+        }
+        let now = cpu_ns() - start;
+        for (region, period, touched) in &mut sets {
+            let due = (u128::from(now) * region.pages as u128 / u128::from(*period)) as u64;
+            // A stretch in which it did not run is not caught up with twice.
+            *touched = (*touched).max(due.saturating_sub(region.pages as u64));
+            while *touched < due {
+                region.touch((*touched % region.pages as u64) as usize);
+                *touched += 1;
+            }
+        }
+    }
+}
+
+fn cpu_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Pages of a set, in base pages or in huge ones.
+struct Region {
+    base: *mut u8,
+    pages: usize,
+}
+
+impl Region {
+    fn new(pages: usize, huge: bool) -> Region {
+        const HUGE: usize = 2 << 20;
+        let bytes = (pages * PAGE).next_multiple_of(HUGE) + HUGE;
+        let (prot, flags) =
+            (rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE, rustix::mm::MapFlags::PRIVATE);
+        // SAFETY: a new mapping, never unmapped: the process ends with it.
+        let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.unwrap();
+        let base = (base as usize).next_multiple_of(HUGE) as *mut u8;
+        let advice =
+            if huge { rustix::mm::Advice::LinuxHugepage } else { rustix::mm::Advice::LinuxNoHugepage };
+        // SAFETY: within the mapping; kernels without huge pages refuse, which is as good.
+        let _ = unsafe { rustix::mm::madvise(base.cast(), pages * PAGE, advice) };
+        let mut region = Region { base, pages };
+        (0..pages).for_each(|page| region.touch(page));
+        region
+    }
+
+    fn touch(&mut self, page: usize) {
+        // SAFETY: within the mapping.
+        unsafe { self.base.add(page * PAGE).write_volatile(1) };
+    }
+}
+
+/// A walker that has started, ended when dropped.
+struct Walker(Child, #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+impl Walker {
+    fn start(huge: bool) -> Walker {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "walker", "--ignored", "--nocapture"]).stdout(Stdio::piped());
+        if huge {
+            command.env("WALKER_HUGE", "1");
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().ends_with("ready")), "the walker did not start");
+        Walker(child, one)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid(self.0.id() as i32)
+    }
+}
+
+impl Drop for Walker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn accessed_bits() -> bool {
+    let here = SourceKind::AccessedBits.availability();
+    if here != Availability::Usable {
+        eprintln!("skipped: accessed bits cannot be read here: {here:?}");
+    }
+    here == Availability::Usable
+}
+
+/// Cycles without a pause: the tests are about the answer, not about the cost.
+fn eager() -> Options {
+    Options { budget: 1.0, ..Options::default() }
+}
+
+fn watch_until(watcher: &mut Watcher, mut enough: impl FnMut(&Watcher, &[Event]) -> bool) {
+    let began = Instant::now();
+    loop {
+        let step = watcher.step().unwrap();
+        let done = enough(watcher, &step.events);
+        let Some(wait) = step.wait else { break };
+        if done {
+            break;
+        }
+        assert!(began.elapsed() < HANG, "no answer in {HANG:?}");
+        std::thread::sleep(wait);
+    }
+}
+
+fn truth(window_ns: f64) -> f64 {
+    SETS.iter().map(|(pages, ms)| *pages as f64 * (window_ns / (*ms as f64 * 1e6)).min(1.0)).sum()
+}
+
+fn worst(curve: &Curve, until_ns: f64) -> f64 {
+    let points = curve.points().iter().filter(|point| point.window <= until_ns);
+    points
+        .map(|point| {
+            let truth = truth(point.window);
+            let off = (point.pages - truth - BESIDE_PAGES / 2.0).abs() - BESIDE_PAGES / 2.0;
+            eprintln!(
+                "T {:7.1} ms  z {:8.1}  truth {truth:8.1}  {:+.2} %",
+                point.window / 1e6,
+                point.pages,
+                (point.pages / truth - 1.0) * 100.0
+            );
+            if point.window < LONG_NS && point.pages < truth && point.pages > truth - TLB_PAGES {
+                return 0.0;
+            }
+            off.max(0.0) / truth
+        })
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn the_curve_of_a_live_process_is_within_two_percent() {
+    if !accessed_bits() {
+        return;
+    }
+    let walker = Walker::start(false);
+    let mut watcher = Watcher::new(Target::process(walker.pid()).unwrap(), eager()).unwrap();
+    let far = |curve: Curve| curve.last().window >= 3.1e9;
+    watch_until(&mut watcher, |watcher, _| watcher.curve().is_some_and(far));
+    watcher.finish();
+    let curve = watcher.curve().expect("a curve");
+    assert!(curve.last().window >= 3.1e9, "windows up to {:.1} s", curve.last().window / 1e9);
+    let off = worst(&curve, 4e9);
+    assert!(off <= WITHIN, "off by {:.1} %", off * 100.0);
+    assert_eq!(watcher.grain(), Grain::Base);
+    assert!(watcher.first_curve().is_some());
+    assert!(watcher.cost().cpu > Duration::ZERO && watcher.cost().longest_stall > Duration::ZERO);
+    eprintln!("{:?}", watcher.cost());
+}
+
+#[test]
+fn huge_pages_are_counted_whole_and_said() {
+    let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !accessed_bits() || policy.is_empty() || policy.contains("[never]") {
+        eprintln!("skipped: no huge pages here");
+        return;
+    }
+    let walker = Walker::start(true);
+    let mut watcher = Watcher::new(Target::process(walker.pid()).unwrap(), eager()).unwrap();
+    watch_until(&mut watcher, |watcher, _| watcher.history().samples() >= 1);
+    let huge = watcher.latest().huge.0 as f64 / watcher.latest().resident.0 as f64;
+    if huge < 0.5 {
+        eprintln!("skipped: the kernel had no huge pages to give ({huge:.2})");
+        return;
+    }
+    assert!(matches!(watcher.grain(), Grain::Huge { .. }));
+    // Touching some of a huge page counts it whole.
+    let curve = watcher.curve().unwrap();
+    let (pages, base) = (curve.last().pages, truth(curve.last().window));
+    assert!(pages > base, "{pages} pages in the longest window, in base pages the truth is {base}");
+}
+
+#[test]
+fn a_job_that_forks_executes_and_ends_is_followed() {
+    if !accessed_bits() {
+        return;
+    }
+    let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let script = format!("sh -c '{busy}' & {busy}; wait; exec sh -c '{busy}'");
+    let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+    let target = Target::process(Pid(child.id() as i32)).unwrap();
+    let mut watcher = Watcher::new(target, eager()).unwrap();
+    let mut seen = Vec::new();
+    watch_until(&mut watcher, |watcher, events| {
+        seen.extend(events.to_vec());
+        // Who is a zombie has left; its parent has to wait for it all the same.
+        let _ = watcher;
+        false
+    });
+    child.wait().unwrap();
+    let has = |what: fn(&Event) -> bool| seen.iter().any(what);
+    assert!(seen.iter().filter(|event| matches!(event, Event::Joined { .. })).count() >= 2, "{seen:?}");
+    assert!(has(|event| matches!(event, Event::Executed { .. })), "{seen:?}");
+    assert!(has(|event| matches!(event, Event::Restarted)), "{seen:?}");
+    assert_eq!(seen.last(), Some(&Event::Ended));
+    assert!(watcher.clock() > Duration::from_millis(50));
+    assert!(watcher.step().unwrap().wait.is_none(), "over is over");
+}

@@ -1,0 +1,92 @@
+//! Asking the command whether an instruction is the user's.
+//!
+//! Only the command can read debug information. A question goes into a free place in the ledger and the bell is rung (a futex
+//! that both sides see); the answer wakes us. This happens once an instruction, so it may take its time; but not for ever: if
+//! the command does not answer in [`PATIENCE_NS`] (it was killed, or stopped), nobody in this process asks again.
+
+use crate::process;
+use core::sync::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use rustix::thread::{Timespec, futex};
+use vellum_wire::cost::{Answer, Ask, AskState};
+
+/// How long an answer is waited for.
+const PATIENCE_NS: u64 = 20_000_000_000;
+/// How long between looks whether the command is still there.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// How often a free place is looked for, and how long between.
+const TRIES: u32 = 1000;
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// Looks at the word before sleeping on it.
+const SPINS: u32 = 200;
+
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// What the command says of the instruction at `address` of the file of the module logged at `module_at`.
+pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
+    let Some(ledger) = process::ledger() else { return Answer::None };
+    if GIVEN_UP.load(Relaxed) || ledger.head().closed.load(Relaxed) != 0 {
+        return Answer::None;
+    }
+    let asks = ledger.asks();
+    let free = |ask: &&Ask| {
+        ask.state.compare_exchange(AskState::Free as u32, AskState::Taken as u32, Acquire, Relaxed).is_ok()
+    };
+    // All taken: as many threads ask at once, and are answered soon; or so many were killed while they asked.
+    let Some(ask) = (0..TRIES).find_map(|_| {
+        let found = asks.iter().find(free);
+        if found.is_none() {
+            let _ = futex::wait(
+                &ledger.head().bell,
+                futex::Flags::empty(),
+                ledger.head().bell.load(Relaxed),
+                Some(&NAP),
+            );
+        }
+        found
+    }) else {
+        ledger.head().unanswered.fetch_add(1, Relaxed);
+        return Answer::None;
+    };
+    ask.module_at.store(module_at, Relaxed);
+    ask.address.store(address, Relaxed);
+    // SAFETY: plain call.
+    ask.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
+    ask.state.store(AskState::Asked as u32, Release);
+    let head = ledger.head();
+    head.bell.fetch_add(1, AcqRel);
+    let _ = futex::wake(&head.bell, futex::Flags::empty(), 1);
+    let answer = if wait(&ask.state, &head.closed) {
+        Answer::from_u32(ask.answer.load(Relaxed))
+    } else {
+        GIVEN_UP.store(true, Relaxed);
+        head.unanswered.fetch_add(1, Relaxed);
+        Answer::None
+    };
+    ask.state.store(AskState::Free as u32, Release);
+    answer
+}
+
+/// Waits for the answer. False if it does not come.
+fn wait(state: &AtomicU32, closed: &AtomicU32) -> bool {
+    let asked = AskState::Asked as u32;
+    for _ in 0..SPINS {
+        if state.load(Acquire) != asked {
+            return true;
+        }
+        core::hint::spin_loop();
+    }
+    let began = vellum_sys::clock::now_ns();
+    loop {
+        // A spurious or refused wait only costs another round.
+        let _ = futex::wait(state, futex::Flags::empty(), asked, Some(&LOOK));
+        if state.load(Acquire) != asked {
+            return true;
+        }
+        if closed.load(Relaxed) != 0 || vellum_sys::clock::now_ns() - began > PATIENCE_NS {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A few kilobytes for whoever asks for memory while the next definitions are being looked up: the loader itself, when
+//! a look-up fails and it writes a message. Nothing given out is ever taken back.
+
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const BYTES: usize = 16 << 10;
+const ALIGN: usize = 16;
+
+#[repr(align(16))]
+struct Space(UnsafeCell<[u8; BYTES]>);
+
+// SAFETY: each part is given to one asker.
+unsafe impl Sync for Space {}
+
+static SPACE: Space = Space(UnsafeCell::new([0; BYTES]));
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Zeroed memory, or null when the space is used up.
+pub(crate) fn alloc(bytes: usize) -> *mut c_void {
+    let whole = bytes.max(1).saturating_add(ALIGN - 1) & !(ALIGN - 1);
+    if whole > BYTES {
+        return null_mut();
+    }
+    let at = USED.fetch_add(whole, Relaxed);
+    if at + whole > BYTES {
+        USED.fetch_sub(whole, Relaxed);
+        return null_mut();
+    }
+    // SAFETY: within the space, by the test.
+    unsafe { SPACE.0.get().cast::<u8>().add(at) }.cast()
+}
+
+/// Whether `block` came from here.
+#[inline(always)]
+pub(crate) fn owns(block: *const c_void) -> bool {
+    (block as usize).wrapping_sub(SPACE.0.get() as usize) < BYTES
+}
+
+/// Bytes that lie in the space from `block` on: at least those that were asked for.
+pub(crate) fn bytes_from(block: *const c_void) -> usize {
+    BYTES - (block as usize - SPACE.0.get() as usize)
+}

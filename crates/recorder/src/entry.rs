@@ -1,0 +1,432 @@
+//! The C names, and how each knows who called it.
+//!
+//! A function cannot ask in Rust where it was called from. So each exported name is a few instructions of assembly that add two
+//! arguments, the stack pointer (at which the return address lies) and the frame pointer, and jump on to a Rust function
+//! of the same name, which returns to the caller directly:
+//!
+//! ```text
+//! malloc(bytes)  ──▶  mov rsi, rsp · mov rdx, rbp · jmp ──▶  inner(bytes, frame, bp)
+//! ```
+//!
+//! Functions of five and six arguments have no registers left: theirs are pushed, and passed by address.
+//!
+//! Semantics are those of the next definition in every respect; what only our own library defines (`vel_*`) and is not
+//! there answers as if memory were out.
+
+use crate::next::{Next, next};
+use crate::walk::{self, Caller};
+use crate::{early, moved};
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use vellum_wire::operation::{Kind, Operation};
+
+/// By this name Vellum's runtime knows that the `malloc` in front of its own passes every call on.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static vellum_cost_recorder: u8 = 1;
+
+/// Defines an exported name of one to four arguments and the Rust function behind it.
+macro_rules! entries {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),* ; $caller:ident) $(-> $result:ty)? = $body:expr;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function it stands in front of.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub unsafe extern "C" fn $name() {
+            #[allow(non_snake_case)]
+            extern "C" fn inner($($argument: $type,)* frame: *const u64, bp: u64) $(-> $result)? {
+                let $caller = Caller { frame, bp };
+                $body
+            }
+            $crate::entry::with_caller!(inner, $($argument)*)
+        }
+    )* };
+}
+pub(crate) use entries;
+
+/// Jumps to `$inner` with the caller's frame and frame pointer behind its arguments.
+macro_rules! with_caller {
+    ($inner:ident, $a:ident) => {
+        core::arch::naked_asm!("mov rsi, rsp", "mov rdx, rbp", "jmp {inner}", inner = sym $inner)
+    };
+    ($inner:ident, $a:ident $b:ident) => {
+        core::arch::naked_asm!("mov rdx, rsp", "mov rcx, rbp", "jmp {inner}", inner = sym $inner)
+    };
+    ($inner:ident, $a:ident $b:ident $c:ident) => {
+        core::arch::naked_asm!("mov rcx, rsp", "mov r8, rbp", "jmp {inner}", inner = sym $inner)
+    };
+    ($inner:ident, $a:ident $b:ident $c:ident $d:ident) => {
+        core::arch::naked_asm!("mov r8, rsp", "mov r9, rbp", "jmp {inner}", inner = sym $inner)
+    };
+}
+pub(crate) use with_caller;
+
+type Allocate = unsafe extern "C" fn(usize) -> *mut c_void;
+type AllocateTwo = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
+type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
+type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
+type Map = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
+type Remap = unsafe extern "C" fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
+type Unmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+type Advise = unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
+
+static MALLOC: Next = Next::of(c"malloc");
+static CALLOC: Next = Next::of(c"calloc");
+static REALLOC: Next = Next::of(c"realloc");
+static REALLOCARRAY: Next = Next::of(c"reallocarray");
+static FREE: Next = Next::of(c"free");
+static MEMALIGN: Next = Next::of(c"memalign");
+static ALIGNED_ALLOC: Next = Next::of(c"aligned_alloc");
+static POSIX_MEMALIGN: Next = Next::of(c"posix_memalign");
+static VALLOC: Next = Next::of(c"valloc");
+static PVALLOC: Next = Next::of(c"pvalloc");
+static USABLE: Next = Next::of(c"malloc_usable_size");
+static TRIM: Next = Next::of(c"malloc_trim");
+static MMAP: Next = Next::of(c"mmap");
+static MUNMAP: Next = Next::of(c"munmap");
+static MREMAP: Next = Next::of(c"mremap");
+static MADVISE: Next = Next::of(c"madvise");
+static MPROTECT: Next = Next::of(c"mprotect");
+static DLCLOSE: Next = Next::of(c"dlclose");
+
+/// `what`, recorded as `operation`.
+#[inline(always)]
+pub(crate) fn recorded<T>(operation: Operation, caller: Caller, what: impl FnOnce() -> T) -> T {
+    let token = walk::begin(operation, caller);
+    let result = what();
+    walk::end(token);
+    result
+}
+
+/// The usual ways of the most frequent operations: counted by `$counted`, and the next definition jumped to.
+macro_rules! quickly {
+    ($counted:path, $next:expr, $type:ty, ($($argument:expr),*), $operation:expr, $caller:expr) => {
+        let found = $next.get_quiet();
+        if !found.is_null() && $counted($operation, $caller) {
+            // SAFETY: the function of that name has this signature.
+            let function = unsafe { core::mem::transmute::<*const c_void, $type>(found) };
+            // SAFETY: the program's own call, with its own arguments.
+            return unsafe { function($($argument),*) };
+        }
+    };
+}
+pub(crate) use quickly;
+
+#[inline(never)]
+extern "C" fn allocate_further(bytes: usize, frame: *const u64, bp: u64) -> *mut c_void {
+    let operation = Operation::sized(Kind::Malloc, bytes);
+    quickly!(walk::counted_further, MALLOC, Allocate, (bytes), operation, Caller { frame, bp });
+    allocate(bytes, frame, bp)
+}
+
+#[inline(never)]
+extern "C" fn allocate(bytes: usize, frame: *const u64, bp: u64) -> *mut c_void {
+    let (operation, caller) = (Operation::sized(Kind::Malloc, bytes), Caller { frame, bp });
+    quickly!(walk::counted_by_stack, MALLOC, Allocate, (bytes), operation, caller);
+    MALLOC.look();
+    recorded(operation, caller, || next!(MALLOC, Allocate, (bytes), early::alloc(bytes)))
+}
+
+#[inline(never)]
+extern "C" fn allocate_cleared(count: usize, bytes: usize, frame: *const u64, bp: u64) -> *mut c_void {
+    let whole = count.saturating_mul(bytes);
+    let (operation, caller) = (Operation::sized(Kind::Calloc, whole), Caller { frame, bp });
+    quickly!(walk::counted_by_stack, CALLOC, AllocateTwo, (count, bytes), operation, caller);
+    CALLOC.look();
+    recorded(operation, caller, || next!(CALLOC, AllocateTwo, (count, bytes), early::alloc(whole)))
+}
+
+/// Frees `block`, recorded as `kind`.
+#[inline(never)]
+pub(crate) extern "C" fn give_back(block: *mut c_void, kind: Kind, frame: *const u64, bp: u64) {
+    if early::owns(block) {
+        return;
+    }
+    let kind = if block.is_null() { Kind::FreeNull } else { kind };
+    let (operation, caller) = (Operation::of(kind), Caller { frame, bp });
+    quickly!(walk::counted_by_stack, FREE, Free, (block), operation, caller);
+    FREE.look();
+    recorded(operation, caller, || next!(FREE, Free, (block), ()));
+}
+
+#[inline(always)]
+fn free_quickly(block: *mut c_void, caller: Caller) {
+    if !block.is_null() && !early::owns(block) {
+        quickly!(walk::counted, FREE, Free, (block), Operation::of(Kind::Free), caller);
+    }
+    free_further(block, caller.frame, caller.bp);
+}
+
+#[inline(never)]
+extern "C" fn free_further(block: *mut c_void, frame: *const u64, bp: u64) {
+    if !block.is_null() && !early::owns(block) {
+        quickly!(walk::counted_further, FREE, Free, (block), Operation::of(Kind::Free), Caller { frame, bp });
+    }
+    give_back(block, Kind::Free, frame, bp);
+}
+
+/// The next `malloc`, unrecorded.
+pub(crate) fn plain_malloc(bytes: usize) -> *mut c_void {
+    next!(MALLOC, Allocate, (bytes), early::alloc(bytes))
+}
+
+/// Resizes `block` to `bytes` by `resize`; which operation it was is known afterwards.
+#[inline(always)]
+fn resized(
+    block: *mut c_void,
+    bytes: usize,
+    caller: Caller,
+    resize: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if block.is_null() {
+        return recorded(Operation::sized(Kind::Malloc, bytes), caller, resize);
+    }
+    if early::owns(block) {
+        return out_of_early(block, bytes);
+    }
+    if bytes == 0 {
+        return recorded(Operation::of(Kind::Free), caller, resize);
+    }
+    let fits = bytes <= next!(USABLE, Usable, (block), 0);
+    let likely = fits.then_some(Operation::of(Kind::ReallocKept));
+    let before = moved::before(bytes);
+    let pending = walk::begin_pending(likely, caller);
+    let result = resize();
+    let ended = walk::stop(&pending);
+    let operation = if result == block || result.is_null() {
+        if fits { None } else { Some(Operation::of(Kind::ReallocGrown)) }
+    } else {
+        Some(moved::how(bytes, before))
+    };
+    walk::end_pending(pending, ended, operation, caller);
+    result
+}
+
+/// A block that was given out while the next definitions were looked up, moved to where it can grow.
+#[cold]
+fn out_of_early(block: *mut c_void, bytes: usize) -> *mut c_void {
+    let fresh = plain_malloc(bytes);
+    if !fresh.is_null() {
+        let kept = early::bytes_from(block).min(bytes);
+        // SAFETY: so many bytes are there, of zeros beyond the block's own; the new block is as long.
+        unsafe { fresh.cast::<u8>().copy_from_nonoverlapping(block.cast(), kept) };
+    }
+    fresh
+}
+
+entries! {
+    /// `malloc`.
+    fn malloc(bytes: usize; caller) -> *mut c_void = {
+        quickly!(walk::counted, MALLOC, Allocate, (bytes), Operation::sized(Kind::Malloc, bytes), caller);
+        allocate_further(bytes, caller.frame, caller.bp)
+    };
+
+    /// `calloc`.
+    fn calloc(count: usize, bytes: usize; caller) -> *mut c_void = {
+        let operation = Operation::sized(Kind::Calloc, count.saturating_mul(bytes));
+        quickly!(walk::counted, CALLOC, AllocateTwo, (count, bytes), operation, caller);
+        allocate_cleared(count, bytes, caller.frame, caller.bp)
+    };
+
+    /// `free`.
+    fn free(block: *mut c_void; caller) = free_quickly(block, caller);
+
+    /// `cfree`.
+    fn cfree(block: *mut c_void; caller) = free_quickly(block, caller);
+
+    /// `free_sized`.
+    fn free_sized(block: *mut c_void, _bytes: usize; caller) = free_quickly(block, caller);
+
+    /// `free_aligned_sized`.
+    fn free_aligned_sized(block: *mut c_void, _align: usize, _bytes: usize; caller) =
+        free_quickly(block, caller);
+
+    /// `realloc`.
+    fn realloc(block: *mut c_void, bytes: usize; caller) -> *mut c_void =
+        resized(block, bytes, caller, || next!(REALLOC, Resize, (block, bytes), early::alloc(bytes)));
+
+    /// `reallocarray`.
+    fn reallocarray(block: *mut c_void, count: usize, bytes: usize; caller) -> *mut c_void =
+        resized(block, count.saturating_mul(bytes), caller, || {
+            next!(REALLOCARRAY, ResizeArray, (block, count, bytes), null_mut())
+        });
+
+    /// `memalign`.
+    fn memalign(align: usize, bytes: usize; caller) -> *mut c_void =
+        recorded(Operation::sized(Kind::Aligned, bytes), caller, || {
+            next!(MEMALIGN, AllocateTwo, (align, bytes), null_mut())
+        });
+
+    /// `aligned_alloc`.
+    fn aligned_alloc(align: usize, bytes: usize; caller) -> *mut c_void =
+        recorded(Operation::sized(Kind::Aligned, bytes), caller, || {
+            next!(ALIGNED_ALLOC, AllocateTwo, (align, bytes), null_mut())
+        });
+
+    /// `posix_memalign`.
+    fn posix_memalign(result: *mut *mut c_void, align: usize, bytes: usize; caller) -> c_int =
+        recorded(Operation::sized(Kind::Aligned, bytes), caller, || {
+            next!(POSIX_MEMALIGN, PosixMemalign, (result, align, bytes), libc::ENOMEM)
+        });
+
+    /// `valloc`.
+    fn valloc(bytes: usize; caller) -> *mut c_void =
+        recorded(Operation::sized(Kind::Aligned, bytes), caller, || next!(VALLOC, Allocate, (bytes), null_mut()));
+
+    /// `pvalloc`.
+    fn pvalloc(bytes: usize; caller) -> *mut c_void =
+        recorded(Operation::sized(Kind::Aligned, bytes), caller, || next!(PVALLOC, Allocate, (bytes), null_mut()));
+
+    /// `malloc_trim`.
+    fn malloc_trim(pad: usize; caller) -> c_int = recorded(Operation::of(Kind::Trim), caller, || {
+        next!(TRIM, unsafe extern "C" fn(usize) -> c_int, (pad), 0)
+    });
+
+    /// `munmap`.
+    fn munmap(address: *mut c_void, bytes: usize; caller) -> c_int =
+        recorded(Operation::of(Kind::Munmap), caller, || next!(MUNMAP, Unmap, (address, bytes), -1));
+
+    /// `madvise`.
+    fn madvise(address: *mut c_void, bytes: usize, advice: c_int; caller) -> c_int =
+        recorded(Operation::of(Kind::Madvise), caller, || next!(MADVISE, Advise, (address, bytes, advice), -1));
+
+    /// `mprotect`.
+    fn mprotect(address: *mut c_void, bytes: usize, access: c_int; caller) -> c_int =
+        recorded(Operation::of(Kind::Mprotect), caller, || next!(MPROTECT, Advise, (address, bytes, access), -1));
+
+    /// `dlclose`: no memory operation, but addresses may mean something else afterwards.
+    fn dlclose(library: *mut c_void; _caller) -> c_int = {
+        let result = next!(DLCLOSE, unsafe extern "C" fn(*mut c_void) -> c_int, (library), -1);
+        walk::note_unmapped();
+        result
+    };
+}
+
+/// Defines an exported name whose operation is always the same, and which fails with `$otherwise` where nobody else defines it.
+macro_rules! plain {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $kind:ident, $text:literal, $otherwise:expr;)*) => { $(
+        entries! {
+            #[doc = concat!("`", stringify!($name), "`.")]
+            fn $name($($argument: $type),*; caller) -> $result = {
+                static NEXT: Next = Next::of($text);
+                recorded(Operation::of(Kind::$kind), caller, || {
+                    next!(NEXT, unsafe extern "C" fn($($type),*) -> $result, ($($argument),*), $otherwise)
+                })
+            };
+        }
+    )* };
+}
+
+plain! {
+    vel_malloc_batch(bytes: usize, count: usize, blocks: *mut c_void) -> usize = BatchMalloc, c"vel_malloc_batch", 0;
+    vel_malloc_sizes(sizes: *const c_void, count: usize, blocks: *mut c_void) -> usize = BatchMalloc, c"vel_malloc_sizes", 0;
+    vel_free_batch(blocks: *const c_void, count: usize) -> () = BatchFree, c"vel_free_batch", ();
+    vel_realloc_batch(blocks: *mut c_void, sizes: *const c_void, count: usize) -> usize = BatchRealloc, c"vel_realloc_batch", 0;
+    vel_relocate(block: *mut c_void, align: usize) -> *mut c_void = Relocate, c"vel_relocate", null_mut();
+    vel_swap(a: *mut c_void, b: *mut c_void) -> c_int = Swap, c"vel_swap", -1;
+    vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void = PagesAlloc, c"vel_pages_alloc", null_mut();
+    vel_pages_free(block: *mut c_void) -> c_int = PagesFree, c"vel_pages_free", -1;
+    vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void = PagesResize, c"vel_pages_resize", null_mut();
+    vel_trim(severity: c_int) -> usize = Trim, c"vel_trim", 0;
+}
+
+/// Pushes six argument registers, passes their address with the caller's frame and frame pointer to `$inner`, and returns what it does.
+macro_rules! by_address {
+    ($inner:ident) => {
+        naked_asm!(
+            ".cfi_startproc",
+            "mov rax, rsp",
+            "sub rsp, 8",
+            "push r9",
+            "push r8",
+            "push rcx",
+            "push rdx",
+            "push rsi",
+            "push rdi",
+            ".cfi_adjust_cfa_offset 56",
+            "mov rdi, rsp",
+            "mov rsi, rax",
+            "mov rdx, rbp",
+            "call {inner}",
+            "add rsp, 56",
+            ".cfi_adjust_cfa_offset -56",
+            "ret",
+            ".cfi_endproc",
+            inner = sym $inner,
+        )
+    };
+}
+
+/// # Safety
+/// `arguments` are those of an `mmap`.
+unsafe extern "C" fn map(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
+    // SAFETY: by this function's condition.
+    let [address, bytes, access, flags, file, offset] = unsafe { *arguments };
+    recorded(Operation::sized(Kind::Mmap, bytes), Caller { frame, bp }, || {
+        next!(
+            MMAP,
+            Map,
+            (
+                address as *mut c_void,
+                bytes,
+                access as c_int,
+                flags as c_int,
+                file as c_int,
+                offset as libc::off_t
+            ),
+            libc::MAP_FAILED
+        )
+    })
+}
+
+/// `mmap`.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap() {
+    by_address!(map)
+}
+
+/// `mmap64`: the same on this architecture.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap64() {
+    by_address!(map)
+}
+
+/// # Safety
+/// `arguments` are those of an `mremap`.
+unsafe extern "C" fn remap(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
+    // SAFETY: by this function's condition.
+    let [address, old, new, flags, place, _] = unsafe { *arguments };
+    recorded(Operation::of(Kind::Mremap), Caller { frame, bp }, || {
+        next!(
+            MREMAP,
+            Remap,
+            (address as *mut c_void, old, new, flags as c_int, place as *mut c_void),
+            libc::MAP_FAILED
+        )
+    })
+}
+
+/// `mremap`.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap() {
+    by_address!(remap)
+}

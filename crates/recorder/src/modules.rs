@@ -1,0 +1,196 @@
+//! The modules (the executable and its libraries) that instructions lie in.
+//!
+//! glibc's `_dl_find_object` (2.35) names an address's module without a lock or an allocation. A module is entered in the
+//! log when one of its instructions is first seen; the log's reader finds instructions' modules by address and epoch.
+//!
+//! Invariants: entries are only added, under the loader's own rules (an address has one module at a time); an entry is
+//! published by `end`, its last word.
+
+use crate::frames::Known;
+use crate::{ask, next::Next, process};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::{MaybeUninit, transmute};
+use core::slice;
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use vellum_unwind::{Rule, Tables};
+use vellum_wire::cost::{Answer, EntryKind, MODULE_WORDS};
+
+/// Modules that are known at a time; a program with more has the rest's instructions looked up each time.
+const MODULES_MAX: usize = 1024;
+/// The longest path, with its end.
+const PATH_MAX: usize = 4096;
+
+struct Module {
+    start: AtomicU64,
+    end: AtomicU64,
+    epoch: AtomicU32,
+    answer: AtomicU32,
+    logged_at: AtomicU64,
+}
+
+static MODULES: [Module; MODULES_MAX] = [const {
+    Module {
+        start: AtomicU64::new(0),
+        end: AtomicU64::new(0),
+        epoch: AtomicU32::new(0),
+        answer: AtomicU32::new(0),
+        logged_at: AtomicU64::new(0),
+    }
+}; MODULES_MAX];
+
+/// glibc's `struct dl_find_object`.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    start: u64,
+    end: u64,
+    link: *const LinkMap,
+    unwind_index: *const u8,
+    reserved: [u64; 7],
+}
+
+/// The public head of glibc's `struct link_map`.
+#[repr(C)]
+struct LinkMap {
+    bias: u64,
+    name: *const c_char,
+}
+
+static FIND: Next = Next::of(c"_dl_find_object");
+
+/// Works out what there is to know of the instruction that returns to `pc`.
+#[cold]
+pub(crate) fn describe(pc: u64, epoch: u32) -> Known {
+    process::keeping_errno(|| describe_now(pc, epoch))
+}
+
+fn describe_now(pc: u64, epoch: u32) -> Known {
+    let Some(found) = find(pc - 1) else {
+        return Known::new(false, None);
+    };
+    // SAFETY: the loader's record of a module that is mapped.
+    let bias = unsafe { &*found.link }.bias;
+    let module = module(&found, bias, epoch);
+    let is_users = module.is_some_and(|module| {
+        match Answer::from_u32(module.answer.load(Relaxed)) {
+            Answer::WalkModule => return false,
+            Answer::StopModule => return true,
+            _ => {}
+        }
+        let answer = ask::ask(module.logged_at.load(Relaxed), pc - 1 - bias);
+        if matches!(answer, Answer::WalkModule | Answer::StopModule) {
+            module.answer.store(answer as u32, Relaxed);
+        }
+        // With nobody to ask, the program itself is as good a guess as any.
+        matches!(answer, Answer::Stop | Answer::StopModule | Answer::None)
+    });
+    Known::new(is_users, rule(&found, pc - 1))
+}
+
+fn find(address: u64) -> Option<Found> {
+    let function = FIND.get();
+    if function.is_null() {
+        return None;
+    }
+    let mut found = MaybeUninit::<Found>::zeroed();
+    // SAFETY: the signature of glibc's function.
+    let function =
+        unsafe { transmute::<*const c_void, unsafe extern "C" fn(u64, *mut Found) -> c_int>(function) };
+    // SAFETY: there is a place for the answer, which is all zeros or filled in.
+    let found = unsafe { (function(address, found.as_mut_ptr()) == 0).then(|| found.assume_init()) }?;
+    (!found.link.is_null()).then_some(found)
+}
+
+/// The entry of a module, made if there is none.
+fn module(found: &Found, bias: u64, epoch: u32) -> Option<&'static Module> {
+    if let Some(known) = known(found, epoch) {
+        return Some(known);
+    }
+    // Before the lock is taken: the loader may be waiting for somebody who waits for it.
+    let mut path = [0u8; PATH_MAX];
+    let length = path_of(found, &mut path);
+    let words: [u64; MODULE_WORDS] = [u64::from(epoch), found.start, found.end, bias];
+    let logged_at = process::log(EntryKind::Module, &words, &path[..length])?;
+    let adding = &process::state().adding;
+    adding.lock();
+    let slot = known(found, epoch).or_else(|| {
+        let free = MODULES.iter().find(|module| module.end.load(Relaxed) == 0)?;
+        free.start.store(found.start, Relaxed);
+        free.epoch.store(epoch, Relaxed);
+        free.logged_at.store(logged_at, Relaxed);
+        free.end.store(found.end, Release);
+        Some(free)
+    });
+    adding.unlock();
+    slot
+}
+
+fn known(found: &Found, epoch: u32) -> Option<&'static Module> {
+    MODULES.iter().take_while(|module| module.end.load(Acquire) != 0).find(|module| {
+        module.start.load(Relaxed) == found.start
+            && module.end.load(Relaxed) == found.end
+            && module.epoch.load(Relaxed) == epoch
+    })
+}
+
+/// The path of a module's file, absolute if it can be; its length in `path`.
+fn path_of(found: &Found, path: &mut [u8; PATH_MAX]) -> usize {
+    // SAFETY: the loader's record and its string, both there as long as the module is mapped.
+    let name = unsafe { CStr::from_ptr((*found.link).name) };
+    let buffer = path.as_mut_ptr().cast::<c_char>();
+    if name.is_empty() {
+        // The executable.
+        // SAFETY: the buffer is as long as said.
+        let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer, PATH_MAX) };
+        return usize::try_from(length).unwrap_or(0);
+    }
+    if name.to_bytes().first() != Some(&b'/') {
+        // SAFETY: a C string, and a buffer of PATH_MAX bytes as realpath wants.
+        let real = unsafe { libc::realpath(name.as_ptr(), buffer) };
+        if !real.is_null() {
+            return path.iter().position(|&byte| byte == 0).unwrap_or(PATH_MAX);
+        }
+    }
+    let bytes = &name.to_bytes()[..name.to_bytes().len().min(PATH_MAX)];
+    path[..bytes.len()].copy_from_slice(bytes);
+    bytes.len()
+}
+
+/// How to leave the frame of the instruction at `pc`, by its module's tables as they are mapped.
+fn rule(found: &Found, pc: u64) -> Option<Rule> {
+    let index_at = found.unwind_index as u64;
+    if index_at == 0 {
+        return None;
+    }
+    let index = mapped_from(found, index_at)?;
+    let entries_at = Tables::entries_of(index, index_at)?;
+    Tables::new(index, index_at, mapped_from(found, entries_at)?, entries_at).rule_at(pc)
+}
+
+/// The bytes from `address` to the end of the segment it lies in.
+fn mapped_from(found: &Found, address: u64) -> Option<&'static [u8]> {
+    // SAFETY: the loader's record of a module that is mapped.
+    let bias = unsafe { &*found.link }.bias;
+    // SAFETY: a module begins with its file's head, which is mapped with its first segment.
+    let head = unsafe { &*(found.start as *const libc::Elf64_Ehdr) };
+    if head.e_ident[..4] != *b"\x7fELF" || usize::from(head.e_phentsize) != size_of::<libc::Elf64_Phdr>() {
+        return None;
+    }
+    // SAFETY: the loader has read the program headers from here.
+    let segments = unsafe {
+        slice::from_raw_parts(
+            (found.start + head.e_phoff) as *const libc::Elf64_Phdr,
+            usize::from(head.e_phnum),
+        )
+    };
+    let holds = |segment: &&libc::Elf64_Phdr| {
+        segment.p_type == libc::PT_LOAD && address.wrapping_sub(bias + segment.p_vaddr) < segment.p_filesz
+    };
+    let segment = segments.iter().find(holds)?;
+    let length = bias + segment.p_vaddr + segment.p_filesz - address;
+    // SAFETY: within a segment that is mapped, of a module that is.
+    Some(unsafe { slice::from_raw_parts(address as *const u8, length as usize) })
+}

@@ -1,0 +1,79 @@
+//! Whether a block that `realloc` put elsewhere was copied there or had its page tables moved.
+//!
+//! Vellum's page layer counts both on the statistics board, of which this process has a slot: the counter is read before and
+//! after. Two threads that do it in the same instant may be taken for each other. Another allocator does not say: below
+//! [`COPIED_BELOW`] every one copies, above it depends.
+
+use crate::process;
+use core::ffi::CStr;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use rustix::fs::{Mode, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use vellum_wire::operation::{Kind, Operation};
+use vellum_wire::{Attach, Board, Counter, Slot};
+
+/// No allocator moves page tables for blocks below this (glibc: blocks with a mapping of their own; Vellum: `MOVE_MIN`).
+pub(crate) const COPIED_BELOW: usize = 128 << 10;
+
+static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
+/// The generation that looked for the slot.
+static LOOKED: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// What the page layer has moved so far.
+#[derive(Clone, Copy)]
+pub(crate) struct Before(Option<u64>);
+
+/// To be called before a block of `bytes` bytes may be moved.
+#[inline(always)]
+pub(crate) fn before(bytes: usize) -> Before {
+    if bytes < COPIED_BELOW { Before(None) } else { Before(moved_bytes()) }
+}
+
+/// What became of a block of `bytes` bytes that is elsewhere now.
+pub(crate) fn how(bytes: usize, before: Before) -> Operation {
+    Operation::of(if bytes < COPIED_BELOW {
+        Kind::ReallocCopied
+    } else {
+        match (before.0, moved_bytes()) {
+            (Some(before), Some(now)) if now > before => Kind::ReallocMoved,
+            (Some(_), Some(_)) => Kind::ReallocCopied,
+            _ => Kind::ReallocElsewhere,
+        }
+    })
+}
+
+#[cold]
+fn moved_bytes() -> Option<u64> {
+    process::keeping_errno(|| {
+        let generation = process::state().generation();
+        if LOOKED.swap(generation, Relaxed) != generation {
+            SLOT.store(find().map_or(null_mut(), |slot| core::ptr::from_ref(slot).cast_mut()), Relaxed);
+        }
+        // SAFETY: null or a slot of a board that stays mapped.
+        let slot = unsafe { SLOT.load(Relaxed).as_ref() }?;
+        (slot.attach() == Attach::Serving).then(|| slot.get(Counter::BytesRemapped))
+    })
+}
+
+/// This process's slot on the board.
+fn find() -> Option<&'static Slot> {
+    // SAFETY: a C string; the environment is only read.
+    let path = unsafe { libc::getenv(c"VELLUM_BOARD".as_ptr()) };
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: getenv's answer is a C string.
+    let file =
+        rustix::fs::open(unsafe { CStr::from_ptr(path) }, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .ok()?;
+    let bytes = rustix::fs::fstat(&file).ok()?.st_size as usize;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping wherever the kernel likes.
+    let base = unsafe { rustix::mm::mmap(null_mut(), bytes, access, MapFlags::SHARED, &file, 0) }.ok()?;
+    // SAFETY: just mapped, page-aligned, `bytes` long; it stays.
+    let board = unsafe { Board::open(base.cast(), bytes) }?;
+    // SAFETY: plain call.
+    let pid = unsafe { libc::getpid() } as u32;
+    board.claimed().iter().rev().find(|slot| slot.pid.load(Relaxed) == pid)
+}

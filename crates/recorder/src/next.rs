@@ -1,0 +1,104 @@
+//! The definitions that come after ours, looked up when first needed.
+//!
+//! Looking up may allocate (the loader writes a message when it finds nothing), and that request must not look up
+//! again: the thread is marked meanwhile, and [`crate::early`] serves it.
+//!
+//! A definition is *quiet* if it never calls an exported function of ours: Vellum's never do, nor the C library's `malloc` and its
+//! kin. One that may (libstdc++'s `operator new` calls `malloc`) has to be guarded, so that what it does is not counted
+//! twice; a quiet one can be jumped to.
+
+use crate::{own, thread};
+use core::ffi::{CStr, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// One function's next definition.
+pub(crate) struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+    /// The same, once it is known that it calls none of our own functions.
+    quiet: AtomicPtr<c_void>,
+}
+
+impl Next {
+    /// Of the function called `name`, not looked up yet.
+    pub(crate) const fn of(name: &'static CStr) -> Next {
+        Next { name, found: AtomicPtr::new(null_mut()), quiet: AtomicPtr::new(null_mut()) }
+    }
+
+    /// The definition, or null if there is none or this thread is just looking one up.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> *const c_void {
+        let found = self.found.load(Relaxed);
+        if found.is_null() { self.find() } else { found }
+    }
+
+    #[cold]
+    fn find(&self) -> *const c_void {
+        let thread = thread::this();
+        if thread.resolving.replace(1) != 0 {
+            return null_mut();
+        }
+        // What the loader allocates meanwhile is not the program's.
+        let (guard, now) = (thread.guard.get(), thread.now.get());
+        thread.close(usize::MAX);
+        // SAFETY: plain call with a C string.
+        let found = own::spending(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
+        thread.guard.set(guard);
+        thread.now.set(now);
+        thread.resolving.set(0);
+        self.found.store(found, Relaxed);
+        found
+    }
+
+    /// The definition if it has been looked up and calls none of our own functions from within, else null.
+    #[inline(always)]
+    pub(crate) fn get_quiet(&self) -> *const c_void {
+        self.quiet.load(Relaxed)
+    }
+
+    /// Looks the definition up, and whether it is quiet: Vellum's are, and the C library's `malloc` and `free`.
+    #[cold]
+    pub(crate) fn look(&self) {
+        let found = self.get();
+        if found.is_null() || !self.quiet.load(Relaxed).is_null() {
+            return;
+        }
+        let object = object_of(found);
+        let is_quiet = [c"vel_trim", c"gnu_get_libc_version"].iter().any(|name| {
+            let known = Next::of(name);
+            object_of(known.get()) == object
+        });
+        if is_quiet {
+            self.quiet.store(found.cast_mut(), Relaxed);
+        }
+    }
+}
+
+/// Where the object that holds `address` was loaded; null for none.
+fn object_of(address: *const c_void) -> *const c_void {
+    // SAFETY: all zeros are a valid record to be overwritten.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    if address.is_null() {
+        return null_mut();
+    }
+    // SAFETY: plain call with a place for its answer.
+    own::spending(|| unsafe { libc::dladdr(address, &raw mut info) });
+    info.dli_fbase
+}
+
+/// Calls the next definition of `$name`, whose type is `$type`, or gives `$otherwise`.
+macro_rules! next {
+    ($next:expr, $type:ty, ($($argument:expr),*), $otherwise:expr) => {{
+        let found = $next.get();
+        if found.is_null() {
+            $otherwise
+        } else {
+            // SAFETY: the function of that name has this signature.
+            let function = unsafe { core::mem::transmute::<*const core::ffi::c_void, $type>(found) };
+            // SAFETY: the program's own call, with its own arguments.
+            unsafe { function($($argument),*) }
+        }
+    }};
+}
+pub(crate) use next;

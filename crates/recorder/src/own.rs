@@ -1,0 +1,143 @@
+//! What recording costs by itself, measured once a job, in the first process that records.
+//!
+//! The base is timed as operations are: the same stamps around a call through a pointer of a function that does nothing. The cost
+//! of counting is a loop of that call recorded less the loop alone, on a table that nobody reads; that of timing is the same with every call
+//! due. What is rare and long (tables, looking up, walking stacks, asking) is not reckoned but measured each time, by the thread's processor clock: [`spending`].
+
+use crate::thread::Thread;
+use crate::walk::{self, Caller};
+use crate::{process, timing};
+use core::cell::UnsafeCell;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use vellum_sys::clock;
+use vellum_wire::cost::{ChunkHead, Record};
+use vellum_wire::operation::{Kind, Operation};
+
+/// Empty timings, as many as the source takes.
+const TIMINGS: u64 = 1000;
+/// Turns of the counting loop.
+const TURNS: u64 = 4096;
+/// The same where each is timed: they take long, and every job pays for them.
+const TIMED_TURNS: u64 = 256;
+/// Loops of which the quickest counts: others were disturbed.
+const LOOPS: usize = 5;
+/// Slots of the table that nobody reads; one more is behind it, as behind every table.
+const SLOTS: usize = 64;
+
+#[repr(align(64))]
+struct Scratch(UnsafeCell<[u8; (SLOTS + 1) * size_of::<Record>()]>);
+
+// SAFETY: used by the one thread that measures.
+unsafe impl Sync for Scratch {}
+
+static SCRATCH: Scratch = Scratch(UnsafeCell::new([0; (SLOTS + 1) * size_of::<Record>()]));
+
+extern "C" fn nothing(argument: usize) -> usize {
+    argument
+}
+
+/// Nanoseconds spent before there was a ledger to note them in.
+static EARLY: AtomicU64 = AtomicU64::new(0);
+
+/// `what`, whose processor time the ledger adds to what recording cost. Not to be nested: it would count twice.
+pub(crate) fn spending<T>(what: impl FnOnce() -> T) -> T {
+    let began = clock::thread_cpu_ns();
+    let result = what();
+    let took = clock::thread_cpu_ns().saturating_sub(began);
+    let spent = process::ledger().map_or(&EARLY, |ledger| &ledger.head().spent);
+    spent.fetch_add(took, Relaxed);
+    result
+}
+
+/// What was spent before the ledger was mapped, once.
+pub(crate) fn spent_early() -> u64 {
+    EARLY.swap(0, Relaxed)
+}
+
+/// Measures, if no process of the job has.
+pub(crate) fn measure_once(thread: &'static Thread) {
+    let Some(ledger) = process::ledger() else { return };
+    let head = ledger.head();
+    if claimed(&head.own_state) {
+        let function: extern "C" fn(usize) -> usize = black_box(nothing);
+        let (mut sum, mut squares, mut min, mut max) = (0.0, 0.0, u64::MAX, 0);
+        for turn in 0..TIMINGS {
+            let began = timing::begin();
+            black_box(function(turn as usize));
+            let took = timing::end().wrapping_sub(began);
+            sum += took as f64;
+            squares += (took as f64) * (took as f64);
+            min = min.min(took);
+            max = max.max(took);
+        }
+        let n = TIMINGS as f64;
+        let mean = sum / n;
+        let variance = (squares - sum * mean) / (n - 1.0);
+        let own = &head.own;
+        own.n.store(TIMINGS, Relaxed);
+        own.mean.store(mean.to_bits(), Relaxed);
+        own.min.store(min, Relaxed);
+        own.max.store(max, Relaxed);
+        own.std.store(square_root(variance).to_bits(), Relaxed);
+        let (count, timed) = counting(thread, function);
+        own.count.store(count.to_bits(), Relaxed);
+        own.timed.store(timed.to_bits(), Relaxed);
+        head.own_state.store(2, Relaxed);
+    }
+}
+
+fn claimed(state: &AtomicU32) -> bool {
+    state.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
+}
+
+/// Cycles to count one operation, and to count and time one.
+fn counting(thread: &'static Thread, function: extern "C" fn(usize) -> usize) -> (f64, f64) {
+    let (table, mask) = (thread.table.get(), thread.mask.get());
+    thread.table.set(SCRATCH.0.get().cast::<ChunkHead>());
+    thread.mask.set(SLOTS - 1);
+    // A return address of the scratch table's own, for which there is a record from the first turn on.
+    let place = [nothing as *const () as u64];
+    let caller = Caller { frame: place.as_ptr(), bp: 0 };
+    let operation = Operation::of(Kind::Free);
+    let (mut bare, mut recorded, mut timed) = (u64::MAX, u64::MAX, u64::MAX);
+    walk::adopt(thread, place[0], operation);
+    let loop_of = |turns: u64| {
+        let began = timing::begin();
+        for turn in 0..turns {
+            if turns == TIMED_TURNS {
+                walk::make_due(thread, place[0], operation);
+            }
+            let token = walk::begin(operation, black_box(caller));
+            black_box(function(turn as usize));
+            walk::end(token);
+        }
+        timing::end().wrapping_sub(began)
+    };
+    for _ in 0..LOOPS {
+        let began = timing::begin();
+        for turn in 0..TURNS {
+            black_box(function(turn as usize));
+        }
+        bare = bare.min(timing::end().wrapping_sub(began));
+        recorded = recorded.min(loop_of(TURNS));
+        timed = timed.min(loop_of(TIMED_TURNS));
+    }
+    thread.table.set(table);
+    thread.mask.set(mask);
+    let bare = bare as f64 / TURNS as f64;
+    let each = |cycles: u64, turns: u64| (cycles as f64 / turns as f64 - bare).max(0.0);
+    (each(recorded, TURNS), each(timed, TIMED_TURNS))
+}
+
+/// Newton's: the standard library's would be a call into a library that may not be there.
+fn square_root(value: f64) -> f64 {
+    if value.is_nan() || value <= 0.0 {
+        return 0.0;
+    }
+    let mut root = value.max(1.0);
+    for _ in 0..64 {
+        root = 0.5 * (root + value / root);
+    }
+    root
+}

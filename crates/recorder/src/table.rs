@@ -1,0 +1,111 @@
+//! A thread's table of records: open-addressed, a record a cache line, slot 0 the table's head.
+//!
+//! A table that is three quarters full is left as it is, for the command to add up, and a larger one goes on from zero: nothing
+//! is moved, so a process that is killed at any moment has each count once.
+//!
+//! Invariants: only the owning thread writes; `place` is written last when a record is made; the head's first word, read as a place, is
+//! never 0 (its kind is written before any record) nor an address that code returns to.
+
+use crate::process;
+use crate::thread::Thread;
+use crate::timing;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use vellum_wire::cost::{ChunkHead, ChunkKind, GRAIN, Record};
+
+/// Grains of the largest table: a quarter of a million records.
+const GRAINS_MAX: usize = 1 << 10;
+/// An odd number without pattern, to spread addresses.
+const SPREAD: u32 = 0x9e37_79b1;
+/// Bits of a product that are not the best.
+const LOW_BITS: u32 = u32::BITS - (GRAINS_MAX * (GRAIN / size_of::<Record>())).ilog2();
+
+/// The record of `place` and `what` in the thread's table, if there is one. The thread has a table.
+#[inline(always)]
+pub(crate) fn find(thread: &Thread, place: u64, what: u64) -> Option<&'static Record> {
+    let (slots, mask) = (thread.table.get().cast::<Record>(), thread.mask.get());
+    let mut index = first_slot(place, what, mask);
+    loop {
+        // SAFETY: the index is within the table.
+        let record = unsafe { &*slots.add(index) };
+        let there = record.place.load(Relaxed);
+        if there == place && record.what.load(Relaxed) == what {
+            return Some(record);
+        }
+        if there == 0 {
+            return None;
+        }
+        index = following(index, mask);
+    }
+}
+
+/// The record of `place` and `what` if it is where it belongs, or one further: nearly all are. The thread has a table.
+#[inline(always)]
+pub(crate) fn find_near(thread: &Thread, place: u64, what: u64) -> Option<&'static Record> {
+    let first = first_slot(place, what, thread.mask.get());
+    let is_it = |record: &Record| record.place.load(Relaxed) == place && record.what.load(Relaxed) == what;
+    // SAFETY: the index is within the table. Behind a table's last slot there is more of the ledger (its last grain is nobody's), where
+    // what is read is no record of this thread's: addresses of code lie in no other chunk's first words.
+    let (record, further) = unsafe {
+        let slot = thread.table.get().cast::<Record>().add(first);
+        (&*slot, &*slot.add(1))
+    };
+    if is_it(record) {
+        return Some(record);
+    }
+    is_it(further).then_some(further)
+}
+
+/// The record of `place` and `what`, made if there is none; `None` when there is no room for one.
+pub(crate) fn find_or_add(thread: &Thread, place: u64, what: u64) -> Option<(&'static Record, bool)> {
+    if let Some(record) = find(thread, place, what) {
+        return Some((record, false));
+    }
+    // SAFETY: the thread has a table.
+    let head = unsafe { &*thread.table.get() };
+    let used = head.count.load(Relaxed) as usize;
+    if used >= thread.mask.get() / 4 * 3 {
+        let grains = (head.grains.load(Relaxed) as usize * 2).min(GRAINS_MAX);
+        take(thread, claim(grains)?);
+        return find_or_add(thread, place, what);
+    }
+    let (slots, mask) = (thread.table.get().cast::<Record>(), thread.mask.get());
+    let mut index = first_slot(place, what, mask);
+    loop {
+        // SAFETY: the index is within the table.
+        let record = unsafe { &*slots.add(index) };
+        if record.place.load(Relaxed) == 0 {
+            head.count.store(used as u32 + 1, Relaxed);
+            timing::prepare(record);
+            record.what.store(what, Relaxed);
+            record.place.store(place, Release);
+            return Some((record, true));
+        }
+        index = following(index, mask);
+    }
+}
+
+/// A fresh table of `grains` grains for this process.
+pub(crate) fn claim(grains: usize) -> Option<*mut ChunkHead> {
+    process::claim(grains, ChunkKind::Table)
+}
+
+/// Makes `table` the thread's.
+pub(crate) fn take(thread: &Thread, table: *mut ChunkHead) {
+    // SAFETY: a table is never unmapped.
+    let grains = unsafe { &*table }.grains.load(Relaxed) as usize;
+    thread.mask.set(grains * (GRAIN / size_of::<Record>()) - 1);
+    thread.table.set(table);
+}
+
+/// Slot 0 is the head, whose first words are no record's: it looks like one of something else.
+#[inline(always)]
+fn first_slot(place: u64, what: u64, mask: usize) -> usize {
+    // Multiplied apart: a product's low bits, of which a small table's index is made, know nothing of a factor's high ones.
+    let mixed = (place as u32 ^ (what as u32).wrapping_mul(SPREAD)).wrapping_mul(SPREAD);
+    (mixed >> LOW_BITS) as usize & mask
+}
+
+#[inline(always)]
+fn following(index: usize, mask: usize) -> usize {
+    (index + 1) & mask
+}

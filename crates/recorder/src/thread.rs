@@ -1,0 +1,131 @@
+//! What a thread keeps: its table, and whether it is recording just now.
+//!
+//! The variables are initial-exec thread-local storage written in assembly, as in `vellum-malloc`: one load finds them, no call.
+//!
+//! `now` says in one word whether the usual way is open: it is, if the word is the process's own ([`crate::process::State`]). A thread
+//! starts with a word that no process has, so that its first operation goes the slow way and gets a table; a forked child and a process
+//! that unmapped a module have new words; and while an operation is being recorded the word is [`BUSY`].
+//!
+//! An operation may be left by `longjmp` (a new-handler may), which nobody tells us. `returns` is the return address that was at the
+//! guard: when another is there, the guarded call is no longer on the stack.
+//!
+//! Invariant: `guard` is the stack address of the operation being recorded, 0 if there is none. An operation that the
+//! allocator itself, a new-handler or a signal makes meanwhile is further down the stack and is passed on unrecorded: it is part of
+//! the one being timed.
+
+use core::arch::{asm, global_asm};
+use core::cell::Cell;
+use vellum_wire::cost::ChunkHead;
+
+/// What `now` is while an operation is being recorded, and before the first: no process's word.
+pub(crate) const BUSY: u64 = u64::MAX;
+
+/// A guard further up than this may be on another stack, which may be unmapped: it is believed.
+const NEAR: usize = 64 << 10;
+
+/// One thread's variables.
+#[repr(C)]
+pub(crate) struct Thread {
+    /// The table's head, slot 0; null before the first operation.
+    pub(crate) table: Cell<*mut ChunkHead>,
+    /// Slots of the table less one.
+    pub(crate) mask: Cell<usize>,
+    /// The process's word when the table was taken, or [`BUSY`].
+    pub(crate) now: Cell<u64>,
+    /// The same, while an operation is recorded too.
+    pub(crate) word: Cell<u64>,
+    /// The epoch, where a record has it.
+    pub(crate) epoch: Cell<u64>,
+    /// Whether this thread is looking up the next definitions.
+    pub(crate) resolving: Cell<u64>,
+    /// The stack address of the operation under way.
+    pub(crate) guard: Cell<usize>,
+    /// The state of a small random generator.
+    pub(crate) random: Cell<u64>,
+    /// The word at `guard` when that was set.
+    pub(crate) returns: Cell<u64>,
+}
+
+const _: () = assert!(size_of::<Thread>() == 72);
+
+global_asm!(
+    ".pushsection .tdata.vellum_cost_thread,\"awT\",@progbits",
+    ".balign 16",
+    ".globl vellum_cost_thread",
+    ".hidden vellum_cost_thread",
+    ".type vellum_cost_thread,@object",
+    ".size vellum_cost_thread,72",
+    "vellum_cost_thread:",
+    ".quad 0, 0",
+    ".quad {busy}, {busy}",
+    ".quad 0, 0, 0, 0, 0",
+    ".popsection",
+    busy = const BUSY,
+);
+
+/// The calling thread's variables.
+#[inline(always)]
+pub(crate) fn this() -> &'static Thread {
+    let thread: *const Thread;
+    // SAFETY: the address of the thread's own variables, which live as long as it runs code.
+    unsafe {
+        asm!(
+            "mov {thread}, qword ptr [rip + vellum_cost_thread@GOTTPOFF]",
+            "add {thread}, qword ptr fs:[0]",
+            thread = out(reg) thread,
+            options(pure, readonly, nostack),
+        );
+        &*thread
+    }
+}
+
+impl Thread {
+    /// A random number (xorshift64*).
+    pub(crate) fn next_random(&self) -> u64 {
+        let mut x = self.random.get();
+        if x == 0 {
+            x = core::ptr::from_ref(self) as u64 | 1;
+        }
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.set(x);
+        x.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Whether an operation called from `frame` is part of the one under way.
+    #[inline(always)]
+    pub(crate) fn is_inside(&self, frame: usize) -> bool {
+        let guard = self.guard.get();
+        frame < guard && !(guard - frame < NEAR && self.is_left(guard))
+    }
+
+    /// Whether the guarded call has left the stack. `guard` is near an address that is on it.
+    #[inline(always)]
+    fn is_left(&self, guard: usize) -> bool {
+        // SAFETY: between a stack's pointer and a little above it there is stack; the word was a return address there.
+        let there = unsafe { (guard as *const u64).read_volatile() };
+        there != self.returns.get()
+    }
+
+    /// Closes the usual way, for an operation at `frame`.
+    #[inline(always)]
+    pub(crate) fn close(&self, frame: usize) {
+        self.guard.set(frame);
+        self.now.set(BUSY);
+    }
+
+    /// Opens it again.
+    #[inline(always)]
+    pub(crate) fn open(&self) {
+        self.guard.set(0);
+        self.now.set(self.word.get());
+    }
+
+    /// Gives the table up.
+    pub(crate) fn forget_table(&self) {
+        self.table.set(core::ptr::null_mut());
+        self.word.set(BUSY);
+        self.now.set(BUSY);
+    }
+}

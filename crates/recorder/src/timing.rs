@@ -1,0 +1,139 @@
+//! Which operations are timed, and what is kept of their times.
+//!
+//! The first [`FIRST`] operations of a record are timed; after that, if any took less than a microsecond, one in so many,
+//! at random distances whose mean grows with the count up to [`GAP_MAX`]. A fixed distance would meet the allocator's own
+//! rhythm (a slab is carved every so many blocks) and see it always or never. Operations that never take less are all timed.
+//!
+//! A timing stands for all operations since the last one and is weighed so in the sums: the mean is that of all
+//! operations, not of the timed ones, among which the first are many.
+//!
+//! An operation during which the processor was given to somebody else takes milliseconds. That it was timed is chance, and that it
+//! stood for a thousand others would move the mean a thousandfold: what takes longer than [`DISTURBED_US`] where another took less
+//! than one is put aside, from the first operation on, in a record of its own ([`ASIDE_BIT`]), and the next timing stands for it too. Whether
+//! asides were disturbances is decided when all is over: there may be so many that they are what the operation does. One minimum decides
+//! both questions, as no disturbance can raise it; a mean would have all operations timed after a single one.
+//!
+//! Stamps are the time-stamp counter, fenced on both sides, so that a short operation is timed whole and alone.
+//!
+//! Invariants: `due > count` except while an operation is timed; only the table's thread writes.
+
+use crate::table;
+use crate::thread::Thread;
+use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use vellum_wire::cost::{ASIDE_BIT, DISTURBED_US, Record};
+
+/// Operations of a record that are all timed.
+const FIRST: u64 = 32;
+/// The largest mean distance between timed operations.
+const GAP_MAX: u64 = 1024;
+/// The distance is at most the count divided by this: the number timed grows with the count's logarithm at least.
+const GAP_SHARE: u64 = 32;
+
+/// Cycles in a microsecond; operations that never take less are all timed.
+pub(crate) static LONG: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// The time before an operation.
+#[inline(always)]
+pub(crate) fn begin() -> u64 {
+    // SAFETY: every x86-64 processor has these instructions.
+    unsafe {
+        _mm_lfence();
+        let now = _rdtsc();
+        _mm_lfence();
+        now
+    }
+}
+
+/// The time after an operation.
+#[inline(always)]
+pub(crate) fn end() -> u64 {
+    let mut cpu = 0;
+    // SAFETY: every x86-64 processor of this century has these instructions.
+    unsafe {
+        let now = __rdtscp(&raw mut cpu);
+        _mm_lfence();
+        now
+    }
+}
+
+/// Whether the operation just counted is to be timed.
+#[inline(always)]
+pub(crate) fn is_due(record: &Record) -> bool {
+    record.count.load(Relaxed) >= record.due.load(Relaxed)
+}
+
+/// Notes that the operation just counted took `cycles`.
+pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
+    let count = record.count.load(Relaxed);
+    let (timed, gap) = halves(record.timed.load(Relaxed));
+    // What had been counted when one was last timed and kept: more than the gap ago where operations could not be timed.
+    let last = record.due.load(Relaxed).wrapping_sub(u64::from(gap));
+    let shortest = note_extremes(record, cycles);
+    let long = u64::from(LONG.load(Relaxed));
+    let is_aside = cycles > long.saturating_mul(DISTURBED_US) && (timed == 0 || shortest < long as f32);
+    let (timed, last) = if is_aside {
+        // The next timing stands for this operation too.
+        put_aside(record, cycles, thread);
+        (timed, last)
+    } else {
+        let weight = count.wrapping_sub(last).max(1);
+        add(record, cycles, weight);
+        (timed.saturating_add(1), count)
+    };
+    let distance = if count < FIRST || shortest >= long as f32 {
+        1
+    } else {
+        let mean = (count / GAP_SHARE).clamp(1, GAP_MAX);
+        // Uniform from 1 to 2 mean - 1.
+        1 + thread.next_random() % (2 * mean - 1)
+    };
+    let due = count + distance;
+    let gap = u32::try_from(due.wrapping_sub(last)).unwrap_or(u32::MAX);
+    record.timed.store(joined(timed, gap), Relaxed);
+    record.due.store(due, Relaxed);
+}
+
+/// Adds a time that stands for `weight` operations.
+fn add(record: &Record, cycles: u64, weight: u64) {
+    let sum = record.sum.load(Relaxed).wrapping_add(cycles.wrapping_mul(weight));
+    let square = (cycles as f64) * (cycles as f64) * weight as f64;
+    record.sum.store(sum, Relaxed);
+    record.squares.store((f64::from_bits(record.squares.load(Relaxed)) + square).to_bits(), Relaxed);
+}
+
+/// Takes a time among the extremes; the smallest so far.
+fn note_extremes(record: &Record, cycles: u64) -> f32 {
+    let this = cycles as f32;
+    let before = record.extremes.load(Relaxed);
+    let (low, high) = halves(before);
+    let (low, high) = (f32::from_bits(low), f32::from_bits(high));
+    let low = if before == 0 || this < low { this } else { low };
+    let high = if this > high { this } else { high };
+    record.extremes.store(joined(low.to_bits(), high.to_bits()), Relaxed);
+    low
+}
+
+/// Adds a time to the record's asides. Where there is no room for those, only the largest time tells of it.
+#[cold]
+fn put_aside(record: &Record, cycles: u64, thread: &Thread) {
+    let (place, what) = (record.place.load(Relaxed), record.what.load(Relaxed));
+    if let Some((asides, _)) = table::find_or_add(thread, place, what | ASIDE_BIT) {
+        add(asides, cycles, 1);
+        asides.count.store(asides.count.load(Relaxed) + 1, Relaxed);
+    }
+}
+
+/// Makes the first operation of a fresh record due.
+pub(crate) fn prepare(record: &Record) {
+    record.timed.store(joined(0, 1), Relaxed);
+    record.due.store(1, Relaxed);
+}
+
+fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+fn joined(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}

@@ -1,0 +1,366 @@
+//! Recording an operation: from its caller to its record.
+//!
+//! ```text
+//! return address ── record there? ─────────────────────────────▶ record (the usual way: one probe)
+//!        └─ is it the user's? ─ yes ─────────────── new record ─▶
+//!                └─ no: step to the caller, and again ─▶ stack ─▶ record of the stack's hash
+//! ```
+//!
+//! The second time nothing is walked: [`crate::memo`].
+//!
+//! A stack is walked to the first frame of the user's own source, or, where flame graphs are wanted, to its end; never
+//! further than [`FRAMES_MAX`]. A stack without any such frame is recorded whole: the command says what can be said of it.
+
+use crate::frames::Known;
+use crate::thread::{self, Thread};
+use crate::{frames, memo, own, process, table, timing};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use vellum_unwind::{Cfa, Frame};
+use vellum_wire::cost::{EntryKind, FRAMES_MAX, Record, STACK_BIT, STACK_WORDS};
+use vellum_wire::operation::Operation;
+
+/// Whether whole stacks are wanted.
+pub(crate) static WHOLE: AtomicBool = AtomicBool::new(false);
+
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Who called an exported function: the stack address of the return address, and the caller's frame pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) frame: *const u64,
+    pub(crate) bp: u64,
+}
+
+impl Caller {
+    /// The caller's frame.
+    #[inline(always)]
+    fn first(self) -> Frame {
+        Frame { pc: self.pc(), sp: self.frame as u64 + 8, bp: self.bp }
+    }
+
+    #[inline(always)]
+    fn pc(self) -> u64 {
+        // SAFETY: the word at the stack pointer at entry is the return address.
+        unsafe { *self.frame }
+    }
+}
+
+/// An operation under way: its record, if it has one, and when it began, if it is timed.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Token {
+    record: Option<&'static Record>,
+    began: u64,
+    entered: bool,
+}
+
+/// Keeps what happens inside of an operation from being recorded, until [`leave`], or until it is seen that a jump has left it. False if the call at hand is itself inside of one, or
+/// cannot be recorded.
+#[inline(always)]
+fn enter(thread: &'static Thread, caller: Caller) -> bool {
+    let at = caller.frame as usize;
+    if thread.is_inside(at) {
+        return false;
+    }
+    thread.close(at);
+    thread.returns.set(caller.pc());
+    if thread.word.get() != process::state().now() && !process::keeping_errno(|| process::attach(thread)) {
+        leave(thread);
+        return false;
+    }
+    true
+}
+
+/// Ends what [`enter`] began.
+#[inline(always)]
+fn leave(thread: &Thread) {
+    thread.open();
+}
+
+/// Counts an operation that needs no more than that: it has a record, is not due to be timed, and is no other's part. False, with nothing
+/// done, for all others.
+#[inline(always)]
+pub(crate) fn counted(operation: Operation, caller: Caller) -> bool {
+    let thread = thread::this();
+    if thread.now.get() != process::state().now() {
+        return false;
+    }
+    let what = u64::from(operation.bits()) | thread.epoch.get();
+    table::find_near(thread, caller.pc(), what).is_some_and(count_quickly)
+}
+
+/// The same for a record that is not where it belongs. To be tried after [`counted`]: apart from it, as each way then has fewer registers to
+/// save than both together.
+#[inline(always)]
+pub(crate) fn counted_further(operation: Operation, caller: Caller) -> bool {
+    let thread = thread::this();
+    if thread.now.get() != process::state().now() {
+        return false;
+    }
+    let what = u64::from(operation.bits()) | thread.epoch.get();
+    table::find(thread, caller.pc(), what).is_some_and(count_quickly)
+}
+
+/// The same for an operation that a library does for the user, once its stack is known. To be tried last.
+#[inline(always)]
+pub(crate) fn counted_by_stack(operation: Operation, caller: Caller) -> bool {
+    let thread = thread::this();
+    if thread.now.get() != process::state().now() {
+        return false;
+    }
+    let what = u64::from(operation.bits()) | thread.epoch.get();
+    if let Some(record) = table::find(thread, caller.pc(), what)
+        && let Some(record) = memo::recall(record, caller.frame)
+    {
+        return count_quickly(record);
+    }
+    let epoch = (what >> 32) as u32;
+    let place = place(caller, epoch, |pc| frames::known(pc, epoch));
+    place.and_then(|place| table::find(thread, place, what)).is_some_and(count_quickly)
+}
+
+/// Counts unless the operation is due to be timed.
+#[inline(always)]
+fn count_quickly(record: &Record) -> bool {
+    let count = record.count.load(Relaxed) + 1;
+    if count >= record.due.load(Relaxed) {
+        return false;
+    }
+    record.count.store(count, Relaxed);
+    true
+}
+
+/// Counts an operation and begins to time it if it is due. Every token must reach [`end`].
+#[inline(always)]
+pub(crate) fn begin(operation: Operation, caller: Caller) -> Token {
+    let thread = thread::this();
+    if !enter(thread, caller) {
+        return Token { record: None, began: 0, entered: false };
+    }
+    let Some(record) = locate(thread, operation, caller) else {
+        return Token { record: None, began: 0, entered: true };
+    };
+    count(record);
+    let began = if timing::is_due(record) { timing::begin() } else { 0 };
+    Token { record: Some(record), began, entered: true }
+}
+
+/// Ends an operation.
+#[inline(always)]
+pub(crate) fn end(token: Token) {
+    let thread = thread::this();
+    if token.began != 0 {
+        note(thread, token);
+    }
+    if token.entered {
+        leave(thread);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note(thread: &Thread, token: Token) {
+    let now = timing::end();
+    if let Some(record) = token.record {
+        timing::note(record, now.wrapping_sub(token.began), thread);
+    }
+}
+
+/// An operation of which only the result says what it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Pending {
+    likely: Option<&'static Record>,
+    began: u64,
+    entered: bool,
+}
+
+/// Begins an operation that will probably turn out to be `likely`: it is timed when that is due, or when nothing is `likely`.
+#[inline(always)]
+pub(crate) fn begin_pending(likely: Option<Operation>, caller: Caller) -> Pending {
+    let thread = thread::this();
+    if !enter(thread, caller) {
+        return Pending { likely: None, began: 0, entered: false };
+    }
+    let likely = likely.and_then(|operation| locate(thread, operation, caller));
+    let timed = likely.is_none_or(|record| record.count.load(Relaxed) + 1 >= record.due.load(Relaxed));
+    Pending { likely, began: if timed { timing::begin() } else { 0 }, entered: true }
+}
+
+/// When a pending operation ended, if it is timed.
+#[inline(always)]
+pub(crate) fn stop(pending: &Pending) -> u64 {
+    if pending.began == 0 { 0 } else { timing::end() }
+}
+
+/// Ends a pending operation, which was `operation` after all, or the likely one if that is `None`.
+#[inline(always)]
+pub(crate) fn end_pending(pending: Pending, ended: u64, operation: Option<Operation>, caller: Caller) {
+    if !pending.entered {
+        return;
+    }
+    let thread = thread::this();
+    let record = match operation {
+        None => pending.likely,
+        Some(operation) => locate(thread, operation, caller),
+    };
+    if let Some(record) = record {
+        count(record);
+        if pending.began != 0 {
+            timing::note(record, ended.wrapping_sub(pending.began), thread);
+        }
+    }
+    leave(thread);
+}
+
+#[inline(always)]
+fn count(record: &Record) {
+    record.count.store(record.count.load(Relaxed) + 1, Relaxed);
+}
+
+/// The record of `operation` at `caller`. The thread has a table.
+#[inline(always)]
+fn locate(thread: &'static Thread, operation: Operation, caller: Caller) -> Option<&'static Record> {
+    let what = u64::from(operation.bits()) | thread.epoch.get();
+    match table::find(thread, caller.pc(), what) {
+        Some(record) if !memo::is_memo(record) => Some(record),
+        _ => locate_by_stack(thread, what, caller),
+    }
+}
+
+#[inline(never)]
+fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option<&'static Record> {
+    let epoch = (what >> 32) as u32;
+    let known = place(caller, epoch, |pc| frames::known(pc, epoch));
+    let met = known.and_then(|place| Some((place, table::find(thread, place, what)?)));
+    let (place, record) = met.or_else(|| own::spending(|| meet(thread, what, caller)))?;
+    if place & STACK_BIT != 0
+        && let Some(steps) = steps(caller, epoch)
+    {
+        memo::remember(thread, caller.pc(), what, record, steps);
+    }
+    Some(record)
+}
+
+/// Finds out the place of an operation that is met for the first time, and makes its record.
+#[cold]
+fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'static Record)> {
+    let epoch = (what >> 32) as u32;
+    let place = place(caller, epoch, |pc| Some(frames::of(pc, epoch)))?;
+    let (record, is_new) = added(table::find_or_add(thread, place, what))?;
+    if is_new && place & STACK_BIT != 0 {
+        log_stack(place, epoch, caller);
+    }
+    Some((place, record))
+}
+
+/// What the operations of `caller` are recorded under: its address, if it is the user's own, else the hash of its stack. `None` if
+/// `known` does not know an instruction.
+#[inline(always)]
+fn place(caller: Caller, epoch: u32, known: impl Fn(u64) -> Option<Known>) -> Option<u64> {
+    let whole = WHOLE.load(Relaxed);
+    let mut hash = SPREAD ^ u64::from(epoch);
+    let mut frame = caller.first();
+    for depth in 0..FRAMES_MAX {
+        let here = known(frame.pc)?;
+        let is_last = here.is_users() && !whole;
+        if is_last && depth == 0 {
+            return Some(frame.pc);
+        }
+        hash = (hash ^ frame.pc).wrapping_mul(SPREAD).rotate_left(29);
+        if is_last {
+            break;
+        }
+        let Some(above) = above(frame, here) else { break };
+        frame = above;
+    }
+    Some(hash | STACK_BIT)
+}
+
+/// Where on the stack the return addresses up to the user's own code lie, and which they are, if they are few and found from the
+/// stack pointer alone.
+fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
+    if WHOLE.load(Relaxed) {
+        return None;
+    }
+    let mut steps = [(0, 0); memo::STEPS];
+    let mut frame = caller.first();
+    let mut known = frames::of(frame.pc, epoch);
+    for step in &mut steps {
+        if known.is_users() {
+            break;
+        }
+        let Cfa::Sp(_) = known.rule()?.cfa else { return None };
+        frame = above(frame, known)?;
+        // The return address is the word below the caller's stack pointer.
+        *step = (u32::try_from(frame.sp - 8 - caller.frame as u64).ok()?, frame.pc);
+        known = frames::of(frame.pc, epoch);
+    }
+    known.is_users().then_some(steps)
+}
+
+/// The caller's frame.
+#[inline(always)]
+fn above(frame: Frame, known: Known) -> Option<Frame> {
+    // SAFETY: a rule of the running code names words of the stack between its pointer and its end; what a wrong one could name
+    // is kept near by `Frame::caller`.
+    frame.caller(known.rule()?, |at| Some(unsafe { *(at as *const u64) }))
+}
+
+/// Enters a stack in the log.
+#[cold]
+fn log_stack(place: u64, epoch: u32, caller: Caller) {
+    let mut words = [0u64; STACK_WORDS + FRAMES_MAX];
+    (words[0], words[1]) = (place, u64::from(epoch));
+    let mut frame = caller.first();
+    let mut length = STACK_WORDS;
+    while length < words.len() {
+        words[length] = frame.pc;
+        length += 1;
+        let known = frames::of(frame.pc, epoch);
+        if known.is_users() && !WHOLE.load(Relaxed) {
+            break;
+        }
+        let Some(above) = above(frame, known) else { break };
+        frame = above;
+    }
+    process::log(EntryKind::Stack, &words[..length], &[]);
+}
+
+/// Counts an operation that found no room.
+fn added<T>(found: Option<T>) -> Option<T> {
+    if found.is_none()
+        && let Some(ledger) = process::ledger()
+    {
+        ledger.head().lost.fetch_add(1, Relaxed);
+    }
+    found
+}
+
+/// Adds a record for `place` to the thread's table, whatever there is at that address.
+pub(crate) fn adopt(thread: &Thread, place: u64, operation: Operation) {
+    table::find_or_add(thread, place, u64::from(operation.bits()) | thread.epoch.get());
+}
+
+/// Has the next such operation timed.
+pub(crate) fn make_due(thread: &Thread, place: u64, operation: Operation) {
+    if let Some(record) = table::find(thread, place, u64::from(operation.bits()) | thread.epoch.get()) {
+        record.due.store(record.count.load(Relaxed) + 1, Relaxed);
+    }
+}
+
+/// To be called after a library was closed: if it was unmapped, addresses seen so far may be another's from now on.
+pub(crate) fn note_unmapped() {
+    static SEEN: AtomicU64 = AtomicU64::new(0);
+    let mut unmapped = 0u64;
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, into: *mut c_void) -> c_int {
+        // SAFETY: the loader's record, and the number below.
+        unsafe { into.cast::<u64>().write((*info).dlpi_subs) };
+        1
+    }
+    // SAFETY: the function has the right signature and writes to the number.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut unmapped).cast()) };
+    if SEEN.swap(unmapped, Relaxed) != unmapped {
+        process::begin_epoch();
+    }
+}

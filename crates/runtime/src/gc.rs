@@ -1,0 +1,337 @@
+//! The collector's C interface, declared in `include/vellum_gc.h`.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ptr::null_mut;
+use vellum_gc as gc;
+use vellum_malloc as front;
+
+/// `struct vel_gc_config`.
+#[repr(C)]
+pub struct Settings {
+    config_bytes: usize,
+    plan: c_int,
+    only_starts: c_int,
+    limit_bytes: usize,
+    fixed_bytes: usize,
+    percent: c_uint,
+    poison: c_int,
+}
+
+const MARK_SWEEP: c_int = 0;
+
+fn refuse(errno: c_int) -> c_int {
+    front::set_errno(errno);
+    -1
+}
+
+fn refused(why: gc::Refused) -> c_int {
+    refuse(match why {
+        gc::Refused::NoObject => libc::EINVAL,
+        gc::Refused::OutOfMemory => libc::ENOMEM,
+    })
+}
+
+/// An object, or null and `errno`.
+#[inline]
+fn object(object: *mut u8) -> *mut c_void {
+    if object.is_null() {
+        front::set_errno(libc::ENOMEM);
+    }
+    object.cast()
+}
+
+/// Starts the heap.
+///
+/// # Safety
+/// `settings` is null, or points to as many bytes as its first field says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
+    let mut config = gc::Config::DEFAULT;
+    if !settings.is_null() {
+        // SAFETY: the caller vouches for the first field.
+        if unsafe { (&raw const (*settings).config_bytes).read() } < size_of::<Settings>() {
+            return refuse(libc::EINVAL);
+        }
+        // SAFETY: the structure is at least this long.
+        let settings = unsafe { &*settings };
+        if settings.plan != MARK_SWEEP || settings.percent > gc::Config::PERCENT_MAX {
+            return refuse(libc::EINVAL);
+        }
+        config.only_starts = settings.only_starts != 0;
+        config.fixed_bytes = settings.fixed_bytes;
+        config.poison = settings.poison != 0;
+        if settings.limit_bytes != 0 {
+            config.limit_bytes = settings.limit_bytes;
+        }
+        if settings.percent != 0 {
+            config.percent = settings.percent;
+        }
+    }
+    match gc::init(config) {
+        Ok(()) => 0,
+        Err(gc::Already::Started) => refuse(libc::EBUSY),
+        Err(gc::Already::OutOfMemory) => refuse(libc::ENOMEM),
+    }
+}
+
+/// A type.
+///
+/// # Safety
+/// `pointers` has a bit for every word of `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_type_of(bytes: usize, pointers: *const u64) -> *const gc::Layout {
+    if bytes == 0 || bytes > gc::TYPE_MAX || pointers.is_null() {
+        refuse(libc::EINVAL);
+        return core::ptr::null();
+    }
+    // SAFETY: the caller vouches for the bitmap, of which only words with bits for the object are read.
+    let layout = gc::type_of(bytes, |word| unsafe { pointers.add(word).read() });
+    layout.map_or_else(
+        || {
+            refuse(libc::ENOMEM);
+            core::ptr::null()
+        },
+        core::ptr::from_ref,
+    )
+}
+
+/// An array of a type's elements.
+///
+/// # Safety
+/// `layout` came from [`vel_gc_type_of`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_new_array(layout: *const gc::Layout, count: usize) -> *mut c_void {
+    // SAFETY: types live for ever.
+    object(gc::alloc_array(unsafe { &*layout }, count))
+}
+
+/// An object that is kept until it is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_alloc_uncollectable(bytes: usize) -> *mut c_void {
+    let new = gc::alloc(bytes);
+    if new.is_null() || gc::keep(new).is_err() {
+        return object(null_mut());
+    }
+    new.cast()
+}
+
+/// An aligned object.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_alloc_aligned(bytes: usize, align: usize, atomic: c_int) -> *mut c_void {
+    object(gc::alloc_aligned(bytes, align, atomic != 0))
+}
+
+/// Changes an object's size.
+///
+/// # Safety
+/// As `realloc` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
+    if bytes == 0 && !old.is_null() {
+        // SAFETY: passed on.
+        unsafe { vel_gc_free(old) };
+        return null_mut();
+    }
+    // SAFETY: passed on.
+    object(unsafe { gc::realloc(old.cast(), bytes) })
+}
+
+/// Gives an object back.
+///
+/// # Safety
+/// Nobody uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_free(old: *mut c_void) {
+    // SAFETY: passed on.
+    if !old.is_null() && unsafe { gc::free(old.cast()) }.is_err() {
+        let mut line = front::Line::new();
+        line.text("vellum: vel_gc_free: ")
+            .hex(old as usize)
+            .text(": not the start of a live object\n")
+            .write();
+        // SAFETY: abort has no preconditions.
+        unsafe { libc::abort() }
+    }
+}
+
+/// The slow path of `vel_gc_alloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_slow(bytes: usize) -> *mut c_void {
+    object(gc::alloc(bytes))
+}
+
+/// The slow path of `vel_gc_alloc_atomic`.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_slow_atomic(bytes: usize) -> *mut c_void {
+    object(gc::alloc_atomic(bytes))
+}
+
+/// The slow path of `vel_gc_new`.
+///
+/// # Safety
+/// `layout` came from [`vel_gc_type_of`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_slow_type(layout: *const gc::Layout) -> *mut c_void {
+    // SAFETY: types live for ever.
+    object(gc::alloc_typed(unsafe { &*layout }))
+}
+
+/// Collects now.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_collect() -> c_int {
+    if gc::collect() { 0 } else { -1 }
+}
+
+/// Holds collection off.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_hold() {
+    gc::hold(true);
+}
+
+/// Lets collection on again.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_let() {
+    gc::hold(false);
+}
+
+/// Sets the heap's limit.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_set_limit(bytes: usize) {
+    gc::set_limit(if bytes == 0 { usize::MAX } else { bytes });
+}
+
+/// Sets what is called when there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_on_full(hook: Option<gc::FullFn>) -> Option<gc::FullFn> {
+    gc::on_full(hook)
+}
+
+/// Adds roots.
+///
+/// # Safety
+/// The range may be read until it is removed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_roots_add(start: *const c_void, end: *const c_void) -> c_int {
+    // SAFETY: passed on.
+    unsafe { gc::add_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
+}
+
+/// Removes roots.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) -> usize {
+    gc::remove_roots(start.cast(), end.cast())
+}
+
+/// Makes the calling thread known.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_thread_enter() -> c_int {
+    if gc::enter() { 0 } else { refuse(libc::ENOMEM) }
+}
+
+/// Calls a function that does not touch the heap.
+///
+/// # Safety
+/// `function` may be called with `argument`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_blocking(
+    function: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the caller vouches for it.
+    gc::blocking(|| unsafe { function(argument) })
+}
+
+/// The start of the object that holds a byte.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_base(address: *const c_void) -> *mut c_void {
+    gc::base(address.cast()).cast()
+}
+
+/// Bytes of room in an object.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_size(object: *const c_void) -> usize {
+    gc::size(object.cast())
+}
+
+/// Fills in the counters.
+///
+/// # Safety
+/// `stats` has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_get_stats(stats: *mut gc::Stats, bytes: usize) {
+    let now = gc::stats();
+    let bytes = bytes.min(size_of::<gc::Stats>());
+    // SAFETY: as many bytes as both have.
+    unsafe { stats.cast::<u8>().copy_from_nonoverlapping((&raw const now).cast(), bytes) };
+}
+
+/// Visits every object.
+///
+/// # Safety
+/// `visit` may be called with every object and `argument`, with the world stopped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_walk(
+    visit: unsafe extern "C" fn(*mut c_void, usize, *mut c_void),
+    argument: *mut c_void,
+) {
+    // SAFETY: the caller vouches for it.
+    gc::walk(|object, bytes| unsafe { visit(object.cast(), bytes, argument) });
+}
+
+/// Checks every invariant. The names of those that are broken are static, and a broken heap prints them too.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_validate() -> *const c_char {
+    let Err(broken) = gc::validate() else { return core::ptr::null() };
+    let mut line = front::Line::new();
+    line.text("vellum: broken: ").text(broken).text("\n").write();
+    c"an invariant of the heap is broken; it was written to standard error".as_ptr()
+}
+
+/// Sets a finalizer.
+///
+/// # Safety
+/// It may be called with the object and `data` at any time after the object has died.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_set_finalizer(
+    object: *mut c_void,
+    finalizer: Option<gc::Function>,
+    data: *mut c_void,
+    unordered: c_int,
+) -> c_int {
+    // SAFETY: passed on.
+    let set = unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), unordered != 0) };
+    set.map_or_else(refused, |()| 0)
+}
+
+/// Runs the finalizers that are due.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_finalize() -> usize {
+    gc::finalize()
+}
+
+/// Whether finalizers run on demand only.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_finalize_on_demand(on: c_int) {
+    gc::finalize_on_demand(on != 0);
+}
+
+/// Makes a link.
+///
+/// # Safety
+/// It may be written until its object dies or it is undone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_link(
+    link: *mut *mut c_void,
+    object: *mut c_void,
+    after_finalizer: c_int,
+) -> c_int {
+    // SAFETY: passed on.
+    let made = unsafe { gc::link(link.cast(), object.cast(), after_finalizer != 0) };
+    made.map_or_else(refused, |()| 0)
+}
+
+/// Undoes a link.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_unlink(link: *mut *mut c_void) -> c_int {
+    c_int::from(gc::unlink(link.cast()))
+}

@@ -1,0 +1,62 @@
+//! Other processes' pages.
+//!
+//! `process_madvise` (Linux 5.10) gives advice about the memory of another process, named by a descriptor that cannot come to mean
+//! a later process of the same id. To page memory out of a process of somebody's takes `CAP_SYS_NICE`, and the right to look
+//! into it.
+
+use crate::raw;
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
+
+/// A range of another process's addresses, as `struct iovec` has it.
+#[repr(C)]
+struct Range {
+    start: usize,
+    bytes: usize,
+}
+
+/// A descriptor of the process `pid`.
+///
+/// # Errors
+/// What the kernel said: `SRCH` if there is no such process.
+pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
+    let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    rustix::process::pidfd_open(pid, PidfdFlags::empty())
+}
+
+/// Has the kernel write out and take the pages of `bytes` bytes at `start` in `process`, as far as there is a place for them.
+///
+/// # Errors
+/// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for memory that cannot be paged; `SRCH` if it has ended.
+pub fn page_out(process: impl AsFd, start: usize, bytes: usize) -> Result<(), Errno> {
+    let range = Range { start, bytes };
+    let fd = process.as_fd().as_raw_fd() as usize;
+    let block = [fd, &raw const range as usize, 1, libc::MADV_PAGEOUT as usize, 0, 0];
+    // SAFETY: the kernel reads one range that lives here; paging out changes no content of anybody's memory.
+    unsafe { raw::syscall(libc::SYS_process_madvise, block) }.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_not_there_is_said() {
+        assert_eq!(open(0).unwrap_err(), Errno::SRCH);
+        assert_eq!(open(i32::MAX).unwrap_err(), Errno::SRCH);
+    }
+
+    #[test]
+    fn paging_out_keeps_the_content() {
+        let memory = vec![7u8; 1 << 20];
+        let own = open(rustix::process::getpid().as_raw_nonzero().get()).expect("our own process");
+        let start = memory.as_ptr() as usize & !(crate::PAGE - 1);
+        match page_out(&own, start + crate::PAGE, (1 << 20) - 2 * crate::PAGE) {
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(Errno::NOSYS) => std::eprintln!("skipped: this kernel has no process_madvise"),
+            Err(other) => panic!("{other}"),
+        }
+        assert!(memory.iter().all(|byte| *byte == 7));
+    }
+}

@@ -1,0 +1,101 @@
+//! A step from a frame to its caller.
+//!
+//! Invariant: the stack pointer grows with each step, by at most [`FRAME_BYTES_MAX`]: a walk ends, and one led astray by a
+//! wrong rule does not get far.
+
+use crate::{Cfa, Rule, SavedBp};
+
+/// The largest frame that is believed.
+pub const FRAME_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a register on the stack.
+const WORD: u64 = 8;
+
+/// The registers that a walk carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The instruction: where it was interrupted, or, in all frames but the first, the return address.
+    pub pc: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer, or whatever the register holds.
+    pub bp: u64,
+}
+
+impl Frame {
+    /// The caller's frame by `rule`; `load` reads the word at an address of the stack, where there is one.
+    #[inline]
+    pub fn caller(self, rule: Rule, load: impl Fn(u64) -> Option<u64>) -> Option<Frame> {
+        let plus = |base: u64, offset: i32| base.wrapping_add_signed(i64::from(offset));
+        let cfa = match rule.cfa {
+            Cfa::Sp(offset) => plus(self.sp, offset),
+            Cfa::Bp(offset) => plus(self.bp, offset),
+            Cfa::AtBp(offset) => {
+                let at = plus(self.bp, offset);
+                self.is_near(at).then(|| load(at))??
+            }
+        };
+        if cfa <= self.sp || !self.is_near(cfa - WORD) || cfa % WORD != 0 {
+            return None;
+        }
+        let pc = load(cfa - WORD)?;
+        let bp = match rule.bp {
+            SavedBp::Same => self.bp,
+            SavedBp::AtCfa(offset) => self.saved(plus(cfa, offset), &load)?,
+            SavedBp::AtBp(offset) => self.saved(plus(self.bp, offset), &load)?,
+        };
+        (pc != 0).then_some(Frame { pc, sp: cfa, bp })
+    }
+
+    fn saved(self, at: u64, load: &impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.is_near(at).then(|| load(at))?
+    }
+
+    /// Whether `at` may lie in this frame.
+    fn is_near(self, at: u64) -> bool {
+        at.wrapping_sub(self.sp) < FRAME_BYTES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stack of words from address 1000 on.
+    fn stack(words: &[u64]) -> impl Fn(u64) -> Option<u64> + '_ {
+        |at| words.get(usize::try_from(at.checked_sub(1000)? / 8).ok()?).copied()
+    }
+
+    #[test]
+    fn steps_by_either_register() {
+        let load = stack(&[1, 2, 0xbbbb, 0x4444, 5]);
+        let frame = Frame { pc: 1, sp: 1000, bp: 1016 };
+        let by_sp = Rule::new(Cfa::Sp(32), SavedBp::AtCfa(-16)).unwrap();
+        let by_bp = Rule::new(Cfa::Bp(16), SavedBp::AtCfa(-16)).unwrap();
+        let caller = Some(Frame { pc: 0x4444, sp: 1032, bp: 0xbbbb });
+        assert_eq!(frame.caller(by_sp, &load), caller);
+        assert_eq!(frame.caller(by_bp, &load), caller);
+    }
+
+    #[test]
+    fn a_realigned_stack_is_left_by_the_saved_address() {
+        // The word at bp-8 is the CFA; the caller's bp is at bp.
+        let load = stack(&[1024, 0xbbbb, 0x4444]);
+        let rule = Rule::new(Cfa::AtBp(-8), SavedBp::AtBp(0)).unwrap();
+        let frame = Frame { pc: 1, sp: 1000, bp: 1008 };
+        assert_eq!(frame.caller(rule, &load), Some(Frame { pc: 0x4444, sp: 1024, bp: 0xbbbb }));
+    }
+
+    #[test]
+    fn nonsense_ends_the_walk() {
+        let load = stack(&[1, 2, 3, 0]);
+        let step = |cfa, bp, frame: Frame| frame.caller(Rule::new(cfa, bp).unwrap(), &load);
+        let frame = Frame { pc: 1, sp: 1000, bp: 7 };
+        assert_eq!(step(Cfa::Sp(0), SavedBp::Same, frame), None, "no progress");
+        assert_eq!(step(Cfa::Sp(32), SavedBp::Same, frame), None, "a return address of 0");
+        assert_eq!(step(Cfa::Sp(12), SavedBp::Same, frame), None, "misaligned");
+        assert_eq!(step(Cfa::Sp(4096), SavedBp::Same, frame), None, "beyond the stack");
+        assert_eq!(step(Cfa::Bp(16), SavedBp::Same, frame), None, "bp points below the stack");
+        let wild = Frame { bp: 1000 + 2 * FRAME_BYTES_MAX, ..frame };
+        assert_eq!(step(Cfa::Bp(16), SavedBp::Same, wild), None, "bp points far above it");
+    }
+}

@@ -1,0 +1,111 @@
+//! What is needed to leave the frame of one instruction, in eight bytes.
+//!
+//! ```text
+//! bits  0..2   what the CFA is reckoned from (1 sp, 2 bp, 3 the word at bp+offset; 0: no rule)
+//! bits  2..4   where the caller's bp is (0 unchanged, 1 at CFA+n, 2 at bp+n)
+//! bits 16..32  n / 8, signed
+//! bits 32..64  the CFA's offset, signed
+//! ```
+//!
+//! Invariants: the return address is at CFA−8, as every x86-64 call leaves it; `Rule::from_bits(rule.bits()) == Some(rule)`.
+
+/// How the CFA is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cfa {
+    /// The stack pointer plus so many bytes.
+    Sp(i32),
+    /// The frame pointer plus so many bytes.
+    Bp(i32),
+    /// The word found so many bytes from the frame pointer (functions that realign their stack).
+    AtBp(i32),
+}
+
+/// Where the caller's frame pointer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedBp {
+    /// Still in the register.
+    Same,
+    /// In the word so many bytes from the CFA.
+    AtCfa(i32),
+    /// In the word so many bytes from the frame pointer.
+    AtBp(i32),
+}
+
+/// How to leave one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// How the CFA is found.
+    pub cfa: Cfa,
+    /// Where the caller's frame pointer is.
+    pub bp: SavedBp,
+}
+
+/// The unit of saved registers' offsets.
+const WORD: i32 = 8;
+
+impl Rule {
+    /// The rule for `cfa` and `bp`, or `None` if it does not fit in eight bytes.
+    pub fn new(cfa: Cfa, bp: SavedBp) -> Option<Rule> {
+        let fits = match bp {
+            SavedBp::Same => true,
+            SavedBp::AtCfa(offset) | SavedBp::AtBp(offset) => {
+                offset % WORD == 0 && i16::try_from(offset / WORD).is_ok()
+            }
+        };
+        fits.then_some(Rule { cfa, bp })
+    }
+
+    /// The rule as a number that is never 0.
+    pub const fn bits(self) -> u64 {
+        let (base, offset) = match self.cfa {
+            Cfa::Sp(offset) => (1, offset),
+            Cfa::Bp(offset) => (2, offset),
+            Cfa::AtBp(offset) => (3, offset),
+        };
+        let (kind, saved) = match self.bp {
+            SavedBp::Same => (0, 0),
+            SavedBp::AtCfa(offset) => (1, offset),
+            SavedBp::AtBp(offset) => (2, offset),
+        };
+        base | kind << 2 | ((saved / WORD) as u16 as u64) << 16 | (offset as u32 as u64) << 32
+    }
+
+    /// The rule that `bits` stands for, if it stands for one.
+    pub const fn from_bits(bits: u64) -> Option<Rule> {
+        let offset = (bits >> 32) as u32 as i32;
+        let cfa = match bits & 3 {
+            1 => Cfa::Sp(offset),
+            2 => Cfa::Bp(offset),
+            3 => Cfa::AtBp(offset),
+            _ => return None,
+        };
+        let saved = (bits >> 16) as u16 as i16 as i32 * WORD;
+        let bp = match bits >> 2 & 3 {
+            0 => SavedBp::Same,
+            1 => SavedBp::AtCfa(saved),
+            2 => SavedBp::AtBp(saved),
+            _ => return None,
+        };
+        Some(Rule { cfa, bp })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_survive_being_numbers() {
+        for cfa in [Cfa::Sp(8), Cfa::Sp(1 << 20), Cfa::Bp(16), Cfa::AtBp(-8)] {
+            for bp in [SavedBp::Same, SavedBp::AtCfa(-16), SavedBp::AtBp(0), SavedBp::AtCfa(-32768)] {
+                let rule = Rule::new(cfa, bp).unwrap();
+                assert_eq!(Rule::from_bits(rule.bits()), Some(rule));
+                assert_ne!(rule.bits(), 0);
+                assert_eq!(rule.bits() >> 4 & 0xfff, 0, "bits left to a cache's own use");
+            }
+        }
+        assert_eq!(Rule::from_bits(0), None);
+        assert_eq!(Rule::new(Cfa::Sp(8), SavedBp::AtCfa(-12)), None);
+        assert_eq!(Rule::new(Cfa::Sp(8), SavedBp::AtCfa(-(1 << 20))), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! A module's `.eh_frame_hdr` (a sorted index) and `.eh_frame` (the entries), and what they say about an instruction.
+//!
+//! The parsing is gimli's. Its unwinding context lies on the stack here, about [`RULES_MAX`] register rules times
+//! [`ROWS_MAX`] saved rows: some kilobytes for the length of a call.
+
+use crate::{Cfa, Rule, SavedBp};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, Expression, NativeEndian, RegisterRule,
+    UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection, X86_64,
+};
+
+/// Register rules of one row that are kept: the callee-saved registers and the return address, twice over.
+const RULES_MAX: usize = 16;
+/// Rows that a function may save and restore around an early return.
+const ROWS_MAX: usize = 4;
+/// `DW_OP_breg6`: the frame pointer plus an offset.
+const OP_BREG_BP: u8 = 0x76;
+/// `DW_OP_deref`.
+const OP_DEREF: u8 = 0x06;
+
+type Bytes<'a> = EndianSlice<'a, NativeEndian>;
+
+/// Where gimli keeps its rows.
+struct OnStack;
+
+impl UnwindContextStorage<usize> for OnStack {
+    type Rules = [(gimli::Register, RegisterRule<usize>); RULES_MAX];
+    type Stack = [gimli::UnwindTableRow<usize, Self>; ROWS_MAX];
+}
+
+/// The unwinding tables of one module. Addresses are all of one kind: as loaded, or as the file has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables<'a> {
+    index: &'a [u8],
+    index_at: u64,
+    entries: &'a [u8],
+    entries_at: u64,
+}
+
+impl<'a> Tables<'a> {
+    /// The tables in `index` (`.eh_frame_hdr`, at address `index_at`) and `entries` (`.eh_frame`, at `entries_at`). Either may
+    /// go on beyond its section's end.
+    pub fn new(index: &'a [u8], index_at: u64, entries: &'a [u8], entries_at: u64) -> Tables<'a> {
+        Tables { index, index_at, entries, entries_at }
+    }
+
+    /// The address of `.eh_frame` that the index at `index_at` names.
+    pub fn entries_of(index: &[u8], index_at: u64) -> Option<u64> {
+        let bases = BaseAddresses::default().set_eh_frame_hdr(index_at);
+        EhFrameHdr::new(index, NativeEndian).parse(&bases, 8).ok()?.eh_frame_ptr().direct().ok()
+    }
+
+    /// How to leave the frame of the instruction at `pc`. For a return address, ask for one byte before it.
+    pub fn rule_at(&self, pc: u64) -> Option<Rule> {
+        let bases = BaseAddresses::default().set_eh_frame_hdr(self.index_at).set_eh_frame(self.entries_at);
+        let index = EhFrameHdr::new(self.index, NativeEndian).parse(&bases, 8).ok()?;
+        let entries = EhFrame::new(self.entries, NativeEndian);
+        let entry = index.table()?.fde_for_address(&entries, &bases, pc, EhFrame::cie_from_offset).ok()?;
+        if entry.is_signal_trampoline() {
+            return None;
+        }
+        let mut context = UnwindContext::<usize, OnStack>::new_in();
+        let row = entry.unwind_info_for_address(&entries, &bases, &mut context, pc).ok()?;
+        let small = |offset: i64| i32::try_from(offset).ok();
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register: X86_64::RSP, offset } => Cfa::Sp(small(*offset)?),
+            CfaRule::RegisterAndOffset { register: X86_64::RBP, offset } => Cfa::Bp(small(*offset)?),
+            CfaRule::RegisterAndOffset { .. } => return None,
+            CfaRule::Expression(expression) => Cfa::AtBp(at_bp(expression, &entries, true)?),
+        };
+        match row.register(X86_64::RA)? {
+            RegisterRule::Offset(-8) => {}
+            _ => return None,
+        }
+        let bp = match row.register(X86_64::RBP) {
+            None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => SavedBp::Same,
+            Some(RegisterRule::Offset(offset)) => SavedBp::AtCfa(small(offset)?),
+            Some(RegisterRule::Expression(expression)) => SavedBp::AtBp(at_bp(&expression, &entries, false)?),
+            Some(_) => return None,
+        };
+        Rule::new(cfa, bp)
+    }
+}
+
+/// The offset in an expression that is only "the frame pointer plus an offset", followed by a load if `deref`.
+fn at_bp(expression: &UnwindExpression<usize>, entries: &EhFrame<Bytes<'_>>, deref: bool) -> Option<i32> {
+    let Expression(bytes) = expression.get(entries).ok()?;
+    let (first, rest) = bytes.slice().split_first()?;
+    let (offset, rest) = signed(rest)?;
+    let expected: &[u8] = if deref { &[OP_DEREF] } else { &[] };
+    (*first == OP_BREG_BP && rest == expected).then_some(offset)
+}
+
+/// A signed LEB128 number of at most two bytes, and what follows it.
+fn signed(bytes: &[u8]) -> Option<(i32, &[u8])> {
+    let (&low, rest) = bytes.split_first()?;
+    if low & 0x80 == 0 {
+        return Some((i32::from((low << 1) as i8 >> 1), rest));
+    }
+    let (&high, rest) = rest.split_first()?;
+    let bits = i16::from_ne_bytes((u16::from(low & 0x7f) | u16::from(high) << 7).to_ne_bytes());
+    (high & 0x80 == 0).then_some((i32::from(bits << 2 >> 2), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_numbers_are_read() {
+        assert_eq!(signed(&[0x78, 6]), Some((-8, &[6][..])));
+        assert_eq!(signed(&[0x10]), Some((16, &[][..])));
+        assert_eq!(signed(&[0x80, 0x7f, 1]), Some((-128, &[1][..])));
+        assert_eq!(signed(&[0xff, 0x01]), Some((255, &[][..])));
+        assert_eq!(signed(&[0x80, 0x80, 1]), None);
+        assert_eq!(signed(&[]), None);
+    }
+
+    #[test]
+    fn rubbish_has_no_rules() {
+        let rubbish = [0xffu8; 64];
+        assert_eq!(Tables::new(&rubbish, 0, &rubbish, 64).rule_at(16), None);
+        assert_eq!(Tables::new(&[], 0, &[], 0).rule_at(0), None);
+        assert_eq!(Tables::entries_of(&rubbish, 0), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! The memory operations that are told apart, and their sizes' classes.
+//!
+//! An operation is a kind, and for those that ask for memory a class of sizes: powers of four, from 16 bytes. Packed in 16 bits:
+//! the kind in the low byte, the class plus one (0: none) in the high one. A kind's number never changes its meaning; new ones are appended.
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $id:literal;)*) => {
+        /// A kind of memory operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[$doc])* $name),* }
+
+        impl Kind {
+            /// Every kind, in the order of their numbers.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name),*];
+
+            /// The kind in words, as printed.
+            pub const fn words(self) -> &'static str {
+                match self { $(Kind::$name => $text),* }
+            }
+
+            /// The stable name used in JSON.
+            pub const fn id(self) -> &'static str {
+                match self { $(Kind::$name => $id),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// `malloc`, and `realloc` of nothing.
+    Malloc = "malloc", "malloc";
+    /// `calloc`.
+    Calloc = "calloc", "calloc";
+    /// `free` and its kin, of something.
+    Free = "free", "free";
+    /// `realloc` to a size that the block had room for.
+    ReallocKept = "realloc kept", "realloc_kept";
+    /// `realloc` that gave the block more room where it was.
+    ReallocGrown = "realloc grown", "realloc_grown";
+    /// `realloc` to another place by moving page tables.
+    ReallocMoved = "realloc moved", "realloc_moved";
+    /// `realloc` to another place by copying.
+    ReallocCopied = "realloc copied", "realloc_copied";
+    /// `realloc` to another place, in an allocator that does not say how.
+    ReallocElsewhere = "realloc elsewhere", "realloc_elsewhere";
+    /// `aligned_alloc`, `posix_memalign`, `memalign`, `valloc`, `pvalloc`.
+    Aligned = "aligned alloc", "aligned";
+    /// Every form of `operator new`.
+    New = "new", "new";
+    /// Every form of `operator delete`, of something.
+    Delete = "delete", "delete";
+    /// `mmap`.
+    Mmap = "mmap", "mmap";
+    /// `munmap`.
+    Munmap = "munmap", "munmap";
+    /// `mremap`.
+    Mremap = "mremap", "mremap";
+    /// `madvise`.
+    Madvise = "madvise", "madvise";
+    /// `mprotect`.
+    Mprotect = "mprotect", "mprotect";
+    /// `malloc_trim` and `vel_trim`.
+    Trim = "trim", "trim";
+    /// `vel_malloc_batch`, `vel_malloc_sizes`: a call, not a block.
+    BatchMalloc = "malloc batch", "malloc_batch";
+    /// `vel_free_batch`: a call.
+    BatchFree = "free batch", "free_batch";
+    /// `vel_realloc_batch`: a call.
+    BatchRealloc = "realloc batch", "realloc_batch";
+    /// `vel_relocate`.
+    Relocate = "relocate", "relocate";
+    /// `vel_swap`.
+    Swap = "swap", "swap";
+    /// `vel_pages_alloc`.
+    PagesAlloc = "pages alloc", "pages_alloc";
+    /// `vel_pages_free`.
+    PagesFree = "pages free", "pages_free";
+    /// `vel_pages_resize`.
+    PagesResize = "pages resize", "pages_resize";
+    /// `free` of nothing.
+    FreeNull = "free(NULL)", "free_null";
+    /// A page fault served without reading from a device.
+    MinorFault = "page fault", "fault_minor";
+    /// A page fault that had to read.
+    MajorFault = "page fault (major)", "fault_major";
+}
+
+/// Classes of sizes.
+pub const SIZE_CLASSES: usize = 13;
+/// The largest size of the smallest class.
+const CLASS_BYTES_MIN: usize = 16;
+
+/// The largest size whose class is read from a table: most requests.
+const FINE_MAX: usize = 1024;
+const FINE_CLASSES: [u8; FINE_MAX / CLASS_BYTES_MIN + 1] = {
+    let mut classes = [0; FINE_MAX / CLASS_BYTES_MIN + 1];
+    let mut step = 0;
+    while step < classes.len() {
+        classes[step] = size_class(step * CLASS_BYTES_MIN) as u8;
+        step += 1;
+    }
+    classes
+};
+
+/// A memory operation: a kind and perhaps a class of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation(u16);
+
+impl Operation {
+    /// An operation whose size does not matter.
+    pub const fn of(kind: Kind) -> Operation {
+        Operation(kind as u16)
+    }
+
+    /// An operation that asks for `bytes` bytes.
+    #[inline]
+    pub const fn sized(kind: Kind, bytes: usize) -> Operation {
+        let class = if bytes <= FINE_MAX {
+            FINE_CLASSES[bytes.div_ceil(CLASS_BYTES_MIN)]
+        } else {
+            size_class(bytes) as u8
+        };
+        Operation(kind as u16 | (class as u16 + 1) << 8)
+    }
+
+    /// The operation as a number.
+    #[inline]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The operation that `bits` stands for, if this version knows it.
+    pub fn from_bits(bits: u16) -> Option<Operation> {
+        let known = usize::from(bits & 0xff) < Kind::ALL.len() && usize::from(bits >> 8) <= SIZE_CLASSES;
+        known.then_some(Operation(bits))
+    }
+
+    /// The kind.
+    pub fn kind(self) -> Kind {
+        Kind::ALL[usize::from(self.0 & 0xff)]
+    }
+
+    /// The largest size of its class in bytes, if it has a class: `None` inside for the last, which has no largest.
+    pub const fn class_max(self) -> Option<Option<usize>> {
+        match self.0 >> 8 {
+            0 => None,
+            class if class as usize == SIZE_CLASSES => Some(None),
+            class => Some(Some(CLASS_BYTES_MIN << (2 * (class - 1)))),
+        }
+    }
+
+    /// The smallest size that is beyond every class but the last.
+    pub const fn beyond_classes() -> usize {
+        CLASS_BYTES_MIN << (2 * (SIZE_CLASSES - 2))
+    }
+}
+
+/// The class of a request for `bytes` bytes: up to 16 B, 64 B, 256 B, 1 KiB, …, 64 MiB, and beyond.
+#[inline]
+pub const fn size_class(bytes: usize) -> usize {
+    let last = if bytes == 0 { 0 } else { bytes - 1 };
+    // How many bits are left after the first class's four; the lowest bit set keeps the count from being of nothing.
+    let above = ((last >> CLASS_BYTES_MIN.trailing_zeros()) << 1 | 1).ilog2();
+    let class = above.div_ceil(2) as usize;
+    if class < SIZE_CLASSES { class } else { SIZE_CLASSES - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_powers_of_four() {
+        for (bytes, max) in [
+            (0, 16),
+            (1, 16),
+            (16, 16),
+            (17, 64),
+            (64, 64),
+            (65, 256),
+            (256, 256),
+            (257, 1024),
+            (1 << 20, 1 << 20),
+            ((1 << 20) + 1, 4 << 20),
+            (64 << 20, 64 << 20),
+        ] {
+            assert_eq!(Operation::sized(Kind::Malloc, bytes).class_max(), Some(Some(max)), "{bytes}");
+        }
+        assert_eq!(Operation::beyond_classes(), 64 << 20);
+        for bytes in 0..=2 * FINE_MAX {
+            let Some(Some(max)) = Operation::sized(Kind::New, bytes).class_max() else {
+                panic!("{bytes} has a class")
+            };
+            assert!(bytes <= max && (max == 16 || bytes > max / 4), "{bytes} up to {max}");
+            assert_eq!(Operation::sized(Kind::New, bytes).bits() >> 8, size_class(bytes) as u16 + 1);
+        }
+        for bytes in [(64 << 20) + 1, usize::MAX] {
+            assert_eq!(Operation::sized(Kind::Malloc, bytes).class_max(), Some(None), "{bytes}");
+        }
+        assert_eq!(Operation::of(Kind::Free).class_max(), None);
+    }
+
+    #[test]
+    fn operations_survive_being_numbers() {
+        for (number, &kind) in Kind::ALL.iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            for operation in
+                [Operation::of(kind), Operation::sized(kind, 100), Operation::sized(kind, usize::MAX)]
+            {
+                assert_eq!(Operation::from_bits(operation.bits()), Some(operation));
+                assert_eq!(operation.kind(), kind);
+            }
+        }
+        assert_eq!(Operation::from_bits(Kind::ALL.len() as u16), None);
+        assert_eq!(Operation::from_bits(0xff00), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! A job's window, learnt from all it has done since its last change of phase.
+//!
+//! The source's controller remembers some three intervals. In that time a job has a fault or none, so its fault rates
+//! are guesses, and the least product is wherever a guess was lucky (see [`Estimator`](crate::Estimator)). But a *stationary* job may be
+//! remembered for as long as it stays so. This controller
+//!
+//! - keeps a [`History`] of w at all windows since the phase began, and takes the [`knee`] of its mean, concave curve;
+//! - looks again each time that an eighth more is known: often at first, hardly ever after a while. The job pays for the
+//!   estimation only while there is something to learn, which the source leaves open;
+//! - forgets all when the phase changes ([`Phase`]), and begins again with the window it began with, if that is smaller: what it
+//!   learnt was about pages that the job is done with, and a large window would hold them for as long again.
+//!
+//! ```text
+//! w(t, Δ) … w(t, HΔ) ─▶ History ─▶ mean curve ─▶ knee ─▶ window, if it is worth changing
+//!            └────────▶ Phase (two windows) ─▶ restart
+//! ```
+//!
+//! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1 of them, m + ½ on average: the
+//! window that is set is the one whose average is nearest to the knee.
+//!
+//! Windows for which the watch is younger than twice their length are not judged: hardly anything of their past was seen. So the
+//! range grows with the watch, as the source's heuristic does interval by interval.
+//!
+//! Source: Nishigaki, section 3 for what is minimised; how it is estimated is ours.
+
+use crate::curve::Curve;
+use crate::history::History;
+use crate::knee::{Answer, Demand, Judged, knee};
+use crate::phase::Phase;
+use crate::unit::{Quanta, Ticks};
+
+/// After how much more of what is known the curve is looked at again.
+const REVIEW_PART: u64 = 8;
+/// The first look.
+const REVIEW_FIRST: u64 = 8;
+/// A window is worth changing if the product falls by this part.
+const GAIN_MIN: f64 = 0.002;
+
+/// A job's window.
+#[derive(Debug, Clone)]
+pub struct Control {
+    demand: Demand,
+    delta: Ticks,
+    start: Quanta,
+    window: Quanta,
+    window_max: Quanta,
+    history: History,
+    phases: [(Quanta, Phase); 2],
+    answer: Option<Answer>,
+    /// The history's samples at which to look next.
+    next: u64,
+    reviews: u64,
+    restarts: u64,
+}
+
+impl Control {
+    /// Nothing known yet: `window` holds until something is. Windows are looked at, and set, up to `window_max`.
+    #[must_use]
+    pub fn new(delta: Ticks, demand: Demand, window: Quanta, window_max: Quanta) -> Self {
+        let window_max = window_max.max(Quanta(2));
+        // Two more: the slope at the last window that may be set needs neighbours.
+        let windows = (1..=window_max.0 + 2).map(|m| Quanta(m).of(delta).as_f64()).collect();
+        let start = window.clamp(Quanta(1), window_max);
+        let watched = [Quanta((window_max.0 / 4).max(1)), window_max];
+        Self {
+            demand,
+            delta,
+            start,
+            window: start,
+            window_max,
+            history: History::new(windows, 1.0),
+            phases: watched.map(|window| (window, Phase::new(u64::from(window.0)))),
+            answer: None,
+            next: REVIEW_FIRST,
+            reviews: 0,
+            restarts: 0,
+        }
+    }
+
+    /// A sample point, an interval after the last: `sets[m − 1]` = w(t, m·Δ) before anything is evicted, for as many windows as
+    /// are known. Returns the window from now on: pages with counters of at least that many intervals are to be evicted.
+    pub fn observe(&mut self, sets: &[u64]) -> Quanta {
+        self.look_for_change(sets);
+        let known = sets.len().min(self.history.samples() as usize + 1);
+        let pages: Vec<f64> =
+            sets[..known].iter().take(self.history.windows().len()).map(|w| *w as f64).collect();
+        self.history.push(self.delta.as_f64(), &pages, &[]);
+        if self.history.samples() >= self.next {
+            self.review();
+        }
+        self.window
+    }
+
+    /// A new measurement of S, in ticks.
+    pub fn set_delay(&mut self, delay: f64) {
+        self.demand.delay = delay;
+    }
+
+    /// The window as it stands.
+    #[must_use]
+    pub fn window(&self) -> Quanta {
+        self.window
+    }
+
+    /// What the last look had to say; `None` before there was one in this phase.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+
+    /// What is known of this phase.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// How often the curve was looked at, in all phases.
+    #[must_use]
+    pub fn reviews(&self) -> u64 {
+        self.reviews
+    }
+
+    /// How often a change of phase was noticed.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    fn look_for_change(&mut self, sets: &[u64]) {
+        let mut changed = false;
+        for (window, phase) in &mut self.phases {
+            if let Some(w) = sets.get(window.0 as usize - 1) {
+                changed |= phase.changed(*w as f64);
+            }
+        }
+        if changed {
+            self.history.restart();
+            self.phases.iter_mut().for_each(|(window, phase)| *phase = Phase::new(u64::from(window.0)));
+            self.answer = None;
+            self.window = self.window.min(self.start);
+            self.next = REVIEW_FIRST;
+            self.restarts += 1;
+        }
+    }
+
+    fn review(&mut self) {
+        let samples = self.history.samples();
+        self.next = samples + (samples / REVIEW_PART).max(1);
+        let Some(curve) = self.judged_part() else { return };
+        self.reviews += 1;
+        let watched = self.delta.as_f64() * samples as f64;
+        let demand = Demand { noise: self.demand.noise.max(1.0 / watched), ..self.demand };
+        let answer = knee(&curve, &demand);
+        let choice = answer.choice();
+        let now = curve.at(self.middle(self.window));
+        if now.is_none_or(|now| worth_changing(&demand, now.window, &curve, choice)) {
+            let quanta = choice.point.window / self.delta.as_f64() - 0.5;
+            self.window = Quanta((quanta.round() as u32).clamp(1, self.window_max.0));
+        }
+        self.answer = Some(answer);
+    }
+
+    /// The mean curve up to half of the watch and to the largest window that may be set.
+    fn judged_part(&self) -> Option<Curve> {
+        let half = self.delta.as_f64() * self.history.samples() as f64 / 2.0;
+        self.history.mean()?.up_to(half.min(self.middle(self.window_max) + 0.5 * self.delta.as_f64()))
+    }
+
+    /// For how long a page stays on average.
+    fn middle(&self, window: Quanta) -> f64 {
+        window.of(self.delta).as_f64() + self.delta.as_f64() / 2.0
+    }
+}
+
+fn worth_changing(demand: &Demand, window: f64, curve: &Curve, choice: Judged) -> bool {
+    let Some(now) = curve.at(window).map(|point| demand.judge(point)) else { return true };
+    let within_cap = demand.cap.is_none_or(|cap| now.waiting <= cap);
+    !within_cap || choice.product < now.product * (1.0 - GAIN_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::criterion::Criterion;
+
+    const DELTA: Ticks = Ticks(1000);
+
+    fn control(delay: f64) -> Control {
+        let demand = Demand::uncapped(Criterion::ProcessorEfficiency, delay);
+        Control::new(DELTA, demand, Quanta(3), Quanta(20))
+    }
+
+    /// n pages, each referenced at random at this rate a tick.
+    fn sets(n: f64, rate: f64) -> Vec<u64> {
+        (1..=22).map(|m| (n * (1.0 - (-rate * f64::from(m) * 1000.0).exp())).round() as u64).collect()
+    }
+
+    #[test]
+    fn a_stationary_job_is_looked_at_ever_less_often() {
+        let mut control = control(5000.0);
+        let sets = sets(2000.0, 1e-3);
+        for _ in 0..10_000 {
+            control.observe(&sets);
+        }
+        assert!((30..120).contains(&control.reviews()), "{} reviews", control.reviews());
+        assert_eq!(control.restarts(), 0);
+        // By hand: X = 2000·(1 − u)·(1 + 10⁴·u) with u = e^(−T/1000) still falls at 10 intervals.
+        assert!((9..=16).contains(&control.window().0), "{:?}", control.window());
+    }
+
+    #[test]
+    fn the_window_holds_until_something_is_known_and_follows_a_change() {
+        let mut control = control(5000.0);
+        for _ in 0..REVIEW_FIRST - 1 {
+            assert_eq!(control.observe(&sets(2000.0, 1e-3)), Quanta(3));
+        }
+        for _ in 0..200 {
+            control.observe(&sets(2000.0, 1e-3));
+        }
+        let before = control.window();
+        // A walk: a hundred pages an interval, never again. The smallest window is its best.
+        let walk: Vec<u64> = (1..=22).map(|m| m * 100).collect();
+        for _ in 0..200 {
+            control.observe(&walk);
+        }
+        assert_eq!((control.restarts(), control.window()), (1, Quanta(1)), "from {before:?}");
+        assert!(matches!(control.answer(), Some(Answer::TakesAll { gaining: false, .. })));
+    }
+
+    #[test]
+    fn with_only_the_resident_pages_known_the_window_widens() {
+        let mut control = control(5.0);
+        let all = sets(2e6, 1e-3);
+        for _ in 0..400 {
+            let known = control.window().0 as usize + 1;
+            control.observe(&all[..known]);
+        }
+        assert!(control.window().0 >= 9, "{:?}", control.window());
+    }
+}

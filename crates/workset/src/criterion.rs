@@ -1,0 +1,59 @@
+//! What a window is judged by: the space-time products X and Y.
+//!
+//! A page held costs its place for as long as the program runs and, while the program waits for a page, for as long as it
+//! waits. With z pages held, f faults a tick and a delay of S ticks a fault, one tick of virtual time costs
+//!
+//! - Y = S · f · z (2.2): what is held during waits;
+//! - X = z + Y (2.1): that, and what is held while running.
+//!
+//! The least X is the knee of the processor-efficiency curve (2.3), the least Y the knee of the lifetime curve (2.4): rays from
+//! the origin touch the curves there. Both are in pages: page-ticks per tick.
+//!
+//! Source: Nishigaki, section 2.
+
+use serde::{Deserialize, Serialize};
+
+/// Which product is to be least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Criterion {
+    /// The PE-knee: least X = z + S·f·z. What memory costs in all.
+    #[default]
+    ProcessorEfficiency,
+    /// The LT-knee: least Y = S·f·z. It asks for more memory, in most programs.
+    Lifetime,
+}
+
+impl Criterion {
+    /// The product, in pages, of holding `pages` on average with `faults` a tick at `delay` ticks each.
+    #[must_use]
+    pub fn product(self, pages: f64, faults: f64, delay: f64) -> f64 {
+        let waiting = delay * faults * pages;
+        match self {
+            Self::ProcessorEfficiency => pages + waiting,
+            Self::Lifetime => waiting,
+        }
+    }
+
+    /// `PE` or `LT`.
+    #[must_use]
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::ProcessorEfficiency => "PE",
+            Self::Lifetime => "LT",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_row_of_s1() {
+        // Table 1: at the PE optimum 34.2 pages give X = 48.1, so f must be 5.08·10⁻⁶ an instruction at S = 80,000.
+        let x = Criterion::ProcessorEfficiency.product(34.2, 5.08e-6, 80_000.0);
+        let y = Criterion::Lifetime.product(34.2, 5.08e-6, 80_000.0);
+        assert!((x - 48.1).abs() < 0.01 && (x - y - 34.2).abs() < 1e-12, "{x} {y}");
+    }
+}

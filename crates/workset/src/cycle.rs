@@ -1,0 +1,99 @@
+//! The curve from one clearing of accessed bits and several looks at them.
+//!
+//! Some sources cannot say when each page was last referenced, only how many were since all bits were cleared (`smaps` after
+//! `clear_refs`). Seen as time goes by, that is w forwards:
+//!
+//! ```text
+//! clear ──┬──────┬─────────────┬──────────────────────────┬──▶ virtual time
+//!         Δ      2Δ            4Δ                         8Δ     looks
+//!         w(Δ)   w(2Δ)         w(4Δ)                      w(8Δ)  pages referenced since the clearing
+//! ```
+//!
+//! A stationary job's mean of these over many cycles is z at the same lengths: a window that opens at the clearing is as good as one
+//! that ends at it. One cycle costs one clearing, however many windows are looked at.
+//!
+//! Looks come when they can, not when they should. A cycle's are carried to the common windows of a [`History`](crate::History)
+//! along straight lines of z against ln T, along which w hardly bends between neighbours a factor of two apart. Counts that fall (pages
+//! that were freed between looks) are levelled.
+//!
+//! Source: Gregg's `wss -P` for cumulative reads; what is made of them is ours.
+
+/// Windows at Δ, 2Δ, 4Δ … (ticks), `count` of them.
+#[must_use]
+pub fn doubling_windows(delta: f64, count: u32) -> Vec<f64> {
+    (0..count).map(|step| delta * f64::from(step).exp2()).collect()
+}
+
+/// The looks of one cycle at `windows` (rising, in ticks), as far as the cycle went.
+///
+/// `looks` are (ticks since the clearing, pages referenced since), in order. A window at most `reach` (a factor above 1, such as
+/// 1.25) before the first look, or behind the last, is given by the nearest two; the windows before that are missing if there is no
+/// earlier look, so nothing is returned then.
+#[must_use]
+pub fn at_windows(looks: &[(f64, f64)], windows: &[f64], reach: f64) -> Vec<f64> {
+    let mut most = 0.0f64;
+    let known: Vec<(f64, f64)> = looks
+        .iter()
+        .filter(|(time, _)| *time > 0.0)
+        .map(|(time, pages)| {
+            most = most.max(*pages);
+            (time.ln(), most)
+        })
+        .collect();
+    if known.len() < 2 {
+        return Vec::new();
+    }
+    let (first, last) = (known[0].0, known[known.len() - 1].0);
+    let reach = reach.max(1.0).ln();
+    let inside = |window: &&f64| (first - reach..=last + reach).contains(&window.ln());
+    if windows.first().is_none_or(|window| !inside(&window)) {
+        return Vec::new();
+    }
+    let at = |window: &f64| {
+        let x = window.ln();
+        let after = known.partition_point(|(time, _)| *time < x).clamp(1, known.len() - 1);
+        let (left, right) = (known[after - 1], known[after]);
+        let slope = if right.0 > left.0 { (right.1 - left.1) / (right.0 - left.0) } else { 0.0 };
+        (left.1 + slope * (x - left.0)).max(0.0)
+    };
+    windows.iter().take_while(inside).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_come_in_time_are_taken_as_they_are() {
+        let windows = doubling_windows(100.0, 4);
+        assert_eq!(windows, [100.0, 200.0, 400.0, 800.0]);
+        let looks = [(100.0, 10.0), (200.0, 15.0), (400.0, 18.0), (800.0, 20.0)];
+        let pages = at_windows(&looks, &windows, 1.25);
+        assert!(pages.iter().zip([10.0, 15.0, 18.0, 20.0]).all(|(a, b)| (a - b).abs() < 1e-9), "{pages:?}");
+    }
+
+    #[test]
+    fn late_looks_are_carried_back_within_reach() {
+        let smooth = |time: f64| 10.0 * time.ln();
+        let looks: Vec<(f64, f64)> = [110.0, 230.0, 440.0].map(|time| (time, smooth(time))).to_vec();
+        let pages = at_windows(&looks, &[100.0, 200.0, 400.0, 800.0], 1.25);
+        assert_eq!(pages.len(), 3, "800 lies out of reach");
+        for (pages, window) in pages.iter().zip([100.0, 200.0, 400.0]) {
+            assert!((pages - smooth(window)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn without_a_look_near_the_first_window_nothing_is_said() {
+        assert!(at_windows(&[(300.0, 5.0), (400.0, 6.0)], &[100.0, 400.0], 1.25).is_empty());
+        assert!(at_windows(&[(100.0, 5.0)], &[100.0], 1.25).is_empty());
+        assert!(at_windows(&[], &[100.0], 1.25).is_empty());
+        assert!(at_windows(&[(0.0, 5.0), (100.0, 5.0)], &[100.0], 1.25).is_empty());
+    }
+
+    #[test]
+    fn counts_that_fall_are_levelled() {
+        let pages = at_windows(&[(100.0, 9.0), (200.0, 7.0), (400.0, 8.0)], &[100.0, 200.0, 400.0], 1.25);
+        assert!(pages.iter().all(|pages| (pages - 9.0).abs() < 1e-9), "{pages:?}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The two ways in which a job's window is estimated, for experiments that compare them.
+
+use crate::control::Control;
+use crate::criterion::Criterion;
+use crate::estimator::{Estimator, EstimatorError};
+use crate::knee::Demand;
+use crate::owe::Owe;
+use crate::published::ALPHA;
+use crate::trial::Manager;
+use crate::unit::{Quanta, Ticks};
+
+/// How a job's knee is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Estimation {
+    /// By the source's controller ([`Owe`]), with its α.
+    Source,
+    /// By the controller that remembers ([`Control`]).
+    Remembering,
+}
+
+impl Estimation {
+    /// A manager that minimises the criterion's product at `delay` ticks a fault, sampled every `delta`. It begins with
+    /// `window` and goes up to `window_max`.
+    ///
+    /// # Errors
+    /// [`EstimatorError`] for a delay or interval without meaning.
+    pub fn manager(
+        self,
+        criterion: Criterion,
+        delta: Ticks,
+        delay: f64,
+        window: Quanta,
+        window_max: Quanta,
+    ) -> Result<Manager, EstimatorError> {
+        let estimator = Estimator::new(ALPHA, delta, delay)?;
+        Ok(match self {
+            Self::Source => Manager::Owe(Box::new(Owe::new(estimator, criterion, window, window_max))),
+            Self::Remembering => {
+                let demand = Demand::uncapped(criterion, delay);
+                Manager::Control(Box::new(Control::new(delta, demand, window, window_max)))
+            }
+        })
+    }
+}

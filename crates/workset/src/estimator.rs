@@ -1,0 +1,204 @@
+//! The smoothed estimators ζ, φ, χ and ψ: a job's curve from what its counters said at each sample point.
+//!
+//! | | estimates | is |
+//! | --- | --- | --- |
+//! | ζ(t, T) | z(T), pages | w(t, T), smoothed: (1 − α)·w + α·ζ before (3.2) |
+//! | φ(t, T) | f(T), faults a tick | (ζ(t, T + Δ) − ζ before (t, T)) / Δ (3.5) |
+//! | χ(t, T) | X(T), pages | ζ + S·φ·ζ (3.8) |
+//! | ψ(t, T) | Y(T), pages | S·φ·ζ (3.9) |
+//!
+//! ζ starts as the first w (3.2). φ is, but for that start, the smoothed count of the faults that the window T would
+//! have had in each interval (3.7): w(t, T + Δ) counts what lay in the window when the interval began and what was
+//! referenced in it, so the difference to w before is what was referenced and did not lie in it.
+//!
+//! With α = 0.5 the memory is some three intervals long, in which there may be a fault or none: φ is then mostly noise, and the
+//! least χ or ψ falls on whatever window has had no fault lately. [`Control`](crate::control::Control) mends that; this is the
+//! source's own, for comparison and for jobs whose behaviour changes as fast.
+//!
+//! Invariants: windows are T = m·Δ, m from 1 without gaps; φ, χ, ψ exist for one window less than ζ.
+
+use crate::criterion::Criterion;
+use crate::unit::{Quanta, Ticks};
+
+/// The estimators of one job.
+#[derive(Debug, Clone)]
+pub struct Estimator {
+    alpha: f64,
+    delta: Ticks,
+    delay: f64,
+    /// `zeta[m]` = ζ(t, m·Δ), from m = 0, where it is 0.
+    zeta: Vec<f64>,
+    /// ζ at the sample point before.
+    before: Vec<f64>,
+}
+
+/// Why there can be no such estimator.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EstimatorError {
+    /// α is not between 0 and 1.
+    #[error("a smoothing parameter of {0}: it lies above 0 and below 1 (equation 3.2)")]
+    Alpha(f64),
+    /// Δ is zero.
+    #[error("a sampling interval of 0 ticks: it must be at least 1")]
+    Delta,
+    /// S is negative or no number.
+    #[error("a paging delay of {0} ticks: it must be 0 or more")]
+    Delay(f64),
+}
+
+impl Estimator {
+    /// Nothing seen yet. `alpha` is the weight of the past, `delta` the sampling interval, `delay` S in ticks.
+    ///
+    /// # Errors
+    /// [`EstimatorError`] for values that the equations have no meaning for.
+    pub fn new(alpha: f64, delta: Ticks, delay: f64) -> Result<Self, EstimatorError> {
+        if !(alpha > 0.0 && alpha < 1.0) {
+            return Err(EstimatorError::Alpha(alpha));
+        }
+        if delta.0 == 0 {
+            return Err(EstimatorError::Delta);
+        }
+        if !(delay >= 0.0 && delay.is_finite()) {
+            return Err(EstimatorError::Delay(delay));
+        }
+        Ok(Self { alpha, delta, delay, zeta: vec![0.0], before: vec![0.0] })
+    }
+
+    /// A sample point: `sets[m − 1]` = w(t, m·Δ) for as many windows as are known.
+    ///
+    /// A window that was not known before starts afresh (3.2); one that is not known any more is forgotten.
+    pub fn update(&mut self, sets: &[u64]) {
+        std::mem::swap(&mut self.before, &mut self.zeta);
+        self.zeta.clear();
+        self.zeta.push(0.0);
+        for (at, w) in sets.iter().enumerate() {
+            let w = *w as f64;
+            let before = match self.before.get(at + 1) {
+                Some(before) => *before,
+                None => {
+                    self.before.push(w);
+                    w
+                }
+            };
+            self.zeta.push((1.0 - self.alpha) * w + self.alpha * before);
+        }
+    }
+
+    /// ζ(t, T): the estimate of z(T), in pages.
+    #[must_use]
+    pub fn zeta(&self, window: Quanta) -> Option<f64> {
+        self.zeta.get(window.0 as usize).copied()
+    }
+
+    /// φ(t, T): the estimate of f(T), in faults a tick.
+    #[must_use]
+    pub fn phi(&self, window: Quanta) -> Option<f64> {
+        let m = window.0 as usize;
+        Some((self.zeta.get(m + 1)? - self.before.get(m)?) / self.delta.as_f64())
+    }
+
+    /// χ(t, T): the estimate of X(T), in pages.
+    #[must_use]
+    pub fn chi(&self, window: Quanta) -> Option<f64> {
+        self.product(Criterion::ProcessorEfficiency, window)
+    }
+
+    /// ψ(t, T): the estimate of Y(T), in pages.
+    #[must_use]
+    pub fn psi(&self, window: Quanta) -> Option<f64> {
+        self.product(Criterion::Lifetime, window)
+    }
+
+    /// χ or ψ, by the criterion.
+    #[must_use]
+    pub fn product(&self, criterion: Criterion, window: Quanta) -> Option<f64> {
+        Some(criterion.product(self.zeta(window)?, self.phi(window)?, self.delay))
+    }
+
+    /// The window of least product among T = Δ to `up_to`; of equals, the smallest.
+    #[must_use]
+    pub fn best(&self, criterion: Criterion, up_to: Quanta) -> Option<Quanta> {
+        let products = (1..=up_to.0).map_while(|m| Some((Quanta(m), self.product(criterion, Quanta(m))?)));
+        products.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(window, _)| window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counters;
+    use crate::unit::Page;
+    use proptest::prelude::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9 * (1.0 + a.abs())
+    }
+
+    #[test]
+    fn two_samples_by_hand() {
+        let mut estimator = Estimator::new(0.5, Ticks(10), 100.0).unwrap();
+        estimator.update(&[4, 6]);
+        // The first sample is its own past.
+        assert_eq!([1, 2].map(|m| estimator.zeta(Quanta(m)).unwrap()), [4.0, 6.0]);
+        assert_eq!(estimator.phi(Quanta(1)), Some(0.2));
+        estimator.update(&[2, 7]);
+        // ζ(Δ) = (2 + 4) / 2, ζ(2Δ) = (7 + 6) / 2; φ(Δ) = (6.5 − 4) / 10; X = 3 + 100 · 0.25 · 3.
+        assert_eq!([1, 2].map(|m| estimator.zeta(Quanta(m)).unwrap()), [3.0, 6.5]);
+        assert_eq!(estimator.phi(Quanta(1)), Some(0.25));
+        assert_eq!((estimator.chi(Quanta(1)), estimator.psi(Quanta(1))), (Some(78.0), Some(75.0)));
+        assert_eq!((estimator.phi(Quanta(2)), estimator.zeta(Quanta(3))), (None, None));
+    }
+
+    #[test]
+    fn the_least_is_found_and_of_equals_the_smallest() {
+        let mut estimator = Estimator::new(0.5, Ticks(1), 1.0).unwrap();
+        estimator.update(&[4, 6, 6, 6, 9]);
+        // Y = φ·ζ: 2·4, 0·6, 0·6, 3·6.
+        assert_eq!(estimator.best(Criterion::Lifetime, Quanta(9)), Some(Quanta(2)));
+        assert_eq!(estimator.best(Criterion::Lifetime, Quanta(1)), Some(Quanta(1)));
+        assert_eq!(estimator.best(Criterion::Lifetime, Quanta(0)), None);
+    }
+
+    #[test]
+    fn values_without_meaning_are_refused() {
+        let said = |alpha, delta, delay| Estimator::new(alpha, Ticks(delta), delay).unwrap_err();
+        assert_eq!(said(1.0, 1, 1.0), EstimatorError::Alpha(1.0));
+        assert_eq!(said(0.0, 1, 1.0), EstimatorError::Alpha(0.0));
+        assert_eq!(said(0.5, 0, 1.0), EstimatorError::Delta);
+        assert_eq!(said(0.5, 1, -1.0), EstimatorError::Delay(-1.0));
+    }
+
+    proptest! {
+        /// Equations 3.3 and 3.7, summed as they stand, over the counters of random references.
+        #[test]
+        fn the_recursions_are_the_sums(
+            samples in prop::collection::vec(prop::collection::vec(0u64..12, 0..8), 2..30),
+            alpha in 0.05f64..0.95,
+        ) {
+            const WINDOWS: usize = 6;
+            let delta = 7.0;
+            let mut counters = Counters::new(Quanta(WINDOWS as u32));
+            let mut estimator = Estimator::new(alpha, Ticks(7), 3.0).unwrap();
+            let mut w = Vec::new();
+            for sample in &samples {
+                counters.sample(Quanta(1), sample.iter().map(|n| Page(*n)));
+                estimator.update(&counters.working_sets());
+                w.push(counters.working_sets());
+            }
+            let n = w.len();
+            for m in 1..WINDOWS {
+                let past = |j: usize| w[n - 1 - j][m - 1] as f64;
+                let zeta = (1.0 - alpha) * (0..n).map(|j| past(j) * alpha.powi(j as i32)).sum::<f64>()
+                    + alpha.powi(n as i32) * w[0][m - 1] as f64;
+                prop_assert!(close(zeta, estimator.zeta(Quanta(m as u32)).unwrap()));
+                // g(t, T) of 3.6, and the last line of 3.7.
+                let g = |j: usize| w[n - 1 - j][m] as f64 - w[n - 2 - j][m - 1] as f64;
+                let phi = (1.0 - alpha) * (0..n - 1).map(|j| g(j) / delta * alpha.powi(j as i32)).sum::<f64>()
+                    + alpha.powi(n as i32 - 1) * (w[0][m] as f64 - w[0][m - 1] as f64) / delta;
+                prop_assert!(close(phi, estimator.phi(Quanta(m as u32)).unwrap()), "{phi}");
+                // Under 3.1, g counts pages: it is never negative.
+                prop_assert!((0..n - 1).all(|j| g(j) >= 0.0));
+            }
+        }
+    }
+}

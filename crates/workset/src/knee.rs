@@ -1,0 +1,295 @@
+//! The window worth giving: where the space-time product is least, and an honest answer where no window is.
+//!
+//! ```text
+//!  X ┤╲                      ╲                        ╲                      ╱
+//!    ┤ ╲      __╱             ╲                        ╲__________        ╱
+//!    ┤  ╲__╱╲╱                 ╲_____                             ╲____╱
+//!    └───────────▶ T          └──────────▶ T            └────────────▶  └─────▶ T
+//!      a knee                  needs nothing more:       takes all it is given:
+//!                              the whole program is in   still gaining   or never gaining
+//! ```
+//!
+//! The rule, with S the delay of a fault and a cap ε on S·f, the waiting for each tick of work:
+//!
+//! 1. Among the windows that keep S·f(T) ≤ ε, the one of least product.
+//! 2. If none does, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both sides).
+//! 3. If there is none, the program takes all it is given.
+//!
+//! Without a cap it is the source's rule alone: the least product. That degenerates where S is small: at 20 µs a fault, holding
+//! nearly nothing and thrashing is the least product of a program that would run well in 64 MiB, and the program's
+//! owner would not agree. A cap says what the owner agrees to. The lifetime criterion degenerates the other way: Y is 0 wherever
+//! no fault was seen. A fault rate below `noise` is therefore taken for that.
+//!
+//! Where the product hardly differs ([`SAME`]), the smaller window is taken.
+//!
+//! Source: Nishigaki, section 2; the cap, the dip and the two other answers are ours.
+
+use serde::{Deserialize, Serialize};
+
+use crate::criterion::Criterion;
+use crate::curve::{Curve, Point};
+
+/// S·f allowed unless asked otherwise: 2 % slower than with all memory.
+pub const CAP: f64 = 0.02;
+/// A local minimum counts if the product rises by this part of itself on both sides.
+pub const DIP_MIN: f64 = 0.01;
+/// Products that differ by this part are the same.
+pub const SAME: f64 = 1e-4;
+/// The whole program is in if the largest window holds at most this part more …
+pub const EVERYTHING: f64 = 0.02;
+/// … and, without a cap, waits at most this much for a tick of work.
+pub const NO_WAITING: f64 = 1e-3;
+
+/// About how many windows are looked at.
+const LOOKED_AT: usize = 512;
+
+/// What is asked of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Demand {
+    /// Which product is to be least.
+    pub criterion: Criterion,
+    /// S: what a fault costs, in the curve's ticks. Measured for the job and the device, not assumed.
+    pub delay: f64,
+    /// ε: the most waiting for a tick of work that is agreed to; `None` for the source's rule alone.
+    pub cap: Option<f64>,
+    /// Fault rates below this (faults a tick) cannot be told from none, such as one over the time watched.
+    pub noise: f64,
+    /// Faults a tick that come whatever the memory, and cost no S: the first references of a program that was watched from
+    /// its start. Of one that was not, they are references to what it had touched before, and count.
+    pub unavoidable: f64,
+}
+
+impl Demand {
+    /// The PE-knee under the usual [`CAP`], with fault rates known exactly.
+    #[must_use]
+    pub fn new(delay: f64) -> Self {
+        Self {
+            criterion: Criterion::ProcessorEfficiency,
+            delay,
+            cap: Some(CAP),
+            noise: 0.0,
+            unavoidable: 0.0,
+        }
+    }
+
+    /// The source's rule alone: the least product, whatever the waiting.
+    #[must_use]
+    pub fn uncapped(criterion: Criterion, delay: f64) -> Self {
+        Self { criterion, delay, cap: None, noise: 0.0, unavoidable: 0.0 }
+    }
+
+    /// What a point of the curve costs.
+    #[must_use]
+    pub fn judge(&self, point: Point) -> Judged {
+        let faults = (point.faults - self.unavoidable).max(0.0);
+        Judged {
+            point,
+            product: self.criterion.product(point.pages, faults.max(self.noise), self.delay),
+            waiting: self.delay * faults,
+        }
+    }
+}
+
+/// A window and what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The window, its pages and its fault rate.
+    pub point: Point,
+    /// X or Y there, in pages.
+    pub product: f64,
+    /// S·f there, less what is unavoidable: ticks of waiting for a tick of work.
+    pub waiting: f64,
+}
+
+/// What there is to say about how much memory a program is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "answer")]
+pub enum Answer {
+    /// There is a window worth more than smaller and larger ones.
+    Knee(Judged),
+    /// The window holds all the program ever references: more memory would do nothing.
+    NeedsNothingMore(Judged),
+    /// Every window is worth what every other is, or each larger one is worth more: there is no knee in what was seen.
+    TakesAll {
+        /// The smallest window seen.
+        least: Judged,
+        /// The largest.
+        most: Judged,
+        /// Whether it still gained from memory at the largest; if not, it never did, and the smallest window is its best.
+        gaining: bool,
+    },
+}
+
+impl Answer {
+    /// The window to set: the knee; for a program that takes all, the largest seen if it still gained there, else the
+    /// smallest.
+    #[must_use]
+    pub fn choice(&self) -> Judged {
+        match *self {
+            Self::Knee(judged) | Self::NeedsNothingMore(judged) => judged,
+            Self::TakesAll { least, most, gaining } => {
+                if gaining {
+                    most
+                } else {
+                    least
+                }
+            }
+        }
+    }
+
+    /// A few words for a report.
+    #[must_use]
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::Knee(_) => "knee",
+            Self::NeedsNothingMore(_) => "needs nothing more",
+            Self::TakesAll { .. } => "takes all it is given",
+        }
+    }
+}
+
+/// What the curve has to say to the demand.
+#[must_use]
+pub fn knee(curve: &Curve, demand: &Demand) -> Answer {
+    let more = LOOKED_AT / curve.points().len();
+    let judged: Vec<Judged> = curve.refined(more).map(|point| demand.judge(point)).collect();
+    let (first, last) = (judged[0], judged[judged.len() - 1]);
+    let all_in = |at: Judged| {
+        last.point.pages <= at.point.pages * (1.0 + EVERYTHING)
+            && last.waiting <= demand.cap.unwrap_or(NO_WAITING)
+    };
+    let found = match demand.cap {
+        Some(cap) => least(judged.iter().filter(|at| at.waiting <= cap)).or_else(|| rightmost_dip(&judged)),
+        // At an end of what was seen, the least product is no knee.
+        None => least(judged.iter()).filter(|at| all_in(*at) || (*at != first && *at != last)),
+    };
+    match found {
+        Some(at) if all_in(at) => Answer::NeedsNothingMore(at),
+        Some(at) => Answer::Knee(at),
+        None => Answer::TakesAll { least: first, most: last, gaining: last.product < first.product },
+    }
+}
+
+/// The least product; of those that are as good, the smallest window.
+fn least<'a>(judged: impl Iterator<Item = &'a Judged> + Clone) -> Option<Judged> {
+    let least = judged.clone().map(|at| at.product).reduce(f64::min)?;
+    judged.into_iter().find(|at| at.product <= least * (1.0 + SAME)).copied()
+}
+
+fn rightmost_dip(judged: &[Judged]) -> Option<Judged> {
+    let mut highest_after = f64::NEG_INFINITY;
+    for at in (0..judged.len()).rev() {
+        let product = judged[at].product;
+        let deep = product * (1.0 + DIP_MIN);
+        // A minimum of all from the last rise on, not of every wrinkle: what comes before must climb before it falls lower.
+        let before = judged[..at].iter().rev().map(|other| other.product);
+        let climbs = before.take_while(|other| *other >= product).any(|other| other > deep);
+        if highest_after > deep && climbs {
+            return Some(judged[at]);
+        }
+        highest_after = highest_after.max(product);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of pages in groups, each page referenced at random at its group's rate.
+    fn program(groups: &[(f64, f64)], windows: std::ops::Range<i32>) -> Curve {
+        let windows: Vec<f64> = windows.map(|i| 2f64.powf(f64::from(i) / 4.0)).collect();
+        let sum = |of: &dyn Fn(f64, f64, f64) -> f64| -> Vec<f64> {
+            windows.iter().map(|w| groups.iter().map(|(n, rate)| of(*n, *rate, *w)).sum()).collect()
+        };
+        let pages = sum(&|n, rate, w| n * (1.0 - (-rate * w).exp()));
+        let faults = sum(&|n, rate, w| n * rate * (-rate * w).exp());
+        Curve::of_counts(&windows, &pages, &faults).unwrap()
+    }
+
+    #[test]
+    fn a_locality_with_a_cold_rest_has_its_knee_at_the_locality() {
+        // 100 hot pages, and 1,000 touched every 10⁷ ticks: at S = 100 the rest costs 1 % and stays out.
+        let curve = program(&[(100.0, 1e-3), (1000.0, 1e-7)], 20..70);
+        for demand in [Demand::new(100.0), Demand { cap: Some(0.05), ..Demand::new(100.0) }] {
+            let Answer::Knee(at) = knee(&curve, &demand) else { panic!("{:?}", knee(&curve, &demand)) };
+            assert!((95.0..115.0).contains(&at.point.pages), "{at:?}");
+            assert!(at.waiting <= demand.cap.unwrap());
+        }
+    }
+
+    #[test]
+    fn the_least_product_alone_degenerates_where_a_fault_is_cheap() {
+        // S·f is 2 with nothing held, so holding a page or two at three times the time is the least product.
+        let curve = program(&[(100.0, 2e-4), (1000.0, 1e-9)], 4..80);
+        let plain = knee(&curve, &Demand::uncapped(Criterion::ProcessorEfficiency, 100.0));
+        assert!(plain.choice().point.pages < 1.0, "{plain:?}");
+        let capped = knee(&curve, &Demand::new(100.0));
+        assert!((95.0..115.0).contains(&capped.choice().point.pages), "{capped:?}");
+    }
+
+    #[test]
+    fn where_no_window_meets_the_cap_a_dip_is_taken() {
+        // The hot pages' dip is real, the cold ones cost 10 % at any window seen.
+        let curve = program(&[(100.0, 1e-3), (1000.0, 1e-8)], 20..80);
+        let demand = Demand { cap: Some(0.02), ..Demand::new(10_000.0) };
+        let Answer::Knee(at) = knee(&curve, &demand) else { panic!("{:?}", knee(&curve, &demand)) };
+        assert!((98.0..105.0).contains(&at.point.pages) && at.waiting > 0.02, "{at:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_all_in_needs_nothing_more() {
+        let curve = program(&[(100.0, 1e-3)], 20..70);
+        for demand in [Demand::new(100.0), Demand::uncapped(Criterion::Lifetime, 1e6)] {
+            let answer = knee(&curve, &demand);
+            assert!(matches!(answer, Answer::NeedsNothingMore(at) if at.point.pages > 98.0), "{answer:?}");
+        }
+        // Even the smallest window holds all.
+        let answer = knee(&program(&[(100.0, 1e-1)], 40..60), &Demand::new(100.0));
+        assert!(matches!(answer, Answer::NeedsNothingMore(at) if at.point.window == 1024.0), "{answer:?}");
+    }
+
+    #[test]
+    fn a_walk_through_more_than_is_seen_takes_all_and_is_best_off_with_least() {
+        let windows: Vec<f64> = (1..50).map(|m| f64::from(m) * 1000.0).collect();
+        let pages: Vec<f64> = windows.iter().map(|w| w / 100.0).collect();
+        let curve = Curve::of_sets(&windows, &pages).unwrap();
+        for demand in [Demand::new(1000.0), Demand::uncapped(Criterion::Lifetime, 1000.0)] {
+            let answer = knee(&curve, &demand);
+            assert!(matches!(answer, Answer::TakesAll { gaining: false, .. }), "{answer:?}");
+            assert_eq!(answer.choice().point.window, 1000.0);
+        }
+    }
+
+    #[test]
+    fn a_program_larger_than_was_seen_takes_all_and_gains() {
+        // Only the steep beginning was seen.
+        let curve = program(&[(10_000.0, 1e-5)], 60..72);
+        let answer = knee(&curve, &Demand::new(1000.0));
+        assert!(matches!(answer, Answer::TakesAll { gaining: true, .. }), "{answer:?}");
+        assert_eq!(answer.choice().point, curve.last());
+    }
+
+    #[test]
+    fn first_references_of_a_program_watched_from_its_start_are_no_waiting() {
+        // A hundred hot pages, and a new one every thousand ticks, never seen again.
+        let windows: Vec<f64> = (20..70).map(|i| 2f64.powf(f64::from(i) / 4.0)).collect();
+        let hot = |w: f64| 100.0 * (1.0 - (-1e-2 * w).exp());
+        let pages: Vec<f64> = windows.iter().map(|w| hot(*w) + 1e-3 * w).collect();
+        let faults: Vec<f64> = windows.iter().map(|w| 100.0 * 1e-2 * (-1e-2 * w).exp() + 1e-3).collect();
+        let curve = Curve::of_counts(&windows, &pages, &faults).unwrap();
+        let from_start = Demand { unavoidable: 1e-3, ..Demand::new(1000.0) };
+        let Answer::Knee(at) = knee(&curve, &from_start) else { panic!("{:?}", knee(&curve, &from_start)) };
+        assert!((99.0..103.0).contains(&at.point.pages) && at.waiting <= CAP, "{at:?}");
+        let midway = knee(&curve, &Demand::new(1000.0)).choice();
+        assert!(midway.waiting > 0.9, "a page that was touched before costs S each time: {midway:?}");
+    }
+
+    #[test]
+    fn faults_below_noise_do_not_draw_the_lifetime_knee_on() {
+        let curve = program(&[(100.0, 1e-3), (50.0, 1e-8)], 20..80);
+        let demand = Demand { noise: 1e-6, ..Demand::uncapped(Criterion::Lifetime, 1000.0) };
+        let at = knee(&curve, &demand).choice();
+        assert!((99.0..102.0).contains(&at.point.pages), "{at:?}");
+    }
+}

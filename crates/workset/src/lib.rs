@@ -1,0 +1,141 @@
+//! How much memory a program is worth: working sets, without a kernel.
+//!
+//! A program does not need all its pages all the time. Give it those that it referenced within the last *window* T of its own
+//! time, and it holds z(T) of them on average and faults f(T) times a tick. Larger windows cost memory, smaller ones cost waiting:
+//! each fault takes S. What a program costs in all, for each tick it works, is the space-time product
+//!
+//! X(T) = z + S·f·z
+//!
+//! and somewhere in between it is least. That place is the program's *knee*. Every program has its own, and most of what is here
+//! finds it: from a program that runs, from a trace, or from theory.
+//!
+//! ```text
+//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe            the source's: three intervals of memory
+//!                                          └─▶ Control ──┐                 ours: all since the phase began
+//!   cumulative looks ─▶ cycle::at_windows ─▶ History ◀───┤
+//!   trace ─▶ trace::Trace ─▶ Intervals ────▶ History, Curve
+//!   stack model ─▶ Turner ─────────────────▶ the truth, to compare with
+//!                                             │
+//!                      ┌──────────────────────┴───────────┬─────────────────────┐
+//!                      ▼                                  ▼                     ▼
+//!             knee(curve, demand)                spread(history, …)     history.advice(S, 2 %)
+//!             "knee" · "needs nothing            how sure that is       the memory to give, and the
+//!             more" · "takes all it is given"                           slowdown under less
+//! ```
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | tick | of virtual time: an instruction, a reference, a nanosecond of *user* CPU time; never time spent in faults |
+//! | Δ | the sampling interval; windows are multiples of it ([`Quanta`]) |
+//! | W(t, T), w(t, T) | the working set: pages referenced in the T ticks before t; how many |
+//! | z(T), f(T), e | mean w in pages; faults a tick, the slope of z; lifetime 1/f |
+//! | S | what a fault costs, in ticks: measured for the job and the device |
+//! | X, Y | space-time products, in pages: in all, and for waiting alone ([`Criterion`]) |
+//! | PE-knee, LT-knee | where X, and where Y, is least |
+//! | ζ, φ, χ, ψ | the smoothed estimates of z, f, X, Y ([`Estimator`]) |
+//!
+//! # From a trace to advice
+//!
+//! ```
+//! use vellum_workset::{Answer, Demand, Intervals, Page, Slrum, Ticks, knee};
+//!
+//! // A program of 400 pages: half of the references stay on their page, one in a hundred thousand leaves the hundred pages that it
+//! // lives in.
+//! let tails: Vec<f64> = (1..400).map(|h| if h < 100 { 0.5 - 0.004 * f64::from(h) } else { 1e-5 }).collect();
+//! let program = Slrum::from_tails(&tails).unwrap();
+//!
+//! let end = Ticks(1_000_000);
+//! let mut intervals = Intervals::default();
+//! for (now, page) in (0..).zip(program.references(1).take(1_000_000)) {
+//!     intervals.reference(page, Ticks(now));
+//! }
+//!
+//! // A fault costs as much time as a thousand references, and 2 % of waiting is agreed to. The program was watched from its start.
+//! let curve = intervals.curve(end).unwrap();
+//! let demand = Demand { unavoidable: intervals.first_references(end), ..Demand::new(1000.0) };
+//! let answer = knee(&curve, &demand);
+//! let Answer::Knee(knee) = answer else { panic!("{answer:?}") };
+//! assert!((90.0..115.0).contains(&knee.point.pages));
+//!
+//! let history = intervals.history(end).unwrap();
+//! let advice = history.advice(1000.0, 0.02).unwrap();
+//! assert!(history.slowdown(advice.pages * 2.0 / 3.0, 1000.0).part > 1.0, "a third less costs clearly more");
+//! ```
+//!
+//! # What is where
+//!
+//! | to | see |
+//! | --- | --- |
+//! | learn from running programs | [`Counters`], [`Estimator`], [`Owe`], [`Control`], [`Phase`], [`cycle`] |
+//! | learn from traces | [`trace`], [`Intervals`], [`Histogram`] |
+//! | keep and judge what was learnt | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
+//! | know the truth | [`Slrum`], [`Turner`], [`oracle`] |
+//! | repeat the source | [`published`], [`fit`], [`trial`], [`table1`], [`sim`] |
+//!
+//! Everything is a pure function of its arguments and, where something is drawn, of a seed: no clock, no file, no system call.
+//!
+//! # Findings that are built in
+//!
+//! - Virtual time is user CPU time. Counted with the time of faults, windows end early, which makes faults, which end
+//!   windows early ([`Ticks`]).
+//! - S is an argument everywhere, in ticks, and may change from sample to sample. Nothing assumes it.
+//! - First references count as faults: without them large windows look free ([`Intervals`]).
+//! - Where S is small, the least X of many programs is to thrash in next to nothing. A cap on S·f says how much waiting is agreed to
+//!   ([`knee()`]).
+//! - A memory limit does not adapt to phases: what to give is not z at the knee but what the hungriest stretches need
+//!   ([`History::advice`]).
+//!
+//! Sources: Nishigaki, "Experiments on the Knee Criterion in a Multiprogrammed Computer System" (1981), by equation in each
+//! file; Denning and Schwartz (1972) for curves in one pass; each file says where it departs from them.
+
+pub mod cycle;
+pub mod fit;
+pub mod oracle;
+pub mod published;
+pub mod sim;
+pub mod table1;
+pub mod trace;
+pub mod trial;
+
+mod control;
+mod counters;
+mod criterion;
+mod curve;
+mod estimation;
+mod estimator;
+mod hash;
+mod histogram;
+mod history;
+mod intervals;
+mod knee;
+mod least_squares;
+mod owe;
+mod phase;
+mod random;
+mod shape;
+mod slowdown;
+mod slrum;
+mod spread;
+mod turner;
+mod unit;
+
+pub use control::Control;
+pub use counters::{Counters, HORIZON_MAX};
+pub use criterion::Criterion;
+pub use curve::{Curve, CurveError, Point, WINDOWS_MIN};
+pub use estimation::Estimation;
+pub use estimator::{Estimator, EstimatorError};
+pub use histogram::Histogram;
+pub use history::{BATCHES_MAX, History};
+pub use intervals::{Intervals, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
+pub use knee::{Answer, CAP, DIP_MIN, Demand, EVERYTHING, Judged, NO_WAITING, SAME, knee};
+pub use owe::{FALL_MIN, Owe, Step};
+pub use phase::Phase;
+pub use shape::{concave_slopes, falling};
+pub use slowdown::{Advice, Slowdown};
+pub use slrum::{Run, SLRUM_PAGES_MAX, Slrum, SlrumError, SlrumRuns};
+pub use spread::{BATCHES_MIN, CONFIDENCE, DRAWS, Range, Spread, spread};
+pub use turner::{TURNER_PAGES_MAX, Turner};
+pub use unit::{Page, Quanta, Ticks};

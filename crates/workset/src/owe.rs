@@ -1,0 +1,123 @@
+//! The source's controller: the window of least χ or ψ among those it can see, and one more when it hits the end.
+//!
+//! Pages older than the window T = M·Δ are replaced, so w is known up to M + 1 and χ up to M: the window chosen may be the best
+//! only of those. Widening looks further:
+//!
+//! ```text
+//!  χ ┤ ╲                             the least is at M (3.11), and it still falls there (3.12):
+//!    ┤  ╲__                          replace nothing this time, and let the window be M + 1
+//!    ┤     ╲___?
+//!    └──┬──┬──┬──┬─
+//!       1  …  M  M+1
+//! ```
+//!
+//! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ at M + 1, which
+//! cannot be known (φ there would need M + 2), and asks for it to be much larger, which would be a reason not to widen. Its sense,
+//! that the products still fall markedly towards M, is what [`FALL_MIN`] holds against χ at M − 1. The source says of its own
+//! that it takes a window for nearly optimal when changing it makes a small absolute difference.
+
+use crate::criterion::Criterion;
+use crate::estimator::Estimator;
+use crate::unit::Quanta;
+
+/// How much the product must fall from M − 1 to M for a wider window to be tried, in pages.
+pub const FALL_MIN: f64 = 0.01;
+
+/// A job's window under the source's controller.
+#[derive(Debug, Clone)]
+pub struct Owe {
+    estimator: Estimator,
+    criterion: Criterion,
+    window: Quanta,
+    window_max: Quanta,
+}
+
+/// What to do at a sample point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The window from now on.
+    pub window: Quanta,
+    /// Whether pages outside it are to be replaced now; not while it is being widened.
+    pub replace: bool,
+}
+
+impl Owe {
+    /// A controller that starts from `window` (at least Δ) and never goes beyond `window_max`.
+    #[must_use]
+    pub fn new(estimator: Estimator, criterion: Criterion, window: Quanta, window_max: Quanta) -> Self {
+        let window_max = window_max.max(Quanta(1));
+        Self { estimator, criterion, window: window.clamp(Quanta(1), window_max), window_max }
+    }
+
+    /// A sample point: `sets[m − 1]` = w(t, m·Δ), of which those up to M + 1 are looked at.
+    ///
+    /// With fewer than M + 1, as before the first pages are old enough, those that are there decide.
+    pub fn decide(&mut self, sets: &[u64]) -> Step {
+        self.estimator.update(&sets[..sets.len().min(self.window.0 as usize + 1)]);
+        let Some(best) = self.estimator.best(self.criterion, self.window) else {
+            return Step { window: self.window, replace: false };
+        };
+        let widen = best == self.window && self.window < self.window_max && self.still_falls();
+        self.window = if widen { Quanta(best.0 + 1) } else { best };
+        Step { window: self.window, replace: !widen }
+    }
+
+    /// The window as it stands.
+    #[must_use]
+    pub fn window(&self) -> Quanta {
+        self.window
+    }
+
+    /// The estimators.
+    #[must_use]
+    pub fn estimator(&self) -> &Estimator {
+        &self.estimator
+    }
+
+    /// A window of nothing faults at every reference: from there it always falls.
+    fn still_falls(&self) -> bool {
+        let product = |m| self.estimator.product(self.criterion, Quanta(m));
+        let before = if self.window.0 > 1 { product(self.window.0 - 1) } else { Some(f64::INFINITY) };
+        before.zip(product(self.window.0)).is_some_and(|(before, here)| before - here > FALL_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::Ticks;
+
+    fn owe(window: u32, window_max: u32) -> Owe {
+        let estimator = Estimator::new(0.5, Ticks(1), 1.0).unwrap();
+        Owe::new(estimator, Criterion::Lifetime, Quanta(window), Quanta(window_max))
+    }
+
+    #[test]
+    fn a_window_stuck_at_its_end_is_widened_and_nothing_is_replaced() {
+        // Y = φ·ζ: 4·6 at 1, 2·10 at 2, 1·12 at 3: it falls to the end.
+        let mut owe = owe(3, 10);
+        assert_eq!(owe.decide(&[6, 10, 12, 13]), Step { window: Quanta(4), replace: false });
+        assert_eq!(owe.window(), Quanta(4));
+    }
+
+    #[test]
+    fn a_least_within_is_taken_at_once() {
+        // Y: 4·6 at 1, 0·10 at 2, 5·10 at 3.
+        let mut owe = owe(3, 10);
+        assert_eq!(owe.decide(&[6, 10, 10, 15]), Step { window: Quanta(2), replace: true });
+    }
+
+    #[test]
+    fn flat_is_not_falling_and_the_limit_holds() {
+        assert_eq!(owe(2, 2).decide(&[6, 10, 12]), Step { window: Quanta(2), replace: true });
+        // Y is 0 from the first window on: the smallest does.
+        assert_eq!(owe(3, 10).decide(&[6, 6, 6, 6]), Step { window: Quanta(1), replace: true });
+    }
+
+    #[test]
+    fn the_smallest_window_can_grow() {
+        assert_eq!(owe(1, 10).decide(&[6, 10]), Step { window: Quanta(2), replace: false });
+        assert_eq!(owe(0, 0).window(), Quanta(1));
+        assert_eq!(owe(1, 10).decide(&[]), Step { window: Quanta(1), replace: false });
+    }
+}

@@ -1,0 +1,107 @@
+//! Noticing that a job has become another one: a change of phase.
+//!
+//! One number is watched, such as the pages in a working set. Its level since the phase began is compared with its short
+//! average now, smoothed as in equation 3.2. If the two stay apart, by more than the short average has ever varied, what was learnt
+//! before says nothing of what comes.
+//!
+//! Working sets that share most of their window vary slowly: a change must last as long as the window does to count. And as long do
+//! they still show what was before, a start from nothing or another phase: counted in, that would make every later change look like
+//! noise. So a watch begins by looking away for as long.
+//!
+//! The source restarts nothing: with its memory of three intervals there is nothing to forget.
+
+/// How many standard deviations of the short average are no change …
+const DEVIATIONS: f64 = 5.0;
+/// … nor is this part of the level …
+const PART: f64 = 0.15;
+/// … nor this much.
+const PAGES: f64 = 2.0;
+/// The weight of the past in the short average: the source's α.
+const ALPHA: f64 = 0.5;
+
+/// A watch on one number.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// Samples until a level is known, and that a change must last for.
+    lasting: u64,
+    /// Samples that still show what was before.
+    settling: u64,
+    samples: u64,
+    short: f64,
+    mean: f64,
+    squares: f64,
+    outside: u64,
+}
+
+impl Phase {
+    /// A watch on a number whose samples resemble their `lasting` neighbours.
+    #[must_use]
+    pub fn new(lasting: u64) -> Self {
+        let lasting = lasting.max(2);
+        Self { lasting, settling: lasting, samples: 0, short: 0.0, mean: 0.0, squares: 0.0, outside: 0 }
+    }
+
+    /// A sample. True if with it a change has lasted long enough; the watch has then begun anew.
+    pub fn changed(&mut self, value: f64) -> bool {
+        if self.settling > 0 {
+            self.settling -= 1;
+            return false;
+        }
+        self.short = if self.samples == 0 { value } else { ALPHA * self.short + (1.0 - ALPHA) * value };
+        let away = (self.short - self.mean).abs();
+        if self.samples >= 2 * self.lasting && away > self.band() {
+            self.outside += 1;
+            if self.outside >= self.lasting {
+                *self = Self::new(self.lasting);
+                return true;
+            }
+            // What may belong to the next phase does not move this one's level.
+            return false;
+        }
+        self.outside = 0;
+        self.samples += 1;
+        let step = self.short - self.mean;
+        self.mean += step / self.samples as f64;
+        self.squares += step * (self.short - self.mean);
+        false
+    }
+
+    fn band(&self) -> f64 {
+        let deviation = (self.squares / self.samples as f64).sqrt();
+        (DEVIATIONS * deviation).max(PART * self.mean).max(PAGES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn a_step_is_noticed_once_it_has_lasted() {
+        let mut phase = Phase::new(10);
+        let noticed: Vec<usize> =
+            (0..200).filter(|n| phase.changed(if *n < 100 { 50.0 } else { 80.0 })).collect();
+        assert_eq!(noticed, [109], "one change, ten samples after it came");
+    }
+
+    #[test]
+    fn what_was_before_does_not_hide_a_change() {
+        // A window of ten samples fills from nothing; then the job takes a fifth more.
+        let mut phase = Phase::new(10);
+        let filling = |n: usize| if n < 10 { 5.0 * n as f64 } else { 50.0 };
+        let noticed: Vec<usize> =
+            (0..200).filter(|n| phase.changed(if *n < 100 { filling(*n) } else { 60.0 })).collect();
+        assert_eq!(noticed.len(), 1, "{noticed:?}");
+        assert!((109..=112).contains(&noticed[0]), "{noticed:?}");
+    }
+
+    #[test]
+    fn noise_and_short_excursions_are_no_change() {
+        let (mut phase, mut random) = (Phase::new(10), Random::new(8));
+        for n in 0..100_000 {
+            let spike = if n % 500 > 494 { 200.0 } else { 0.0 };
+            assert!(!phase.changed(50.0 + 20.0 * random.unit() + spike), "sample {n} (seed 8)");
+        }
+    }
+}

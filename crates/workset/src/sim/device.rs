@@ -1,0 +1,96 @@
+//! The paging device: requests are served first come, first served, by one server or several.
+
+use std::collections::VecDeque;
+
+/// Why a job waits for the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request {
+    /// A page; the job waits for it.
+    Page {
+        job: usize,
+        /// When it was asked for.
+        at: u64,
+        /// Which of the job's activations asked.
+        activation: u64,
+    },
+    /// All pages of a job that comes back, as a block; the job waits for them.
+    BlockIn { job: usize, activation: u64 },
+    /// All pages of a job that leaves, as a block; nobody waits.
+    BlockOut,
+}
+
+#[derive(Debug)]
+pub(super) struct Device {
+    /// When each server is done with what it has, and that; free servers have none.
+    servers: Vec<Option<(u64, Request)>>,
+    waiting: VecDeque<(Request, u64)>,
+    /// Server time spent, for the load.
+    pub(super) busy: u64,
+}
+
+impl Device {
+    pub(super) fn new(servers: usize) -> Self {
+        Self { servers: vec![None; servers.max(1)], waiting: VecDeque::new(), busy: 0 }
+    }
+
+    pub(super) fn ask(&mut self, now: u64, request: Request, service: u64) {
+        match self.servers.iter_mut().find(|server| server.is_none()) {
+            Some(server) => {
+                *server = Some((now + service, request));
+                self.busy += service;
+            }
+            None => self.waiting.push_back((request, service)),
+        }
+    }
+
+    /// When the next request is done.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.servers.iter().flatten().map(|(done, _)| *done).min()
+    }
+
+    /// The next request done by `now`, and when; the server goes on with what waits.
+    pub(super) fn done(&mut self, now: u64) -> Option<(u64, Request)> {
+        let due = |server: &&mut Option<(u64, Request)>| server.is_some_and(|(done, _)| done <= now);
+        let server = self.servers.iter_mut().filter(due).min_by_key(|server| server.map(|(done, _)| done))?;
+        let (done, request) = server.take()?;
+        if let Some((next, service)) = self.waiting.pop_front() {
+            *server = Some((done + service, next));
+            self.busy += service;
+        }
+        Some((done, request))
+    }
+
+    /// Servers.
+    pub(super) fn servers(&self) -> usize {
+        self.servers.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn served_in_turn_without_gaps() {
+        let mut device = Device::new(1);
+        let page = |job| Request::Page { job, at: 0, activation: 0 };
+        device.ask(0, page(1), 10);
+        device.ask(3, page(2), 10);
+        device.ask(25, page(3), 10);
+        assert_eq!((device.next(), device.done(9)), (Some(10), None));
+        assert_eq!(device.done(100), Some((10, page(1))));
+        assert_eq!(device.done(100), Some((20, page(2))));
+        // It was asked for before anybody looked, so it was waiting when the second was done.
+        assert_eq!(device.done(100), Some((30, page(3))));
+        assert_eq!((device.done(100), device.busy), (None, 30));
+    }
+
+    #[test]
+    fn two_servers_work_side_by_side() {
+        let mut device = Device::new(2);
+        device.ask(0, Request::BlockOut, 50);
+        device.ask(0, Request::BlockIn { job: 1, activation: 3 }, 10);
+        assert_eq!(device.done(50), Some((10, Request::BlockIn { job: 1, activation: 3 })));
+        assert_eq!(device.done(50), Some((50, Request::BlockOut)));
+    }
+}

@@ -1,0 +1,136 @@
+//! What a memory limit costs: the time that a program loses when it may hold no more than so many pages.
+//!
+//! A limit of m pages works much like the working set that holds m on average: the window adapts to the limit. So a limit's
+//! fault rate is f at the window where z = m, and each fault more than with all memory costs S:
+//!
+//! slowdown(m) = S · (f at z = m − f at the largest window)
+//!
+//! Faults that come at the largest window too (first references above all) come under any limit and are not its cost.
+//!
+//! On average over all time that would let a quiet phase pay for a hungry one; but a limit does not grow in the hungry phase. So
+//! each stretch of the [`History`] is asked by itself, and the answers are averaged.
+//!
+//! Source: Denning and Schwartz 1972 for reading a limit off the curve; the error on known programs is in the tests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::curve::Curve;
+use crate::history::History;
+
+/// Sizes are found to this part of the largest.
+const PAGES_PRECISION: f64 = 1e-4;
+
+/// How much longer a program takes under a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    /// The part of its time with all memory that is added: 0.02 is 2 %.
+    pub part: f64,
+    /// Whether it is at least that: the limit lies below the smallest window seen, and what happens there is not known.
+    pub at_least: bool,
+}
+
+/// A size to give.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// The smallest limit, in pages, that keeps to what was asked.
+    pub pages: f64,
+    /// The slowdown expected at it.
+    pub slowdown: Slowdown,
+}
+
+impl Curve {
+    /// The slowdown under a limit of `pages` at `delay` ticks a fault.
+    #[must_use]
+    pub fn slowdown(&self, pages: f64, delay: f64) -> Slowdown {
+        let floor = self.last().faults;
+        let faults = match self.at_pages(pages) {
+            Some(point) => point.faults,
+            None if pages < self.first().pages => self.first().faults,
+            None => floor,
+        };
+        Slowdown { part: delay * (faults - floor).max(0.0), at_least: pages < self.first().pages }
+    }
+}
+
+impl History {
+    /// The slowdown under a limit of `pages` at `delay` ticks a fault, over all that was seen.
+    #[must_use]
+    pub fn slowdown(&self, pages: f64, delay: f64) -> Slowdown {
+        mean(&self.curves().collect::<Vec<_>>(), pages, delay)
+    }
+
+    /// The smallest limit under which the slowdown at `delay` ticks a fault is at most `part`.
+    ///
+    /// `None` without samples. A limit below the smallest window seen is never advised.
+    #[must_use]
+    pub fn advice(&self, delay: f64, part: f64) -> Option<Advice> {
+        let curves: Vec<(f64, Curve)> = self.curves().collect();
+        let most = curves.iter().map(|(_, curve)| curve.last().pages).reduce(f64::max)?;
+        let least = curves.iter().map(|(_, curve)| curve.first().pages).reduce(f64::max)?;
+        let (mut low, mut high) = (least, most);
+        if mean(&curves, low, delay).part <= part {
+            high = low;
+        }
+        while high - low > most * PAGES_PRECISION {
+            let middle = low + (high - low) / 2.0;
+            if mean(&curves, middle, delay).part <= part { high = middle } else { low = middle }
+        }
+        Some(Advice { pages: high, slowdown: mean(&curves, high, delay) })
+    }
+}
+
+fn mean(curves: &[(f64, Curve)], pages: f64, delay: f64) -> Slowdown {
+    let mut all = Slowdown { part: 0.0, at_least: false };
+    for (weight, curve) in curves {
+        let slowdown = curve.slowdown(pages, delay);
+        all.part += weight * slowdown.part;
+        all.at_least |= slowdown.at_least;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve_of(n: f64) -> (Vec<f64>, Vec<f64>) {
+        let windows: Vec<f64> = (0..60).map(|i| 2f64.powf(f64::from(i) / 4.0) * 10.0).collect();
+        let pages = windows.iter().map(|w| n * (1.0 - (-w * 1e-3).exp())).collect();
+        (windows, pages)
+    }
+
+    #[test]
+    fn by_hand() {
+        let curve = Curve::of_counts(&[1.0, 2.0, 4.0], &[5.0, 8.0, 10.0], &[3.0, 1.0, 0.5]).unwrap();
+        assert_eq!(curve.slowdown(8.0, 0.1), Slowdown { part: 0.05, at_least: false });
+        assert_eq!(curve.slowdown(20.0, 0.1), Slowdown { part: 0.0, at_least: false });
+        assert_eq!(curve.slowdown(4.0, 0.1), Slowdown { part: 0.25, at_least: true });
+    }
+
+    #[test]
+    fn a_hungry_phase_is_not_paid_for_by_a_quiet_one() {
+        let (windows, small) = curve_of(100.0);
+        let (_, large) = curve_of(1000.0);
+        let mut history = History::new(windows, 1.0);
+        for sample in 0..16 {
+            history.push(1.0, if sample < 12 { &small } else { &large }, &[]);
+        }
+        // z is 325 on average: by the mean curve alone a limit of 900 is more than is ever needed.
+        assert_eq!(history.mean().unwrap().slowdown(900.0, 100.0).part, 0.0);
+        assert!(history.slowdown(900.0, 100.0).part > 2.0);
+        let advice = history.advice(100.0, 0.02).unwrap();
+        assert!((985.0..1000.0).contains(&advice.pages) && advice.slowdown.part <= 0.02, "{advice:?}");
+    }
+
+    #[test]
+    fn advice_is_the_smallest_size_that_keeps_to_it() {
+        let (windows, pages) = curve_of(100.0);
+        let mut history = History::new(windows, 1.0);
+        history.push(1.0, &pages, &[]);
+        // f = (n − z)·10⁻³: at S = 100 a part of 0.5 leaves five pages out.
+        let advice = history.advice(100.0, 0.5).unwrap();
+        assert!((advice.pages - 95.0).abs() < 0.7, "{advice:?}");
+        assert!(history.slowdown(advice.pages - 1.0, 100.0).part > 0.5);
+        assert_eq!(History::new(vec![1.0, 2.0], 1.0).advice(1.0, 0.1), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! How sure a knee is: the same question put to the same history drawn again and again.
+//!
+//! The batches of a [`History`] are drawn with replacement, as many as there are; the mean curve of what was drawn has a knee of its
+//! own. Where nearly all of these fall is the interval (the bootstrap of Efron 1979, in batches so that neighbouring samples, which
+//! resemble each other, stay together).
+//!
+//! Too few batches say nothing about their spread: below [`BATCHES_MIN`] there is no answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::History;
+use crate::knee::{Answer, Demand, knee};
+use crate::random::Random;
+
+/// The fewest batches that intervals are drawn from.
+pub const BATCHES_MIN: usize = 8;
+/// How often the history is drawn again.
+pub const DRAWS: usize = 200;
+/// The part of the draws that lies within the interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// An interval, both ends in it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// How far a knee could be off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The window, in ticks.
+    pub window: Range,
+    /// The pages it holds.
+    pub pages: Range,
+    /// The waiting for a tick of work.
+    pub waiting: Range,
+    /// The part of the draws that gave the same kind of answer as the whole history does.
+    pub agreement: f64,
+}
+
+/// The spread of the answer to `demand`; `None` with fewer than [`BATCHES_MIN`] batches.
+#[must_use]
+pub fn spread(history: &History, demand: &Demand, seed: u64) -> Option<Spread> {
+    let batches = history.batches();
+    if batches < BATCHES_MIN {
+        return None;
+    }
+    let kind = |answer: &Answer| std::mem::discriminant(answer);
+    let whole = kind(&knee(&history.mean()?, demand));
+    let mut random = Random::new(seed);
+    let draws: Vec<Answer> = (0..DRAWS)
+        .filter_map(|_| {
+            let mut drawn = vec![0.0; batches];
+            (0..batches).for_each(|_| drawn[random.below(batches)] += 1.0);
+            Some(knee(&history.weighted(&drawn)?, demand))
+        })
+        .collect();
+    let same = draws.iter().filter(|answer| kind(answer) == whole).count();
+    Some(Spread {
+        window: range(draws.iter().map(|answer| answer.choice().point.window))?,
+        pages: range(draws.iter().map(|answer| answer.choice().point.pages))?,
+        waiting: range(draws.iter().map(|answer| answer.choice().waiting))?,
+        agreement: same as f64 / draws.len() as f64,
+    })
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Option<Range> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let beyond = (values.len() as f64 * (1.0 - CONFIDENCE) / 2.0) as usize;
+    Some(Range { low: *values.get(beyond)?, high: values[values.len() - 1 - beyond] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::criterion::Criterion;
+
+    /// Batches whose locality is 100 pages, give or take.
+    fn history(noise: f64) -> History {
+        let windows: Vec<f64> = (0..24).map(|i| 2f64.powf(f64::from(i) / 2.0) * 100.0).collect();
+        let (mut history, mut random) = (History::new(windows.clone(), 1.0), Random::new(3));
+        for _ in 0..40 {
+            let n = 100.0 + noise * (random.unit() - 0.5);
+            let pages: Vec<f64> = windows
+                .iter()
+                .map(|w| n * (1.0 - (-w * 1e-3).exp()) + 500.0 * (1.0 - (-w * 1e-8).exp()))
+                .collect();
+            history.push(1.0, &pages, &[]);
+        }
+        history
+    }
+
+    #[test]
+    fn more_noise_more_spread_and_the_knee_within() {
+        let demand = Demand::uncapped(Criterion::ProcessorEfficiency, 1e4);
+        let [quiet, loud] = [2.0, 40.0].map(|noise| {
+            let history = history(noise);
+            let at = knee(&history.mean().unwrap(), &demand).choice();
+            let spread = spread(&history, &demand, 9).unwrap();
+            assert!((spread.pages.low..=spread.pages.high).contains(&at.point.pages), "{spread:?} {at:?}");
+            spread
+        });
+        assert!(loud.pages.high - loud.pages.low > 3.0 * (quiet.pages.high - quiet.pages.low));
+        assert!(quiet.pages.low > 98.0 && quiet.pages.high < 104.0 && quiet.agreement > 0.95, "{quiet:?}");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_interval() {
+        let (history, demand) = (history(10.0), Demand::new(10.0));
+        assert_eq!(spread(&history, &demand, 1), spread(&history, &demand, 1));
+    }
+
+    #[test]
+    fn few_batches_say_nothing() {
+        let mut history = History::new(vec![1.0, 2.0], 1.0);
+        (0..BATCHES_MIN - 1).for_each(|_| history.push(1.0, &[1.0, 2.0], &[]));
+        assert_eq!(spread(&history, &Demand::new(1.0), 1), None);
+    }
+}

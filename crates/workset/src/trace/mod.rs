@@ -1,0 +1,217 @@
+//! Recorded reference strings, read as they stream by.
+//!
+//! | format | made by | time is counted in |
+//! | --- | --- | --- |
+//! | lackey text ([`Lackey`]) | `valgrind --tool=lackey --trace-mem=yes --log-file=FILE prog` | instructions |
+//! | page trace ([`PageTrace`]) | [`PageTraceWriter`] | what its header says |
+//!
+//! Both are iterators of [`Reference`]s or errors. What cannot be understood is an error that names its line or record; the reader may
+//! be asked for the next all the same, and goes on behind it if it can. Neither holds more than a line or a record in memory, however
+//! long the trace or whatever it contains.
+//!
+//! ```text
+//! bytes ─▶ Trace::open ─(first byte)─▶ Lackey     ─┐
+//!                                    ▶ PageTrace  ─┴▶ Reference { page, now } ─▶ Intervals
+//! ```
+
+mod binary;
+mod lackey;
+
+use std::io::{self, BufRead};
+
+pub use binary::{PageTrace, PageTraceWriter};
+pub use lackey::{LINE_MAX, Lackey};
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{Page, Ticks};
+
+/// A reference of a recorded string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// The page.
+    pub page: Page,
+    /// When.
+    pub now: Ticks,
+}
+
+/// What one tick of a trace is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeUnit {
+    /// A reference.
+    References,
+    /// An instruction.
+    Instructions,
+    /// A nanosecond of user CPU time.
+    Nanoseconds,
+}
+
+/// The size of the pages that addresses are taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageSize(u32);
+
+impl PageSize {
+    /// 4 KiB.
+    pub const BASE: Self = Self(12);
+
+    /// A power of 2 from 64 bytes to 1 GiB; `None` for others.
+    #[must_use]
+    pub fn new(bytes: u64) -> Option<Self> {
+        (bytes.is_power_of_two() && (6..=30).contains(&bytes.trailing_zeros()))
+            .then(|| Self(bytes.trailing_zeros()))
+    }
+
+    /// The bytes of a page.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        1 << self.0
+    }
+
+    /// The page that an address lies in.
+    #[must_use]
+    pub fn page_of(self, address: u64) -> Page {
+        Page(address >> self.0)
+    }
+}
+
+/// Why a trace could not be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A line that is none of the format's.
+    #[error("line {line} is no memory access ({why}): {text:?}")]
+    Line {
+        /// Which, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: &'static str,
+        /// How it begins.
+        text: String,
+    },
+    /// A record that is none of the format's.
+    #[error("record {record}, at byte {offset} of the page trace, {why}")]
+    Record {
+        /// Which, from 1.
+        record: u64,
+        /// Where it begins.
+        offset: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A header that is none.
+    #[error("this is no page trace that can be read: {0}")]
+    Header(&'static str),
+    /// The bytes could not be had.
+    #[error("reading the trace failed after {units} lines or records: {source}")]
+    Read {
+        /// What had been read.
+        units: u64,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl TraceError {
+    /// Whether the reader can go on behind it.
+    #[must_use]
+    pub fn can_go_on(&self) -> bool {
+        matches!(self, Self::Line { .. })
+    }
+
+    /// Whether the trace ends within a record, as when its writer was killed: all before it is good.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self, Self::Record { why, .. } if *why == binary::CUT_OFF)
+    }
+}
+
+/// A trace of either format.
+#[derive(Debug)]
+pub enum Trace<R> {
+    /// Text of valgrind's lackey.
+    Lackey(Lackey<R>),
+    /// A page trace of ours.
+    Pages(PageTrace<R>),
+}
+
+impl<R: BufRead> Trace<R> {
+    /// Opens a trace of whichever format it begins like. Lackey's addresses are taken for pages of `page_size`; a page trace
+    /// says itself what its pages are.
+    ///
+    /// # Errors
+    /// [`TraceError::Read`] if nothing can be read, [`TraceError::Header`] for a page trace of another version.
+    pub fn open(mut source: R, page_size: PageSize) -> Result<Self, TraceError> {
+        let first = source.fill_buf().map_err(|source| TraceError::Read { units: 0, source })?.first();
+        // No line of lackey begins like that.
+        if first == binary::MAGIC.first() {
+            PageTrace::open(source).map(Self::Pages)
+        } else {
+            Ok(Self::Lackey(Lackey::new(source, page_size)))
+        }
+    }
+
+    /// What a tick is.
+    #[must_use]
+    pub fn time_unit(&self) -> TimeUnit {
+        match self {
+            Self::Lackey(_) => TimeUnit::Instructions,
+            Self::Pages(trace) => trace.time_unit(),
+        }
+    }
+
+    /// What a page is.
+    #[must_use]
+    pub fn page_size(&self) -> PageSize {
+        match self {
+            Self::Lackey(trace) => trace.page_size(),
+            Self::Pages(trace) => trace.page_size(),
+        }
+    }
+
+    /// The time up to where it has been read.
+    #[must_use]
+    pub fn now(&self) -> Ticks {
+        match self {
+            Self::Lackey(trace) => trace.now(),
+            Self::Pages(trace) => trace.now(),
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Trace<R> {
+    type Item = Result<Reference, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Lackey(trace) => trace.next(),
+            Self::Pages(trace) => trace.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_told_by_the_first_byte() {
+        let open = |bytes: &'static [u8]| Trace::open(bytes, PageSize::BASE);
+        assert!(matches!(open(b"I  04,3\n"), Ok(Trace::Lackey(_))));
+        assert!(matches!(open(b""), Ok(Trace::Lackey(_))));
+        assert!(matches!(open(b"VELPAGE"), Err(TraceError::Header(_))));
+        let mut bytes = Vec::new();
+        let mut writer = PageTraceWriter::new(&mut bytes, PageSize::BASE, TimeUnit::Nanoseconds).unwrap();
+        writer.write(Reference { page: Page(7), now: Ticks(9) }).unwrap();
+        let mut trace = Trace::open(&bytes[..], PageSize::new(64).unwrap()).unwrap();
+        assert_eq!((trace.time_unit(), trace.page_size()), (TimeUnit::Nanoseconds, PageSize::BASE));
+        assert_eq!(trace.next().unwrap().unwrap(), Reference { page: Page(7), now: Ticks(9) });
+        assert!(trace.next().is_none() && trace.now() == Ticks(9));
+    }
+
+    #[test]
+    fn page_sizes_are_powers_of_two() {
+        assert_eq!(PageSize::new(4096), Some(PageSize::BASE));
+        assert_eq!([0, 32, 4095, 1 << 31].map(PageSize::new), [None; 4]);
+        assert_eq!(PageSize::new(1 << 21).unwrap().page_of(3 << 20), Page(1));
+    }
+}

@@ -1,0 +1,233 @@
+/* Vellum's garbage collector: memory that is given back when nothing refers to it any more.
+ *
+ * Link with -lvellum. There is one heap a process; it starts at the first call, or with vel_gc_init().
+ *
+ * What keeps an object alive is a pointer to any byte of it: in a register or on the stack of any thread that has called the
+ * collector, in the static data of the program and its libraries, in memory named by vel_gc_roots_add(), or in an object
+ * that is itself alive. A pointer to the first byte after an object is not a pointer to it. Memory from malloc() and
+ * mmap() is not looked through.
+ *
+ * Objects are of three sorts: untyped (any aligned word may be a pointer), typed (a bitmap says which words may be) and
+ * atomic (none is). Small objects have no header. Every object is aligned to 16 bytes at least. Untyped and typed objects
+ * come filled with zeros, atomic ones with whatever was there.
+ *
+ * All functions may be called from any thread, but not from signal handlers, and not from the callbacks that say so.
+ * Functions that allocate return NULL, with errno ENOMEM, when there is no memory (see vel_gc_on_full()).
+ */
+#ifndef VELLUM_GC_H
+#define VELLUM_GC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The heap ---------------------------------------------------------------------------------------------------- */
+
+/* Plans. Marks what is alive and uses the room between again; nothing ever moves. */
+#define VEL_GC_MARK_SWEEP 0
+/* Copies what only typed objects refer to, and leaves in place what something ambiguous refers to. Not served yet: EINVAL. */
+#define VEL_GC_MOSTLY_COPYING 1
+
+/* Settings of a heap. Zero means the default everywhere, so that `= { sizeof(struct vel_gc_config) }` is all defaults. */
+struct vel_gc_config {
+    size_t config_bytes; /* sizeof(struct vel_gc_config): lets the structure grow in later versions */
+    int plan;            /* VEL_GC_MARK_SWEEP (the default) or VEL_GC_MOSTLY_COPYING */
+    int only_starts;     /* 1: in the heap, only pointers to an object's first byte count; roots may point inside */
+    size_t limit_bytes;  /* the heap, blocks and large objects together, never exceeds this; 0: no limit */
+    size_t fixed_bytes;  /* collect whenever the heap has this size, as long as that leaves room; 0: by live size */
+    unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 60 */
+    int poison;          /* 1: dead objects are overwritten, so that one that was freed too early is noticed at once */
+};
+
+/* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan this library lacks),
+ * ENOMEM. Without this call the heap starts with the defaults. */
+int vel_gc_init(const struct vel_gc_config *config);
+
+/* ---- Allocation -------------------------------------------------------------------------------------------------- */
+
+/* A type: how large an object is and where its pointers are. Made once, never freed; equal ones are shared.
+ * The fields are for the inline functions below. */
+struct vel_gc_layout {
+    uint32_t slot;
+    uint32_t bytes;
+};
+typedef const struct vel_gc_layout *vel_gc_type;
+
+/* The type of objects of `bytes` bytes, of which word i (8 bytes each) may hold a pointer if bit i % 64 of
+ * `pointers[i / 64]` is set. NULL with errno EINVAL if `bytes` is 0 or more than VEL_GC_TYPE_MAX, ENOMEM if there are too many types. */
+vel_gc_type vel_gc_type_of(size_t bytes, const uint64_t *pointers);
+#define VEL_GC_TYPE_MAX 4096
+
+/* An array of `count` elements of a type, which follow each other at the type's size rounded up to words. */
+void *vel_gc_new_array(vel_gc_type type, size_t count);
+
+/* Objects that are kept until vel_gc_free(), and whose contents (if untyped) keep others alive. */
+void *vel_gc_alloc_uncollectable(size_t bytes);
+
+/* Aligned to `align` bytes, a power of two up to 4096. Untyped, or atomic if `atomic`. */
+void *vel_gc_alloc_aligned(size_t bytes, size_t align, int atomic);
+
+/* Changes an object's size, moving it if it must; `object` NULL allocates an untyped one, `bytes` 0 frees. What is
+ * gained reads zero unless the object is atomic. NULL: nothing has changed. Finalizers and links stay with the old object. */
+void *vel_gc_realloc(void *object, size_t bytes);
+
+/* Gives an object back now. NULL is let pass; anything but the start of a live object ends the process with one line. */
+void vel_gc_free(void *object);
+
+/* What the inline functions call when a run of free memory ends. Not for users. */
+void *vel_gc_slow(size_t bytes);
+void *vel_gc_slow_atomic(size_t bytes);
+void *vel_gc_slow_type(vel_gc_type type);
+
+/* Runs of free memory of one thread, one for each size and sort. Not for users. */
+struct vel_gc_run {
+    char *next;
+    char *end;
+};
+#define VEL_GC_GRANULE 16
+#define VEL_GC_INLINE_MAX 512
+#define VEL_GC_ATOMIC_SLOTS 64
+#if defined(__GNUC__)
+extern __thread struct vel_gc_run *vel_gc_local __attribute__((tls_model("initial-exec")));
+#define VEL_GC_LIKELY(condition) __builtin_expect(!!(condition), 1)
+/* Read and written once for each object and in order: a collection may stop the thread in between, and relies on it. */
+#define VEL_GC_NEXT(run) (*(char *volatile *)&(run)->next)
+#else
+#error "vellum_gc.h needs a compiler with __thread and GNU attributes (gcc, clang)"
+#endif
+
+/* An untyped object. */
+static inline void *vel_gc_alloc(size_t bytes)
+{
+    if (VEL_GC_LIKELY(bytes - 1 < VEL_GC_INLINE_MAX)) {
+        size_t granules = (bytes + VEL_GC_GRANULE - 1) / VEL_GC_GRANULE;
+        struct vel_gc_run *run = vel_gc_local + granules;
+        char *object = VEL_GC_NEXT(run);
+        if (VEL_GC_LIKELY((size_t)(run->end - object) >= granules * VEL_GC_GRANULE)) {
+            VEL_GC_NEXT(run) = object + granules * VEL_GC_GRANULE;
+            return object;
+        }
+    }
+    return vel_gc_slow(bytes);
+}
+
+/* An object without pointers. */
+static inline void *vel_gc_alloc_atomic(size_t bytes)
+{
+    if (VEL_GC_LIKELY(bytes - 1 < VEL_GC_INLINE_MAX)) {
+        size_t granules = (bytes + VEL_GC_GRANULE - 1) / VEL_GC_GRANULE;
+        struct vel_gc_run *run = vel_gc_local + VEL_GC_ATOMIC_SLOTS + granules;
+        char *object = VEL_GC_NEXT(run);
+        if (VEL_GC_LIKELY((size_t)(run->end - object) >= granules * VEL_GC_GRANULE)) {
+            VEL_GC_NEXT(run) = object + granules * VEL_GC_GRANULE;
+            return object;
+        }
+    }
+    return vel_gc_slow_atomic(bytes);
+}
+
+/* An object of a type. */
+static inline void *vel_gc_new(vel_gc_type type)
+{
+    struct vel_gc_run *run = vel_gc_local + type->slot;
+    char *object = VEL_GC_NEXT(run);
+    if (VEL_GC_LIKELY((size_t)(run->end - object) >= type->bytes)) {
+        VEL_GC_NEXT(run) = object + type->bytes;
+        return object;
+    }
+    return vel_gc_slow_type(type);
+}
+
+/* ---- Collection -------------------------------------------------------------------------------------------------- */
+
+/* Collects now. Returns 0, or -1 if collection is held off. */
+int vel_gc_collect(void);
+
+/* Holds collection off, and lets it on again; calls nest. The heap grows meanwhile, up to its limit. */
+void vel_gc_hold(void);
+void vel_gc_let(void);
+
+/* Changes the heap's limit; 0: none. Takes effect at the next allocation that needs memory. */
+void vel_gc_set_limit(size_t bytes);
+
+/* Called when there is no memory for `bytes` bytes, after a collection; what it returns is returned in the object's
+ * place. NULL, the default: NULL is returned. It may free, collect, or not return at all. */
+typedef void *(*vel_gc_full_fn)(size_t bytes);
+vel_gc_full_fn vel_gc_on_full(vel_gc_full_fn hook);
+
+/* ---- Roots and threads ------------------------------------------------------------------------------------------- */
+
+/* Has the bytes from `start` up to `end` looked through for pointers, as static data is. 0, or -1 with errno ENOMEM. */
+int vel_gc_roots_add(const void *start, const void *end);
+/* Undoes every vel_gc_roots_add() of ranges that lie in this one. Returns how many there were. */
+size_t vel_gc_roots_remove(const void *start, const void *end);
+
+/* A thread is known to the collector from its first call that allocates until it ends. A thread that holds
+ * pointers but has never allocated makes itself known with this. 0, or -1 with errno ENOMEM. */
+int vel_gc_thread_enter(void);
+
+/* Calls `function(argument)` as the body of a blocking region: it must not touch the heap, and collections do not wait for
+ * it or interrupt it. What is on the thread's stack beneath stays a root. */
+void *vel_gc_blocking(void *(*function)(void *), void *argument);
+
+/* ---- Looking ----------------------------------------------------------------------------------------------------- */
+
+/* The start of the object that holds the byte at `address`; NULL if there is none. */
+void *vel_gc_base(const void *address);
+/* Bytes of room in the object that starts at `object`; 0 if none does. */
+size_t vel_gc_size(const void *object);
+
+struct vel_gc_stats {
+    uint64_t collections;
+    uint64_t heap_bytes;         /* blocks and large objects now */
+    uint64_t heap_peak_bytes;
+    uint64_t live_bytes;         /* after the last collection */
+    uint64_t allocated_bytes;    /* since the start, as far as runs were handed out */
+    uint64_t metadata_bytes;     /* descriptors, bitmaps and stacks of the collector itself */
+    uint64_t pause_ns_last;      /* wall time for which the world stood still */
+    uint64_t pause_ns_longest;
+    uint64_t pause_ns_total;
+    uint64_t root_ns_total;      /* of which: looking through stacks and static data */
+    uint64_t mark_ns_total;      /* of which: tracing from there */
+    uint64_t sweep_ns_total;     /* of which: finding what died */
+    uint64_t marked_objects_last;
+    uint64_t overflows;          /* times the mark stack was full and part of the heap was looked through again */
+};
+/* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
+void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);
+
+/* Calls `visit(object, bytes, argument)` for every object that is alive or may be, with the world stopped: it must not call any other
+ * function of this header or block. Collect first to see only what is alive. */
+void vel_gc_walk(void (*visit)(void *object, size_t bytes, void *argument), void *argument);
+
+/* Checks every invariant of the heap. NULL, or the first that is broken. Slow. */
+const char *vel_gc_validate(void);
+
+/* ---- Finalizers and weak references ------------------------------------------------------------------------------ */
+
+/* Has `finalizer(object, data)` called once after `object` has died, in vel_gc_finalize() or on the thread whose allocation
+ * collected. Objects that the dead one refers to stay for it; if several dead objects with finalizers refer to each other, those
+ * referred to wait for a later collection (cycles of them are never finalized), unless `unordered`. NULL takes a
+ * finalizer away. 0, or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
+typedef void (*vel_gc_finalizer)(void *object, void *data);
+int vel_gc_set_finalizer(void *object, vel_gc_finalizer finalizer, void *data, int unordered);
+/* Runs the finalizers that are due. Returns how many ran. */
+size_t vel_gc_finalize(void);
+/* 1: finalizers run only in vel_gc_finalize(); 0, the default: also after collections. */
+void vel_gc_finalize_on_demand(int on);
+
+/* Has `*link` set to NULL when `object` dies: before its finalizer runs, or after if `after_finalizer`. `link` is anywhere the
+ * collector does not look (malloc, an atomic object), or is the only such pointer. One within a dead object is forgotten.
+ * 0, or -1 with errno ENOMEM or EINVAL. */
+int vel_gc_link(void **link, void *object, int after_finalizer);
+/* Undoes vel_gc_link(). 1 if there was such a link. */
+int vel_gc_unlink(void **link);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
