@@ -9,7 +9,7 @@
 //! | `claims` | the abstract: 8 MB allocated, 128 KB resized to 256 KB | `claims.rs` |
 //! | `remap` | section 4.2: growing vectors, relocation, swap, batches | `remap.rs` |
 //!
-//! Each takes a [`Bench`], makes cells, has them run, and returns a [`Finding`]. [`Scale`] says how much: the sizes of the
+//! Each takes a [`Bench`], makes cells, has them run, and returns a [`Finding`]. [`Scale`](crate::Scale) says how much: the sizes of the
 //! source, of a two-minute look, or of a test.
 
 mod bench;
