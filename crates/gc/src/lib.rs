@@ -29,7 +29,7 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection over `roots`, `stack`, `mark`;
+//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection over `roots`, `stack`, `mark`, `survey`;
 //! `stop` and `thread` the world; `finalize` and `table` the dead; `object` everything else a program may ask.
 //!
 //! # Departures from the source
@@ -56,6 +56,7 @@ mod stack;
 mod start;
 mod stats;
 mod stop;
+mod survey;
 mod table;
 mod thread;
 mod tls;

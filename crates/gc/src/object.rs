@@ -4,12 +4,13 @@
 use crate::alloc::{self, with_heap};
 use crate::block::{Block, Index, Scan};
 use crate::class::ATOMIC_FIRST;
-use crate::collect::{self, free_large};
+use crate::collect;
 use crate::finalize::{Finalizer, Function, Link};
 use crate::heap::Heap;
 use crate::roots::Range;
 use crate::stats::Stats;
 use crate::stop;
+use crate::survey::free_large;
 use crate::thread;
 use core::ptr::null_mut;
 

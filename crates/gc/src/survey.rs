@@ -1,0 +1,145 @@
+//! After a trace: what is marked is what is allocated; blocks are sorted by whether they have room, empty ones are let go.
+//!
+//! There is no sweep of objects: the survey reads bitmaps only (one pair of words for 64 objects), and whoever allocates
+//! finds runs of free objects in them. Free memory is touched when it is used again and not before.
+
+use crate::block::{Block, Scan};
+use crate::class::BLOCK;
+use crate::heap::{self, Address, Heap};
+use core::ptr::null;
+use vellum_pages::{Pages, Severity};
+
+/// What dead objects are overwritten with in poison mode: no address, as none has these upper bits.
+const POISON: u8 = 0xdb;
+/// Free blocks kept beyond what will be used before the next collection.
+const SPARE_BLOCKS: usize = 8;
+/// Bytes from which what is given back, if it is also more than half of what stays, is flushed from the page layer's cache.
+const FLUSH_MIN: usize = 8 << 20;
+
+/// What the survey found alive.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Survey {
+    /// Bytes of objects.
+    pub live: usize,
+    /// Bytes of blocks and large objects.
+    pub bytes: usize,
+}
+
+/// Turns marks into allocation bits, sorts blocks by whether they have room, and lets go of empty ones.
+pub(crate) fn survey(heap: &mut Heap) -> Survey {
+    for slot in &mut heap.slots[..heap.slots_used] {
+        slot.roomy = null();
+    }
+    let mut found = Survey::default();
+    let mut kept = 0;
+    // From the last to the first, so that each slot's list begins with its oldest block.
+    for index in (0..heap.blocks.len()).rev() {
+        // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+        let block: &'static Block = unsafe { &*(heap.blocks[index] as *const Block) };
+        if block.extent.get() == 0 {
+            heap.descriptors.put(block);
+            heap.blocks[index] = 0;
+            continue;
+        }
+        let live = settle(block, heap.config.poison);
+        if live == 0 {
+            heap.blocks[index] = 0;
+            drop_block(heap, block);
+            continue;
+        }
+        kept += 1;
+        found.live += live as usize * block.size.get();
+        found.bytes += block.extent.get();
+        if live < block.count.get() {
+            let slot = &mut heap.slots[usize::from(block.slot.get())];
+            block.next.set(slot.roomy);
+            slot.roomy = block;
+        }
+    }
+    let mut to = 0;
+    for index in 0..heap.blocks.len() {
+        if heap.blocks[index] != 0 {
+            heap.blocks[to] = heap.blocks[index];
+            to += 1;
+        }
+    }
+    debug_assert_eq!(to, kept);
+    heap.blocks.truncate(to);
+    found
+}
+
+/// Makes a block's marks its allocation bits; returns how many objects are alive.
+fn settle(block: &Block, poison: bool) -> u32 {
+    let mut live = 0;
+    for pair in 0..block.pairs.get() {
+        let allocated = block.allocated(pair).get();
+        let marks = block.marks(pair).get() & allocated;
+        block.allocated(pair).set(marks);
+        live += marks.count_ones();
+        if poison {
+            let mut dead = allocated & !marks;
+            while dead != 0 {
+                let object = block.address(crate::block::Index(pair * 64 + dead.trailing_zeros()));
+                dead &= dead - 1;
+                // SAFETY: nothing that is alive refers to the object.
+                unsafe {
+                    core::ptr::with_exposed_provenance_mut::<u8>(object)
+                        .write_bytes(POISON, block.size.get());
+                }
+            }
+        }
+    }
+    live
+}
+
+/// Lets go of a block without objects. Its pages are given back later.
+fn drop_block(heap: &mut Heap, block: &'static Block) {
+    let (base, extent) = (block.base.get(), block.extent.get());
+    heap.space.leave(base, extent);
+    let is_small = block.slot.get() != 0;
+    heap.descriptors.put(block);
+    // Room was made for both before the world was stopped.
+    let list = if is_small { &mut heap.pool } else { &mut heap.doomed };
+    let pushed = list.push(base);
+    debug_assert!(pushed.is_ok());
+}
+
+/// Gives back what is not needed before the next collection.
+pub(crate) fn give_back(heap: &mut Heap) {
+    for &extent in heap.doomed.iter() {
+        heap::give_back(extent);
+    }
+    heap.doomed.truncate(0);
+    let needed = (heap.room / BLOCK + SPARE_BLOCKS).min(heap.pool.len());
+    // What was not needed before the last collection either: a heap that swings keeps its blocks.
+    let surplus = heap.pool.len() - needed;
+    let mut given = surplus.min(heap.surplus);
+    heap.surplus = surplus - given;
+    // The heap has shrunk for good: even what would be used soon is given back, and its frames with it.
+    let has_shrunk = given * BLOCK > (heap.bytes / 2).max(FLUSH_MIN);
+    if has_shrunk {
+        given = heap.pool.len().saturating_sub(SPARE_BLOCKS);
+    }
+    // The oldest are given back: the newest are the warmest.
+    for index in 0..given {
+        heap::give_back(heap.pool[index]);
+    }
+    heap.pool.copy_within(given.., 0);
+    let kept = heap.pool.len() - given;
+    heap.pool.truncate(kept);
+    if has_shrunk {
+        Pages::global().trim(Severity::Flush);
+    }
+}
+
+/// Makes a large object that its user frees vanish at once. Its descriptor waits for the next survey.
+pub(crate) fn free_large(heap: &mut Heap, block: &'static Block) {
+    let (base, extent): (Address, usize) = (block.base.get(), block.extent.get());
+    heap.space.leave(base, extent);
+    heap.bytes -= extent;
+    heap.used = heap.used.saturating_sub(extent);
+    block.extent.set(0);
+    block.clear_allocated(0, 1);
+    block.scan.set(Scan::Nothing);
+    heap::give_back(base);
+}
