@@ -43,7 +43,7 @@ pub use suite::{Plan, Section, only, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_probe::campaign::{
-    Arm, Campaign, Cell, EXPECT, Ended, Launch, Machine, Metrics, Missing, Peer, Run, Sheet,
+    Arm, Campaign, Cell, EXPECT, Ended, Launch, Metrics, Missing, Peer, Run, Sheet,
 };
 pub use work::{Failure, Params, WORKLOADS, Workload, run};
 pub use worker::{COMMAND, WorkerError, work};

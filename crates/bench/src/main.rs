@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::gc;
 use vellum_bench::timing::{self, Found};
-use vellum_bench::{Campaign, Figures, Judged, Machine, Missing, Plan, Roster, Section, Table, peer, watch};
-use vellum_measure::Verdict;
+use vellum_bench::{Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, peer, watch};
+use vellum_measure::{Machine, Verdict};
+use vellum_probe::machine;
 
 /// The longest a single worker may take.
 const RUN_ALLOWED: Duration = Duration::from_secs(300);
@@ -183,7 +184,7 @@ fn roster(options: &Options) -> Roster {
 }
 
 fn campaign(options: &Options, plan: &Plan, sections: &[Section], missing: &[Missing]) -> anyhow::Result<()> {
-    let machine = Machine::here();
+    let machine = machine::read();
     head(&machine, plan, missing);
     let begun = Instant::now();
     let cells: Vec<_> = sections.iter().flat_map(|section| section.cells.iter().cloned()).collect();

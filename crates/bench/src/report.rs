@@ -1,9 +1,9 @@
 //! The machine-readable result: everything that was measured, then what was made of it.
 
 use crate::target::Judgement;
-use crate::{Judged, Machine, Missing, Peer, Sheet, Table};
+use crate::{Judged, Missing, Peer, Sheet, Table};
 use serde_json::{Value, json as object};
-use vellum_measure::{Bound, Goal, Interval};
+use vellum_measure::{Bound, Goal, Interval, Machine};
 
 /// Name and version of the format. A field's meaning never changes; new ones may come.
 pub const SCHEMA: &str = "vellum-bench/1";
@@ -106,7 +106,7 @@ mod tests {
             ("vellum".to_owned(), vec![Run { round: 0, place: 0, result: Err(Ended::TooLong(9)) }]),
         ];
         let sheets = [Sheet { cell: "x".to_owned(), arms }];
-        let value = json(&Machine::here(), (&[], &[]), &[("seed", object!(1))], &sheets, &[], &[]);
+        let value = json(&Machine::default(), (&[], &[]), &[("seed", object!(1))], &sheets, &[], &[]);
         assert_eq!(value["schema"], SCHEMA);
         assert_eq!(value["settings"]["seed"], 1);
         assert_eq!(value["runs"][0]["arm"], "vellum");

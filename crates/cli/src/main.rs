@@ -21,6 +21,7 @@
 
 #[macro_use]
 mod stderr;
+mod amount;
 mod args;
 mod bench;
 mod compare;

@@ -40,6 +40,6 @@ pub use finding::{Finding, write_figures};
 pub use options::{Common, Scale};
 pub use params::{Params, WorkError};
 pub use progress::Progress;
-pub use report::FigureError;
+pub use report::{FigureError, Report};
 pub use table::{Column, Table, Value};
 pub use vellum_measure::{Bound, Goal, Verdict};

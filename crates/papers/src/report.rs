@@ -1,8 +1,11 @@
 //! What the reports of all sources have in common: they are written as JSON, and their figures as files.
 
+use crate::{Finding, Scale};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+use vellum_measure::Machine;
+use vellum_probe::machine;
 
 /// A figure could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -14,12 +17,43 @@ pub struct FigureError {
     pub source: io::Error,
 }
 
-/// A report as JSON, ending in a newline.
-pub(crate) fn json(report: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(report).expect("maps with text keys and finite numbers are JSON");
-    text.push('\n');
-    text
+/// All that was found; `Own` is what only this source's report says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report<Own> {
+    /// Name and version of the JSON. A field's meaning never changes; new ones may come.
+    pub schema: &'static str,
+    /// `full`, `quick` or `tiny`.
+    pub scale: &'static str,
+    /// The seed of all random orders; of several, the first.
+    pub seed: u64,
+    /// What was measured on.
+    pub machine: Machine,
+    /// One an experiment.
+    pub experiments: Vec<Finding>,
+    /// Beside these in the JSON.
+    #[serde(flatten)]
+    pub own: Own,
+}
+
+impl<Own: Serialize> Report<Own> {
+    pub(crate) fn new(
+        schema: &'static str,
+        scale: Scale,
+        seed: u64,
+        experiments: Vec<Finding>,
+        own: Own,
+    ) -> Self {
+        Self { schema, scale: scale.name(), seed, machine: machine::read(), experiments, own }
+    }
+
+    /// The report as JSON, ending in a newline.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut text =
+            serde_json::to_string_pretty(self).expect("maps with text keys and finite numbers are JSON");
+        text.push('\n');
+        text
+    }
 }
 
 /// Writes figures, by name and as SVG, into `folder`, and returns their paths.

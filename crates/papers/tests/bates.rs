@@ -41,7 +41,7 @@ fn every_experiment_runs() {
     let lines = report.lines().expect("what clocks say can be written");
     let entries: Vec<Entry> =
         Reader::new(lines.as_slice(), OnError::Refuse).map(|entry| entry.expect("lines of ours")).collect();
-    assert_eq!(entries.len(), report.series.len());
+    assert_eq!(entries.len(), report.own.series.len());
     assert!(entries.iter().all(|entry| matches!(entry, Entry::Series(series) if series.name == "BASE")));
 }
 

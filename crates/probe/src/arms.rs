@@ -4,7 +4,9 @@
 //! order each arm follows each other equally often, so that what one leaves behind (in caches, free lists, the clock's
 //! frequency) is charged to all alike. The two regular orders are there to see whether an answer depends on that.
 
-use vellum_measure::Rng;
+use crate::clock::Clock;
+use crate::machine;
+use vellum_measure::{Rng, Series};
 
 /// The arms, by place in a round's times: A, its double, B.
 pub const ARMS: [&str; 3] = ["A", "A'", "B"];
@@ -38,6 +40,17 @@ impl ArmOrder {
             ArmOrder::Fixed => "fixed",
             ArmOrder::Mirrored => "mirrored",
         }
+    }
+}
+
+/// The head of one arm's series, `arm` a place in [`ARMS`]: what it is called, its clock, and on what it ran.
+pub(crate) fn series(name: &str, arm: usize, order: ArmOrder, clock: &Clock) -> Series {
+    Series {
+        name: name.to_owned(),
+        labels: vec![format!("arm={}", ARMS[arm]), format!("order={}", order.name())],
+        clock: Some(clock.kind().name().to_owned()),
+        machine: Some(machine::read()),
+        ..Series::default()
     }
 }
 

@@ -21,10 +21,9 @@
 //! Source: shared measurements of this project (random interleaving in pairs repeats fifty times better than any sequence);
 //! Bates times one thing at a time.
 
-use crate::arms::{ARMS, ArmOrder, ORDERS, Orders, THING};
+use crate::arms::{self, ARMS, ArmOrder, ORDERS, Orders, THING};
 use crate::bench::{BATCH_MAX, Batching, BenchError, choose_batch, gauge};
 use crate::clock::{Anchor, Clock, ClockKind, read};
-use crate::machine;
 use crate::record::counts::Counts;
 use crate::record::{Detail, Recorder};
 use std::hint::black_box;
@@ -431,14 +430,10 @@ impl Duel {
             ..Observation::default()
         };
         Series {
-            name: name.to_owned(),
-            labels: vec![format!("arm={}", ARMS[arm]), format!("order={}", self.order.name())],
             batch: self.batch,
             base: Some(self.base.clone()),
-            clock: Some(self.clock.kind().name().to_owned()),
             observations: self.rounds.iter().map(observation).collect(),
-            machine: Some(machine::read()),
-            ..Series::default()
+            ..arms::series(name, arm, self.order, &self.clock)
         }
     }
 }

@@ -60,6 +60,55 @@ pub(crate) struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == 112);
 
+/// The kernel's numbers for what events, records and their parts are (`linux/perf_event.h`).
+pub(crate) mod kernel {
+    pub(crate) const TYPE_SOFTWARE: u32 = 1;
+
+    pub(crate) const DISABLED: u64 = 1;
+    pub(crate) const INHERIT: u64 = 1 << 1;
+    pub(crate) const EXCLUDE_KERNEL: u64 = 1 << 5;
+    pub(crate) const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+    pub(crate) const MMAP: u64 = 1 << 8;
+    pub(crate) const COMM: u64 = 1 << 9;
+    pub(crate) const ENABLE_ON_EXEC: u64 = 1 << 12;
+    pub(crate) const TASK: u64 = 1 << 13;
+    pub(crate) const WATERMARK: u64 = 1 << 14;
+    pub(crate) const SAMPLE_ID_ALL: u64 = 1 << 18;
+    pub(crate) const MMAP2: u64 = 1 << 23;
+    pub(crate) const COMM_EXEC: u64 = 1 << 24;
+
+    pub(crate) const SAMPLE_IP: u64 = 1;
+    pub(crate) const SAMPLE_TID: u64 = 1 << 1;
+    pub(crate) const SAMPLE_TIME: u64 = 1 << 2;
+    pub(crate) const SAMPLE_REGISTERS: u64 = 1 << 12;
+    pub(crate) const SAMPLE_STACK: u64 = 1 << 13;
+    pub(crate) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
+
+    pub(crate) const RECORD_LOST: u32 = 2;
+    pub(crate) const RECORD_COMM: u32 = 3;
+    pub(crate) const RECORD_THROTTLE: u32 = 5;
+    pub(crate) const RECORD_FORK: u32 = 7;
+    pub(crate) const RECORD_SAMPLE: u32 = 9;
+    pub(crate) const RECORD_MMAP2: u32 = 10;
+}
+
+/// Where the kernel lists its processors.
+pub(crate) const PROCESSORS: &str = "/sys/devices/system/cpu/online";
+
+/// The processors there are.
+pub(crate) fn processors() -> io::Result<Vec<i32>> {
+    std::fs::read_to_string(PROCESSORS).map(|text| numbers(&text))
+}
+
+/// The numbers in a list such as `0-3,8`.
+fn numbers(text: &str) -> Vec<i32> {
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?)
+    };
+    text.trim().split(',').filter_map(part).flatten().collect()
+}
+
 /// An event that can be switched on and off.
 #[derive(Debug)]
 pub(crate) struct Event(File);
@@ -209,4 +258,17 @@ impl Drop for Ring {
 
 fn page() -> usize {
     rustix::param::page_size()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_listed() {
+        assert_eq!(numbers("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(numbers("0\n"), [0]);
+        assert!(numbers("").is_empty());
+        assert!(!processors().unwrap().is_empty());
+    }
 }

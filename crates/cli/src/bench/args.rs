@@ -1,5 +1,6 @@
 //! What can be asked of `vellum bench`.
 
+use crate::amount::{self, percentage};
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use vellum_probe::suites;
 
 /// How long a benchmark of programs goes on, unless told.
 const TIME: Duration = Duration::from_secs(6);
-/// The longest that can be asked for.
+/// The shortest and the longest that can be asked for.
+const TIME_MIN: Duration = Duration::from_millis(1);
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Time programs, or Vellum's own operations, so that the figures can be trusted.
@@ -195,27 +197,8 @@ impl Bench {
     }
 }
 
-/// A time with its unit.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a time with its unit: 500ms, 6s, 2min or 1h; at most 24h".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit.trim() {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" | "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if time.is_zero() || time > TIME_MAX { Err(wrong()) } else { Ok(time) }
-}
-
-/// A percentage, with or without its sign, as a number.
-fn percentage(text: &str) -> Option<f64> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim();
-    number.parse().ok().filter(|number: &f64| number.is_finite())
+    amount::time(text, &(TIME_MIN..=TIME_MAX))
 }
 
 /// How much slower is allowed, as a ratio: 1.02 for 2 %.
@@ -248,18 +231,6 @@ fn batching(text: &str) -> Result<Batching, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        for (text, ms) in
-            [("500ms", 500), ("6s", 6000), ("1.5 s", 1500), ("2min", 120_000), ("1h", 3_600_000)]
-        {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        assert!(
-            ["6", "s", "", "-1s", "0s", "25h", "1e3s", "6 sec"].iter().all(|text| duration(text).is_err())
-        );
-    }
 
     #[test]
     fn percentages_are_ratios() {

@@ -81,7 +81,7 @@ pub fn run(
         found(&one);
         findings.push(one.finding);
     }
-    Ok(Report::new(scale, seed, bases, findings))
+    Ok(Report::new(SCHEMA, scale, seed, findings, report::Own { series: bases.into_series() }))
 }
 
 /// A drawing, or nothing where there is nothing to draw.

@@ -1,59 +1,33 @@
-//! The whole result: as JSON, as lines of observations, and its figures as files.
+//! What is told beside the experiments: every BASE, also as lines of observations; and figures as files.
 
 use super::Drawing;
-use super::bases::Bases;
-use crate::{FigureError, Finding, Scale, report};
+use crate::{FigureError, report};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use vellum_measure::Series;
 use vellum_measure::line::{WriteError, write_series};
-use vellum_measure::{Machine, Series};
-use vellum_probe::machine;
 
-/// Name and version of the JSON. A field's meaning never changes; new ones may come.
+/// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.bates/1";
 
-/// All that was found.
+/// The whole result.
+pub type Report = report::Report<Own>;
+
+/// What only this report says.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// `full`, `quick` or `tiny`.
-    pub scale: &'static str,
-    /// The seed of the order of rounds.
-    pub seed: u64,
-    /// What was measured on.
-    pub machine: Machine,
-    /// One an experiment.
-    pub experiments: Vec<Finding>,
+pub struct Own {
     /// Every BASE, a round each, as in schema `vellum.observations/1`. Labels: the kind of stamp, the round.
     pub series: Vec<Series>,
 }
 
 impl Report {
-    pub(super) fn new(scale: Scale, seed: u64, bases: Bases, experiments: Vec<Finding>) -> Self {
-        Self {
-            schema: SCHEMA,
-            scale: scale.name(),
-            seed,
-            machine: machine::read(),
-            experiments,
-            series: bases.into_series(),
-        }
-    }
-
-    /// The report as JSON, ending in a newline.
-    #[must_use]
-    pub fn json(&self) -> String {
-        report::json(self)
-    }
-
     /// Every observation as lines.
     ///
     /// # Errors
     /// None that can occur: the series come from clocks and memory takes them.
     pub fn lines(&self) -> Result<Vec<u8>, WriteError> {
         let mut text = Vec::new();
-        self.series.iter().try_for_each(|series| write_series(&mut text, series))?;
+        self.own.series.iter().try_for_each(|series| write_series(&mut text, series))?;
         Ok(text)
     }
 }

@@ -47,5 +47,5 @@ pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Find
         found(&finding);
         findings.push(finding);
     }
-    Report::new(bench, findings)
+    Report::new(SCHEMA, bench.scale, bench.seed, findings, report::Own::of(bench))
 }

@@ -86,5 +86,5 @@ pub fn run(
         found(&finding);
         findings.push(finding);
     }
-    Report::new(scale, seed, findings)
+    Report::new(SCHEMA, scale, seed, findings, report::Own {})
 }

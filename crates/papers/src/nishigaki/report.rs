@@ -1,36 +1,14 @@
-//! The whole result, as JSON.
+//! What is told beside the experiments: nothing. Of the machine only the overhead depends.
 
-use crate::{Finding, Scale, report};
+use crate::report;
 use serde::Serialize;
-use vellum_measure::Machine;
-use vellum_probe::machine;
 
-/// Name and version of the JSON. A field's meaning never changes; new ones may come.
+/// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.nishigaki/1";
 
-/// All that was found.
+/// The whole result.
+pub type Report = report::Report<Own>;
+
+/// What only this report says.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// `full`, `quick` or `tiny`.
-    pub scale: &'static str,
-    /// The first seed.
-    pub seed: u64,
-    /// What it was computed on; only the overhead depends on it.
-    pub machine: Machine,
-    /// One an experiment.
-    pub experiments: Vec<Finding>,
-}
-
-impl Report {
-    pub(super) fn new(scale: Scale, seed: u64, experiments: Vec<Finding>) -> Self {
-        Self { schema: SCHEMA, scale: scale.name(), seed, machine: machine::read(), experiments }
-    }
-
-    /// The report as JSON, ending in a newline.
-    #[must_use]
-    pub fn json(&self) -> String {
-        report::json(self)
-    }
-}
+pub struct Own {}

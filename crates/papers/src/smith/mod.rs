@@ -70,5 +70,5 @@ pub fn run(
         found(&finding);
         findings.push(finding);
     }
-    Ok(Report::new(&lab, findings))
+    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, report::Own::of(&lab)))
 }

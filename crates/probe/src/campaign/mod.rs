@@ -12,13 +12,11 @@
 mod driver;
 mod expect;
 mod launch;
-mod machine;
 mod metrics;
 mod peer;
 
 pub use driver::{Arm, Campaign, Cell, Run, Sheet};
 pub use expect::{EXPECT, OtherMalloc, check_malloc};
 pub use launch::{Ended, Launch};
-pub use machine::Machine;
 pub use metrics::Metrics;
 pub use peer::{GLIBC, Missing, Peer, VELLUM, packaged};

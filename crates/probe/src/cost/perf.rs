@@ -16,7 +16,8 @@
 //!
 //! Source: perf_event_open(2); the structures are the kernel's `linux/perf_event.h`.
 
-use crate::ring::{self, Attributes};
+use crate::ring::kernel::*;
+use crate::ring::{self, Attributes, PROCESSORS};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 
@@ -31,36 +32,11 @@ const RING_PAGES_MIN: usize = 8;
 /// The reader is woken when this part of a ring is full.
 const WAKE_SHARE: usize = 8;
 
-const TYPE_SOFTWARE: u32 = 1;
 const FAULTS_MINOR: u64 = 5;
 const FAULTS_MAJOR: u64 = 6;
-const SAMPLE_TID: u64 = 1 << 1;
-const SAMPLE_TIME: u64 = 1 << 2;
-const SAMPLE_REGISTERS: u64 = 1 << 12;
-const SAMPLE_STACK: u64 = 1 << 13;
-const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 /// bp, sp and ip, in the kernel's numbering.
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 const REGISTERS_ABI_64: u64 = 2;
-
-const DISABLED: u64 = 1;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const MMAP: u64 = 1 << 8;
-const COMM: u64 = 1 << 9;
-const ENABLE_ON_EXEC: u64 = 1 << 12;
-const TASK: u64 = 1 << 13;
-const WATERMARK: u64 = 1 << 14;
-const SAMPLE_ID_ALL: u64 = 1 << 18;
-const MMAP2: u64 = 1 << 23;
-const COMM_EXEC: u64 = 1 << 24;
-
-const RECORD_COMM: u32 = 3;
-const RECORD_THROTTLE: u32 = 5;
-const RECORD_FORK: u32 = 7;
-const RECORD_SAMPLE: u32 = 9;
-const RECORD_MMAP2: u32 = 10;
 const MISC_COMM_EXEC: u16 = 1 << 13;
 /// Bytes of the identity behind every record that is no sample: tid, time, identifier.
 const IDENTITY_BYTES: usize = 24;
@@ -149,12 +125,12 @@ impl Rings {
     }
 
     fn open_with(sees_kernel: bool) -> Result<Rings, Refused> {
-        let processors = std::fs::read_to_string("/sys/devices/system/cpu/online")
-            .map_err(|error| Refused::of("reading /sys/devices/system/cpu/online", error))?;
-        let bytes = (RINGS_BYTES / list(&processors).count().max(1)).min(RING_BYTES_MAX);
+        let processors = ring::processors().map_err(|error| Refused::of(PROCESSORS, error))?;
+        let bytes = (RINGS_BYTES / processors.len().max(1)).min(RING_BYTES_MAX);
         // A power of two, as the kernel wants it.
         let mut pages = 1 << (bytes / page()).max(RING_PAGES_MIN).ilog2();
-        let rings = list(&processors)
+        let rings = processors
+            .into_iter()
             .map(|processor| Ring::open(processor, sees_kernel, &mut pages))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Rings { rings, sees_kernel })
@@ -185,17 +161,6 @@ impl Rings {
             .iter()
             .fold((0, 0), |(minor, major), ring| (minor + ring.minor.count(), major + ring.major.count()))
     }
-}
-
-/// The numbers in a list such as `0-3,8`.
-fn list(text: &str) -> impl Iterator<Item = i32> + '_ {
-    text.trim().split(',').flat_map(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.parse::<i32>(), last.parse::<i32>()) {
-            (Ok(first), Ok(last)) => first..last + 1,
-            _ => 0..0,
-        }
-    })
 }
 
 impl Ring {
@@ -308,13 +273,6 @@ fn fault(body: &[u8], major_id: u64) -> Option<(u64, Event)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn processors_are_listed() {
-        assert_eq!(list("0-3,8\n").collect::<Vec<_>>(), [0, 1, 2, 3, 8]);
-        assert_eq!(list("0\n").collect::<Vec<_>>(), [0]);
-        assert_eq!(list("").count(), 0);
-    }
 
     fn record(kind: u32, body: &[u8]) -> Vec<u8> {
         let mut record = kind.to_ne_bytes().to_vec();

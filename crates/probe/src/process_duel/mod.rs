@@ -23,11 +23,11 @@ mod spawn;
 
 pub use spawn::ProcessRun;
 
-use crate::arms::{ARMS, ArmOrder, ORDERS, Orders, THING};
+use crate::arms::{self, ARMS, ArmOrder, ORDERS, Orders, THING};
 use crate::child::{Command, Outcome, SpawnError};
 use crate::clock::{Clock, ClockError, ClockKind};
+use crate::inherited;
 use crate::interrupt::Interrupt;
-use crate::{inherited, machine};
 use nothing::Nothing;
 use output::Streams;
 use spawn::Prepared;
@@ -395,14 +395,10 @@ impl ProcessDuel {
             }
         };
         Series {
-            name: name.to_owned(),
-            labels: vec![format!("arm={}", ARMS[arm]), format!("order={}", self.order.name())],
             base: self.subtract_nothing.then(|| self.nothing.wall.clone()),
             cpu_base: self.subtract_nothing.then(|| self.nothing.cpu.clone()),
-            clock: Some(self.clock.kind().name().to_owned()),
             observations: self.rounds.iter().map(observation).collect(),
-            machine: Some(machine::read()),
-            ..Series::default()
+            ..arms::series(name, arm, self.order, &self.clock)
         }
     }
 }

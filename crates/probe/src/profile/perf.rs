@@ -5,7 +5,8 @@
 //! a region may last as long as it likes; it sleeps in between.
 
 use super::{Sample, Scope, Taken};
-use crate::ring::{Attributes, Event, HEAD_BYTES, Ring};
+use crate::ring::kernel::*;
+use crate::ring::{self, Attributes, Event, HEAD_BYTES, PROCESSORS, Ring};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,17 +21,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Threads that a process's profile begins with.
 const THREADS_MAX: usize = 4096;
 
-const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
-const SAMPLE_IP: u64 = 1;
-const SAMPLE_TID: u64 = 1 << 1;
-const DISABLED: u64 = 1;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const WATERMARK: u64 = 1 << 14;
-const RECORD_LOST: u32 = 2;
-const RECORD_SAMPLE: u32 = 9;
 /// The part of a record's flags that says where the processor was, and its value for the kernel.
 const MISC_MODE: u16 = 7;
 const MISC_KERNEL: u16 = 1;
@@ -134,7 +125,9 @@ fn open(scope: Scope, hz: u32, kernel: bool, except: i32) -> Result<(Rings, Vec<
     let (mut rings, mut events) = (Rings::new(), Vec::new());
     let (threads, processors) = match scope {
         Scope::Thread => (vec![0], vec![-1]),
-        Scope::Process => (threads(except)?, processors()?),
+        Scope::Process => {
+            (threads(except)?, ring::processors().map_err(|error| Refused::of(PROCESSORS, error))?)
+        }
     };
     let attributes = attributes(scope, hz, kernel);
     for processor in processors {
@@ -194,21 +187,6 @@ fn threads(except: i32) -> Result<Vec<i32>, Refused> {
     let entries = std::fs::read_dir("/proc/self/task").map_err(failed)?;
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(ids.filter(|id| *id != except).take(THREADS_MAX).collect())
-}
-
-fn processors() -> Result<Vec<i32>, Refused> {
-    let failed = |error| Refused::of("reading /sys/devices/system/cpu/online", error);
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(failed)?;
-    Ok(list(&text))
-}
-
-/// The numbers in a list such as `0-3,8`.
-fn list(text: &str) -> Vec<i32> {
-    let part = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?)
-    };
-    text.trim().split(',').filter_map(part).flatten().collect()
 }
 
 /// Empties rings until told to stop, and once more.
@@ -288,12 +266,5 @@ mod tests {
             note(&whole[..cut], 7, &mut taken);
             assert!(taken.samples.is_empty());
         }
-    }
-
-    #[test]
-    fn processors_are_listed() {
-        assert_eq!(list("0-3,8\n"), [0, 1, 2, 3, 8]);
-        assert_eq!(list("0\n"), [0]);
-        assert!(list("").is_empty());
     }
 }
