@@ -28,7 +28,11 @@ extern "C" {
 
 /* Plans. Marks what is alive and uses the room between again; nothing ever moves. */
 #define VEL_GC_MARK_SWEEP 0
-/* Copies what only typed objects refer to, and leaves in place what something ambiguous refers to. Not served yet: EINVAL. */
+/* Empties blocks of which little is alive: objects there move, but for those that something ambiguous may refer to: a register or a word
+ * on a stack, static data, an untyped object. For programs that tell the types of nearly everything. What moves is known
+ * by its fields alone, so a pointer word of a typed object must hold a pointer, or what is no address in the heap (null, a small
+ * number); and an address that is hashed or sorted by must be taken again after each collection (vel_gc_get_stats(): collections),
+ * unless the object is kept where it is by a pointer on the stack, a finalizer or a link. */
 #define VEL_GC_MOSTLY_COPYING 1
 
 /* Settings of a heap. Zero means the default everywhere, so that `= { sizeof(struct vel_gc_config) }` is all defaults. */
@@ -162,7 +166,10 @@ vel_gc_full_fn vel_gc_on_full(vel_gc_full_fn hook);
 
 /* Has the bytes from `start` up to `end` looked through for pointers, as static data is. 0, or -1 with errno ENOMEM. */
 int vel_gc_roots_add(const void *start, const void *end);
-/* Undoes every vel_gc_roots_add() of ranges that lie in this one. Returns how many there were. */
+/* The same for pointers only: each word from `start` up to `end` holds a pointer, or what is no address in the heap, and may be
+ * changed when what it points to moves. Under a plan that moves nothing there is no difference. */
+int vel_gc_roots_add_precise(void *start, void *end);
+/* Undoes every vel_gc_roots_add() and vel_gc_roots_add_precise() of ranges that lie in this one. Returns how many there were. */
 size_t vel_gc_roots_remove(const void *start, const void *end);
 
 /* A thread is known to the collector from its first call that allocates until it ends. A thread that holds
@@ -195,6 +202,7 @@ struct vel_gc_stats {
     uint64_t sweep_ns_total;     /* of which: finding what died */
     uint64_t marked_objects_last;
     uint64_t overflows;          /* times the mark stack was full and part of the heap was looked through again */
+    uint64_t copied_bytes;       /* of objects that were moved */
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

@@ -4,8 +4,10 @@
 //! sets, and a mark would touch the object's page.
 //!
 //! ```text
-//! Block | marks 0, 1, ... | allocated 0, 1, ...      one bit an object, 64 objects a word
+//! Block | marks 0, 1, ... | allocated 0, 1, ... | pins 0, 1, ...      one bit an object, 64 objects a word
 //! ```
+//!
+//! Only a heap whose objects may move has pins.
 //!
 //! A trace touches marks only: when it begins, everything that is *not* allocated is marked, so that "allocated, and not marked
 //! yet" is one test of one bit. What a trace reads of a descriptor lies together, beside the marks.
@@ -14,6 +16,8 @@
 //! * Marks mean something during a collection only.
 //! * An object is allocated if its bit is set; a run handed to a thread counts as allocated whole, and what the thread did
 //!   not use of it is taken back when a collection begins.
+//! * Pins mean something in blocks that are being evacuated only. An allocated object of such a block that is marked and not pinned
+//!   has moved: its first word is its new address.
 //! * Bits beyond `count` are never set, so that an address in the tail of a block is no object.
 //!
 //! Objects are found by multiplication: `index = offset * reciprocal / 2^32` is exact for all offsets in a block, whatever
@@ -53,6 +57,10 @@ pub(crate) struct Block {
     pub scan: Cell<Scan>,
     /// Objects in it were marked but not looked through, as the mark stack was full.
     pub overflowed: Cell<bool>,
+    /// Objects in it that are not pinned are moved when they are reached. Within a collection.
+    pub evacuating: Cell<bool>,
+    /// Objects that the last collection found alive in it; 0 in a new block.
+    pub survivors: Cell<u16>,
     /// `2^32 / size`, rounded up; 0 for a large object, so that every offset is in object 0.
     pub reciprocal: Cell<u32>,
     /// Bytes of an object.
@@ -78,9 +86,14 @@ pub(crate) const fn pairs_of(count: u32) -> u32 {
 /// The most pairs any block needs.
 pub(crate) const PAIRS_MAX: usize = pairs_of(count_of(GRANULE)) as usize;
 
-/// Bytes of a descriptor with `pairs` pairs of bitmap words.
-pub(crate) const fn descriptor_bytes(pairs: u32) -> usize {
-    size_of::<Block>() + pairs as usize * 16
+/// Bitmaps of a descriptor where nothing moves.
+pub(crate) const BITMAPS: u32 = 2;
+/// Bitmaps of a descriptor where objects may move.
+pub(crate) const BITMAPS_MAX: u32 = 3;
+
+/// Bytes of a descriptor with `bitmaps` bitmaps of `words` words.
+pub(crate) const fn descriptor_bytes(words: u32, bitmaps: u32) -> usize {
+    size_of::<Block>() + (words * bitmaps) as usize * size_of::<u64>()
 }
 
 impl Block {
@@ -103,6 +116,8 @@ impl Block {
         self.scan.set(scan);
         self.layout.set(layout);
         self.overflowed.set(false);
+        self.evacuating.set(false);
+        self.survivors.set(0);
         self.next.set(null());
         self.extent.set(BLOCK);
         for pair in 0..self.pairs.get() {
@@ -115,7 +130,7 @@ impl Block {
     /// In debug builds, if there is no such pair.
     #[inline(always)]
     fn word(&self, index: u32) -> &Cell<u64> {
-        debug_assert!(index < self.pairs.get() * 2);
+        debug_assert!(index < self.pairs.get() * BITMAPS_MAX);
         // SAFETY: descriptors are allocated with their bitmaps behind them (`descriptor_bytes`), and reached by pointers
         // to the whole; every caller's index is that of an object of the block, or below `pairs`.
         unsafe { &*core::ptr::from_ref(self).add(1).cast::<Cell<u64>>().add(index as usize) }
@@ -131,6 +146,12 @@ impl Block {
     #[inline(always)]
     pub(crate) fn allocated(&self, pair: u32) -> &Cell<u64> {
         self.word(self.pairs.get() + pair)
+    }
+
+    /// The pins of objects `64 * pair` and up. Where objects may move only.
+    #[inline(always)]
+    pub(crate) fn pins(&self, pair: u32) -> &Cell<u64> {
+        self.word(self.pairs.get() * 2 + pair)
     }
 
     /// The object that holds the byte `offset` bytes behind the base; it may lie in the tail that holds none.
@@ -176,6 +197,41 @@ impl Block {
         true
     }
 
+    /// From now on objects leave the block when they are reached, but for those that get a pin.
+    pub(crate) fn begin_evacuation(&self) {
+        self.evacuating.set(true);
+        for pair in 0..self.pairs.get() {
+            self.pins(pair).set(0);
+        }
+    }
+
+    /// Has an object stay where it is. In a block that is being evacuated; the object has not moved yet.
+    #[inline(always)]
+    pub(crate) fn pin(&self, index: Index) {
+        debug_assert!(!self.has_moved(index), "an object moved before it was pinned");
+        let pins = self.pins(index.0 / 64);
+        pins.set(pins.get() | 1 << (index.0 % 64));
+    }
+
+    /// Whether an object has a pin. In a block that is being evacuated.
+    #[inline(always)]
+    pub(crate) fn is_pinned(&self, index: Index) -> bool {
+        self.pins(index.0 / 64).get() >> (index.0 % 64) & 1 != 0
+    }
+
+    /// Whether an object has left its block.
+    #[inline]
+    pub(crate) fn has_moved(&self, index: Index) -> bool {
+        self.evacuating.get() && self.is_marked(index) && !self.is_pinned(index)
+    }
+
+    /// Makes a free object of a block that copies go to an allocated and marked one.
+    #[inline(always)]
+    pub(crate) fn settle_copy(&self, index: Index) {
+        let allocated = self.allocated(index.0 / 64);
+        allocated.set(allocated.get() | 1 << (index.0 % 64));
+    }
+
     /// Takes objects `from..to` back: they are free.
     pub(crate) fn clear_allocated(&self, from: u32, to: u32) {
         for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() & !bits));
@@ -212,11 +268,14 @@ impl Block {
         (0..self.pairs.get()).map(|pair| self.allocated(pair).get().count_ones()).sum()
     }
 
-    /// Calls `visit` for every object that is allocated and, if `marked`, marked.
+    /// Calls `visit` for every object that is allocated and, if `marked`, marked and still here.
     pub(crate) fn each(&self, marked: bool, mut visit: impl FnMut(Index)) {
         for pair in 0..self.pairs.get() {
             let all = self.allocated(pair).get();
             let mut word = if marked { all & self.marks(pair).get() } else { all };
+            if marked && self.evacuating.get() {
+                word &= self.pins(pair).get();
+            }
             while word != 0 {
                 visit(Index(pair * 64 + word.trailing_zeros()));
                 word &= word - 1;
@@ -244,7 +303,7 @@ mod tests {
     use crate::class::{CLASS_LAST, bytes_of};
 
     #[repr(C)]
-    struct Room([u64; 9 + 2 * PAIRS_MAX + 8]);
+    struct Room([u64; 9 + 3 * PAIRS_MAX + 8]);
 
     fn block(room: &Room, size: usize) -> &Block {
         // SAFETY: the room is zeroed, aligned, and as large as the largest descriptor.
@@ -255,8 +314,8 @@ mod tests {
 
     #[test]
     fn every_byte_finds_its_object() {
-        let room = Room([0; 9 + 2 * PAIRS_MAX + 8]);
-        assert!(size_of::<Room>() >= descriptor_bytes(PAIRS_MAX as u32));
+        let room = Room([0; 9 + 3 * PAIRS_MAX + 8]);
+        assert!(size_of::<Room>() >= descriptor_bytes(PAIRS_MAX as u32, BITMAPS_MAX));
         for class in 1..=CLASS_LAST {
             let size = bytes_of(class);
             let block = block(&room, size);
@@ -268,7 +327,7 @@ mod tests {
 
     #[test]
     fn runs_cover_exactly_the_free_objects() {
-        let room = Room([0; 9 + 2 * PAIRS_MAX + 8]);
+        let room = Room([0; 9 + 3 * PAIRS_MAX + 8]);
         let block = block(&room, 48);
         for taken in [3, 63, 64, 65, 200] {
             assert_eq!(block.take_run(taken, 1), Some((taken, taken + 1)));

@@ -4,6 +4,7 @@
 //! prepare   loader's list, room in the lists      (locks may be taken: the world still runs)
 //! stop      every thread
 //! retire    the caller's runs go back, freed objects go; others' runs are kept
+//! pin       what must not move, where anything does (`evacuate`)
 //! roots     static data, stacks, kept objects
 //! trace     finalizers and links too
 //! survey    bitmaps: what is marked is what is allocated; empty blocks go to the pool
@@ -15,10 +16,14 @@
 
 use crate::block::Block;
 use crate::config::STACK_KEPT;
-use crate::finalize;
+use crate::evacuate::Evacuation;
+use crate::finalize::{self, Finalizer, Link};
 use crate::heap::Heap;
 use crate::mark::Marker;
+use crate::movement::{InPlace, Movement};
+use crate::roots::Roots;
 use crate::survey::{give_back, survey};
+use crate::table::Table;
 use crate::thread::{self, Thread};
 use crate::{stop, tls};
 use core::sync::atomic::Ordering;
@@ -33,6 +38,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
     {
         return false;
     }
+    heap.plan_copies();
     let mut registers = [0; 6];
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.stack_low.store(low, Ordering::Relaxed);
@@ -41,12 +47,18 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
     retire(heap);
     for &block in heap.blocks.iter() {
         // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        unsafe { (*(block as *const Block)).begin_trace() };
+        let block = unsafe { &*(block as *const Block) };
+        block.begin_trace();
+        if heap.is_sparse(block) {
+            block.begin_evacuation();
+        }
     }
     for other in thread::known().filter(|other| !other.is_current()) {
         other.keep_runs(heap.slots_in_use());
     }
+    heap.pin();
     let (rooted, marked) = trace(heap);
+    heap.finish_copies();
     let survey = survey(heap);
     stop::go_on();
     let after = clock::now_ns();
@@ -81,10 +93,59 @@ pub(crate) fn retire(heap: &mut Heap) {
     heap.freed.truncate(0);
 }
 
-/// Marks everything alive; returns when the roots had been looked through, and when all had.
+/// Marks everything alive, moving what is to be moved; returns when the roots had been looked through, and when all had.
 fn trace(heap: &mut Heap) -> (u64, u64) {
-    let mut marker = Marker::new(&heap.space, &heap.slots, heap.stack, heap.config.only_starts);
-    for range in heap.roots.each() {
+    let Heap { space, slots, stack, config, descriptors, copies, .. } = heap;
+    let reached = Reached {
+        roots: &heap.roots,
+        kept: &heap.kept,
+        finalizers: &mut heap.finalizers,
+        links: &mut heap.links,
+        blocks: &heap.blocks,
+        slots_used: heap.slots_used,
+    };
+    let traced = if copies.any() {
+        let movement = Evacuation { space, slots, copies, descriptors };
+        follow(Marker::new(space, slots, *stack, config.only_starts, movement), reached)
+    } else {
+        follow(Marker::new(space, slots, *stack, config.only_starts, InPlace), reached)
+    };
+    heap.due += traced.due;
+    heap.stats.marked_objects_last = traced.marked;
+    heap.stats.overflows += traced.overflows;
+    let touched = traced.deepest * size_of::<usize>();
+    if touched > STACK_KEPT {
+        let start = heap.stack.start as usize + STACK_KEPT;
+        // SAFETY: the stack is empty. A refusal only means that the pages stay.
+        let _ = unsafe { map::flush(start, vellum_sys::round_up(touched - STACK_KEPT, vellum_sys::PAGE)) };
+    }
+    (traced.rooted_ns, clock::now_ns())
+}
+
+/// Where a trace begins, and what it decides on.
+struct Reached<'h> {
+    roots: &'h Roots,
+    kept: &'h Table<u8>,
+    finalizers: &'h mut Table<Finalizer>,
+    links: &'h mut Table<Link>,
+    blocks: &'h [usize],
+    slots_used: usize,
+}
+
+/// What came of a trace.
+struct Traced {
+    rooted_ns: u64,
+    /// Finalizers that became due.
+    due: usize,
+    marked: u64,
+    overflows: u64,
+    /// The most words the stack held.
+    deepest: usize,
+}
+
+/// Follows every pointer from the roots, and sees to the dead that have finalizers and links.
+fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
+    for range in from.roots.each() {
         // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was added.
         unsafe { marker.words(range.start, range.end, false) };
     }
@@ -97,25 +158,22 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
             marker.words(start, end, false);
         }
         if !thread.is_current() {
-            thread.next_objects(heap.slots_used).for_each(|object| marker.root(object));
+            thread.next_objects(from.slots_used).for_each(|object| marker.root(object));
         }
     }
-    heap.kept.each(|object, _| marker.root(object));
-    finalize::mark_roots(&heap.finalizers, &mut marker);
-    let rooted = clock::now_ns();
-    marker.drain(&heap.blocks);
-    finalize::clear_links(&mut heap.links, false, &marker);
-    if heap.finalizers.len() > 0 {
-        heap.due += finalize::find_due(&mut heap.finalizers, &mut marker, &heap.blocks);
+    from.kept.each(|object, _| marker.root(object));
+    finalize::mark_roots(from.finalizers, &mut marker);
+    for range in from.roots.precise() {
+        // SAFETY: the user vouches for what was added.
+        unsafe { marker.fields(range.start, range.end) };
     }
-    finalize::clear_links(&mut heap.links, true, &marker);
-    heap.stats.marked_objects_last = marker.marked;
-    heap.stats.overflows += marker.overflows;
-    let touched = marker.deepest * size_of::<usize>();
-    if touched > STACK_KEPT {
-        let start = heap.stack.start as usize + STACK_KEPT;
-        // SAFETY: the stack is empty. A refusal only means that the pages stay.
-        let _ = unsafe { map::flush(start, vellum_sys::round_up(touched - STACK_KEPT, vellum_sys::PAGE)) };
-    }
-    (rooted, clock::now_ns())
+    let rooted_ns = clock::now_ns();
+    marker.drain(from.blocks);
+    finalize::clear_links(from.links, false, &marker);
+    let due = match from.finalizers.len() {
+        0 => 0,
+        _ => finalize::find_due(from.finalizers, &mut marker, from.blocks),
+    };
+    finalize::clear_links(from.links, true, &marker);
+    Traced { rooted_ns, due, marked: marker.marked, overflows: marker.overflows, deepest: marker.deepest }
 }

@@ -6,6 +6,8 @@ pub enum Plan {
     /// Nothing moves; what is not marked is used again.
     #[default]
     MarkSweep,
+    /// Objects in sparse blocks move, but for those that something ambiguous leads to.
+    MostlyCopying,
 }
 
 /// Settings of a heap.
@@ -23,6 +25,8 @@ pub struct Config {
     pub percent: u32,
     /// Whether dead objects are overwritten.
     pub poison: bool,
+    /// Whether every block is emptied at every collection, be it worth it or not: for tests of what moves.
+    pub restless: bool,
 }
 
 impl Config {
@@ -34,6 +38,7 @@ impl Config {
         fixed_bytes: 0,
         percent: 60,
         poison: false,
+        restless: false,
     };
     /// The largest percentage accepted.
     pub const PERCENT_MAX: u32 = 10_000;
@@ -58,4 +63,4 @@ pub(crate) const STACK_WORDS: usize = 1 << 20;
 /// Bytes of the mark stack that stay resident between collections.
 pub(crate) const STACK_KEPT: usize = 256 << 10;
 /// Bytes handed to a thread at a time: small enough that what is cleared is still in the first cache when it is used.
-pub(crate) const RUN_MAX: usize = 4 << 10;
+pub(crate) const RUN_MAX: usize = 16 << 10;

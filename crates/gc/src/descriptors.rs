@@ -1,8 +1,8 @@
 //! Memory for descriptors: cut from units of the page layer, used again by length, never given back.
 
-use crate::block::{Block, PAIRS_MAX, descriptor_bytes};
+use crate::block::{BITMAPS, BITMAPS_MAX, Block, PAIRS_MAX, descriptor_bytes};
 use core::ptr::null;
-use vellum_pages::{Pages, UNIT};
+use vellum_pages::{Buffer, OutOfMemory, Pages, UNIT};
 
 /// Descriptors not in use, and the unit new ones are cut from.
 pub(crate) struct Descriptors {
@@ -10,12 +10,54 @@ pub(crate) struct Descriptors {
     free: [*const Block; PAIRS_MAX + 1],
     unit: *mut u8,
     used: usize,
+    /// Units that wait for their turn: addresses.
+    spare: Buffer<usize>,
     units: usize,
+    /// Bitmaps in each.
+    bitmaps: u32,
 }
 
 impl Descriptors {
     pub(crate) const fn new() -> Descriptors {
-        Descriptors { free: [null(); PAIRS_MAX + 1], unit: core::ptr::null_mut(), used: UNIT, units: 0 }
+        Descriptors {
+            free: [null(); PAIRS_MAX + 1],
+            unit: core::ptr::null_mut(),
+            used: UNIT,
+            spare: Buffer::new(),
+            units: 0,
+            bitmaps: BITMAPS,
+        }
+    }
+
+    /// Has descriptors with pins from now on. Before the first is taken.
+    pub(crate) fn with_pins(&mut self) {
+        debug_assert!(self.units == 0);
+        self.bitmaps = BITMAPS_MAX;
+    }
+
+    /// Sees to it that the next `count` descriptors need nothing of the page layer.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
+        let each = descriptor_bytes(PAIRS_MAX as u32, self.bitmaps);
+        let mut there = (UNIT - self.used) / each + self.spare.len() * (UNIT / each);
+        while there < count {
+            self.spare.reserve(1)?;
+            let unit = self.new_unit().ok_or(OutOfMemory { bytes: UNIT })?;
+            self.spare.push(unit.expose_provenance())?;
+            there += UNIT / each;
+        }
+        Ok(())
+    }
+
+    fn new_unit(&mut self) -> Option<*mut u8> {
+        let mut unit = [core::ptr::null_mut()];
+        if Pages::global().alloc_units(&mut unit) == 0 {
+            return None;
+        }
+        self.units += 1;
+        Some(unit[0])
     }
 
     /// A descriptor with room for `pairs` pairs; `None` if memory is out.
@@ -26,15 +68,16 @@ impl Descriptors {
             self.free[pairs as usize] = block.next.get();
             return Some(block);
         }
-        let bytes = descriptor_bytes(pairs);
+        let bytes = descriptor_bytes(pairs, self.bitmaps);
         if self.used + bytes > UNIT {
-            let mut unit = [core::ptr::null_mut()];
-            if Pages::global().alloc_units(&mut unit) == 0 {
-                return None;
-            }
-            self.unit = unit[0];
+            self.unit = match self.spare.last() {
+                Some(&unit) => {
+                    self.spare.truncate(self.spare.len() - 1);
+                    core::ptr::with_exposed_provenance_mut(unit)
+                }
+                None => self.new_unit()?,
+            };
             self.used = 0;
-            self.units += 1;
         }
         // SAFETY: within the unit, which is ours; a zeroed descriptor is a valid one.
         let block = unsafe {
@@ -60,4 +103,5 @@ impl Descriptors {
     }
 }
 
-const _: () = assert!(descriptor_bytes(PAIRS_MAX as u32) <= UNIT && size_of::<Block>().is_multiple_of(8));
+const _: () =
+    assert!(descriptor_bytes(PAIRS_MAX as u32, BITMAPS_MAX) <= UNIT && size_of::<Block>().is_multiple_of(8));

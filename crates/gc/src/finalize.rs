@@ -12,6 +12,7 @@ use crate::alloc::with_heap;
 use crate::block::Block;
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
+use crate::movement::Movement;
 use crate::table::Table;
 use crate::thread;
 use vellum_pages::Plain;
@@ -42,7 +43,7 @@ unsafe impl Plain for Finalizer {}
 unsafe impl Plain for Link {}
 
 /// Roots that the tables hold: what is due, and the finalizers' data.
-pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_>) {
+pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, impl Movement>) {
     finalizers.each(|object, finalizer| {
         marker.root(finalizer.data);
         if finalizer.due {
@@ -52,7 +53,7 @@ pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_>)
 }
 
 /// Clears links to the dead.
-pub(crate) fn clear_links(links: &mut Table<Link>, late: bool, marker: &Marker<'_>) {
+pub(crate) fn clear_links(links: &mut Table<Link>, late: bool, marker: &Marker<'_, impl Movement>) {
     links.retain(|link, &mut Link { object, late: is_late }| {
         if is_late != late {
             return true;
@@ -71,13 +72,13 @@ pub(crate) fn clear_links(links: &mut Table<Link>, late: bool, marker: &Marker<'
 }
 
 /// Finds whose finalizers are due, and keeps them alive. Returns how many became due.
-pub(crate) fn find_due(
+pub(crate) fn find_due<M: Movement>(
     finalizers: &mut Table<Finalizer>,
-    marker: &mut Marker<'_>,
+    marker: &mut Marker<'_, M>,
     blocks: &[Address],
 ) -> usize {
     let mut found = 0;
-    let mut judge = |finalizers: &mut Table<Finalizer>, marker: &Marker<'_>, unordered: bool| {
+    let mut judge = |finalizers: &mut Table<Finalizer>, marker: &Marker<'_, M>, unordered: bool| {
         finalizers.retain(|object, finalizer| {
             if !finalizer.due && finalizer.unordered == unordered && !marker.is_marked(object) {
                 finalizer.due = true;

@@ -7,8 +7,9 @@
 
 use crate::block::{Block, Scan, count_of, pairs_of};
 use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
-use crate::config::{Config, ROOM_MEAN, ROOM_MIN, ROOM_PART, STACK_WORDS};
+use crate::config::{Config, Plan, ROOM_MEAN, ROOM_MIN, ROOM_PART, STACK_WORDS};
 use crate::descriptors::Descriptors;
+use crate::evacuate::{ALL, Copies, Young};
 use crate::finalize::{Finalizer, Link};
 use crate::layout::{Layout, Shape};
 use crate::mark::StackMemory;
@@ -35,7 +36,20 @@ pub(crate) struct Slot {
     pub roomy: *const Block,
     /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`] of them.
     pub pointers: u64,
+    /// Of [`ALL`] young objects, so many lived on the last time.
+    pub survival: u32,
+    pub young: Young,
 }
+
+const NO_SLOT: Slot = Slot {
+    size: 0,
+    scan: Scan::Nothing,
+    layout: null(),
+    roomy: null(),
+    pointers: 0,
+    survival: ALL,
+    young: Young { met: 0, left: 0 },
+};
 
 /// Words of the largest object whose pointers one word maps.
 pub(crate) const MAPPED_WORDS: usize = 64;
@@ -73,6 +87,7 @@ pub(crate) struct Heap {
     pub descriptors: Descriptors,
     pub roots: Roots,
     pub stack: StackMemory,
+    pub copies: Copies,
     pub finalizers: Table<Finalizer>,
     pub links: Table<Link>,
     pub kept: Table<u8>,
@@ -95,12 +110,11 @@ unsafe impl Send for Heap {}
 
 impl Heap {
     const fn new() -> Heap {
-        let slot = Slot { size: 0, scan: Scan::Nothing, layout: null(), roomy: null(), pointers: 0 };
         Heap {
             started: false,
             config: Config::DEFAULT,
             space: Space::none(),
-            slots: [slot; SLOTS_MAX],
+            slots: [NO_SLOT; SLOTS_MAX],
             slots_used: 0,
             layouts: null(),
             blocks: Buffer::new(),
@@ -111,6 +125,7 @@ impl Heap {
             descriptors: Descriptors::new(),
             roots: Roots::new(),
             stack: StackMemory { start: null_mut(), room: 0 },
+            copies: Copies::new(),
             finalizers: Table::new(),
             links: Table::new(),
             kept: Table::new(),
@@ -138,9 +153,12 @@ impl Heap {
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
         self.space = space;
         self.config = config;
+        if config.plan == Plan::MostlyCopying {
+            self.descriptors.with_pins();
+        }
         for class in 1..=CLASS_LAST {
             let size = bytes_of(class);
-            let slot = Slot { size, scan: Scan::Words, layout: null(), roomy: null(), pointers: !0 };
+            let slot = Slot { size, scan: Scan::Words, pointers: !0, ..NO_SLOT };
             self.slots[class] = slot;
             self.slots[ATOMIC_FIRST + class] = Slot { scan: Scan::Nothing, pointers: 0, ..slot };
         }
@@ -219,7 +237,8 @@ impl Heap {
         Some(block)
     }
 
-    fn take_unit(&mut self) -> Option<Address> {
+    /// A free block's pages.
+    pub(crate) fn take_unit(&mut self) -> Option<Address> {
         if let Some(&unit) = self.pool.last() {
             self.pool.truncate(self.pool.len() - 1);
             return Some(unit);
@@ -339,7 +358,7 @@ impl Heap {
         let slot = self.slots_used;
         let size = bytes_of(class);
         let pointers = layout.map(size / WORD);
-        *self.slots.get_mut(slot)? = Slot { size, scan, layout, roomy: null(), pointers };
+        *self.slots.get_mut(slot)? = Slot { size, scan, layout, pointers, ..NO_SLOT };
         self.slots_used += 1;
         Some(slot as u16)
     }

@@ -29,12 +29,13 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection over `roots`, `stack`, `mark`, `survey`;
+//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection over `roots`, `stack`, `mark`, `survey`; `evacuate` and
+//! `movement` what the mostly-copying plan adds to them;
 //! `stop` and `thread` the world; `finalize` and `table` the dead; `object` everything else a program may ask.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
-//! * This plan moves nothing: see [`Plan`].
+//! * One of the two plans moves nothing; the other only what is worth it: see [`Plan`] and `evacuate`.
 //! * It collects at two thirds of the heap; here the room is a part of what is alive, or what a fixed size leaves.
 
 #![cfg_attr(not(test), no_std)]
@@ -45,10 +46,12 @@ mod class;
 mod collect;
 mod config;
 mod descriptors;
+mod evacuate;
 mod finalize;
 mod heap;
 mod layout;
 mod mark;
+mod movement;
 mod object;
 mod roots;
 mod space;
@@ -70,8 +73,8 @@ pub use config::{Config, Plan};
 pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
 pub use layout::{Layout, TYPE_MAX};
 pub use object::{
-    Refused, add_roots, base, free, hold, keep, link, realloc, remove_roots, set_finalizer, set_limit, size,
-    stats, unlink, validate, walk,
+    Refused, add_precise_roots, add_roots, base, free, hold, keep, link, realloc, remove_roots,
+    set_finalizer, set_limit, size, stats, unlink, validate, walk,
 };
 pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, type_of};
 pub use stats::Stats;

@@ -4,8 +4,12 @@
 //! an object is prefetched when it enters, and looked through when it leaves, some thirty objects later, so that the
 //! misses of many objects overlap (Cher, Hosking and Vitek 2004 put such a queue in front of the stack).
 //!
+//! What may move ([`Movement`]) does so when a pointer that may be changed, a *field*, leads to it. Fields of objects that were not moved
+//! yet wait on the same stack and pass the same queue, so that the object is there when it is copied.
+//!
 //! # Invariants
 //! * Every object on the stack or in the queue is marked.
+//! * An ambiguous pointer never leads to an object that has moved: everything that it may lead to was pinned before.
 //! * The stack is bounded. An object that finds no room stays marked, and its block is noted; when the stack is empty all marked
 //!   objects of noted blocks are looked through again, until no block is noted. This ends: it marks at least one object each time
 //!   a block is noted anew.
@@ -14,6 +18,7 @@
 use crate::block::{Block, Index, Scan};
 use crate::class::{SLOTS_MAX, WORD};
 use crate::heap::{MAPPED_WORDS, Slot};
+use crate::movement::Movement;
 use crate::space::Space;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
@@ -24,6 +29,8 @@ const QUEUE: usize = 32;
 const STRETCH: usize = 512;
 /// Flags a stack entry that is followed by where a stretch goes on.
 const PART: usize = 1;
+/// Flags a stack entry that is the address of a field whose object may have to move.
+const FIELD: usize = 2;
 /// Stack entries have the slot of a small object above this bit, so that looking it through needs no descriptor; 0 there:
 /// the descriptor says.
 const SLOT_SHIFT: u32 = 48;
@@ -39,8 +46,31 @@ pub(crate) struct StackMemory {
     pub room: usize,
 }
 
+/// The object of `block` that `word` points into, be it to its first byte or, unless `only_starts`, anywhere.
+#[inline(always)]
+fn within(block: &Block, word: usize, only_starts: bool) -> Option<Index> {
+    let offset = word - block.base.get();
+    let index = block.index_at(offset);
+    (!only_starts || index.0 as usize * block.size.get() == offset).then_some(index)
+}
+
+/// The same in whichever block it is.
+pub(crate) fn find(space: &Space, word: usize, only_starts: bool) -> Option<(&'static Block, Index)> {
+    let block = space.block_of(word)?;
+    within(block, word, only_starts).map(|index| (block, index))
+}
+
+/// What stands on the stack for the object of `block` at `address`, which may be a copy elsewhere.
+#[inline(always)]
+fn entry(block: &Block, address: usize) -> usize {
+    match block.size.get() <= MAPPED_WORDS * WORD {
+        true => address | usize::from(block.slot.get()) << SLOT_SHIFT,
+        false => address,
+    }
+}
+
 /// One trace.
-pub(crate) struct Marker<'h> {
+pub(crate) struct Marker<'h, M> {
     space: &'h Space,
     slots: &'h [Slot; SLOTS_MAX],
     low: usize,
@@ -52,6 +82,7 @@ pub(crate) struct Marker<'h> {
     head: usize,
     queued: usize,
     overflowed: bool,
+    movement: M,
     /// Objects marked.
     pub marked: u64,
     /// The most words the stack held.
@@ -60,14 +91,15 @@ pub(crate) struct Marker<'h> {
     pub overflows: u64,
 }
 
-impl<'h> Marker<'h> {
+impl<'h, M: Movement> Marker<'h, M> {
     /// A trace that has found nothing yet. With `only_starts`, words in objects count only if they lead to a first byte.
     pub(crate) fn new(
         space: &'h Space,
         slots: &'h [Slot; SLOTS_MAX],
         stack: StackMemory,
         only_starts: bool,
-    ) -> Marker<'h> {
+        movement: M,
+    ) -> Marker<'h, M> {
         let (low, high) = space.bounds();
         Marker {
             space,
@@ -81,6 +113,7 @@ impl<'h> Marker<'h> {
             head: 0,
             queued: 0,
             overflowed: false,
+            movement,
             marked: 0,
             deepest: 0,
             overflows: 0,
@@ -95,29 +128,83 @@ impl<'h> Marker<'h> {
         }
         // SAFETY: the word is within the bounds; entries are null or lead to descriptors, which are never unmapped.
         let block = unsafe { self.space.within_bounds(word).as_ref() }?;
-        let offset = word - block.base.get();
-        let index = block.index_at(offset);
-        if only_starts && index.0 as usize * block.size.get() != offset {
-            return None;
-        }
-        Some((block, index))
+        within(block, word, only_starts).map(|index| (block, index))
     }
 
+    /// Follows an ambiguous pointer.
     #[inline(always)]
     fn consider(&mut self, word: usize, only_starts: bool) {
-        if let Some((block, index)) = self.find(word, only_starts)
-            && block.mark(index)
-        {
-            self.marked += 1;
-            if block.scan.get() == Scan::Nothing {
-                return;
+        if let Some((block, index)) = self.find(word, only_starts) {
+            if M::MOVES && block.evacuating.get() {
+                block.pin(index);
             }
-            let entry = match block.size.get() <= MAPPED_WORDS * WORD {
-                true => block.address(index) | usize::from(block.slot.get()) << SLOT_SHIFT,
-                false => block.address(index),
-            };
-            self.push(block, entry);
+            self.reach(block, index);
         }
+    }
+
+    /// Marks an object where it is.
+    #[inline(always)]
+    fn reach(&mut self, block: &'static Block, index: Index) {
+        if block.mark(index) {
+            self.marked += 1;
+            if block.scan.get() != Scan::Nothing {
+                self.push(block, entry(block, block.address(index)));
+            }
+        }
+    }
+
+    /// Follows the pointer at `at`, which may be changed.
+    #[inline(always)]
+    fn field(&mut self, at: usize) {
+        // SAFETY: the caller's word, which may be read.
+        let word = unsafe { (at as *const usize).read_volatile() };
+        if !M::MOVES {
+            return self.consider(word, self.only_starts);
+        }
+        if let Some((block, index)) = self.find(word, self.only_starts) {
+            if !block.evacuating.get() {
+                return self.reach(block, index);
+            }
+            if self.depth < self.stack.room {
+                // SAFETY: below the room of the stack.
+                unsafe { self.stack.start.add(self.depth).write(at | FIELD) };
+                self.depth += 1;
+            } else if let Some((block, entry)) = self.settle(at) {
+                self.push(block, entry);
+            }
+        }
+    }
+
+    /// Has the pointer at `at` lead to where its object stays, moving that if it is to move. What must be looked through then.
+    #[inline(always)]
+    fn settle(&mut self, at: usize) -> Option<(&'static Block, usize)> {
+        // SAFETY: a field that `field` was asked to follow.
+        let word = unsafe { (at as *const usize).read_volatile() };
+        let (block, index) = self.find(word, self.only_starts)?;
+        let object = block.address(index);
+        let is_new = block.mark(index);
+        self.marked += u64::from(is_new);
+        let place = if block.is_pinned(index) {
+            object
+        } else if is_new {
+            match self.movement.copy(block, index) {
+                Some(copy) => copy,
+                None => {
+                    block.pins(index.0 / 64).set(block.pins(index.0 / 64).get() | 1 << (index.0 % 64));
+                    object
+                }
+            }
+        } else if block.is_allocated(index) {
+            // SAFETY: the object has moved, and left its new address.
+            unsafe { (object as *const usize).read_volatile() }
+        } else {
+            return None;
+        };
+        if place != object {
+            // SAFETY: a field of an object that stays where it is, or a word that the program gave for this.
+            unsafe { (at as *mut usize).write_volatile(place + (word - object)) };
+        }
+        (is_new && block.scan.get() != Scan::Nothing).then(|| (block, entry(block, place)))
     }
 
     #[inline(always)]
@@ -144,6 +231,14 @@ impl<'h> Marker<'h> {
             self.consider(word, only_starts);
             at += WORD;
         }
+    }
+
+    /// Marks what the pointers from `start` up to `end` lead to, and changes those whose objects move.
+    ///
+    /// # Safety
+    /// The words may be read and written, and hold pointers or what is no address in the heap.
+    pub(crate) unsafe fn fields(&mut self, start: usize, end: usize) {
+        (start..(end + 1).saturating_sub(WORD)).step_by(WORD).for_each(|at| self.field(at));
     }
 
     /// Marks the object that `address` points into.
@@ -173,15 +268,25 @@ impl<'h> Marker<'h> {
             self.overflowed = false;
             self.overflows += 1;
             for &block in blocks {
-                // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-                let block = unsafe { &*(block as *const Block) };
-                if block.overflowed.replace(false) {
-                    block.each(true, |index| {
-                        self.look_through(block, block.address(index));
-                        self.empty_stack();
-                    });
-                }
+                self.look_again(block);
             }
+            let mut copied = 0;
+            while let Some(block) = self.movement.target(copied) {
+                self.look_again(block);
+                copied += 1;
+            }
+        }
+    }
+
+    /// Looks through the marked objects of the block at `block` if one of them may have been left out.
+    fn look_again(&mut self, block: usize) {
+        // SAFETY: callers have the addresses of descriptors, which are never unmapped.
+        let block = unsafe { &*(block as *const Block) };
+        if block.overflowed.replace(false) {
+            block.each(true, |index| {
+                self.look_through(block, block.address(index));
+                self.empty_stack();
+            });
         }
     }
 
@@ -204,8 +309,14 @@ impl<'h> Marker<'h> {
                     self.dispatch(object);
                     continue;
                 }
+                let ahead = if M::MOVES && object & FIELD != 0 {
+                    // SAFETY: a field that waits may be read.
+                    unsafe { ((object - FIELD) as *const usize).read_volatile() }
+                } else {
+                    object & ADDRESS
+                };
                 // SAFETY: a prefetch reads nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>((object & ADDRESS) as *const i8) };
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead as *const i8) };
                 self.queue[(self.head + self.queued) % QUEUE] = object;
                 self.queued += 1;
             }
@@ -222,6 +333,13 @@ impl<'h> Marker<'h> {
     /// Looks through the object of a stack entry that is no part.
     #[inline(always)]
     fn dispatch(&mut self, entry: usize) {
+        let entry = match entry {
+            field if M::MOVES && field & FIELD != 0 => match self.settle(field - FIELD) {
+                Some((_, entry)) => entry,
+                None => return,
+            },
+            entry => entry,
+        };
         if entry >> SLOT_SHIFT != 0 {
             return self.mapped(entry >> SLOT_SHIFT, entry & ADDRESS);
         }
@@ -242,9 +360,8 @@ impl<'h> Marker<'h> {
         while bits != 0 {
             let at = object + bits.trailing_zeros() as usize * WORD;
             bits &= bits - 1;
-            // SAFETY: as above; the map has bits for the object's words only.
-            let word = unsafe { (at as *const usize).read_volatile() };
-            self.consider(word, self.only_starts);
+            // The map has bits for the object's words only.
+            self.field(at);
         }
     }
 
@@ -320,9 +437,7 @@ impl<'h> Marker<'h> {
                     if at + WORD > to {
                         return;
                     }
-                    // SAFETY: within the object, which is allocated.
-                    let word = unsafe { (at as *const usize).read_volatile() };
-                    self.consider(word, self.only_starts);
+                    self.field(at);
                 }
             }
             element += words * WORD;

@@ -191,12 +191,28 @@ pub fn unlink(link: *mut *mut u8) -> bool {
 /// # Safety
 /// The range may be read until it is removed.
 pub unsafe fn add_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    add(start, end, false)
+}
+
+/// Has the words from `start` up to `end` looked through as the pointers of typed objects are: what they lead to may move, and they are
+/// changed then.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// The range may be read and written until it is removed. Each of its words holds a pointer, or what is no address in the heap.
+pub unsafe fn add_precise_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    add(start, end, true)
+}
+
+fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
     let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
-    let done = look(|heap| heap.roots.add(range).map_err(|_| Refused::OutOfMemory));
+    let done = look(|heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory));
     done.unwrap_or(Err(Refused::OutOfMemory))
 }
 
-/// Undoes every [`add_roots`] of ranges within this one; returns how many there were.
+/// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns how many there were.
 pub fn remove_roots(start: *const u8, end: *const u8) -> usize {
     look(|heap| heap.roots.remove(Range { start: address(start), end: address(end) })).unwrap_or(0)
 }
@@ -219,6 +235,7 @@ pub fn stats() -> Stats {
             heap_bytes: heap.bytes as u64,
             metadata_bytes: (heap.descriptors.bytes() + tables + heap.blocks.len() * size_of::<usize>())
                 as u64,
+            copied_bytes: heap.copies.bytes,
             ..heap.stats
         }
     });

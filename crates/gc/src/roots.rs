@@ -20,13 +20,14 @@ unsafe impl Plain for Range {}
 pub(crate) struct Roots {
     images: Buffer<Range>,
     added: Buffer<Range>,
+    precise: Buffer<Range>,
     /// The loader's counts of objects loaded and unloaded, when `images` was read.
     read_at: (u64, u64),
 }
 
 impl Roots {
     pub(crate) const fn new() -> Roots {
-        Roots { images: Buffer::new(), added: Buffer::new(), read_at: (0, 0) }
+        Roots { images: Buffer::new(), added: Buffer::new(), precise: Buffer::new(), read_at: (0, 0) }
     }
 
     /// Reads the loader's list if it has changed.
@@ -46,29 +47,38 @@ impl Roots {
         result
     }
 
-    pub(crate) fn add(&mut self, range: Range) -> Result<(), OutOfMemory> {
-        self.added.push(range)
+    pub(crate) fn add(&mut self, range: Range, precise: bool) -> Result<(), OutOfMemory> {
+        if precise { self.precise.push(range) } else { self.added.push(range) }
     }
 
     /// Removes the added ranges that lie in `range`; returns how many.
     pub(crate) fn remove(&mut self, range: Range) -> usize {
-        let mut kept = 0;
-        for index in 0..self.added.len() {
-            let this = self.added[index];
-            if this.start < range.start || this.end > range.end {
-                self.added[kept] = this;
-                kept += 1;
-            }
-        }
-        let removed = self.added.len() - kept;
-        self.added.truncate(kept);
-        removed
+        remove(&mut self.added, range) + remove(&mut self.precise, range)
     }
 
-    /// Every range, as far as words in it are aligned.
+    /// Every range of pointers that may be changed.
+    pub(crate) fn precise(&self) -> impl Iterator<Item = Range> {
+        self.precise.iter().copied()
+    }
+
+    /// Every range of words that may be pointers, as far as they are aligned.
     pub(crate) fn each(&self) -> impl Iterator<Item = Range> {
         self.images.iter().chain(self.added.iter()).copied()
     }
+}
+
+fn remove(ranges: &mut Buffer<Range>, within: Range) -> usize {
+    let mut kept = 0;
+    for index in 0..ranges.len() {
+        let this = ranges[index];
+        if this.start < within.start || this.end > within.end {
+            ranges[kept] = this;
+            kept += 1;
+        }
+    }
+    let removed = ranges.len() - kept;
+    ranges.truncate(kept);
+    removed
 }
 
 struct Reading<'r> {

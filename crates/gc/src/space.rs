@@ -86,6 +86,13 @@ impl Space {
         true
     }
 
+    /// Names `block` the owner of the block at `start`, which was entered as nobody's.
+    pub(crate) fn assign(&self, block: *const Block, start: usize) {
+        debug_assert!(start >= self.low && start + BLOCK <= self.high);
+        // SAFETY: within the table, in a part that `enter` opened; the heap's lock is held.
+        unsafe { self.table.add((start - self.base) >> BLOCK_SHIFT).write(block) };
+    }
+
     /// Makes part `part` of the table writable, once.
     fn open(&mut self, part: usize) -> bool {
         let (word, bit) = (&mut self.opened[part / 64], 1 << (part % 64));

@@ -32,6 +32,8 @@ pub struct Stats {
     pub marked_objects_last: u64,
     /// Times the mark stack was full.
     pub overflows: u64,
+    /// Bytes of objects that were moved.
+    pub copied_bytes: u64,
 }
 
 impl Stats {
@@ -51,6 +53,7 @@ impl Stats {
             sweep_ns_total: 0,
             marked_objects_last: 0,
             overflows: 0,
+            copied_bytes: 0,
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
-use crate::heap::{self, Address, Heap};
+use crate::evacuate::count_young;
+use crate::heap::{self, Address, Heap, Slot};
 use core::ptr::null;
 use vellum_pages::{Pages, Severity};
 
@@ -41,7 +42,9 @@ pub(crate) fn survey(heap: &mut Heap) -> Survey {
             heap.blocks[index] = 0;
             continue;
         }
-        let live = settle(block, heap.config.poison);
+        let (allocated, live) = settle(block, heap.config.poison);
+        let slot = &mut heap.slots[usize::from(block.slot.get())];
+        count_young(slot, &block.survivors, allocated, live);
         if live == 0 {
             heap.blocks[index] = 0;
             drop_block(heap, block);
@@ -51,7 +54,6 @@ pub(crate) fn survey(heap: &mut Heap) -> Survey {
         found.live += live as usize * block.size.get();
         found.bytes += block.extent.get();
         if live < block.count.get() {
-            let slot = &mut heap.slots[usize::from(block.slot.get())];
             block.next.set(slot.roomy);
             slot.roomy = block;
         }
@@ -65,16 +67,21 @@ pub(crate) fn survey(heap: &mut Heap) -> Survey {
     }
     debug_assert_eq!(to, kept);
     heap.blocks.truncate(to);
+    heap.slots[..heap.slots_used].iter_mut().for_each(Slot::learn);
     found
 }
 
-/// Makes a block's marks its allocation bits; returns how many objects are alive.
-fn settle(block: &Block, poison: bool) -> u32 {
-    let mut live = 0;
+/// Makes a block's marks its allocation bits, those of what has moved excepted; returns how many objects were allocated, and how many
+/// are alive in it.
+fn settle(block: &Block, poison: bool) -> (u32, u32) {
+    let (mut all, mut live) = (0, 0);
+    let evacuated = block.evacuating.replace(false);
     for pair in 0..block.pairs.get() {
         let allocated = block.allocated(pair).get();
-        let marks = block.marks(pair).get() & allocated;
+        let pins = if evacuated { block.pins(pair).get() } else { !0 };
+        let marks = block.marks(pair).get() & allocated & pins;
         block.allocated(pair).set(marks);
+        all += allocated.count_ones();
         live += marks.count_ones();
         if poison {
             let mut dead = allocated & !marks;
@@ -89,7 +96,7 @@ fn settle(block: &Block, poison: bool) -> u32 {
             }
         }
     }
-    live
+    (all, live)
 }
 
 /// Lets go of a block without objects. Its pages are given back later.

@@ -128,6 +128,8 @@ impl Thread {
                 // (`next_objects`).
                 (first + 1..first + count).for_each(|index| _ = block.mark(Index(index)));
                 cursor.index.set(OUTLIVED);
+                // Nothing may move into or out of what the thread allocates from.
+                block.evacuating.set(false);
             } else {
                 cursor.block.set(null());
                 cursor.index.set(0);

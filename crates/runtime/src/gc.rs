@@ -17,7 +17,8 @@ pub struct Settings {
     poison: c_int,
 }
 
-const MARK_SWEEP: c_int = 0;
+/// The plans, by their numbers in the header.
+const PLANS: [gc::Plan; 2] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying];
 
 fn refuse(errno: c_int) -> c_int {
     front::set_errno(errno);
@@ -54,9 +55,11 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         }
         // SAFETY: the structure is at least this long.
         let settings = unsafe { &*settings };
-        if settings.plan != MARK_SWEEP || settings.percent > gc::Config::PERCENT_MAX {
+        let plan = usize::try_from(settings.plan).ok().and_then(|plan| PLANS.get(plan));
+        let Some(&plan) = plan.filter(|_| settings.percent <= gc::Config::PERCENT_MAX) else {
             return refuse(libc::EINVAL);
-        }
+        };
+        config.plan = plan;
         config.only_starts = settings.only_starts != 0;
         config.fixed_bytes = settings.fixed_bytes;
         config.poison = settings.poison != 0;
@@ -214,6 +217,16 @@ pub extern "C" fn vel_gc_on_full(hook: Option<gc::FullFn>) -> Option<gc::FullFn>
 pub unsafe extern "C" fn vel_gc_roots_add(start: *const c_void, end: *const c_void) -> c_int {
     // SAFETY: passed on.
     unsafe { gc::add_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
+}
+
+/// Adds roots whose objects may move.
+///
+/// # Safety
+/// The range may be read and written until it is removed; its words hold pointers, or what is no address in the heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_roots_add_precise(start: *mut c_void, end: *mut c_void) -> c_int {
+    // SAFETY: passed on.
+    unsafe { gc::add_precise_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
 }
 
 /// Removes roots.

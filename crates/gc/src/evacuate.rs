@@ -1,0 +1,329 @@
+//! The mostly-copying plan: which blocks are emptied, what in them must stay, and where the rest goes.
+//!
+//! ```text
+//! plan      blocks that should be sparse, as many as there is room to copy from   (before the world stops)
+//! pin       what untyped objects, finalizers and links lead to in them
+//! root      registers, stacks, static data: mark and pin; then precise roots
+//! graph     `mark`: copy what fields lead to, mark the rest where it is
+//! free      blocks left without anything pinned go whole; the holes around the pinned are used again (`survey`)
+//! ```
+//!
+//! # Invariants
+//! * Everything an ambiguous pointer may lead to is pinned before the first object moves.
+//! * A copy goes to a block of the same slot: size, sort and alignment are the same there.
+//! * No room for a copy is no failure: the object stays where it is.
+//! * Nothing here takes a lock or asks the page layer for anything while the world stands still.
+//!
+//! # Source
+//! Smith and Morrisett 1998, section 2.2.1: pin, root, graph, free and sweep in one traversal, typed and untyped objects in one heap. As
+//! there, *all* untyped objects are searched for pointers first, the dead among them too: which are alive is known only when it is
+//! too late. Departures:
+//! * Objects are pinned, not pages, and the holes around them are used again (the source wasted them).
+//! * Only blocks that should be sparse are emptied, by what the last collections found; dense ones are marked in place, which costs
+//!   less. So the reserve is what is copied and not half of the heap (the source ran in 4.5 times its live data).
+//! * Blocks with a stopped thread's run stay, as do objects with finalizers and those that links lead to or lie in.
+
+use crate::block::{Block, Index, PAIRS_MAX, Scan};
+use crate::class::{BLOCK, SLOTS_MAX, WORD};
+use crate::config::Plan;
+use crate::descriptors::Descriptors;
+use crate::finalize::{Finalizer, Link};
+use crate::heap::{Address, Heap, Slot};
+use crate::mark::find;
+use crate::movement::Movement;
+use crate::space::Space;
+use crate::table::Table;
+use core::cell::Cell;
+use core::ptr::null;
+use vellum_pages::Buffer;
+
+/// Steps of density: a block is of step `n` if `n` to `n + 1` of this many parts of it should be alive.
+const STEPS: usize = 16;
+/// … and a step for those that should be alive whole.
+const STEPS_ALL: usize = STEPS + 1;
+/// Blocks of this step and above are never emptied: copying half a block costs more than its holes do.
+const STEP_DENSE: usize = 8;
+/// Everything, as a share of young objects that lives on.
+pub(crate) const ALL: u32 = 256;
+/// Room for copies is what should be copied and, for surprises, one part of so many more.
+const SURPRISE: usize = 4;
+/// Searching untyped objects for what must be pinned is worth so many bytes of them for each byte of blocks that are emptied.
+const SEARCH_MAX: usize = 2;
+
+const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
+
+/// Where the next copies of a slot go.
+#[derive(Clone, Copy)]
+struct Run {
+    next: usize,
+    end: usize,
+    block: *const Block,
+}
+
+const NO_RUN: Run = Run { next: 0, end: 0, block: null() };
+
+/// Room for copies.
+pub(crate) struct Copies {
+    /// Blocks below this step are emptied; 0: none.
+    step: usize,
+    /// Free blocks, known to the address table as nobody's.
+    ready: Buffer<Address>,
+    /// Descriptors of the blocks that copies went to.
+    pub targets: Buffer<Address>,
+    runs: [Run; SLOTS_MAX],
+    /// Bytes copied since the heap began.
+    pub bytes: u64,
+}
+
+impl Copies {
+    pub(crate) const fn new() -> Copies {
+        Copies { step: 0, ready: Buffer::new(), targets: Buffer::new(), runs: [NO_RUN; SLOTS_MAX], bytes: 0 }
+    }
+
+    /// Whether the collection under way moves anything.
+    pub(crate) fn any(&self) -> bool {
+        self.step > 0
+    }
+}
+
+impl Heap {
+    /// Objects of a block that should be alive now, by how many were and by how many of its slot's young ones live on.
+    fn expected(&self, block: &Block) -> usize {
+        let old = usize::from(block.survivors.get());
+        let young = (block.count.get() as usize).saturating_sub(old);
+        old + young * self.slots[usize::from(block.slot.get())].survival as usize / ALL as usize
+    }
+
+    fn step_of(&self, block: &Block) -> usize {
+        self.expected(block) * STEPS / (block.count.get() as usize).max(1)
+    }
+
+    /// Chooses what to empty, and gets the room for it. The world still runs: locks may be taken.
+    pub(crate) fn plan_copies(&mut self) {
+        self.copies.step = 0;
+        if self.config.plan != Plan::MostlyCopying {
+            return;
+        }
+        let (mut blocks, mut bytes) = ([0usize; STEPS_ALL], [0usize; STEPS_ALL]);
+        let mut slots = [[0u64; SLOTS_MAX / 64]; STEPS_ALL];
+        let restless = self.config.restless;
+        let dense = if restless { STEPS_ALL } else { STEP_DENSE };
+        let mut untyped = 0;
+        for &address in self.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(address as *const Block) };
+            if block.scan.get() == Scan::Words {
+                untyped += block.extent.get();
+            }
+            let slot = usize::from(block.slot.get());
+            if slot == 0 || block.extent.get() == 0 {
+                continue;
+            }
+            let step = self.step_of(block);
+            if step < dense {
+                blocks[step] += 1;
+                bytes[step] += self.expected(block) * block.size.get();
+                slots[step][slot / 64] |= 1 << (slot % 64);
+            }
+        }
+        let headroom = self.config.limit_bytes.saturating_sub(self.bytes) / BLOCK;
+        let (mut step, mut wanted) = (0, 0);
+        let (mut emptied, mut copied, mut of) = (0, 0, [0u64; SLOTS_MAX / 64]);
+        for next in 0..dense {
+            emptied += blocks[next];
+            copied += bytes[next];
+            of.iter_mut().zip(slots[next]).for_each(|(all, some)| *all |= some);
+            // Each slot's last block is seldom full.
+            let partial: u32 = of.iter().map(|word| word.count_ones()).sum();
+            let needed = (copied + copied / SURPRISE).div_ceil(BLOCK) + partial as usize;
+            // What must be kept free for copies of it is not to be more than what it frees.
+            if needed <= headroom && (needed <= emptied || restless) {
+                (step, wanted) = (next + 1, needed);
+            }
+        }
+        if step == 0 || (untyped > emptied * BLOCK * SEARCH_MAX && !restless) {
+            return;
+        }
+        let lists = self.copies.ready.reserve(wanted).is_ok()
+            && self.copies.targets.reserve(wanted).is_ok()
+            && self.blocks.reserve(wanted).is_ok()
+            && self.pool.reserve(self.blocks.len() + wanted).is_ok()
+            && self.descriptors.reserve(wanted).is_ok();
+        if !lists {
+            return;
+        }
+        while self.copies.ready.len() < wanted {
+            let Some(unit) = self.take_unit() else { break };
+            if !self.space.enter(null(), unit, BLOCK) || self.copies.ready.push(unit).is_err() {
+                crate::heap::give_back(unit);
+                break;
+            }
+        }
+        self.copies.step = step;
+    }
+
+    /// Whether a block is to be emptied by the collection that begins.
+    pub(crate) fn is_sparse(&self, block: &Block) -> bool {
+        block.slot.get() != 0 && block.extent.get() != 0 && self.step_of(block) < self.copies.step
+    }
+
+    /// Pins what must stay in blocks that are emptied, but for what roots lead to. The world stands still.
+    pub(crate) fn pin(&self) {
+        if !self.copies.any() {
+            return;
+        }
+        for &address in self.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(address as *const Block) };
+            if block.scan.get() == Scan::Words && block.extent.get() != 0 {
+                block.each(false, |index| self.pin_targets(block.address(index), block.size.get()));
+            }
+        }
+        pin_tables(&self.space, &self.finalizers, &self.links);
+    }
+
+    /// Pins what the words of an untyped object may lead to.
+    fn pin_targets(&self, object: usize, bytes: usize) {
+        for at in (object..object + bytes).step_by(WORD) {
+            // SAFETY: an allocated object's words may be read.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            pin_target(&self.space, word, self.config.only_starts);
+        }
+    }
+
+    /// Puts the blocks that copies went to among the others, and the room that was not needed back. Before the survey.
+    pub(crate) fn finish_copies(&mut self) {
+        for index in 0..self.copies.targets.len() {
+            let pushed = self.blocks.push(self.copies.targets[index]);
+            debug_assert!(pushed.is_ok(), "room was made before the world stopped");
+        }
+        self.copies.targets.truncate(0);
+        for index in 0..self.copies.ready.len() {
+            let pushed = self.pool.push(self.copies.ready[index]);
+            debug_assert!(pushed.is_ok(), "room was made before the world stopped");
+        }
+        self.copies.ready.truncate(0);
+        if self.copies.any() {
+            self.copies.runs[..self.slots_used].fill(NO_RUN);
+        }
+        self.copies.step = 0;
+    }
+}
+
+/// Pins the object that `word` leads to, if it would leave its block.
+fn pin_target(space: &Space, word: usize, only_starts: bool) {
+    if let Some((block, index)) = find(space, word, only_starts)
+        && block.evacuating.get()
+    {
+        block.pin(index);
+    }
+}
+
+/// Pins what the tables know by its address, and objects that have links in them.
+fn pin_tables(space: &Space, finalizers: &Table<Finalizer>, links: &Table<Link>) {
+    finalizers.each(|object, _| pin_target(space, object, false));
+    links.each(|link, target| {
+        pin_target(space, link, false);
+        pin_target(space, target.object, false);
+    });
+}
+
+/// Copies objects to blocks of their slots.
+pub(crate) struct Evacuation<'h> {
+    pub space: &'h Space,
+    pub slots: &'h [Slot; SLOTS_MAX],
+    pub copies: &'h mut Copies,
+    pub descriptors: &'h mut Descriptors,
+}
+
+impl Movement for Evacuation<'_> {
+    const MOVES: bool = true;
+
+    #[inline(always)]
+    fn copy(&mut self, block: &Block, index: Index) -> Option<usize> {
+        let slot = usize::from(block.slot.get());
+        if self.copies.runs[slot].next == self.copies.runs[slot].end && !self.new_run(slot) {
+            return None;
+        }
+        let run = &mut self.copies.runs[slot];
+        let (from, to, bytes) = (block.address(index), run.next, block.size.get());
+        run.next += bytes;
+        self.copies.bytes += bytes as u64;
+        // SAFETY: a run has a block.
+        let target = unsafe { &*run.block };
+        target.settle_copy(target.index_at(to - target.base.get()));
+        // SAFETY: both have so many bytes; one is an object, the other free; nobody else reads or writes either.
+        unsafe { copy_granules(from as *const u128, to as *mut u128, bytes) };
+        // SAFETY: the object has moved: its old place has nothing but its new address.
+        unsafe { (from as *mut usize).write_volatile(to) };
+        Some(to)
+    }
+
+    fn target(&self, index: usize) -> Option<usize> {
+        self.copies.targets.get(index).copied()
+    }
+}
+
+/// Copies `bytes` bytes, whole granules: objects are mostly smaller than a call of `memcpy` is worth.
+///
+/// # Safety
+/// So many bytes may be read at `from` and written at `to`; they do not overlap.
+#[inline(always)]
+unsafe fn copy_granules(from: *const u128, to: *mut u128, bytes: usize) {
+    for granule in 0..bytes / size_of::<u128>() {
+        // SAFETY: by this function's condition; objects lie at multiples of a granule.
+        unsafe { to.add(granule).write(from.add(granule).read()) };
+    }
+}
+
+const _: () = assert!(crate::class::GRANULE == size_of::<u128>());
+
+impl Evacuation<'_> {
+    /// A block for the copies of a slot; false if there is none left.
+    #[cold]
+    fn new_run(&mut self, slot: usize) -> bool {
+        let Slot { size, scan, layout, .. } = self.slots[slot];
+        let Some(&unit) = self.copies.ready.last() else { return false };
+        let count = crate::block::count_of(size);
+        let Some(target) = self.descriptors.take(crate::block::pairs_of(count)) else { return false };
+        self.copies.ready.truncate(self.copies.ready.len() - 1);
+        target.begin(unit, size, count, slot as u16, scan, layout);
+        target.begin_trace();
+        self.space.assign(target, unit);
+        let pushed = self.copies.targets.push(core::ptr::from_ref(target).expose_provenance());
+        debug_assert!(pushed.is_ok(), "room was made before the world stopped");
+        let end = unit + count as usize * size;
+        self.copies.runs[slot] = Run { next: unit, end, block: target };
+        true
+    }
+}
+
+/// What a slot's young objects are known for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Young {
+    /// Those that the last collection met …
+    pub met: u32,
+    /// … and those of them it left alive.
+    pub left: u32,
+}
+
+/// Fewer young objects say nothing of the next ones.
+const YOUNG_MIN: u32 = 64;
+
+impl Slot {
+    /// Learns from the young objects that the survey counted.
+    pub(crate) fn learn(&mut self) {
+        let Young { met, left } = core::mem::take(&mut self.young);
+        if met >= YOUNG_MIN {
+            self.survival = (u64::from(left) * u64::from(ALL) / u64::from(met)).min(u64::from(ALL)) as u32;
+        }
+    }
+}
+
+/// A count that a survey makes of a block, for [`Slot::learn`].
+pub(crate) fn count_young(slot: &mut Slot, survivors: &Cell<u16>, allocated: u32, live: u32) {
+    let old = u32::from(survivors.get()).min(allocated);
+    slot.young.met += allocated - old;
+    slot.young.left += live.saturating_sub(old);
+    survivors.set(live as u16);
+}

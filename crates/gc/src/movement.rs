@@ -1,0 +1,31 @@
+//! Whether a trace may move what it finds: the part in which plans differ while they trace.
+
+use crate::block::{Block, Index};
+
+/// What a trace does with an object that it reaches for the first time, by a pointer that may be changed.
+pub(crate) trait Movement {
+    /// Whether anything moves. Where nothing does, a trace has no code for it.
+    const MOVES: bool;
+
+    /// Copies an object of a block that is being evacuated, and leaves its new address behind; `None` if there is no room, and it
+    /// must stay.
+    fn copy(&mut self, block: &Block, index: Index) -> Option<usize>;
+
+    /// Address of the `index`th descriptor of a block that copies went to, if there are so many.
+    fn target(&self, index: usize) -> Option<usize>;
+}
+
+/// Nothing moves.
+pub(crate) struct InPlace;
+
+impl Movement for InPlace {
+    const MOVES: bool = false;
+
+    fn copy(&mut self, _block: &Block, _index: Index) -> Option<usize> {
+        None
+    }
+
+    fn target(&self, _index: usize) -> Option<usize> {
+        None
+    }
+}
