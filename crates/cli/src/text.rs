@@ -188,6 +188,9 @@ fn working_set(lines: &mut Lines, set: &WorkingSet) {
         lines.wrapped(label, &words);
     }
     lines.wrapped("watching", &cost(&set.frame));
+    if let Some(caveat) = &set.frame.caveat {
+        lines.note(caveat);
+    }
 }
 
 /// Who did not take part, and what could not be seen.

@@ -57,6 +57,9 @@ pub(super) fn whole(header: &Header, frame: &Frame, style: Style) -> String {
         line("curve", &not_yet(frame));
     }
     line("cost", &cost(frame));
+    if let Some(caveat) = &frame.caveat {
+        line("note", caveat);
+    }
     text
 }
 

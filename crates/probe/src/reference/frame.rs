@@ -59,6 +59,9 @@ pub struct Frame {
     pub cost: Disturbance,
     /// Wall-clock time until there was a curve.
     pub first_curve_ns: Option<u64>,
+    /// What the curve is not to be trusted in on this machine.
+    #[serde(default)]
+    pub caveat: Option<String>,
 }
 
 impl Watcher {
@@ -94,6 +97,7 @@ impl Watcher {
                 share: cost.share,
             },
             first_curve_ns: self.first_curve().map(nanos),
+            caveat: self.caveat().map(str::to_owned),
         }
     }
 }

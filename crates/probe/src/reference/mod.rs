@@ -54,6 +54,7 @@ mod frame;
 mod job;
 mod options;
 mod source;
+mod stale;
 mod target;
 mod verdict;
 mod watcher;

@@ -211,6 +211,11 @@ pub trait Source: Send + std::fmt::Debug {
     /// The process is no more: whatever is kept for it can go.
     fn forget(&mut self, pid: Pid);
 
+    /// What the counts are not to be trusted in, on this machine; `None` if there is no such thing.
+    fn caveat(&self) -> Option<&'static str> {
+        None
+    }
+
     /// User CPU time that the process itself loses for each page that it references again after a clearing.
     fn penalty_a_page(&self) -> Duration;
 }

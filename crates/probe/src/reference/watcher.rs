@@ -216,6 +216,12 @@ impl Watcher {
         self.source.kind()
     }
 
+    /// What the source's counts are not to be trusted in on this machine.
+    #[must_use]
+    pub fn caveat(&self) -> Option<&'static str> {
+        self.source.caveat()
+    }
+
     /// How it watches.
     #[must_use]
     pub fn options(&self) -> &Options {
