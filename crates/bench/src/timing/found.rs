@@ -351,6 +351,7 @@ impl<'a> Reader<'a> {
             for (title, metric) in [
                 ("nothing: the kernel's tick", "kernel_tick"),
                 ("nothing: the tick of a host", "host_tick"),
+                ("nothing: of other programs, there before or after too", "others"),
                 ("nothing: of unknown source", "unexplained"),
             ] {
                 grid.push(vec![title.to_owned(), of.made().to_string(), format!("{:.0}", of.sum(metric))]);

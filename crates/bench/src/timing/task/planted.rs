@@ -3,7 +3,9 @@
 //! One is real: a timer of the kernel interrupts the measuring thread so many times a second, and the handler keeps
 //! the processor for a while. It comes whenever it comes, in the middle of an operation or between two, on time or late,
 //! as a collector's slices do. The other is reckoned: the same time is added to an undisturbed series at exact moments.
-//! What is found in the undisturbed series itself, and is nobody's known tick, is a false alarm.
+//! What is found in the undisturbed series itself, is nobody's known tick, and is not there again in series just before and after,
+//! is a false alarm. (A machine with other work on it is not silent: a thread of another program that sleeps a millisecond at a time
+//! beats at 960 Hz, 4 µs each, for as long as it lives.)
 //!
 //! Known are the kernel's tick and, in a virtual machine, the tick of the host below it. The host's cannot be read: what comes at a rate with which
 //! kernels are built is taken for it. (Seen so: 34 µs a hundred times a second in a guest that ticks at 250, charged to the
@@ -51,14 +53,19 @@ pub(super) fn planted(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// Measures a kernel for `ms` by itself, and plants disturbances in what came out.
+/// Measures a kernel for `ms` by itself, between two witnesses as long, and plants disturbances in what came out.
 pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
     let plant_us = given.number("plant_us")?;
-    let series = record(given)?;
+    let (before, series, after) = (record(given)?, record(given)?, record(given)?);
     let mut metrics = Metrics::new();
     let spectrum = spectrum(&series);
     let periods = spectrum.as_ref().map_or(&[][..], |spectrum| &spectrum.periods);
-    let unexplained: Vec<&Period> = periods.iter().filter(|period| period.whose().is_none()).collect();
+    let unknown = periods.iter().filter(|period| period.whose().is_none());
+    let witnesses: Vec<f64> = [before, after].iter().flat_map(frequencies).collect();
+    let again =
+        |period: &&Period| witnesses.iter().any(|other| (other / period.frequency - 1.0).abs() <= NEAR);
+    let (others, unexplained): (Vec<&Period>, Vec<&Period>) = unknown.partition(again);
+    metrics.set("others", others.len() as f64);
     metrics.set("unexplained", unexplained.len() as f64);
     let source = |period: &Period| period.source.as_ref().map(|found| found.known.tick);
     for (name, tick) in [("kernel_tick", true), ("host_tick", false)] {
@@ -90,6 +97,12 @@ fn look(metrics: &mut Metrics, name: &str, series: &Series, hz: u64) {
         metrics.set(&format!("typical{name}_ns"), period.typical);
         metrics.set(&format!("beats{name}_percent"), period.beats * 100.0);
     }
+}
+
+/// The beats in a series, cycles per second.
+fn frequencies(series: &Series) -> Vec<f64> {
+    let spectrum = spectrum(series);
+    spectrum.map_or_else(Vec::new, |found| found.periods.iter().map(|period| period.frequency).collect())
 }
 
 fn spectrum(series: &Series) -> Option<Spectrum> {
