@@ -21,6 +21,7 @@
 
 #[macro_use]
 mod stderr;
+mod accounts;
 mod amount;
 mod args;
 mod bench;
@@ -38,6 +39,7 @@ mod launch;
 mod library;
 mod live;
 mod obs;
+mod obs_explain;
 mod obs_stat;
 mod observations;
 mod output;

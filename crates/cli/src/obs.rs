@@ -3,7 +3,8 @@
 //! ```text
 //! obs grep PATTERN ─┐
 //! obs cut RANGES   ─┼─▶ Input (observations) ─▶ Filter (measure) ─▶ lines │ JSON │ CSV
-//! obs stat         ─┘                                 └──────────▶ obs_stat: table │ lines │ JSON
+//! obs stat         ─┤                                 ├──────────▶ obs_stat: table │ lines │ JSON
+//! obs explain      ─┘                                 └──────────▶ obs_explain: tables │ JSON
 //! ```
 //!
 //! As lines everything streams, one series at a time and whatever its length. JSON and CSV are written when all is read.
@@ -15,7 +16,7 @@
 use crate::FAILED;
 use crate::observations::{Choice, Input, pattern};
 use crate::run::Failure;
-use crate::{obs_stat, stdout};
+use crate::{obs_explain, obs_stat, stdout};
 use clap::{Subcommand, ValueEnum};
 use std::io::Write;
 use vellum_measure::Series;
@@ -35,7 +36,7 @@ const NOTHING: u8 = 1;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum obs grep '^BASE' x.obs | vellum plot -oo\n  vellum obs cut 1-200 x.obs\n  \
-    vellum obs stat -o x.obs y.obs\n  vellum obs grep --select Cpu --to csv . x.obs"
+    vellum obs stat -o x.obs y.obs\n  vellum obs explain x.obs\n  vellum obs grep --select Cpu --to csv . x.obs"
 )]
 pub(crate) struct Obs {
     #[command(subcommand)]
@@ -76,6 +77,8 @@ pub(crate) enum What {
     ///
     /// Times are an operation's: less the base, divided by the batch.
     Stat(obs_stat::Stat),
+    /// Why outliers took longer: what they lost time to, and which disturbances come back.
+    Explain(obs_explain::Explain),
 }
 
 /// What series are written as.
@@ -109,6 +112,7 @@ pub(crate) fn obs(args: &Obs) -> Result<u8, Failure> {
         What::Grep { pattern, choice, to, input } => pass(input, &choice.filter(Some(pattern)), *to),
         What::Cut { ranges, choice, to, input } => pass(input, &choice.filter(None).cut(ranges.clone()), *to),
         What::Stat(stat) => obs_stat::stat(stat),
+        What::Explain(explain) => obs_explain::obs_explain(explain),
     }
 }
 

@@ -183,3 +183,34 @@ fn what_cannot_be_read_is_named() {
     assert_eq!(pattern.status.code(), Some(125));
     assert!(said(&pattern).contains("unclosed group"), "{}", said(&pattern));
 }
+
+#[test]
+fn explain_tells_causes_and_beats_and_what_it_cannot_know() {
+    // Every 40th observation of 10 µs, 250 a second, was switched away for a millisecond.
+    let (mut starts, mut walls, mut switches, mut now) = (String::new(), String::new(), String::new(), 1u64);
+    for place in 0..2000u64 {
+        let away = place % 40 == 20;
+        let wall = 100_000 + place % 7 + if away { 50_000 } else { 0 };
+        starts += &format!(" {now}");
+        walls += &format!(" {wall}");
+        switches += if away { " 1" } else { " 0" };
+        now += wall;
+    }
+    let file = format!(
+        "X:1l:Observation::Time:ns{walls}\nX:with:Observation::Start:ns{starts}\n\
+         X:with:Observation::Involuntary:n{switches}\nPLAIN:1l:Observation::Time:us 1 1 1 1 9\n"
+    );
+    let told = piped(&["explain"], file.as_bytes());
+    let text = out(&told);
+    assert_eq!(told.status.code(), Some(0), "{}", said(&told));
+    assert!(text.contains("preemption") && text.contains("switches"), "{text}");
+    assert!(text.contains("nothing but times was recorded") && text.contains("without starts"), "{text}");
+    let json = piped(&["explain", "--json", "--grep", "^X$"], file.as_bytes());
+    let value: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(value["schema"], "vellum.obs.explain/1");
+    let [series] = value["series"].as_array().unwrap().as_slice() else { panic!("{value}") };
+    assert_eq!((&series["n"], &series["losses"]["causes"][0]["cause"]), (&2000.into(), &"preemption".into()));
+    assert!((series["beats"]["found"][0]["hz"].as_f64().unwrap() - 246.9).abs() < 1.0, "{value}");
+    let nothing = piped(&["explain"], b"");
+    assert_eq!((nothing.status.code(), nothing.stdout.is_empty()), (Some(1), true));
+}

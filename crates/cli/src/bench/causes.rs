@@ -1,9 +1,10 @@
 //! What one series is like: its figures, outliers, levels, beats and losses.
 
 use super::args::Metric;
-use super::report::{Beat, Beats, Losses, Subject};
+use super::report::Subject;
+use crate::accounts::{Beats, Losses};
 use crate::explain::explain;
-use vellum_measure::{Attribution, Estimator, Modality, Series, Spectrum, Stat, Steady, median, resampled};
+use vellum_measure::{Estimator, Modality, Series, Stat, Steady, median, resampled};
 
 /// Drawings for an interval.
 const RESAMPLES: usize = 1000;
@@ -24,28 +25,7 @@ pub(super) fn subject(series: &Series, metric: Metric, low_share: f64, seed: u64
         kept_share: explained.layers.kept_share(),
         steady: Steady::of(&walls),
         modality: Modality::of(&walls, step, seed),
-        beats: explained.spectrum.as_ref().map(beats),
-        losses: explained.attribution.as_ref().map(losses),
+        beats: explained.spectrum.as_ref().map(Beats::of),
+        losses: explained.attribution.as_ref().map(Losses::of),
     })
-}
-
-fn beats(spectrum: &Spectrum) -> Beats {
-    let found = spectrum.periods.iter().map(|period| Beat {
-        hz: period.frequency,
-        hz_error: period.frequency_error,
-        source: period.whose(),
-        false_alarm: period.false_alarm,
-        typical_ns: period.typical,
-        share: period.share,
-    });
-    Beats { searched_hz: spectrum.searched, found: found.collect() }
-}
-
-fn losses(attribution: &Attribution) -> Losses {
-    Losses {
-        of_all: attribution.lost_share(),
-        lost_ns: attribution.lost.ns(),
-        outliers: attribution.outliers.len(),
-        causes: attribution.causes.clone(),
-    }
 }

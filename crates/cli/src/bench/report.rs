@@ -3,10 +3,9 @@
 //! Times are nanoseconds, ratios plain numbers (1.01 is one per cent more), intervals hold the truth in 95 of 100 cases.
 
 use super::args::Metric;
+use crate::accounts::{Beats, Losses};
 use serde::Serialize;
-use vellum_measure::{
-    Base, CauseTotal, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady,
-};
+use vellum_measure::{Base, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady};
 use vellum_probe::machine;
 
 /// The schema's name and version. A field's meaning never changes; new ones may come.
@@ -152,40 +151,6 @@ pub(super) struct Subject {
     pub(super) beats: Option<Beats>,
     /// What outliers lost time to; none where nothing was recorded that could tell.
     pub(super) losses: Option<Losses>,
-}
-
-/// Disturbances that come back regularly.
-#[derive(Debug, Serialize)]
-pub(super) struct Beats {
-    /// The slowest and the fastest that could have been found, hertz.
-    pub(super) searched_hz: (f64, f64),
-    pub(super) found: Vec<Beat>,
-}
-
-/// One of them.
-#[derive(Debug, Serialize)]
-pub(super) struct Beat {
-    pub(super) hz: f64,
-    pub(super) hz_error: f64,
-    /// Whose it is, as far as known.
-    pub(super) source: Option<String>,
-    /// The chance that noise would show one like it.
-    pub(super) false_alarm: f64,
-    /// What an observation on it typically lost, nanoseconds.
-    pub(super) typical_ns: f64,
-    /// Its share of what all disturbances lost.
-    pub(super) share: f64,
-}
-
-/// What outliers lost time to.
-#[derive(Debug, Serialize)]
-pub(super) struct Losses {
-    /// What all lost, as a share of all time.
-    pub(super) of_all: f64,
-    pub(super) lost_ns: f64,
-    pub(super) outliers: usize,
-    /// The greediest first. `lost` is in picoseconds.
-    pub(super) causes: Vec<CauseTotal>,
 }
 
 /// A baseline and what was compared with it.

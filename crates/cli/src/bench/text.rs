@@ -1,8 +1,9 @@
 //! The report as text: what was timed, tables, what to beware of, and the verdict last, where the eye is.
 
 use super::args::{Bench, Metric};
-use super::report::{AgainstRow, Held, Kind, Losses, Program, Report, Subject};
+use super::report::{AgainstRow, Held, Kind, Program, Report, Subject};
 use super::words::range;
+use crate::accounts::{BEAT_HEADS, LOSS_HEADS, Losses, share, sought};
 use crate::style::Style;
 use crate::table::Table;
 use crate::text::shown_command;
@@ -206,7 +207,7 @@ impl Page {
     fn losses(&mut self, report: &Report) {
         let mut table = match report.kind {
             Kind::Suite => Table::new(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
-            _ => Table::new(&["cause", "outliers", "lost", "of what was lost"], 1),
+            _ => Table::new(&LOSS_HEADS, 1),
         };
         let several = report.subjects.iter().filter(|subject| subject.losses.is_some()).count() > 1;
         for subject in &report.subjects {
@@ -216,13 +217,7 @@ impl Page {
                 table.row(vec![case(subject), count, share(losses.of_all), greediest(losses)]);
                 continue;
             }
-            for total in &losses.causes {
-                let cause = total.cause;
-                let whose = if several { format!("{}: {cause}", subject.name) } else { cause.to_string() };
-                let lost = Unit::Nanoseconds.scaled(total.lost.ns());
-                let count = Unit::Count.scaled(total.outliers as f64);
-                table.row(vec![whose, count, lost, share(total.share)]);
-            }
+            losses.rows(several.then_some(&subject.name)).for_each(|row| table.row(row));
         }
         if table.is_empty() {
             return self.blank_and_say("no outlier lost time");
@@ -240,33 +235,20 @@ impl Page {
     }
 
     fn beats(&mut self, report: &Report) {
-        let mut table = Table::new(&["whose", "every", "Hz", "costs", "of what was lost"], 1);
+        let mut table = Table::new(&BEAT_HEADS, 1);
         let mut searched = Vec::new();
         let several = report.kind != Kind::Program;
         for subject in &report.subjects {
             let Some(beats) = &subject.beats else { continue };
             searched.push(beats.searched_hz);
-            for beat in &beats.found {
-                let whose = beat.source.clone().unwrap_or_else(|| "unknown".to_owned());
-                table.row(vec![
-                    if several { format!("{}: {whose}", case(subject)) } else { whose },
-                    Unit::Seconds.scaled(1.0 / beat.hz),
-                    format!("{:.2} ± {:.2}", beat.hz, beat.hz_error),
-                    Unit::Nanoseconds.scaled(beat.typical_ns),
-                    share(beat.share),
-                ]);
-            }
+            beats.rows(several.then_some(&case(subject))).for_each(|row| table.row(row));
         }
-        let (Some((slowest, fastest)), true) = (searched.iter().copied().reduce(widest), table.is_empty())
-        else {
-            return self.table("disturbances that come back regularly", &table);
-        };
-        let sought = if slowest < fastest {
-            format!("none was found between {slowest:.2} and {fastest:.0} Hz")
-        } else {
-            "too few observations to look for any".to_owned()
-        };
-        self.blank_and_say(&format!("disturbances that come back regularly: {sought}"));
+        match searched.into_iter().reduce(widest) {
+            Some(range) if table.is_empty() => {
+                self.blank_and_say(&format!("disturbances that come back regularly: {}", sought(range)));
+            }
+            _ => self.table("disturbances that come back regularly", &table),
+        }
     }
 
     fn against(&mut self, report: &Report) {
@@ -448,16 +430,6 @@ fn interval(found: Interval) -> Vec<String> {
     let same_unit = low.split(' ').nth(1) == high.split(' ').nth(1);
     let low = if same_unit { low.split(' ').next().unwrap_or_default() } else { low.as_str() };
     vec![ns(found.estimate), format!("{low} to {high}")]
-}
-
-/// "12.3 %".
-fn share(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p == 0.0 || p >= 99.95 => format!("{p:.0} %"),
-        p if p < 0.995 => format!("{p:.2} %"),
-        p => format!("{p:.1} %"),
-    }
 }
 
 /// The low quantile's name: "p10".
