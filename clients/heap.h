@@ -29,6 +29,8 @@
  *     scale=PERCENT     of the source's amount of work; live data stay the same (default 100)
  *     heap=MIB          the heap begins at this size and never grows beyond it (default: as it likes)
  *     plan=NAME         mark_sweep or mostly_copying; only Vellum has a choice
+ *     slice=US          collect in slices of so many microseconds, 0 at one go; given either way, the CPU time of every pause
+ *                       is looked at, which costs some time of its own
  *
  * Objects may move: no client keeps an address anywhere but in pointers, or computes with one.
  * Each heap is at its best: the usual path of an allocation is inlined in both collectors, and an object without pointers
@@ -54,6 +56,9 @@ static unsigned heap_scale = 100;
 /* The size of the heap in MiB; 0 lets it grow. */
 static unsigned heap_mib;
 static const char *heap_plan = "";
+/* The length of a slice in microseconds, and whether pauses are looked at. */
+static unsigned heap_slice_us;
+static int heap_watches;
 
 /* Says what is wrong and ends the program: a client that goes on after that proves nothing. */
 static inline void heap_fail(const char *what) {
@@ -85,6 +90,24 @@ static inline uint64_t heap_resident(const char *which) {
             break;
     fclose(status);
     return kib << 10;
+}
+
+/* The most CPU time, user and system, that the program's thread spent behind the inlined path of one allocation; how often
+ * it was more than two milliseconds. */
+static uint64_t heap_pause_cpu_max, heap_pauses_long;
+enum { HEAP_PAUSE_LONG_NS = 2000000 };
+
+/* When what is behind the inlined path of an allocation begins, and ends. */
+static inline uint64_t heap_pause_begin(void) {
+    return heap_watches ? heap_now(CLOCK_THREAD_CPUTIME_ID) : 0;
+}
+
+static inline void heap_pause_end(uint64_t begun) {
+    if (!heap_watches)
+        return;
+    uint64_t took = heap_now(CLOCK_THREAD_CPUTIME_ID) - begun;
+    heap_pause_cpu_max = took > heap_pause_cpu_max ? took : heap_pause_cpu_max;
+    heap_pauses_long += took > HEAP_PAUSE_LONG_NS;
 }
 
 /* What a heap tells of itself. */
@@ -168,8 +191,10 @@ static inline void heap_begin(int argc, char **argv) {
             continue;
         if (!strncmp(argv[i], "plan=", 5))
             heap_plan = argv[i] + 5;
+        else if (sscanf(argv[i], "slice=%u", &heap_slice_us) == 1)
+            heap_watches = 1;
         else if (!strchr(argv[i], '='))
-            heap_fail("words are scale=PERCENT heap=MIB plan=NAME");
+            heap_fail("words are scale=PERCENT heap=MIB plan=NAME slice=US");
     }
     heap_open();
     heap_begun_cpu = heap_now(CLOCK_PROCESS_CPUTIME_ID);
@@ -214,6 +239,9 @@ static inline int heap_end(uint64_t checksum) {
            (unsigned long long)is.live_bytes_max,
            is.live_samples ? (double)is.live_objects / (double)is.live_samples : 0.0);
 #endif
+    if (heap_watches)
+        printf(", \"pause_cpu_max_ns\": %llu, \"pauses_long\": %llu", (unsigned long long)heap_pause_cpu_max,
+               (unsigned long long)heap_pauses_long);
     for (int i = 0; i < heap_told_count; i++)
         printf(", \"%s\": %.4f", heap_told[i].name, heap_told[i].value);
     heap_print_more();

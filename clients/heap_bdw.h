@@ -18,8 +18,9 @@ static heap_figures heap_is;
 static uint64_t heap_pause_begun;
 
 static __attribute__((noinline, cold)) void heap_refill(size_t bytes, int kind, void **list) {
-    uint64_t begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
     GC_generic_malloc_many(bytes, kind, list);
+    heap_pause_end(cpu);
     heap_is.collector_ns += heap_now(CLOCK_MONOTONIC) - begun;
 }
 /* gc_inline.h is macros: from here on they fill their lists through the function that looks at the clock. */
@@ -103,6 +104,11 @@ static inline void heap_open(void) {
     setenv("GC_MARKERS", "1", 1);
     GC_set_all_interior_pointers(0);
     GC_INIT();
+    if (heap_slice_us) {
+        GC_enable_incremental();
+        /* Its unit is the millisecond. */
+        GC_set_time_limit(heap_slice_us < 1000 ? 1 : heap_slice_us / 1000);
+    }
     GC_set_oom_fn(heap_out_of_memory);
     GC_set_warn_proc(GC_ignore_warn_proc);
     GC_set_on_collection_event(heap_event);

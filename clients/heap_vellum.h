@@ -17,22 +17,25 @@ void *vel_gc_slow_type(vel_gc_type type);
 static uint64_t heap_slow_ns;
 
 __attribute__((noinline, cold)) void *heap_timed_slow(size_t bytes) {
-    uint64_t begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
     void *object = vel_gc_slow(bytes);
+    heap_pause_end(cpu);
     heap_slow_ns += heap_now(CLOCK_MONOTONIC) - begun;
     return object;
 }
 
 __attribute__((noinline, cold)) void *heap_timed_slow_atomic(size_t bytes) {
-    uint64_t begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
     void *object = vel_gc_slow_atomic(bytes);
+    heap_pause_end(cpu);
     heap_slow_ns += heap_now(CLOCK_MONOTONIC) - begun;
     return object;
 }
 
 __attribute__((noinline, cold)) void *heap_timed_slow_type(vel_gc_type type) {
-    uint64_t begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
     void *object = vel_gc_slow_type(type);
+    heap_pause_end(cpu);
     heap_slow_ns += heap_now(CLOCK_MONOTONIC) - begun;
     return object;
 }
@@ -119,6 +122,7 @@ static inline void heap_open(void) {
         config.plan = VEL_GC_MOSTLY_COPYING;
     else
         heap_demand(!*heap_plan || !strcmp(heap_plan, "mark_sweep"), "plan: mark_sweep or mostly_copying");
+    config.slice_us = heap_slice_us;
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;
     heap_demand(vel_gc_init(&config) == 0, "vellum: the heap cannot be made: has this library the plan?");
     vel_gc_on_full(heap_exhausted);

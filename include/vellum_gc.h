@@ -44,6 +44,8 @@ struct vel_gc_config {
     size_t fixed_bytes;  /* collect whenever the heap has this size, as long as that leaves room; 0: by live size */
     unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 60 */
     int poison;          /* 1: dead objects are overwritten, so that one that was freed too early is noticed at once */
+    unsigned slice_us;   /* collect in slices of so many microseconds between which the program runs; 0: at one go */
+    int tells_writes;    /* 1: every store of a pointer into an object is made by vel_gc_write() */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan this library lacks),
@@ -145,10 +147,28 @@ static inline void *vel_gc_new(vel_gc_type type)
     return vel_gc_slow_type(type);
 }
 
+/* With `tells_writes`, a pointer is stored into an object by this: *place = value. What is stored into a new object before the same
+ * thread allocates again, and stores that are no pointers, may be made directly. Without `tells_writes`
+ * the kernel tells which pages were written to (Linux 6.7; collections are made at one go where it does not), and this is just a store. */
+extern unsigned char *vel_gc_cards; /* Not for users: a byte for each page of memory, from address 0. */
+#define VEL_GC_PAGE_SHIFT 12
+static inline void vel_gc_write(void *place, const void *value)
+{
+    unsigned char *cards = vel_gc_cards;
+    *(const void *volatile *)place = value;
+    if (cards)
+        *(volatile unsigned char *)((uintptr_t)cards + ((uintptr_t)place >> VEL_GC_PAGE_SHIFT)) = 1;
+}
+
 /* ---- Collection -------------------------------------------------------------------------------------------------- */
 
 /* Collects now. Returns 0, or -1 if collection is held off. */
 int vel_gc_collect(void);
+
+/* For a program with nothing else to do: goes on with the collection in slices that is on, or begins one if enough was allocated, for `us`
+ * microseconds at most, and gives way when another thread comes out of vel_gc_blocking() or waits for memory. 1 if there is
+ * more to do, 0 if not or if collection is held off. Needs no `slice_us`. */
+int vel_gc_idle(unsigned us);
 
 /* Holds collection off, and lets it on again; calls nest. The heap grows meanwhile, up to its limit. */
 void vel_gc_hold(void);
@@ -203,6 +223,10 @@ struct vel_gc_stats {
     uint64_t marked_objects_last;
     uint64_t overflows;          /* times the mark stack was full and part of the heap was looked through again */
     uint64_t copied_bytes;       /* of objects that were moved */
+    uint64_t pauses;             /* times the world stood still: collections at one go; slices, beginnings and ends of others */
+    uint64_t slices;
+    uint64_t pause_cpu_ns_longest; /* CPU time of the thread that collected */
+    uint64_t pause_cpu_ns_total;
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

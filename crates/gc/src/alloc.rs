@@ -1,11 +1,13 @@
 //! Allocation beyond the inline functions: the next run, the next block, a collection, large objects.
 
 use crate::block::{Block, Scan};
+use crate::budget::Budget;
 use crate::class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, CLASS_LAST, GRANULE, SMALL_MAX, TYPED_FIRST, WORD, bytes_of, class_of,
 };
 use crate::collect as collection;
 use crate::config::{Config, RUN_MAX};
+use crate::cycle::{self, Progress};
 use crate::finalize;
 use crate::heap::{Heap, Supply};
 use crate::layout::Layout;
@@ -178,6 +180,7 @@ fn refill(thread: &'static Thread, slot: usize) -> bool {
     }
     let mut collected = false;
     loop {
+        slice_if_due(&mut heap, thread);
         match heap.supply(slot, collected) {
             Supply::Block(block) => {
                 cursor.block.set(block);
@@ -186,22 +189,57 @@ fn refill(thread: &'static Thread, slot: usize) -> bool {
                     return true;
                 }
             }
-            Supply::Collect => {
-                collected = true;
-                collect_now(&mut heap, thread);
-            }
+            Supply::Collect => collected |= collect_in_need(&mut heap, thread),
             Supply::Full => return false,
         }
     }
 }
 
-fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
+/// Goes on with a collection in slices, or begins one, if it is time.
+fn slice_if_due(heap: &mut Heap, thread: &'static Thread) {
+    if heap.leaving.is_some() {
+        cycle::let_go(heap, Budget::new(heap.config.slice_ns, false));
+    }
+    if heap.is_slice_due() {
+        let budget = Budget::new(heap.config.slice_ns, false);
+        let progress = cycle::step(heap, thread, budget);
+        note(heap, thread, progress);
+    }
+}
+
+/// Notes that a collection has ended, if it has: finalizers may be due.
+pub(crate) fn note(heap: &Heap, thread: &Thread, progress: Progress) {
+    if progress == Progress::Done {
+        ended(heap, thread);
+    }
+}
+
+fn ended(heap: &Heap, thread: &Thread) {
     thread.collections.set(thread.collections.get().wrapping_add(1));
-    let done = collection::collect(heap, thread);
-    #[cfg(feature = "paranoid")]
-    if let Err(broken) = heap.validate() {
+    if cfg!(feature = "paranoid")
+        && let Err(broken) = heap.validate()
+    {
         panic!("after a collection: {broken}");
     }
+}
+
+/// Makes room: ends the collection that is on, or else makes one. Whether it was a whole one: there is no more to be had.
+fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
+    if heap.cycle.is_some() {
+        let progress = cycle::finish(heap, thread);
+        note(heap, thread, progress);
+        // One that has not marked anything yet was dropped.
+        if progress == Progress::Done {
+            return false;
+        }
+    }
+    collect_now(heap, thread);
+    true
+}
+
+fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
+    let done = collection::collect(heap, thread);
+    ended(heap, thread);
     done
 }
 
@@ -213,6 +251,9 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let most = (RUN_MAX / size).max(1) as u32;
     let Some((from, to)) = block.take_run(cursor.index.get(), most) else { return false };
     cursor.index.set(to);
+    if cycle::is_on() {
+        block.clear_marks(from, to);
+    }
     let start = block.base.get() + from as usize * size;
     let bytes = (to - from) as usize * size;
     if !(ATOMIC_FIRST..TYPED_FIRST).contains(&slot) {
@@ -236,12 +277,10 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
             return None;
         }
         loop {
+            slice_if_due(heap, thread);
             match heap.large(bytes, scan, layout, collected) {
                 Supply::Block(block) => return Some(block.base.get()),
-                Supply::Collect => {
-                    collected = true;
-                    collect_now(heap, thread);
-                }
+                Supply::Collect => collected |= collect_in_need(heap, thread),
                 Supply::Full => return None,
             }
         }

@@ -232,6 +232,11 @@ impl Block {
         allocated.set(allocated.get() | 1 << (index.0 % 64));
     }
 
+    /// Takes the marks from objects `from..to`: they are new, and nothing has led to them yet.
+    pub(crate) fn clear_marks(&self, from: u32, to: u32) {
+        for_bits(from, to, |pair, bits| self.marks(pair).set(self.marks(pair).get() & !bits));
+    }
+
     /// Takes objects `from..to` back: they are free.
     pub(crate) fn clear_allocated(&self, from: u32, to: u32) {
         for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() & !bits));

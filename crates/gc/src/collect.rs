@@ -19,10 +19,11 @@ use crate::config::STACK_KEPT;
 use crate::evacuate::Evacuation;
 use crate::finalize::{self, Finalizer, Link};
 use crate::heap::Heap;
-use crate::mark::Marker;
+use crate::mark::{Marker, Paused};
 use crate::movement::{InPlace, Movement};
+use crate::pause::Pause;
 use crate::roots::Roots;
-use crate::survey::{give_back, survey};
+use crate::survey::{Survey, give_back, survey};
 use crate::table::Table;
 use crate::thread::{self, Thread};
 use crate::{stop, tls};
@@ -31,51 +32,73 @@ use vellum_sys::{clock, map};
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
 pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
-    let blocks = heap.blocks.len();
-    if heap.roots.refresh().is_err()
-        || heap.pool.reserve(blocks).is_err()
-        || heap.doomed.reserve(blocks).is_err()
-    {
+    heap.drop_cycle();
+    if !prepare(heap) {
         return false;
     }
     heap.plan_copies();
+    let pause = Pause::begin();
+    let survey = with_world_stopped(heap, thread, |heap| {
+        let before = clock::now_ns();
+        retire(heap);
+        for &block in heap.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(block as *const Block) };
+            block.begin_trace();
+            if heap.is_sparse(block) {
+                block.begin_evacuation();
+            }
+        }
+        for other in thread::known().filter(|other| !other.is_current()) {
+            other.keep_runs(heap.slots_in_use());
+        }
+        heap.pin();
+        let (rooted, marked) = trace(heap);
+        heap.finish_copies();
+        let survey = survey(heap);
+        heap.stats.root_ns_total += rooted - before;
+        heap.stats.mark_ns_total += marked - rooted;
+        heap.stats.sweep_ns_total += clock::now_ns() - marked;
+        survey
+    });
+    let spent_ns = pause.end(&mut heap.stats);
+    end(heap, survey, spent_ns);
+    true
+}
+
+/// What a collection needs before the world is stopped; false if memory for it is out.
+pub(crate) fn prepare(heap: &mut Heap) -> bool {
+    let blocks = heap.blocks.len();
+    heap.roots.refresh().is_ok() && heap.pool.reserve(blocks).is_ok() && heap.doomed.reserve(blocks).is_ok()
+}
+
+/// Runs `work` with the world stopped and the stack of the caller, who is inside and holds the lock, known.
+#[inline(never)]
+pub(crate) fn with_world_stopped<R>(
+    heap: &mut Heap,
+    thread: &Thread,
+    work: impl FnOnce(&mut Heap) -> R,
+) -> R {
     let mut registers = [0; 6];
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.stack_low.store(low, Ordering::Relaxed);
-    let before = clock::now_ns();
     stop::world();
-    retire(heap);
-    for &block in heap.blocks.iter() {
-        // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        let block = unsafe { &*(block as *const Block) };
-        block.begin_trace();
-        if heap.is_sparse(block) {
-            block.begin_evacuation();
-        }
-    }
-    for other in thread::known().filter(|other| !other.is_current()) {
-        other.keep_runs(heap.slots_in_use());
-    }
-    heap.pin();
-    let (rooted, marked) = trace(heap);
-    heap.finish_copies();
-    let survey = survey(heap);
+    let result = work(heap);
     stop::go_on();
-    let after = clock::now_ns();
     core::hint::black_box(&registers);
+    result
+}
 
+/// What follows a collection, with the world going on: when the next one is due, and what is given back. The collection
+/// took `spent_ns` nanoseconds of CPU time.
+pub(crate) fn end(heap: &mut Heap, survey: Survey, spent_ns: u64) {
     heap.stats.collections += 1;
     heap.stats.live_bytes = survey.live as u64;
-    heap.stats.pause_ns_last = after - before;
-    heap.stats.pause_ns_longest = heap.stats.pause_ns_longest.max(after - before);
-    heap.stats.pause_ns_total += after - before;
-    heap.stats.root_ns_total += rooted - before;
-    heap.stats.mark_ns_total += marked - rooted;
-    heap.stats.sweep_ns_total += after - marked;
+    heap.ns_a_kib = spent_ns / (heap.bytes as u64 >> 10).max(1);
+    heap.slicing_failed = false;
     heap.bytes = survey.bytes;
     heap.set_room(survey.live);
     give_back(heap);
-    true
 }
 
 /// Takes back what the caller has not used of its runs, and what users have freed. Other threads may have been stopped in the
@@ -110,6 +133,27 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
     } else {
         follow(Marker::new(space, slots, *stack, config.only_starts, InPlace), reached)
     };
+    let rooted_ns = traced.rooted_ns;
+    account(heap, &traced);
+    (rooted_ns, clock::now_ns())
+}
+
+/// Ends a trace in slices, whose roots are marked.
+pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
+    let Heap { space, slots, stack, config, .. } = heap;
+    let reached = Reached {
+        roots: &heap.roots,
+        kept: &heap.kept,
+        finalizers: &mut heap.finalizers,
+        links: &mut heap.links,
+        blocks: &heap.blocks,
+        slots_used: heap.slots_used,
+    };
+    let traced = conclude(Marker::resume(space, slots, *stack, config.only_starts, InPlace, left), reached);
+    account(heap, &traced);
+}
+
+fn account(heap: &mut Heap, traced: &Traced) {
     heap.due += traced.due;
     heap.stats.marked_objects_last = traced.marked;
     heap.stats.overflows += traced.overflows;
@@ -119,7 +163,6 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         // SAFETY: the stack is empty. A refusal only means that the pages stay.
         let _ = unsafe { map::flush(start, vellum_sys::round_up(touched - STACK_KEPT, vellum_sys::PAGE)) };
     }
-    (traced.rooted_ns, clock::now_ns())
 }
 
 /// Where a trace begins, and what it decides on.
@@ -145,7 +188,19 @@ struct Traced {
 
 /// Follows every pointer from the roots, and sees to the dead that have finalizers and links.
 fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
-    for range in from.roots.each() {
+    mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.slots_used);
+    conclude(marker, from)
+}
+
+/// Marks what the roots refer to. The world is stopped, and the caller's stack known.
+pub(crate) fn mark_roots<M: Movement>(
+    marker: &mut Marker<'_, M>,
+    roots: &Roots,
+    kept: &Table<u8>,
+    finalizers: &Table<Finalizer>,
+    slots_used: usize,
+) {
+    for range in roots.each() {
         // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was added.
         unsafe { marker.words(range.start, range.end, false) };
     }
@@ -158,15 +213,19 @@ fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
             marker.words(start, end, false);
         }
         if !thread.is_current() {
-            thread.next_objects(from.slots_used).for_each(|object| marker.root(object));
+            thread.next_objects(slots_used).for_each(|object| marker.root(object));
         }
     }
-    from.kept.each(|object, _| marker.root(object));
-    finalize::mark_roots(from.finalizers, &mut marker);
-    for range in from.roots.precise() {
+    kept.each(|object, _| marker.root(object));
+    finalize::mark_roots(finalizers, marker);
+    for range in roots.precise() {
         // SAFETY: the user vouches for what was added.
         unsafe { marker.fields(range.start, range.end) };
     }
+}
+
+/// Follows every pointer from what is marked, and sees to the dead that have finalizers and links.
+fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
     let rooted_ns = clock::now_ns();
     marker.drain(from.blocks);
     finalize::clear_links(from.links, false, &marker);

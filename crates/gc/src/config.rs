@@ -27,6 +27,10 @@ pub struct Config {
     pub poison: bool,
     /// Whether every block is emptied at every collection, be it worth it or not: for tests of what moves.
     pub restless: bool,
+    /// Nanoseconds that a slice of a collection should last at most; 0: collections are made at one go.
+    pub slice_ns: u64,
+    /// Whether the program tells of each store of a pointer by `vel_gc_write`.
+    pub tells_writes: bool,
 }
 
 impl Config {
@@ -39,6 +43,8 @@ impl Config {
         percent: 60,
         poison: false,
         restless: false,
+        slice_ns: 0,
+        tells_writes: false,
     };
     /// The largest percentage accepted.
     pub const PERCENT_MAX: u32 = 10_000;
@@ -58,6 +64,8 @@ pub(crate) const ROOM_MIN: usize = 256 << 10;
 pub(crate) const ROOM_MEAN: usize = 16 << 20;
 /// The same under a fixed size or a limit, as a part of it: one thirty-second.
 pub(crate) const ROOM_PART: usize = 32;
+/// Nanoseconds that a collection takes for a KiB of the heap, until it is known.
+pub(crate) const TRACE_NS_A_KIB: u64 = 300;
 /// Words on the mark stack (address space; what was touched beyond [`STACK_KEPT`] is given back).
 pub(crate) const STACK_WORDS: usize = 1 << 20;
 /// Bytes of the mark stack that stay resident between collections.

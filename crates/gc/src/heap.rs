@@ -7,8 +7,10 @@
 
 use crate::block::{Block, Scan, count_of, pairs_of};
 use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
-use crate::config::{Config, Plan, ROOM_MEAN, ROOM_MIN, ROOM_PART, STACK_WORDS};
+use crate::config::{Config, Plan, ROOM_MEAN, ROOM_MIN, ROOM_PART, STACK_WORDS, TRACE_NS_A_KIB};
+use crate::cycle::Cycle;
 use crate::descriptors::Descriptors;
+use crate::dirty::{self, Dirty};
 use crate::evacuate::{ALL, Copies, Young};
 use crate::finalize::{Finalizer, Link};
 use crate::layout::{Layout, Shape};
@@ -102,6 +104,16 @@ pub(crate) struct Heap {
     pub room: usize,
     /// How often collection is held off.
     pub held: u32,
+    /// The collection in slices that is on.
+    pub cycle: Option<Cycle>,
+    /// The account of what was written in the last one, to be let go of piece by piece.
+    pub leaving: Option<Dirty>,
+    /// One could not be begun since the last collection.
+    pub slicing_failed: bool,
+    /// Nanoseconds that the last collection took for a KiB of the heap.
+    pub ns_a_kib: u64,
+    /// Nanoseconds of CPU time that the last end of a cycle took.
+    pub end_ns: u64,
     pub stats: Stats,
 }
 
@@ -135,6 +147,11 @@ impl Heap {
             used: 0,
             room: ROOM_MIN,
             held: 0,
+            cycle: None,
+            leaving: None,
+            slicing_failed: false,
+            ns_a_kib: TRACE_NS_A_KIB,
+            end_ns: 0,
             stats: Stats::new(),
         }
     }
@@ -148,6 +165,9 @@ impl Heap {
         let Ok(stack) = map::reserve_readable(STACK_WORDS * 8) else { return false };
         // SAFETY: the range was reserved a moment ago.
         if unsafe { map::make_writable(stack, STACK_WORDS * 8) }.is_err() {
+            return false;
+        }
+        if config.tells_writes && !dirty::make_cards(&space) {
             return false;
         }
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
@@ -191,13 +211,14 @@ impl Heap {
 
     /// A block for `slot`; `collected` says that a collection was made for it already.
     pub(crate) fn supply(&mut self, slot: usize, collected: bool) -> Supply {
-        if self.used >= self.room && self.may_collect(collected) {
+        if self.used >= self.room_now() && self.may_collect(collected) {
             return Supply::Collect;
         }
         // SAFETY: null, or a descriptor.
         if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() } {
             self.slots[slot].roomy = block.next.get();
             block.next.set(null());
+            self.block_goes_out(block);
             self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
             return Supply::Block(block);
         }
@@ -232,6 +253,7 @@ impl Heap {
         };
         block.begin(unit, size, count, slot as u16, scan, layout);
         self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
+        self.block_came(block);
         self.grew(BLOCK);
         self.hand_out(BLOCK);
         Some(block)
@@ -262,7 +284,7 @@ impl Heap {
     ) -> Supply {
         let extent_bytes = round_up(bytes, PAGE);
         let over = self.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > self.config.limit_bytes);
-        if (over || self.used.saturating_add(extent_bytes) > self.room && self.used > 0)
+        if (over || self.used.saturating_add(extent_bytes) > self.room_now() && self.used > 0)
             && self.may_collect(collected)
         {
             return Supply::Collect;
@@ -307,6 +329,7 @@ impl Heap {
         block.extent.set(extent_bytes);
         block.take_run(0, 1);
         self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
+        self.block_came(block);
         self.grew(extent_bytes);
         self.hand_out(extent_bytes);
         Some(block)

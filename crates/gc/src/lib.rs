@@ -29,7 +29,8 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection over `roots`, `stack`, `mark`, `survey`; `evacuate` and
+//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `idle`
+//! when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate` and
 //! `movement` what the mostly-copying plan adds to them;
 //! `stop` and `thread` the world; `finalize` and `table` the dead; `object` everything else a program may ask.
 //!
@@ -42,17 +43,22 @@
 
 mod alloc;
 mod block;
+mod budget;
 mod class;
 mod collect;
 mod config;
+mod cycle;
 mod descriptors;
+mod dirty;
 mod evacuate;
 mod finalize;
 mod heap;
+mod idle;
 mod layout;
 mod mark;
 mod movement;
 mod object;
+mod pause;
 mod roots;
 mod space;
 mod stack;
@@ -70,7 +76,9 @@ pub use class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,
 };
 pub use config::{Config, Plan};
+pub use dirty::write;
 pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
+pub use idle::{can_slice, idle};
 pub use layout::{Layout, TYPE_MAX};
 pub use object::{
     Refused, add_precise_roots, add_roots, base, free, hold, keep, link, realloc, remove_roots,

@@ -16,7 +16,7 @@
 //! * Nothing here takes a lock or allocates: other threads may have been stopped anywhere.
 
 use crate::block::{Block, Index, Scan};
-use crate::class::{SLOTS_MAX, WORD};
+use crate::class::{BLOCK, SLOTS_MAX, WORD};
 use crate::heap::{MAPPED_WORDS, Slot};
 use crate::movement::Movement;
 use crate::space::Space;
@@ -69,6 +69,18 @@ fn entry(block: &Block, address: usize) -> usize {
     }
 }
 
+/// What a trace that goes on later leaves: the rest is on the mark stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Paused {
+    depth: usize,
+    /// Blocks were noted whose objects found no room on the stack.
+    pub overflowed: bool,
+    /// Objects marked.
+    marked: u64,
+    deepest: usize,
+    overflows: u64,
+}
+
 /// One trace.
 pub(crate) struct Marker<'h, M> {
     space: &'h Space,
@@ -118,6 +130,27 @@ impl<'h, M: Movement> Marker<'h, M> {
             deepest: 0,
             overflows: 0,
         }
+    }
+
+    /// Goes on with a trace.
+    pub(crate) fn resume(
+        space: &'h Space,
+        slots: &'h [Slot; SLOTS_MAX],
+        stack: StackMemory,
+        only_starts: bool,
+        movement: M,
+        left: Paused,
+    ) -> Marker<'h, M> {
+        let Paused { depth, overflowed, marked, deepest, overflows } = left;
+        let new = Marker::new(space, slots, stack, only_starts, movement);
+        Marker { depth, overflowed, marked, deepest, overflows, ..new }
+    }
+
+    /// Leaves the rest of the trace for later. The queue is empty.
+    pub(crate) fn pause(self) -> Paused {
+        debug_assert_eq!(self.queued, 0);
+        let Marker { depth, overflowed, marked, deepest, overflows, .. } = self;
+        Paused { depth, overflowed, marked, deepest, overflows }
     }
 
     /// The object that `word` points into, if it is allocated or may be.
@@ -260,38 +293,99 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Traces until nothing marked is left to look through. `blocks` are all blocks there are.
     pub(crate) fn drain(&mut self, blocks: &[usize]) {
+        let done = self.drain_while(blocks, || true);
+        debug_assert!(done);
+    }
+
+    /// The same as long as `go_on`, which is asked before each object, says so; whether nothing is left. Where objects
+    /// move it always says so.
+    #[inline(always)]
+    pub(crate) fn drain_while(&mut self, blocks: &[usize], mut go_on: impl FnMut() -> bool) -> bool {
         loop {
-            self.empty_stack();
+            if !self.empty_stack(&mut go_on) {
+                return false;
+            }
             if !self.overflowed {
-                return;
+                return true;
             }
             self.overflowed = false;
             self.overflows += 1;
-            for &block in blocks {
-                self.look_again(block);
+            if !blocks.iter().all(|&block| self.look_again(block, &mut go_on)) {
+                // Blocks further on may be noted still.
+                self.overflowed = true;
+                return false;
             }
             let mut copied = 0;
             while let Some(block) = self.movement.target(copied) {
-                self.look_again(block);
+                self.look_again(block, &mut go_on);
                 copied += 1;
             }
         }
     }
 
-    /// Looks through the marked objects of the block at `block` if one of them may have been left out.
-    fn look_again(&mut self, block: usize) {
+    /// Looks through the marked objects of the block at `block` if one of them may have been left out; false if it had to stop.
+    fn look_again(&mut self, block: usize, go_on: &mut impl FnMut() -> bool) -> bool {
         // SAFETY: callers have the addresses of descriptors, which are never unmapped.
         let block = unsafe { &*(block as *const Block) };
-        if block.overflowed.replace(false) {
-            block.each(true, |index| {
-                self.look_through(block, block.address(index));
-                self.empty_stack();
-            });
+        if !block.overflowed.replace(false) {
+            return true;
+        }
+        // What a block's objects refer to mostly finds room on the empty stack; if not, further blocks are noted.
+        block.each(true, |index| self.look_through(block, block.address(index)));
+        self.empty_stack(go_on)
+    }
+
+    /// Looks through every marked object that has bytes from `start` up to `end`: they were written to after they were marked.
+    pub(crate) fn again(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        while at < end {
+            let Some(block) = self.space.block_of(at) else {
+                at = (at / BLOCK + 1) * BLOCK;
+                continue;
+            };
+            let base = block.base.get();
+            let to = end.min(base + block.extent.get());
+            if block.slot.get() == 0 {
+                if to > at && block.is_marked(Index(0)) {
+                    self.part(block, base, at, to.min(base + block.size.get()));
+                }
+                at = (base + block.extent.get()).next_multiple_of(BLOCK);
+                continue;
+            }
+            if block.scan.get() != Scan::Nothing {
+                let last = block.index_at(to - 1 - base).0.min(block.count.get() - 1);
+                for index in block.index_at(at - base).0..=last {
+                    if block.is_marked(Index(index)) {
+                        self.look_through(block, block.address(Index(index)));
+                    }
+                }
+            }
+            at = to;
         }
     }
 
-    fn empty_stack(&mut self) {
+    /// Looks at a large object's words from `from` up to `to`.
+    fn part(&mut self, block: &Block, object: usize, from: usize, to: usize) {
+        match block.scan.get() {
+            Scan::Nothing => {}
+            // SAFETY: an allocated object's words may be read.
+            Scan::Words => unsafe { self.words(from, to, self.only_starts) },
+            Scan::Layout => {
+                // SAFETY: a block with layout has one, which lives for ever.
+                let element = unsafe { (*block.layout.get()).words.get() as usize } * WORD;
+                self.typed(block, object, object + (from - object) / element * element, to);
+            }
+        }
+    }
+
+    /// Looks through what is on the stack and in the queue; false, with the queue empty, if it had to stop.
+    #[inline(always)]
+    fn empty_stack(&mut self, go_on: &mut impl FnMut() -> bool) -> bool {
         loop {
+            if !go_on() {
+                self.put_back();
+                return false;
+            }
             while self.queued < QUEUE && self.depth > 0 {
                 self.deepest = self.deepest.max(self.depth);
                 self.depth -= 1;
@@ -302,12 +396,19 @@ impl<'h, M: Movement> Marker<'h, M> {
                     // SAFETY: as above: a part's entry lies over the address at which it goes on.
                     let from = unsafe { self.stack.start.add(self.depth).read() };
                     self.go_on(object - PART, from);
-                    continue;
+                    if go_on() {
+                        continue;
+                    }
+                    self.put_back();
+                    return false;
                 }
                 if self.queued == 0 && self.depth == 0 {
                     // The only one there is, as in a list: the queue would only add its own delay.
                     self.dispatch(object);
-                    continue;
+                    if go_on() {
+                        continue;
+                    }
+                    return false;
                 }
                 let ahead = if M::MOVES && object & FIELD != 0 {
                     // SAFETY: a field that waits may be read.
@@ -321,12 +422,24 @@ impl<'h, M: Movement> Marker<'h, M> {
                 self.queued += 1;
             }
             if self.queued == 0 {
-                return;
+                return true;
             }
             let object = self.queue[self.head];
             self.head = (self.head + 1) % QUEUE;
             self.queued -= 1;
             self.dispatch(object);
+        }
+    }
+
+    /// Empties the queue onto the stack.
+    fn put_back(&mut self) {
+        while self.queued > 0 {
+            let entry = self.queue[self.head];
+            self.head = (self.head + 1) % QUEUE;
+            self.queued -= 1;
+            // SAFETY: objects in the queue lie in blocks.
+            let block = unsafe { &*self.space.within_bounds(entry & ADDRESS) };
+            self.push(block, entry);
         }
     }
 

@@ -63,7 +63,8 @@ pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
         if heap.finalizers.remove(object).is_some_and(|finalizer| finalizer.due) {
             heap.due -= 1;
         }
-        if block.slot.get() == 0 {
+        // A trace in slices may be about to look through it.
+        if block.slot.get() == 0 && heap.cycle.is_none() {
             free_large(heap, block);
         } else {
             // The block may be another thread's to allocate from, so its bitmap is left alone until the world stands

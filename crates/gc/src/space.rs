@@ -66,6 +66,34 @@ impl Space {
         (self.low, self.high)
     }
 
+    /// The addresses that can be in a block at all: the first, and how many.
+    pub(crate) fn span(&self) -> (usize, usize) {
+        (self.base, self.bytes)
+    }
+
+    /// The block of `at`, or else the first one above it.
+    pub(crate) fn next(&self, at: usize) -> Option<&'static Block> {
+        if at >= self.high {
+            return None;
+        }
+        let last = (self.high - self.base).div_ceil(BLOCK);
+        let mut index = (at.max(self.low) - self.base) >> BLOCK_SHIFT;
+        while index < last {
+            let part = index / PART;
+            if self.opened[part / 64] >> (part % 64) & 1 == 0 {
+                // Nothing was ever entered there, and reading it would cost pages.
+                index = (part + 1) * PART;
+                continue;
+            }
+            // SAFETY: within the table; entries are null or lead to descriptors, which are never unmapped.
+            if let Some(block) = unsafe { self.table.add(index).read().as_ref() } {
+                return Some(block);
+            }
+            index += 1;
+        }
+        None
+    }
+
     /// Names `block` the owner of the `bytes` bytes from `start`. False, and nothing changed, if memory for the table is out.
     pub(crate) fn enter(&mut self, block: *const Block, start: usize, bytes: usize) -> bool {
         debug_assert!(

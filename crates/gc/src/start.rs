@@ -4,7 +4,7 @@ use crate::alloc::with_heap;
 use crate::config::Config;
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
-use crate::{stop, thread};
+use crate::{budget, stop, thread};
 
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,9 @@ pub fn fork_parent() {
 /// After a fork, in the child, which has one thread.
 pub fn fork_child() {
     HEAP.raw().reset_after_fork();
+    budget::forget();
+    // Its view of what is written is the parent's.
+    HEAP.lock().drop_cycle();
     stop::forget();
     thread::forget_others();
 }

@@ -34,6 +34,14 @@ pub struct Stats {
     pub overflows: u64,
     /// Bytes of objects that were moved.
     pub copied_bytes: u64,
+    /// Times the world stood still: collections at one go, slices, beginnings and ends.
+    pub pauses: u64,
+    /// Slices of collections.
+    pub slices: u64,
+    /// The most CPU time the collecting thread took in a pause, in nanoseconds.
+    pub pause_cpu_ns_longest: u64,
+    /// The sum of these.
+    pub pause_cpu_ns_total: u64,
 }
 
 impl Stats {
@@ -54,6 +62,10 @@ impl Stats {
             marked_objects_last: 0,
             overflows: 0,
             copied_bytes: 0,
+            pauses: 0,
+            slices: 0,
+            pause_cpu_ns_longest: 0,
+            pause_cpu_ns_total: 0,
         }
     }
 }

@@ -16,6 +16,7 @@
 //! Records are never unmapped: a thread that ends leaves its record to the next.
 
 use crate::block::{Block, Index};
+use crate::budget::Waiting;
 use crate::class::SLOTS_MAX;
 use crate::heap::{self, Heap};
 use crate::stack;
@@ -99,7 +100,7 @@ impl Thread {
         }
         let mut registers = [0; 6];
         self.block(tls::spill(&mut registers).min(registers.as_ptr() as usize));
-        let held = heap::HEAP.lock();
+        let held = wait_for_heap();
         core::hint::black_box(&registers);
         self.state.store(INSIDE, Ordering::Relaxed);
         held
@@ -141,6 +142,12 @@ impl Thread {
     pub(crate) fn next_objects(&self, slots: usize) -> impl Iterator<Item = usize> {
         let runs = self.runs.iter().take(slots).map(|run| (run.next.get(), run.end.get()));
         runs.filter(|(next, end)| next < end).map(|(next, _)| next)
+    }
+
+    /// The blocks of its runs.
+    pub(crate) fn blocks(&self, slots: usize) -> impl Iterator<Item = &'static Block> {
+        // SAFETY: null, or a descriptor, which is never unmapped.
+        self.cursors.iter().take(slots).filter_map(|cursor| unsafe { cursor.block.get().as_ref() })
     }
 
     /// Forgets the runs, giving back what was not used of them. The thread is the caller.
@@ -270,6 +277,14 @@ extern "C" fn detach(_thread: *mut libc::c_void) {
     drop(heap);
 }
 
+/// Takes the heap's lock; a slice that runs in idle time gives way.
+fn wait_for_heap() -> Held<'static, Heap> {
+    heap::HEAP.try_lock().unwrap_or_else(|| {
+        let _waiting = Waiting::new();
+        heap::HEAP.lock()
+    })
+}
+
 /// Calls `body` with the thread blocked: collections do not wait for it.
 pub(crate) fn blocking<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R {
     let mut registers = [0; 6];
@@ -277,7 +292,7 @@ pub(crate) fn blocking<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> 
     thread.block(low);
     let result = body();
     core::hint::black_box(&registers);
-    let held = heap::HEAP.lock();
+    let held = wait_for_heap();
     thread.state.store(RUNNING, Ordering::Relaxed);
     drop(held);
     result

@@ -15,10 +15,15 @@ pub struct Settings {
     fixed_bytes: usize,
     percent: c_uint,
     poison: c_int,
+    slice_us: c_uint,
+    tells_writes: c_int,
 }
 
 /// The plans, by their numbers in the header.
 const PLANS: [gc::Plan; 2] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying];
+
+/// Bytes of the structure in its first version.
+const SETTINGS_MIN: usize = core::mem::offset_of!(Settings, slice_us);
 
 fn refuse(errno: c_int) -> c_int {
     front::set_errno(errno);
@@ -50,11 +55,18 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
     let mut config = gc::Config::DEFAULT;
     if !settings.is_null() {
         // SAFETY: the caller vouches for the first field.
-        if unsafe { (&raw const (*settings).config_bytes).read() } < size_of::<Settings>() {
+        let bytes = unsafe { (&raw const (*settings).config_bytes).read() };
+        if bytes < SETTINGS_MIN {
             return refuse(libc::EINVAL);
         }
-        // SAFETY: the structure is at least this long.
-        let settings = unsafe { &*settings };
+        // What an older program does not know of is zero.
+        let mut known = core::mem::MaybeUninit::<Settings>::zeroed();
+        let bytes = bytes.min(size_of::<Settings>());
+        // SAFETY: both have so many bytes; all fields are numbers.
+        let settings = unsafe {
+            known.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(settings.cast(), bytes);
+            known.assume_init()
+        };
         let plan = usize::try_from(settings.plan).ok().and_then(|plan| PLANS.get(plan));
         let Some(&plan) = plan.filter(|_| settings.percent <= gc::Config::PERCENT_MAX) else {
             return refuse(libc::EINVAL);
@@ -63,6 +75,8 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         config.only_starts = settings.only_starts != 0;
         config.fixed_bytes = settings.fixed_bytes;
         config.poison = settings.poison != 0;
+        config.slice_ns = u64::from(settings.slice_us) * 1000;
+        config.tells_writes = settings.tells_writes != 0;
         if settings.limit_bytes != 0 {
             config.limit_bytes = settings.limit_bytes;
         }
@@ -183,6 +197,12 @@ pub unsafe extern "C" fn vel_gc_slow_type(layout: *const gc::Layout) -> *mut c_v
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_collect() -> c_int {
     if gc::collect() { 0 } else { -1 }
+}
+
+/// Collects in idle time.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_idle(us: c_uint) -> c_int {
+    c_int::from(gc::idle(u64::from(us) * 1000))
 }
 
 /// Holds collection off.

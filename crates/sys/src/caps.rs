@@ -31,6 +31,8 @@ bitflags::bitflags! {
         const NOREPLACE = 1 << 9;
         /// `membarrier`, Linux 4.14. Without it idle threads keep their free small blocks.
         const MEMBARRIER = 1 << 10;
+        /// Asynchronous write-protection and `PAGEMAP_SCAN`, Linux 6.7. Without them incremental collection stops the world once.
+        const TRACK = 1 << 11;
     }
 }
 
@@ -48,6 +50,7 @@ impl Caps {
         ("pressure", Caps::PRESSURE),
         ("noreplace", Caps::NOREPLACE),
         ("membarrier", Caps::MEMBARRIER),
+        ("track", Caps::TRACK),
     ];
 
     /// The flag called `name`.

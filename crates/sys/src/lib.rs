@@ -23,6 +23,7 @@ pub mod raw;
 pub mod remote;
 pub mod text;
 pub mod thread;
+pub mod track;
 pub mod transfer;
 
 pub use caps::Caps;

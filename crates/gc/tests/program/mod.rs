@@ -139,8 +139,9 @@ impl Program {
     fn write(&self, object: usize, word: usize) {
         let Object { address, content, .. } = &self.objects[object];
         let place = std::ptr::with_exposed_provenance_mut::<usize>(address + word * 8);
+        let value = self.value(content[word]);
         // SAFETY: within the object, which the model reaches.
-        unsafe { place.write_volatile(self.value(content[word])) };
+        unsafe { gc::write(place, value) };
     }
 
     fn verify(&self, object: usize) {
@@ -260,7 +261,12 @@ impl Program {
     fn step(&mut self) {
         self.follow();
         match self.below(1000) {
-            0..450 => self.allocate(),
+            0..10 => {
+                // A slice of any length.
+                let ns = [0, 1000, 20_000, 1_000_000][self.below(4)];
+                gc::idle(ns);
+            }
+            10..450 => self.allocate(),
             450..850 => self.link(),
             850..990 => {
                 let root = self.below(ROOTS);
@@ -325,6 +331,7 @@ pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
     assert!(program.checked > 1000, "only {} objects were checked", program.checked);
     let stats = gc::stats();
     assert!(stats.collections > 20, "{stats:?}");
+    assert!(stats.slices > 20 || !gc::can_slice(), "{stats:?}");
     for root in 0..ROOTS {
         program.hold(root, None);
     }
