@@ -174,23 +174,30 @@ fn refill(thread: &'static Thread, slot: usize) -> bool {
         return true;
     }
     cursor.block.set(null());
-    let mut heap = thread.lock();
-    if !ensure_started(&mut heap) {
-        return false;
-    }
     let mut collected = false;
     loop {
+        let Some(block) = next_block(thread, slot, &mut collected) else { return false };
+        cursor.block.set(block);
+        cursor.index.set(0);
+        // Without the lock: its release would wait until all that is cleared has left the store buffer.
+        if next_run(thread, slot, block) {
+            return true;
+        }
+    }
+}
+
+/// A block with room for `slot`, after a collection if it is time for that; `None` if there is no memory.
+fn next_block(thread: &'static Thread, slot: usize, collected: &mut bool) -> Option<&'static Block> {
+    let mut heap = thread.lock();
+    if !ensure_started(&mut heap) {
+        return None;
+    }
+    loop {
         slice_if_due(&mut heap, thread);
-        match heap.supply(slot, collected) {
-            Supply::Block(block) => {
-                cursor.block.set(block);
-                cursor.index.set(0);
-                if next_run(thread, slot, block) {
-                    return true;
-                }
-            }
-            Supply::Collect => collected |= collect_in_need(&mut heap, thread),
-            Supply::Full => return false,
+        match heap.supply(slot, *collected) {
+            Supply::Block(block) => return Some(block),
+            Supply::Collect => *collected |= collect_in_need(&mut heap, thread),
+            Supply::Full => return None,
         }
     }
 }

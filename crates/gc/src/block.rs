@@ -23,7 +23,7 @@
 //! Objects are found by multiplication: `index = offset * reciprocal / 2^32` is exact for all offsets in a block, whatever
 //! the size (the source took some 100 instructions, section 2.2.2).
 
-use crate::class::{BLOCK, GRANULE};
+use crate::class::{BLOCK, GRANULE, WORD};
 use crate::layout::Layout;
 use core::cell::Cell;
 use core::ptr::null;
@@ -61,6 +61,8 @@ pub(crate) struct Block {
     pub evacuating: Cell<bool>,
     /// Objects that the last collection found alive in it; 0 in a new block.
     pub survivors: Cell<u16>,
+    /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`]; else 0.
+    pub map: Cell<u16>,
     /// `2^32 / size`, rounded up; 0 for a large object, so that every offset is in object 0.
     pub reciprocal: Cell<u32>,
     /// Bytes of an object.
@@ -68,6 +70,13 @@ pub(crate) struct Block {
     /// The first object's address.
     pub base: Cell<usize>,
 }
+
+/// Words of the largest object whose pointers a block's map has.
+pub(crate) const MAPPED_WORDS: usize = 16;
+
+/// Descriptors begin with a cache line, which has all of [`Block`].
+pub(crate) const LINE: usize = 64;
+const _: () = assert!(size_of::<Block>() <= LINE);
 
 /// The place of an object in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +102,7 @@ pub(crate) const BITMAPS_MAX: u32 = 3;
 
 /// Bytes of a descriptor with `bitmaps` bitmaps of `words` words.
 pub(crate) const fn descriptor_bytes(words: u32, bitmaps: u32) -> usize {
-    size_of::<Block>() + (words * bitmaps) as usize * size_of::<u64>()
+    (size_of::<Block>() + (words * bitmaps) as usize * size_of::<u64>()).next_multiple_of(LINE)
 }
 
 impl Block {
@@ -115,6 +124,7 @@ impl Block {
         self.slot.set(slot);
         self.scan.set(scan);
         self.layout.set(layout);
+        self.map.set(map_of(size / WORD, scan, layout));
         self.overflowed.set(false);
         self.evacuating.set(false);
         self.survivors.set(0);
@@ -286,6 +296,16 @@ impl Block {
                 word &= word - 1;
             }
         }
+    }
+}
+
+/// Which words of objects of `words` words may hold pointers, if they have at most [`MAPPED_WORDS`]; else 0.
+fn map_of(words: usize, scan: Scan, layout: *const Layout) -> u16 {
+    match scan {
+        Scan::Words if words <= MAPPED_WORDS => u16::MAX >> (MAPPED_WORDS - words),
+        // SAFETY: a block with layout has one, which lives for ever.
+        Scan::Layout if words <= MAPPED_WORDS => unsafe { (*layout).map(words) as u16 },
+        _ => 0,
     }
 }
 

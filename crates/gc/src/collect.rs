@@ -23,7 +23,8 @@ use crate::mark::{Marker, Paused};
 use crate::movement::{InPlace, Movement};
 use crate::pause::Pause;
 use crate::roots::Roots;
-use crate::survey::{Survey, give_back, survey};
+use crate::sizing::{Found, cost_ns};
+use crate::survey::{give_back, survey};
 use crate::table::Table;
 use crate::thread::{self, Thread};
 use crate::{stop, tls};
@@ -91,13 +92,14 @@ pub(crate) fn with_world_stopped<R>(
 
 /// What follows a collection, with the world going on: when the next one is due, and what is given back. The collection
 /// took `spent_ns` nanoseconds of CPU time.
-pub(crate) fn end(heap: &mut Heap, survey: Survey, spent_ns: u64) {
+pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: u64) {
     heap.stats.collections += 1;
-    heap.stats.live_bytes = survey.live as u64;
+    heap.stats.live_bytes = found.live as u64;
     heap.ns_a_kib = spent_ns / (heap.bytes as u64 >> 10).max(1);
     heap.slicing_failed = false;
-    heap.bytes = survey.bytes;
-    heap.set_room(survey.live);
+    heap.bytes = found.bytes;
+    found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());
+    heap.set_room(found);
     give_back(heap);
 }
 
@@ -129,9 +131,9 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
     };
     let traced = if copies.any() {
         let movement = Evacuation { space, slots, copies, descriptors };
-        follow(Marker::new(space, slots, *stack, config.only_starts, movement), reached)
+        follow(Marker::new(space, *stack, config.only_starts, movement), reached)
     } else {
-        follow(Marker::new(space, slots, *stack, config.only_starts, InPlace), reached)
+        follow(Marker::new(space, *stack, config.only_starts, InPlace), reached)
     };
     let rooted_ns = traced.rooted_ns;
     account(heap, &traced);
@@ -140,7 +142,7 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
 
 /// Ends a trace in slices, whose roots are marked.
 pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
-    let Heap { space, slots, stack, config, .. } = heap;
+    let Heap { space, stack, config, .. } = heap;
     let reached = Reached {
         roots: &heap.roots,
         kept: &heap.kept,
@@ -149,11 +151,14 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
     };
-    let traced = conclude(Marker::resume(space, slots, *stack, config.only_starts, InPlace, left), reached);
+    let traced = conclude(Marker::resume(space, *stack, config.only_starts, InPlace, left), reached);
     account(heap, &traced);
 }
 
 fn account(heap: &mut Heap, traced: &Traced) {
+    if traced.root_words > 0 {
+        heap.root_words = traced.root_words;
+    }
     heap.due += traced.due;
     heap.stats.marked_objects_last = traced.marked;
     heap.stats.overflows += traced.overflows;
@@ -178,6 +183,8 @@ struct Reached<'h> {
 /// What came of a trace.
 struct Traced {
     rooted_ns: u64,
+    /// Words of roots, if it began with them.
+    root_words: usize,
     /// Finalizers that became due.
     due: usize,
     marked: u64,
@@ -188,25 +195,28 @@ struct Traced {
 
 /// Follows every pointer from the roots, and sees to the dead that have finalizers and links.
 fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
-    mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.slots_used);
-    conclude(marker, from)
+    let root_words = mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.slots_used);
+    Traced { root_words, ..conclude(marker, from) }
 }
 
-/// Marks what the roots refer to. The world is stopped, and the caller's stack known.
+/// Marks what the roots refer to; how many words they are. The world is stopped, and the caller's stack known.
 pub(crate) fn mark_roots<M: Movement>(
     marker: &mut Marker<'_, M>,
     roots: &Roots,
     kept: &Table<u8>,
     finalizers: &Table<Finalizer>,
     slots_used: usize,
-) {
+) -> usize {
+    let mut bytes = 0;
     for range in roots.each() {
+        bytes += range.end.saturating_sub(range.start);
         // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was added.
         unsafe { marker.words(range.start, range.end, false) };
     }
     for thread in thread::known() {
         let (start, end) = thread.data.get();
         let low = thread.stack_low.load(Ordering::Acquire) & !7;
+        bytes += thread.stack_high.get().saturating_sub(low) + end.saturating_sub(start);
         // SAFETY: the thread is stopped, blocked or this one: its stack from there up, and its static data, are mapped.
         unsafe {
             marker.words(low, thread.stack_high.get(), false);
@@ -222,6 +232,7 @@ pub(crate) fn mark_roots<M: Movement>(
         // SAFETY: the user vouches for what was added.
         unsafe { marker.fields(range.start, range.end) };
     }
+    bytes / size_of::<usize>()
 }
 
 /// Follows every pointer from what is marked, and sees to the dead that have finalizers and links.
@@ -234,5 +245,12 @@ fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced
         _ => finalize::find_due(from.finalizers, &mut marker, from.blocks),
     };
     finalize::clear_links(from.links, true, &marker);
-    Traced { rooted_ns, due, marked: marker.marked, overflows: marker.overflows, deepest: marker.deepest }
+    Traced {
+        rooted_ns,
+        root_words: 0,
+        due,
+        marked: marker.marked,
+        overflows: marker.overflows,
+        deepest: marker.deepest,
+    }
 }

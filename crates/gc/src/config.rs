@@ -19,7 +19,8 @@ pub struct Config {
     pub only_starts: bool,
     /// Bytes of blocks and large objects that are never exceeded; `usize::MAX` for no limit.
     pub limit_bytes: usize,
-    /// Bytes the heap may grow to between collections, whatever is alive; 0 to go by what is alive.
+    /// Bytes the heap may grow to between collections, whatever is alive; 0 to go by what is alive. Where next to nothing is, it collects
+    /// sooner: see `sizing`.
     pub fixed_bytes: usize,
     /// Room for allocation between collections, in percent of what is alive; small heaps get more (`config.rs`).
     pub percent: u32,

@@ -160,7 +160,7 @@ impl Heap {
     }
 
     fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) {
-        collect::mark_roots(marker, &self.roots, &self.kept, &self.finalizers, self.slots_used);
+        let _ = collect::mark_roots(marker, &self.roots, &self.kept, &self.finalizers, self.slots_used);
     }
 
     /// Drops a cycle that is on: the next collection begins anew.
@@ -261,8 +261,8 @@ impl Cycle {
             }
             return;
         }
-        let Heap { space, slots, stack, config, .. } = heap;
-        let mut marker = Marker::resume(space, slots, *stack, config.only_starts, InPlace, self.left);
+        let Heap { space, stack, config, .. } = heap;
+        let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         while marker.drain_while(&heap.blocks, || budget.go_on()) {
             match self.phase {
                 Phase::Pass(from) => {
@@ -298,7 +298,7 @@ impl Cycle {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             unsafe { (*(block as *const Block)).begin_trace() };
         }
-        let mut marker = Marker::new(&heap.space, &heap.slots, heap.stack, heap.config.only_starts, InPlace);
+        let mut marker = Marker::new(&heap.space, heap.stack, heap.config.only_starts, InPlace);
         heap.mark_roots(&mut marker);
         self.left = marker.pause();
         self.dirty.rest(heap.slots_in_use());
@@ -308,8 +308,8 @@ impl Cycle {
 
     /// Looks through everything that was written since it was looked through, with the world stopped for the last time.
     fn look_again(&mut self, heap: &Heap) {
-        let Heap { space, slots, stack, config, .. } = heap;
-        let mut marker = Marker::resume(space, slots, *stack, config.only_starts, InPlace, self.left);
+        let Heap { space, stack, config, .. } = heap;
+        let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         heap.mark_roots(&mut marker);
         let mut from = Some(0);
         while let Some(at) = from {

@@ -33,22 +33,21 @@ use crate::mark::find;
 use crate::movement::Movement;
 use crate::space::Space;
 use crate::table::Table;
-use core::cell::Cell;
+use crate::young::ALL;
 use core::ptr::null;
 use vellum_pages::Buffer;
 
 /// Steps of density: a block is of step `n` if `n` to `n + 1` of this many parts of it should be alive.
-const STEPS: usize = 16;
+pub(crate) const STEPS: usize = 16;
 /// … and a step for those that should be alive whole.
 const STEPS_ALL: usize = STEPS + 1;
 /// Blocks of this step and above are never emptied: copying half a block costs more than its holes do.
-const STEP_DENSE: usize = 8;
-/// Everything, as a share of young objects that lives on.
-pub(crate) const ALL: u32 = 256;
+pub(crate) const STEP_DENSE: usize = 8;
 /// Room for copies is what should be copied and, for surprises, one part of so many more.
 const SURPRISE: usize = 4;
-/// Searching untyped objects for what must be pinned is worth so many bytes of them for each byte of blocks that are emptied.
-const SEARCH_MAX: usize = 2;
+/// Untyped objects are searched for what must be pinned if they take at most one part of so many of the blocks that are emptied: looking at
+/// a word costs about as much as what a word of emptied blocks saves later.
+const SEARCH_PART: usize = 4;
 
 const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
 
@@ -141,7 +140,7 @@ impl Heap {
                 (step, wanted) = (next + 1, needed);
             }
         }
-        if step == 0 || (untyped > emptied * BLOCK * SEARCH_MAX && !restless) {
+        if step == 0 || (untyped * SEARCH_PART > emptied * BLOCK && !restless) {
             return;
         }
         let lists = self.copies.ready.reserve(wanted).is_ok()
@@ -296,34 +295,4 @@ impl Evacuation<'_> {
         self.copies.runs[slot] = Run { next: unit, end, block: target };
         true
     }
-}
-
-/// What a slot's young objects are known for.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Young {
-    /// Those that the last collection met …
-    pub met: u32,
-    /// … and those of them it left alive.
-    pub left: u32,
-}
-
-/// Fewer young objects say nothing of the next ones.
-const YOUNG_MIN: u32 = 64;
-
-impl Slot {
-    /// Learns from the young objects that the survey counted.
-    pub(crate) fn learn(&mut self) {
-        let Young { met, left } = core::mem::take(&mut self.young);
-        if met >= YOUNG_MIN {
-            self.survival = (u64::from(left) * u64::from(ALL) / u64::from(met)).min(u64::from(ALL)) as u32;
-        }
-    }
-}
-
-/// A count that a survey makes of a block, for [`Slot::learn`].
-pub(crate) fn count_young(slot: &mut Slot, survivors: &Cell<u16>, allocated: u32, live: u32) {
-    let old = u32::from(survivors.get()).min(allocated);
-    slot.young.met += allocated - old;
-    slot.young.left += live.saturating_sub(old);
-    survivors.set(live as u16);
 }

@@ -6,19 +6,21 @@
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
 use crate::block::{Block, Scan, count_of, pairs_of};
-use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
-use crate::config::{Config, Plan, ROOM_MEAN, ROOM_MIN, ROOM_PART, STACK_WORDS, TRACE_NS_A_KIB};
+use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, bytes_of};
+use crate::config::{Config, Plan, ROOM_MIN, STACK_WORDS, TRACE_NS_A_KIB};
 use crate::cycle::Cycle;
 use crate::descriptors::Descriptors;
 use crate::dirty::{self, Dirty};
-use crate::evacuate::{ALL, Copies, Young};
+use crate::evacuate::Copies;
 use crate::finalize::{Finalizer, Link};
 use crate::layout::{Layout, Shape};
 use crate::mark::StackMemory;
 use crate::roots::Roots;
+use crate::sizing::{Found, cache_room};
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::table::Table;
+use crate::young::{ALL, Young};
 use core::cell::Cell;
 use core::ptr::{NonNull, null, null_mut};
 use vellum_pages::{Buffer, PAGE, Pages, Request, round_up};
@@ -36,25 +38,20 @@ pub(crate) struct Slot {
     pub layout: *const Layout,
     /// Blocks with room.
     pub roomy: *const Block,
-    /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`] of them.
-    pub pointers: u64,
     /// Of [`ALL`] young objects, so many lived on the last time.
     pub survival: u32,
     pub young: Young,
 }
 
-const NO_SLOT: Slot = Slot {
+/// A slot that is not in use.
+pub(crate) const NO_SLOT: Slot = Slot {
     size: 0,
     scan: Scan::Nothing,
     layout: null(),
     roomy: null(),
-    pointers: 0,
     survival: ALL,
     young: Young { met: 0, left: 0 },
 };
-
-/// Words of the largest object whose pointers one word maps.
-pub(crate) const MAPPED_WORDS: usize = 64;
 
 /// A unit of pages that became free while the world stood still, to be given back when it goes on.
 pub(crate) type Address = usize;
@@ -102,6 +99,12 @@ pub(crate) struct Heap {
     pub used: usize,
     /// Bytes to hand out before the next one.
     pub room: usize,
+    /// Bytes below the limit that are kept back: see `sizing`.
+    pub reserve: usize,
+    /// Words of roots at the last collection that was made at one go.
+    pub root_words: usize,
+    /// The room of a heap in which next to nothing is alive.
+    pub cache_room: Option<usize>,
     /// How often collection is held off.
     pub held: u32,
     /// The collection in slices that is on.
@@ -146,6 +149,9 @@ impl Heap {
             bytes: 0,
             used: 0,
             room: ROOM_MIN,
+            reserve: 0,
+            root_words: 0,
+            cache_room: None,
             held: 0,
             cycle: None,
             leaving: None,
@@ -178,31 +184,20 @@ impl Heap {
         }
         for class in 1..=CLASS_LAST {
             let size = bytes_of(class);
-            let slot = Slot { size, scan: Scan::Words, pointers: !0, ..NO_SLOT };
+            let slot = Slot { size, scan: Scan::Words, ..NO_SLOT };
             self.slots[class] = slot;
-            self.slots[ATOMIC_FIRST + class] = Slot { scan: Scan::Nothing, pointers: 0, ..slot };
+            self.slots[ATOMIC_FIRST + class] = Slot { scan: Scan::Nothing, ..slot };
         }
         self.slots_used = TYPED_FIRST;
         self.started = true;
-        self.set_room(0);
+        self.cache_room = cache_room();
+        self.set_room(Found::default());
         true
     }
 
     /// Slots that threads may have runs of.
     pub(crate) fn slots_in_use(&self) -> usize {
         self.slots_used
-    }
-
-    /// Sets when to collect next, with `live` bytes alive.
-    pub(crate) fn set_room(&mut self, live: usize) {
-        self.used = 0;
-        let config = &self.config;
-        self.room = if config.fixed_bytes != 0 {
-            config.fixed_bytes.saturating_sub(live).max(config.fixed_bytes / ROOM_PART)
-        } else {
-            let mean = (live as u128 * ROOM_MEAN as u128).isqrt() as usize;
-            (live / 100).saturating_mul(config.percent as usize).max(mean.min(live * 4)).max(ROOM_MIN)
-        };
     }
 
     fn may_collect(&self, collected: bool) -> bool {
@@ -222,8 +217,11 @@ impl Heap {
             self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
             return Supply::Block(block);
         }
+        if !self.may_have_block() && self.may_collect(collected) {
+            return Supply::Collect;
+        }
         if self.bytes + BLOCK > self.config.limit_bytes {
-            return if self.may_collect(collected) { Supply::Collect } else { Supply::Full };
+            return Supply::Full;
         }
         match self.new_block(slot) {
             Some(block) => Supply::Block(block),
@@ -380,8 +378,7 @@ impl Heap {
     fn new_slot(&mut self, class: usize, scan: Scan, layout: &'static Layout) -> Option<u16> {
         let slot = self.slots_used;
         let size = bytes_of(class);
-        let pointers = layout.map(size / WORD);
-        *self.slots.get_mut(slot)? = Slot { size, scan, layout, pointers, ..NO_SLOT };
+        *self.slots.get_mut(slot)? = Slot { size, scan, layout, ..NO_SLOT };
         self.slots_used += 1;
         Some(slot as u16)
     }

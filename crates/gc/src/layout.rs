@@ -66,10 +66,11 @@ impl Layout {
         Shape { words: self.words.get(), pointers: self.pointers.get() }
     }
 
-    /// Which of the first 64 words of an object of `words` words may hold pointers.
+    /// Which words of an object of `words` words may hold pointers.
     pub(crate) fn map(&self, words: usize) -> u64 {
+        debug_assert!(words <= 64);
         let period = self.words.get() as usize;
-        (0..words.min(64))
+        (0..words)
             .filter(|word| {
                 let place = word % period;
                 self.pointers(place / 64) >> (place % 64) & 1 != 0

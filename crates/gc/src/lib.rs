@@ -29,9 +29,9 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is and when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `idle`
-//! when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate` and
-//! `movement` what the mostly-copying plan adds to them;
+//! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `idle`
+//! when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate`,
+//! `movement` and `young` what the mostly-copying plan adds to them;
 //! `stop` and `thread` the world; `finalize` and `table` the dead; `object` everything else a program may ask.
 //!
 //! # Departures from the source
@@ -60,6 +60,7 @@ mod movement;
 mod object;
 mod pause;
 mod roots;
+mod sizing;
 mod space;
 mod stack;
 mod start;
@@ -70,6 +71,7 @@ mod table;
 mod thread;
 mod tls;
 mod validate;
+mod young;
 
 pub use alloc::{FullFn, alloc, alloc_aligned, alloc_array, alloc_atomic, alloc_typed, collect, on_full};
 pub use class::{

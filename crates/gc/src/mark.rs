@@ -15,9 +15,9 @@
 //!   a block is noted anew.
 //! * Nothing here takes a lock or allocates: other threads may have been stopped anywhere.
 
+use crate::block::MAPPED_WORDS;
 use crate::block::{Block, Index, Scan};
-use crate::class::{BLOCK, SLOTS_MAX, WORD};
-use crate::heap::{MAPPED_WORDS, Slot};
+use crate::class::{BLOCK, WORD};
 use crate::movement::Movement;
 use crate::space::Space;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -31,12 +31,12 @@ const STRETCH: usize = 512;
 const PART: usize = 1;
 /// Flags a stack entry that is the address of a field whose object may have to move.
 const FIELD: usize = 2;
-/// Stack entries have the slot of a small object above this bit, so that looking it through needs no descriptor; 0 there:
+/// Stack entries have the map of a small object above this bit, so that looking it through needs no descriptor; 0 there:
 /// the descriptor says.
-const SLOT_SHIFT: u32 = 48;
-const ADDRESS: usize = (1 << SLOT_SHIFT) - 1;
+const MAP_SHIFT: u32 = 48;
+const ADDRESS: usize = (1 << MAP_SHIFT) - 1;
 
-const _: () = assert!(SLOTS_MAX <= 1 << (usize::BITS - SLOT_SHIFT) && MAPPED_WORDS <= STRETCH);
+const _: () = assert!(MAPPED_WORDS as u32 == usize::BITS - MAP_SHIFT && MAPPED_WORDS <= STRETCH);
 
 /// The memory of the mark stack.
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +60,6 @@ pub(crate) fn find(space: &Space, word: usize, only_starts: bool) -> Option<(&'s
     within(block, word, only_starts).map(|index| (block, index))
 }
 
-/// What stands on the stack for the object of `block` at `address`, which may be a copy elsewhere.
-#[inline(always)]
-fn entry(block: &Block, address: usize) -> usize {
-    match block.size.get() <= MAPPED_WORDS * WORD {
-        true => address | usize::from(block.slot.get()) << SLOT_SHIFT,
-        false => address,
-    }
-}
-
 /// What a trace that goes on later leaves: the rest is on the mark stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Paused {
@@ -84,7 +75,6 @@ pub(crate) struct Paused {
 /// One trace.
 pub(crate) struct Marker<'h, M> {
     space: &'h Space,
-    slots: &'h [Slot; SLOTS_MAX],
     low: usize,
     span: usize,
     only_starts: bool,
@@ -105,17 +95,10 @@ pub(crate) struct Marker<'h, M> {
 
 impl<'h, M: Movement> Marker<'h, M> {
     /// A trace that has found nothing yet. With `only_starts`, words in objects count only if they lead to a first byte.
-    pub(crate) fn new(
-        space: &'h Space,
-        slots: &'h [Slot; SLOTS_MAX],
-        stack: StackMemory,
-        only_starts: bool,
-        movement: M,
-    ) -> Marker<'h, M> {
+    pub(crate) fn new(space: &'h Space, stack: StackMemory, only_starts: bool, movement: M) -> Marker<'h, M> {
         let (low, high) = space.bounds();
         Marker {
             space,
-            slots,
             low,
             span: high.saturating_sub(low),
             only_starts,
@@ -135,14 +118,13 @@ impl<'h, M: Movement> Marker<'h, M> {
     /// Goes on with a trace.
     pub(crate) fn resume(
         space: &'h Space,
-        slots: &'h [Slot; SLOTS_MAX],
         stack: StackMemory,
         only_starts: bool,
         movement: M,
         left: Paused,
     ) -> Marker<'h, M> {
         let Paused { depth, overflowed, marked, deepest, overflows } = left;
-        let new = Marker::new(space, slots, stack, only_starts, movement);
+        let new = Marker::new(space, stack, only_starts, movement);
         Marker { depth, overflowed, marked, deepest, overflows, ..new }
     }
 
@@ -175,13 +157,23 @@ impl<'h, M: Movement> Marker<'h, M> {
         }
     }
 
+    /// What stands on the stack for the object of `block` at `address`, which may be a copy elsewhere.
+    #[inline(always)]
+    fn entry(&self, block: &Block, address: usize) -> usize {
+        // What an untyped object's words lead to may not move: where anything does, they are not looked at as fields.
+        if M::MOVES && block.scan.get() == Scan::Words {
+            return address;
+        }
+        address | usize::from(block.map.get()) << MAP_SHIFT
+    }
+
     /// Marks an object where it is.
     #[inline(always)]
     fn reach(&mut self, block: &'static Block, index: Index) {
         if block.mark(index) {
             self.marked += 1;
             if block.scan.get() != Scan::Nothing {
-                self.push(block, entry(block, block.address(index)));
+                self.push(block, self.entry(block, block.address(index)));
             }
         }
     }
@@ -237,7 +229,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             // SAFETY: a field of an object that stays where it is, or a word that the program gave for this.
             unsafe { (at as *mut usize).write_volatile(place + (word - object)) };
         }
-        (is_new && block.scan.get() != Scan::Nothing).then(|| (block, entry(block, place)))
+        (is_new && block.scan.get() != Scan::Nothing).then(|| (block, self.entry(block, place)))
     }
 
     #[inline(always)]
@@ -386,49 +378,52 @@ impl<'h, M: Movement> Marker<'h, M> {
                 self.put_back();
                 return false;
             }
-            while self.queued < QUEUE && self.depth > 0 {
-                self.deepest = self.deepest.max(self.depth);
+            if self.depth == 0 {
+                if self.queued == 0 {
+                    return true;
+                }
+                let entry = self.queue[self.head];
+                self.head = (self.head + 1) % QUEUE;
+                self.queued -= 1;
+                self.dispatch(entry);
+                continue;
+            }
+            self.deepest = self.deepest.max(self.depth);
+            self.depth -= 1;
+            // SAFETY: below the depth, so written.
+            let entry = unsafe { self.stack.start.add(self.depth).read() };
+            if entry & PART != 0 {
                 self.depth -= 1;
-                // SAFETY: below the depth, so written.
-                let object = unsafe { self.stack.start.add(self.depth).read() };
-                if object & PART != 0 {
-                    self.depth -= 1;
-                    // SAFETY: as above: a part's entry lies over the address at which it goes on.
-                    let from = unsafe { self.stack.start.add(self.depth).read() };
-                    self.go_on(object - PART, from);
-                    if go_on() {
-                        continue;
-                    }
-                    self.put_back();
-                    return false;
-                }
-                if self.queued == 0 && self.depth == 0 {
-                    // The only one there is, as in a list: the queue would only add its own delay.
-                    self.dispatch(object);
-                    if go_on() {
-                        continue;
-                    }
-                    return false;
-                }
-                let ahead = if M::MOVES && object & FIELD != 0 {
-                    // SAFETY: a field that waits may be read.
-                    unsafe { ((object - FIELD) as *const usize).read_volatile() }
-                } else {
-                    object & ADDRESS
-                };
-                // SAFETY: a prefetch reads nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead as *const i8) };
-                self.queue[(self.head + self.queued) % QUEUE] = object;
+                // SAFETY: as above: a part's entry lies over the address at which it goes on.
+                let from = unsafe { self.stack.start.add(self.depth).read() };
+                self.go_on(entry - PART, from);
+            } else if self.queued == QUEUE {
+                self.prefetch(entry);
+                let next = core::mem::replace(&mut self.queue[self.head], entry);
+                self.head = (self.head + 1) % QUEUE;
+                self.dispatch(next);
+            } else if self.queued + self.depth == 0 {
+                // The only one there is, as in a list: the queue would only add its own delay.
+                self.dispatch(entry);
+            } else {
+                self.prefetch(entry);
+                self.queue[(self.head + self.queued) % QUEUE] = entry;
                 self.queued += 1;
             }
-            if self.queued == 0 {
-                return true;
-            }
-            let object = self.queue[self.head];
-            self.head = (self.head + 1) % QUEUE;
-            self.queued -= 1;
-            self.dispatch(object);
         }
+    }
+
+    /// Has what the entry's turn will look at fetched.
+    #[inline(always)]
+    fn prefetch(&self, entry: usize) {
+        let ahead = if M::MOVES && entry & FIELD != 0 {
+            // SAFETY: a field that waits may be read.
+            unsafe { ((entry - FIELD) as *const usize).read_volatile() }
+        } else {
+            entry & ADDRESS
+        };
+        // SAFETY: a prefetch reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead as *const i8) };
     }
 
     /// Empties the queue onto the stack.
@@ -453,28 +448,16 @@ impl<'h, M: Movement> Marker<'h, M> {
             },
             entry => entry,
         };
-        if entry >> SLOT_SHIFT != 0 {
-            return self.mapped(entry >> SLOT_SHIFT, entry & ADDRESS);
+        let mut map = entry >> MAP_SHIFT;
+        if map == 0 {
+            // SAFETY: objects on the stack lie in blocks.
+            let block = unsafe { &*self.space.within_bounds(entry) };
+            return self.look_through(block, entry);
         }
-        // SAFETY: objects on the stack lie in blocks.
-        let block = unsafe { &*self.space.within_bounds(entry) };
-        self.look_through(block, entry);
-    }
-
-    /// Looks through an object whose slot maps its pointers.
-    #[inline(always)]
-    fn mapped(&mut self, slot: usize, object: usize) {
-        let Slot { size, scan, pointers, .. } = self.slots[slot];
-        if scan == Scan::Words {
-            // SAFETY: an allocated object's words may be read.
-            return unsafe { self.words(object, object + size, self.only_starts) };
-        }
-        let mut bits = pointers;
-        while bits != 0 {
-            let at = object + bits.trailing_zeros() as usize * WORD;
-            bits &= bits - 1;
+        while map != 0 {
             // The map has bits for the object's words only.
-            self.field(at);
+            self.field((entry & ADDRESS) + map.trailing_zeros() as usize * WORD);
+            map &= map - 1;
         }
     }
 

@@ -5,8 +5,9 @@
 
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
-use crate::evacuate::count_young;
-use crate::heap::{self, Address, Heap, Slot};
+use crate::heap::{self, Address, Heap};
+use crate::sizing::Found;
+use crate::young::is_sparse;
 use core::ptr::null;
 use vellum_pages::{Pages, Severity};
 
@@ -17,21 +18,12 @@ const SPARE_BLOCKS: usize = 8;
 /// Bytes from which what is given back, if it is also more than half of what stays, is flushed from the page layer's cache.
 const FLUSH_MIN: usize = 8 << 20;
 
-/// What the survey found alive.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Survey {
-    /// Bytes of objects.
-    pub live: usize,
-    /// Bytes of blocks and large objects.
-    pub bytes: usize,
-}
-
 /// Turns marks into allocation bits, sorts blocks by whether they have room, and lets go of empty ones.
-pub(crate) fn survey(heap: &mut Heap) -> Survey {
+pub(crate) fn survey(heap: &mut Heap) -> Found {
     for slot in &mut heap.slots[..heap.slots_used] {
         slot.roomy = null();
     }
-    let mut found = Survey::default();
+    let mut found = Found::default();
     let mut kept = 0;
     // From the last to the first, so that each slot's list begins with its oldest block.
     for index in (0..heap.blocks.len()).rev() {
@@ -43,15 +35,20 @@ pub(crate) fn survey(heap: &mut Heap) -> Survey {
             continue;
         }
         let (allocated, live) = settle(block, heap.config.poison);
+        let is_small = block.slot.get() != 0;
         let slot = &mut heap.slots[usize::from(block.slot.get())];
-        count_young(slot, &block.survivors, allocated, live);
+        let size = block.size.get();
+        slot.count_young(block, allocated, live);
         if live == 0 {
             heap.blocks[index] = 0;
             drop_block(heap, block);
             continue;
         }
         kept += 1;
-        found.live += live as usize * block.size.get();
+        found.live += live as usize * size;
+        if is_small && is_sparse(live as usize, block.count.get() as usize) {
+            found.sparse += live as usize * size;
+        }
         found.bytes += block.extent.get();
         if live < block.count.get() {
             block.next.set(slot.roomy);
@@ -67,7 +64,11 @@ pub(crate) fn survey(heap: &mut Heap) -> Survey {
     }
     debug_assert_eq!(to, kept);
     heap.blocks.truncate(to);
-    heap.slots[..heap.slots_used].iter_mut().for_each(Slot::learn);
+    for slot in &mut heap.slots[..heap.slots_used] {
+        let (met, to_copy) = slot.learn();
+        found.young += met;
+        found.young_to_copy += to_copy;
+    }
     found
 }
 

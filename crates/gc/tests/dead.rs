@@ -1,5 +1,7 @@
 //! What becomes of the dead: finalizers, links, kept and freed objects, limits, deep lists, a full mark stack.
 
+mod plan;
+
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -92,6 +94,7 @@ const MOST: usize = MADE * 9 / 10;
 #[test]
 fn finalizers_run_once_and_in_order() {
     let _one = ONE.lock();
+    plan::begin();
     gc::finalize_on_demand(true);
     apart(|| {
         for chain in 0..MADE {
@@ -145,6 +148,7 @@ fn finalizers_run_once_and_in_order() {
 #[test]
 fn links_are_cleared_when_their_object_dies() {
     let _one = ONE.lock();
+    plan::begin();
     const LINKS: usize = 100;
     let kept = apart(|| numbered(0));
     // Leaked: a link may be written as long as its object lives.
@@ -179,6 +183,7 @@ fn links_are_cleared_when_their_object_dies() {
 #[test]
 fn kept_objects_stay_until_freed() {
     let _one = ONE.lock();
+    plan::begin();
     let hidden = apart(|| {
         let object = numbered(77);
         point(object, numbered(78));
@@ -206,6 +211,7 @@ fn kept_objects_stay_until_freed() {
 #[test]
 fn large_objects_come_and_go() {
     let _one = ONE.lock();
+    plan::begin();
     let before = gc::stats().heap_bytes;
     for round in 0..50usize {
         apart(|| {
@@ -233,6 +239,7 @@ fn large_objects_come_and_go() {
 #[test]
 fn resizing_keeps_contents() {
     let _one = ONE.lock();
+    plan::begin();
     let mut object = gc::alloc(8).cast::<usize>();
     let mut words = 1;
     // SAFETY: each object has as many words as are written and read.
@@ -256,6 +263,7 @@ fn resizing_keeps_contents() {
 #[test]
 fn deep_and_wide() {
     let _one = ONE.lock();
+    plan::begin();
     const CELLS: usize = 1_000_000;
     const WIDTH: usize = 1_500_000;
     let mut list = std::ptr::null_mut::<u8>();
@@ -294,6 +302,7 @@ fn deep_and_wide() {
 #[test]
 fn the_limit_holds_and_running_out_is_a_value() {
     let _one = ONE.lock();
+    plan::begin();
     collect();
     let limit = gc::stats().heap_bytes as usize + (4 << 20);
     gc::set_limit(limit);
@@ -326,6 +335,7 @@ fn fill_to(limit: usize) {
 #[test]
 fn held_off_nothing_dies() {
     let _one = ONE.lock();
+    plan::begin();
     gc::hold(true);
     assert!(!gc::collect());
     let before = gc::stats().collections;

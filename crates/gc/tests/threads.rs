@@ -1,5 +1,7 @@
 //! Threads that allocate, hold objects on their stacks alone, come and go, block and collect, all at once.
 
+mod plan;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_gc as gc;
 
@@ -49,6 +51,7 @@ fn work(seed: usize, rounds: usize) {
 
 #[test]
 fn lists_on_many_stacks() {
+    plan::begin();
     let threads: Vec<_> = (0..4).map(|seed| std::thread::spawn(move || work(seed, 60))).collect();
     for _ in 0..200 {
         gc::collect();
@@ -74,6 +77,7 @@ fn lists_on_many_stacks() {
 /// What a blocked thread holds stays, and collections do not wait for it.
 #[test]
 fn a_blocked_thread_holds_what_it_has() {
+    plan::begin();
     static BLOCKED: AtomicBool = AtomicBool::new(false);
     static GO_ON: AtomicBool = AtomicBool::new(false);
     static SEEN: AtomicUsize = AtomicUsize::new(0);

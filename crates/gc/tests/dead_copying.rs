@@ -1,0 +1,4 @@
+//! The tests of `dead.rs`, where objects move.
+
+#[path = "dead.rs"]
+mod dead;
