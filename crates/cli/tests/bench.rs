@@ -251,12 +251,15 @@ fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     let touch = ["touch", text(&mark)];
+    let before = place.path().join("true.json");
+    assert_eq!(bench(&["--rounds", "3", "--save", text(&before)], &["true"]).status.code(), Some(0));
     for (options, words, message) in [
         (&["--fail-above", "2%"][..], &touch[..], "--fail-above needs something"),
         (&["--suite", "memory", "--fail-above", "2%"], &[], "--fail-above needs something"),
         (&["--save", "x.json"], &["touch", text(&mark), "--vs", "true"], "--vs runs both side by side"),
         (&["--json", "/no/such/folder/r.json"], &touch, "/no/such/folder/r.json"),
         (&["--baseline", "/no/such/file"], &touch, "/no/such/file"),
+        (&["--baseline", text(&before)], &touch, "holds no series"),
         (&[], &["--vs", "true"], "no program before"),
         (&[], &["touch", text(&mark), "--vs"], "no program behind"),
         (&[], &["touch", text(&mark), "--vs", "true", "--vs", "true"], "--separator"),

@@ -211,6 +211,21 @@ impl Baseline {
         Ok(Self { label, machine, series })
     }
 
+    /// The series of this name, at least one.
+    ///
+    /// # Errors
+    /// [`BaselineError::Missing`] if there is none.
+    pub fn runs_of(&self, name: &str) -> Result<Vec<&Series>, BaselineError> {
+        let runs: Vec<&Series> = self.series.iter().filter(|series| series.name == name).collect();
+        if runs.is_empty() {
+            let mut held: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
+            held.dedup();
+            let (label, name) = (self.label.clone(), name.to_owned());
+            return Err(BaselineError::Missing { label, name, held: held.join(", ") });
+        }
+        Ok(runs)
+    }
+
     /// Compares a series with those of its name, by the absolute figures of the options' share.
     ///
     /// `machine` is the one of today; a series that names its own goes before it.
@@ -223,13 +238,8 @@ impl Baseline {
         machine: Option<&Machine>,
         options: &Options,
     ) -> Result<AgainstBaseline, BaselineError> {
-        let runs: Vec<&Series> = self.series.iter().filter(|series| series.name == now.name).collect();
-        let Some(first) = runs.first() else {
-            let mut held: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
-            held.dedup();
-            let (label, name) = (self.label.clone(), now.name.clone());
-            return Err(BaselineError::Missing { label, name, held: held.join(", ") });
-        };
+        let runs = self.runs_of(&now.name)?;
+        let first = runs[0];
         let figures: Result<Vec<Interval>, BaselineError> = runs
             .iter()
             .map(|run| {

@@ -23,6 +23,21 @@ pub(super) fn read(path: &Path) -> Result<Before, BenchFailure> {
     Ok(Before { path: path.to_path_buf(), baseline })
 }
 
+impl Before {
+    /// Whether one of these is in it: found out before anything is measured.
+    pub(super) fn expect(&self, names: &[String]) -> Result<(), BenchFailure> {
+        let mut missing = None;
+        for name in names {
+            match self.baseline.runs_of(name) {
+                Ok(_) => return Ok(()),
+                Err(error) => missing = Some(error),
+            }
+        }
+        let failed = |source| BenchFailure::Baseline { path: self.path.clone(), source };
+        missing.map_or(Ok(()), |error| Err(failed(error)))
+    }
+}
+
 /// What was measured, as a baseline of that label.
 pub(super) fn saved(report: &Report, label: &str) -> Result<Vec<u8>, BenchFailure> {
     let baseline = Baseline {

@@ -180,8 +180,8 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     // A suite ends when it is told to; while programs run, those that are complete are worth having.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
     let mut report = match &args.suite {
-        Some(name) => suite::run(args, name)?,
-        None => programs::run(args)?,
+        Some(name) => suite::run(args, name, before.as_ref())?,
+        None => programs::run(args, before.as_ref())?,
     };
     let stopped = caught.and_then(|_caught| Interrupt::arrived());
     if stopped.is_some() {

@@ -1,6 +1,7 @@
 //! Programs: found, timed by turns.
 
 use super::args::{Bench, Metric};
+use super::baseline::Before;
 use super::report::{How, Program, Report, Start};
 use super::{BenchFailure, single, versus};
 use crate::run::Failure;
@@ -23,11 +24,11 @@ const OFF_SHARE: f64 = 0.5;
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// Times one program, or two against each other.
-pub(super) fn run(args: &Bench) -> Result<Report, Failure> {
+pub(super) fn run(args: &Bench, before: Option<&Before>) -> Result<Report, Failure> {
     let (a, b) = split(&args.command, &args.separator)?;
     let a = found(a)?;
     match b {
-        None => single::run(args, &a),
+        None => single::run(args, &a, before),
         Some(b) => versus::run(args, &a, &found(b)?),
     }
 }

@@ -5,6 +5,7 @@
 
 use super::BenchFailure;
 use super::args::{Bench, Metric};
+use super::baseline::Before;
 use super::causes::subject;
 use super::programs::{Extent, duel, how, name, program, start, warnings};
 use super::report::{Kind, Report};
@@ -14,7 +15,7 @@ use vellum_probe::process_duel::ProcessDuel;
 use vellum_probe::{ARMS, ArmOrder, Command};
 
 /// Describes `command`.
-pub(super) fn run(args: &Bench, command: &Command) -> Result<Report, Failure> {
+pub(super) fn run(args: &Bench, command: &Command, before: Option<&Before>) -> Result<Report, Failure> {
     if args.fail_above.is_some() && args.baseline.is_none() {
         const AGAINST: &str =
             "--fail-above needs something to compare with: another program behind --vs, or --baseline";
@@ -22,6 +23,7 @@ pub(super) fn run(args: &Bench, command: &Command) -> Result<Report, Failure> {
     }
     let seed = super::seed(args);
     let called = args.name.clone().unwrap_or_else(|| name(command));
+    before.map_or(Ok(()), |before| before.expect(std::slice::from_ref(&called)))?;
     let runs = args.rounds.map(|runs| runs as usize);
     let extent = Extent { time: args.time_or_default(), rounds: runs.map(|runs| runs.div_ceil(ARMS.len())) };
     let (duel, took) = duel(args, [command, command], extent, ArmOrder::Random, seed, &called)?;

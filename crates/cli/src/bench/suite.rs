@@ -1,6 +1,7 @@
 //! Operations of this process.
 
 use super::args::{Bench, Metric};
+use super::baseline::Before;
 use super::causes::subject;
 use super::report::{How, Kind, Report};
 use super::{BenchFailure, seed};
@@ -11,7 +12,7 @@ use vellum_probe::record::Detail;
 use vellum_probe::suites;
 
 /// Times the suite of this name.
-pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
+pub(super) fn run(args: &Bench, name: &str, before: Option<&Before>) -> Result<Report, Failure> {
     if args.fail_above.is_some() && args.baseline.is_none() {
         const AGAINST: &str = "--fail-above needs something to compare with: with --suite, a --baseline";
         return Err(BenchFailure::Options(AGAINST).into());
@@ -26,6 +27,10 @@ pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
         let (suite, names) = (suite.name().to_owned(), suite.names().join(", "));
         return Err(BenchFailure::NoCase { suite, only: only.clone(), names }.into());
     }
+    let chosen = |case: &&str| args.only.as_ref().is_none_or(|only| case.contains(only.as_str()));
+    let cases: Vec<String> =
+        suite.names().into_iter().filter(chosen).map(|case| format!("{name}/{case}")).collect();
+    before.map_or(Ok(()), |before| before.expect(&cases))?;
     let defaults = Options::default();
     let options = Options {
         clock: args.clock,
