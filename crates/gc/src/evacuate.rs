@@ -19,8 +19,8 @@
 //! there, *all* untyped objects are searched for pointers first, the dead among them too: which are alive is known only when it is
 //! too late. Departures:
 //! * Objects are pinned, not pages, and the holes around them are used again (the source wasted them).
-//! * Only blocks that should be sparse are emptied, by what the last collections found; dense ones are marked in place, which costs
-//!   less. So the reserve is what is copied and not half of the heap (the source ran in 4.5 times its live data).
+//! * Only blocks that should be sparse are emptied, by what the last collections found ([`Young`](crate::young::Young)); dense ones, and those whose
+//!   survivors lie together, are marked in place, which costs less. So the reserve is what is copied and not half of the heap (the source ran in 4.5 times its live data).
 //! * Blocks with a stopped thread's run stay, as do objects with finalizers and those that links lead to or lie in.
 
 use crate::block::{Block, Index, PAIRS_MAX, Scan};
@@ -119,7 +119,7 @@ impl Heap {
                 continue;
             }
             let step = self.step_of(block);
-            if step < dense {
+            if step < dense && (self.slots[slot].scattered || restless) {
                 blocks[step] += 1;
                 bytes[step] += self.expected(block) * block.size.get();
                 slots[step][slot / 64] |= 1 << (slot % 64);
@@ -163,7 +163,11 @@ impl Heap {
 
     /// Whether a block is to be emptied by the collection that begins.
     pub(crate) fn is_sparse(&self, block: &Block) -> bool {
-        block.slot.get() != 0 && block.extent.get() != 0 && self.step_of(block) < self.copies.step
+        let slot = usize::from(block.slot.get());
+        slot != 0
+            && block.extent.get() != 0
+            && (self.slots[slot].scattered || self.config.restless)
+            && self.step_of(block) < self.copies.step
     }
 
     /// Pins what must stay in blocks that are emptied, but for what roots lead to. The world stands still.
@@ -193,6 +197,10 @@ impl Heap {
     /// Puts the blocks that copies went to among the others, and the room that was not needed back. Before the survey.
     pub(crate) fn finish_copies(&mut self) {
         for index in 0..self.copies.targets.len() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let target = unsafe { &*(self.copies.targets[index] as *const Block) };
+            // What was copied is not young.
+            target.survivors.set(target.allocated_count() as u16);
             let pushed = self.blocks.push(self.copies.targets[index]);
             debug_assert!(pushed.is_ok(), "room was made before the world stopped");
         }

@@ -40,6 +40,8 @@ pub(crate) struct Slot {
     pub roomy: *const Block,
     /// Of [`ALL`] young objects, so many lived on the last time.
     pub survival: u32,
+    /// Those that live on lie apart from each other.
+    pub scattered: bool,
     pub young: Young,
 }
 
@@ -50,7 +52,8 @@ pub(crate) const NO_SLOT: Slot = Slot {
     layout: null(),
     roomy: null(),
     survival: ALL,
-    young: Young { met: 0, left: 0 },
+    scattered: false,
+    young: Young { met: 0, left: 0, reached: 0, runs: 0 },
 };
 
 /// A unit of pages that became free while the world stood still, to be given back when it goes on.

@@ -7,7 +7,7 @@ use crate::block::{Block, Scan};
 use crate::class::BLOCK;
 use crate::heap::{self, Address, Heap};
 use crate::sizing::Found;
-use crate::young::is_sparse;
+use crate::young::Census;
 use core::ptr::null;
 use vellum_pages::{Pages, Severity};
 
@@ -34,11 +34,12 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
             heap.blocks[index] = 0;
             continue;
         }
-        let (allocated, live) = settle(block, heap.config.poison);
+        let census = settle(block, heap.config.poison);
         let is_small = block.slot.get() != 0;
         let slot = &mut heap.slots[usize::from(block.slot.get())];
         let size = block.size.get();
-        slot.count_young(block, allocated, live);
+        slot.count_young(block, census);
+        let live = census.live;
         if live == 0 {
             heap.blocks[index] = 0;
             drop_block(heap, block);
@@ -46,7 +47,7 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
         }
         kept += 1;
         found.live += live as usize * size;
-        if is_small && is_sparse(live as usize, block.count.get() as usize) {
+        if is_small && slot.is_sparse(live as usize, block.count.get() as usize) {
             found.sparse += live as usize * size;
         }
         found.bytes += block.extent.get();
@@ -72,18 +73,22 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
     found
 }
 
-/// Makes a block's marks its allocation bits, those of what has moved excepted; returns how many objects were allocated, and how many
-/// are alive in it.
-fn settle(block: &Block, poison: bool) -> (u32, u32) {
-    let (mut all, mut live) = (0, 0);
+/// Makes a block's marks its allocation bits, those of what has moved excepted.
+fn settle(block: &Block, poison: bool) -> Census {
+    let mut found = Census::default();
     let evacuated = block.evacuating.replace(false);
+    // Whether the last object of the words before was reached.
+    let mut last = 0;
     for pair in 0..block.pairs.get() {
         let allocated = block.allocated(pair).get();
-        let pins = if evacuated { block.pins(pair).get() } else { !0 };
-        let marks = block.marks(pair).get() & allocated & pins;
+        let reached = block.marks(pair).get() & allocated;
+        let marks = if evacuated { reached & block.pins(pair).get() } else { reached };
         block.allocated(pair).set(marks);
-        all += allocated.count_ones();
-        live += marks.count_ones();
+        found.allocated += allocated.count_ones();
+        found.reached += reached.count_ones();
+        found.runs += (reached & !(reached << 1 | last)).count_ones();
+        last = reached >> (u64::BITS - 1);
+        found.live += marks.count_ones();
         if poison {
             let mut dead = allocated & !marks;
             while dead != 0 {
@@ -97,7 +102,7 @@ fn settle(block: &Block, poison: bool) -> (u32, u32) {
             }
         }
     }
-    (all, live)
+    found
 }
 
 /// Lets go of a block without objects. Its pages are given back later.
