@@ -42,7 +42,7 @@ struct vel_gc_config {
     int only_starts;     /* 1: in the heap, only pointers to an object's first byte count; roots may point inside */
     size_t limit_bytes;  /* the heap, blocks and large objects together, never exceeds this; 0: no limit */
     size_t fixed_bytes;  /* collect when the heap has this size at the latest, sooner where that costs less; 0: by live size */
-    unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 60 */
+    unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 75 */
     int poison;          /* 1: dead objects are overwritten, so that one that was freed too early is noticed at once */
     unsigned slice_us;   /* collect in slices of so many microseconds between which the program runs; 0: at one go */
     int tells_writes;    /* 1: every store of a pointer into an object is made by vel_gc_write() */

@@ -41,7 +41,7 @@ impl Config {
         only_starts: false,
         limit_bytes: usize::MAX,
         fixed_bytes: 0,
-        percent: 60,
+        percent: 75,
         poison: false,
         restless: false,
         slice_ns: 0,
