@@ -91,9 +91,10 @@ fn main() -> anyhow::Result<()> {
     let of_timings = options.only.as_deref().is_some_and(timing::is_named);
     let of_watching = options.only.as_deref().is_some_and(watch::is_named);
     let of_collectors = options.only.as_deref().is_some_and(gc::is_named);
-    let (full, quick) = match (of_timings, of_collectors) {
-        (true, _) => (timing::REPEATS, timing::REPEATS_QUICK),
-        (_, true) => (gc::ROUNDS, gc::ROUNDS_QUICK),
+    let (full, quick) = match (of_timings, of_collectors, of_watching) {
+        (true, ..) => (timing::REPEATS, timing::REPEATS_QUICK),
+        (_, true, _) => (gc::ROUNDS, gc::ROUNDS_QUICK),
+        (.., true) => (watch::ROUNDS, watch::ROUNDS_QUICK),
         _ => (ROUNDS, ROUNDS_QUICK),
     };
     let usual = if options.quick { quick } else { full };

@@ -31,7 +31,7 @@ pub(crate) struct WorkingSet {
 #[derive(Debug)]
 pub(crate) struct References {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<Watcher, WatchError>>>,
+    thread: Option<JoinHandle<Result<Option<Watcher>, WatchError>>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +66,11 @@ impl References {
         let Some(Ok(watched)) = self.thread.map(JoinHandle::join) else {
             return Err("no working-set curve: the thread that watches could not be started".to_owned());
         };
-        let mut watcher = watched.map_err(|why| format!("no working-set curve: {why}"))?;
+        let watched = watched.map_err(|why| format!("no working-set curve: {why}"))?;
+        let Some(mut watcher) = watched else {
+            let least = crate::units::time(BEGIN_AFTER);
+            return Err(format!("no working-set curve: programs that end within {least} are not looked at"));
+        };
         watcher.finish();
         if watcher.curve().is_none() {
             let clock = crate::units::time(watcher.clock());
@@ -83,15 +87,17 @@ impl References {
     }
 }
 
-fn watch(program: Pid, shared: &Shared) -> Result<Watcher, WatchError> {
+/// Watches until it is told to stop; `None` if that was before there was anything to look at.
+fn watch(program: Pid, shared: &Shared) -> Result<Option<Watcher>, WatchError> {
+    if shared.sleep(BEGIN_AFTER) {
+        return Ok(None);
+    }
     let options = Options { budget: BUDGET, ..Options::default() };
     let mut watcher = Watcher::new(Target::Processes(vec![program]), options)?;
-    let mut wait = BEGIN_AFTER;
-    while !shared.sleep(wait) {
-        match watcher.step()?.wait {
-            Some(longer) => wait = longer,
-            None => break,
+    while let Some(wait) = watcher.step()?.wait {
+        if shared.sleep(wait) {
+            break;
         }
     }
-    Ok(watcher)
+    Ok(Some(watcher))
 }

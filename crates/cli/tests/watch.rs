@@ -187,7 +187,8 @@ fn a_run_reports_its_working_set() {
     assert!(ended.status.success(), "{}", said(&ended));
     let report = common::report(&json);
     let set = &report["working_set"];
-    assert_eq!(set["source"], "accessed-bits", "{}", said(&ended));
+    let source = set["source"].as_str().unwrap_or_default();
+    assert!(["page-tables", "accessed-bits"].contains(&source), "{source}: {}", said(&ended));
     assert!(set["curve"].as_array().unwrap().len() >= 2, "{set}");
     assert!(set["cost"]["share"].as_f64() < Some(0.05), "{set}");
     for words in ["working", "knee", "give", "watching"] {

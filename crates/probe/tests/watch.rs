@@ -9,8 +9,8 @@
 //!
 //! Truth does not depend on when a cycle begins, on the machine's load or on its speed; nor does the test.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vellum_probe::Pid;
@@ -100,7 +100,12 @@ impl Region {
 }
 
 /// A walker that has started, ended when dropped.
-struct Walker(Child, #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+struct Walker {
+    child: Child,
+    /// Held open: a test runner that cannot write that its test takes long ends.
+    _lines: Lines<BufReader<ChildStdout>>,
+    _one: MutexGuard<'static, ()>,
+}
 
 impl Walker {
     fn start(huge: bool) -> Walker {
@@ -112,19 +117,19 @@ impl Walker {
         }
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().ends_with("ready")), "the walker did not start");
-        Walker(child, one)
+        assert!(lines.by_ref().any(|line| line.unwrap().ends_with("ready")), "the walker did not start");
+        Walker { child, _lines: lines, _one: one }
     }
 
     fn pid(&self) -> Pid {
-        Pid(self.0.id() as i32)
+        Pid(self.child.id() as i32)
     }
 }
 
 impl Drop for Walker {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -139,6 +144,11 @@ fn accessed_bits() -> bool {
 /// Cycles without a pause: the tests are about the answer, not about the cost.
 fn eager() -> Options {
     Options { budget: 1.0, ..Options::default() }
+}
+
+/// The same by one source.
+fn eagerly_by(kind: SourceKind) -> Options {
+    Options { source: Some(kind), ..eager() }
 }
 
 fn watch_until(watcher: &mut Watcher, mut enough: impl FnMut(&Watcher, &[Event]) -> bool) {
@@ -182,11 +192,24 @@ fn worst(curve: &Curve, until_ns: f64, stale: bool) -> f64 {
 
 #[test]
 fn the_curve_of_a_live_process_is_within_two_percent() {
-    if !accessed_bits() {
-        return;
+    if accessed_bits() {
+        the_curve_is_within_two_percent_by(SourceKind::AccessedBits);
     }
+}
+
+#[test]
+fn the_curve_read_out_of_page_tables_is_within_two_percent() {
+    match SourceKind::PageTables.availability() {
+        Availability::Usable => the_curve_is_within_two_percent_by(SourceKind::PageTables),
+        why => eprintln!("skipped: page tables cannot be read here: {why:?}"),
+    }
+}
+
+fn the_curve_is_within_two_percent_by(kind: SourceKind) {
     let walker = Walker::start(false);
-    let mut watcher = Watcher::new(Target::process(walker.pid()).unwrap(), eager()).unwrap();
+    let target = Target::process(walker.pid()).unwrap();
+    let mut watcher = Watcher::new(target, eagerly_by(kind)).unwrap();
+    assert_eq!(watcher.source(), kind);
     let far = |curve: Curve| curve.last().window >= 3.1e9;
     watch_until(&mut watcher, |watcher, _| watcher.curve().is_some_and(far));
     watcher.finish();
@@ -220,6 +243,29 @@ fn huge_pages_are_counted_whole_and_said() {
     let curve = watcher.curve().unwrap();
     let (pages, base) = (curve.last().pages, truth(curve.last().window));
     assert!(pages > base, "{pages} pages in the longest window, in base pages the truth is {base}");
+}
+
+#[test]
+fn a_job_that_is_killed_midway_has_ended_and_its_curve_stays() {
+    let usable = |kind: &SourceKind| kind.availability() == Availability::Usable;
+    for kind in [SourceKind::AccessedBits, SourceKind::PageTables].into_iter().filter(usable) {
+        let mut walker = Walker::start(false);
+        let target = Target::process(walker.pid()).unwrap();
+        let mut watcher = Watcher::new(target, eagerly_by(kind)).unwrap();
+        // After two looks of the first cycle there is a curve, and the cycle still runs.
+        watch_until(&mut watcher, |watcher, _| watcher.curve().is_some());
+        walker.child.kill().unwrap();
+        walker.child.wait().unwrap();
+        let mut seen = Vec::new();
+        watch_until(&mut watcher, |_, events| {
+            seen.extend(events.to_vec());
+            false
+        });
+        assert!(seen.iter().any(|event| matches!(event, Event::Left { .. })), "{kind}: {seen:?}");
+        assert!(!seen.iter().any(|event| matches!(event, Event::Lost { .. })), "{kind}: {seen:?}");
+        assert_eq!(seen.last(), Some(&Event::Ended), "{kind}");
+        assert!(watcher.curve().is_some(), "{kind}: what was learnt is kept");
+    }
 }
 
 #[test]

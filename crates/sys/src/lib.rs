@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod barrier;
+pub mod bpf;
 pub mod caps;
 pub mod clock;
 pub mod limits;

@@ -9,6 +9,9 @@ use vellum_probe::reference::{Options, SourceKind, WINDOWS_MAX};
 /// The longest time that can be asked for.
 const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// The source's name that leaves the choice to us.
+const AUTO: &str = "auto";
+
 /// Watch how much memory a running program is worth, without privilege and without restarting it.
 ///
 /// SUBJECT is a process id (its descendants are watched with it), the name of programs of yours, or a file that --record wrote. On a
@@ -65,9 +68,9 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) delay: Option<Duration>,
 
-    /// How references are learnt; --sources lists the ways (default: the first that can be used).
-    #[arg(long, value_name = "NAME", value_parser = source)]
-    pub(super) source: Option<SourceKind>,
+    /// How references are learnt: auto, which takes the first that can be used, or one of those that --sources lists.
+    #[arg(long, value_name = "NAME", value_parser = source, default_value = AUTO)]
+    pub(super) source: Choice,
 
     /// Say which sources this machine has, and why it lacks the others.
     #[arg(long, exclusive = true)]
@@ -80,7 +83,7 @@ impl Watch {
             delta: self.delta,
             windows: self.windows,
             budget: self.budget,
-            source: self.source,
+            source: self.source.0,
             ..Options::default()
         }
     }
@@ -97,9 +100,17 @@ fn percent(text: &str) -> Result<f64, String> {
     part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
 }
 
-fn source(text: &str) -> Result<SourceKind, String> {
+/// A source, or none for the first that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice(Option<SourceKind>);
+
+fn source(text: &str) -> Result<Choice, String> {
+    if text == AUTO {
+        return Ok(Choice(None));
+    }
     let known = SourceKind::ALL.into_iter().find(|kind| kind.name() == text);
-    known.ok_or_else(|| format!("the sources are {}", SourceKind::ALL.map(SourceKind::name).join(", ")))
+    let names = || format!("the sources are {AUTO}, {}", SourceKind::ALL.map(SourceKind::name).join(", "));
+    known.map(|kind| Choice(Some(kind))).ok_or_else(names)
 }
 
 #[cfg(test)]
@@ -111,7 +122,8 @@ mod tests {
         assert!(time("20us").is_ok() && time("0s").is_err() && time("8761h").is_err());
         assert_eq!((percent("1%"), percent("50")), (Ok(0.01), Ok(0.5)));
         assert!(["0%", "101%", "x", "-1", "NaN"].iter().all(|text| percent(text).is_err()));
-        assert_eq!(source("damon"), Ok(SourceKind::Damon));
+        assert_eq!(source("damon"), Ok(Choice(Some(SourceKind::Damon))));
+        assert_eq!(source("auto"), Ok(Choice(None)));
         assert!(source("stars").unwrap_err().contains("accessed-bits"));
     }
 }

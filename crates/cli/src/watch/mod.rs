@@ -242,7 +242,7 @@ fn sources() -> String {
     for kind in SourceKind::ALL {
         let found = match kind.availability() {
             Availability::Usable => "usable".to_owned(),
-            Availability::NotRead => "here, but not read by this version".to_owned(),
+            Availability::NotRead => record::NOT_READ.to_owned(),
             Availability::Absent(why) => format!("absent: {why}"),
         };
         text += &format!("{:<SOURCE$} {}\n", kind.name(), kind.words());

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use vellum_probe::reference::{Delay, Frame};
+use vellum_probe::reference::{Availability, Delay, Frame, Options, SourceKind};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.watch/1";
+/// Of a source that is there and that this version cannot read.
+pub(super) const NOT_READ: &str = "here, but not read by this version";
 /// Frames of one file that are read.
 const FRAMES_MAX: usize = 1 << 20;
 /// A longer line is none of ours.
@@ -23,7 +25,10 @@ pub(crate) struct Header {
     pub(super) vellum_version: String,
     /// What was watched, in words.
     pub(super) subject: String,
-    pub(super) source: vellum_probe::reference::SourceKind,
+    pub(super) source: SourceKind,
+    /// The sources that this machine, or this process's privilege, lacks.
+    #[serde(default)]
+    pub(super) absent: Vec<Absent>,
     pub(super) delta_ns: u64,
     pub(super) budget: f64,
     pub(super) started_unix_ns: u64,
@@ -34,8 +39,8 @@ pub(crate) struct Header {
 impl Header {
     pub(super) fn new(
         subject: String,
-        options: &vellum_probe::reference::Options,
-        source: vellum_probe::reference::SourceKind,
+        options: &Options,
+        source: SourceKind,
         delay: Option<Delay>,
     ) -> Header {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -44,12 +49,31 @@ impl Header {
             vellum_version: env!("CARGO_PKG_VERSION").to_owned(),
             subject,
             source,
+            absent: absent(source),
             delta_ns: options.delta.as_nanos() as u64,
             budget: options.budget,
             started_unix_ns: since.as_nanos() as u64,
             delay,
         }
     }
+}
+
+/// A source that could not be used, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Absent {
+    pub(super) source: SourceKind,
+    pub(super) why: String,
+}
+
+/// All that cannot be used here but `used`, which is.
+fn absent(used: SourceKind) -> Vec<Absent> {
+    let why = |source: SourceKind| match source.availability() {
+        Availability::Usable => None,
+        Availability::NotRead => Some(NOT_READ.to_owned()),
+        Availability::Absent(why) => Some(why),
+    };
+    let others = SourceKind::ALL.into_iter().filter(|source| *source != used);
+    others.filter_map(|source| Some(Absent { source, why: why(source)? })).collect()
 }
 
 /// A recorded watch cannot be read, or cannot be written.

@@ -16,7 +16,7 @@ use super::wrap::wrapped;
 use crate::style::Style;
 use crate::units::{bytes, count, many, time};
 use std::time::Duration;
-use vellum_probe::reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit};
+use vellum_probe::reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit, SourceKind};
 
 /// Columns of the longest bar.
 const BAR: usize = 24;
@@ -93,6 +93,9 @@ fn source(header: &Header, frame: &Frame) -> String {
     let pages = grain(frame.grain).unwrap_or_else(|| "4 KiB pages".to_owned());
     let interval = time(Duration::from_nanos(header.delta_ns));
     let mut text = format!("{}, interval {interval}, {pages}", header.source.words());
+    if let Some(absent) = header.absent.iter().find(|absent| absent.source == SourceKind::PageTables) {
+        text += &format!(" (page tables cannot be read: {})", absent.why);
+    }
     if frame.shared_bytes > 0 {
         text += &format!("; {} of shared libraries left out", bytes(frame.shared_bytes));
     }

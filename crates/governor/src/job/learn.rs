@@ -13,7 +13,7 @@ use super::{Job, RESTART_WAITS, bytes};
 use crate::event::Event;
 use crate::snapshot::State;
 use std::time::{Duration, Instant};
-use vellum_probe::reference::{self, Options, Target, Watcher};
+use vellum_probe::reference::{self, Options, SourceKind, Target, Watcher};
 use vellum_workset::{Answer, Demand, knee};
 
 /// A look that differs from what was learnt by this part does not fit it; after so many in a row the job has changed its ways.
@@ -92,7 +92,10 @@ impl Job {
             Some(group) => Target::cgroup(group),
             None => Target::process(self.root),
         };
-        let options = Options { delta: self.config.delta, alpha: self.config.alpha, ..Options::default() };
+        // Jobs come and go, and to load what reads page tables takes some 20 ms for each.
+        let source = Some(SourceKind::AccessedBits);
+        let options =
+            Options { delta: self.config.delta, alpha: self.config.alpha, source, ..Options::default() };
         let watch = target.map_err(|error| error.to_string());
         match watch.and_then(|target| Watcher::new(target, options).map_err(|error| error.to_string())) {
             Ok(watch) => (self.watch, self.watch_due) = (Some(watch), Instant::now()),

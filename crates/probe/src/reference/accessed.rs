@@ -23,18 +23,18 @@
 //!
 //! Source: Nishigaki, section 3, for looking at accessed bits at intervals; proc(5).
 
+use super::clearing::Clearing;
 use super::source::{Count, Source, SourceError, SourceKind, Spent};
-use super::stale::Remedy;
-use crate::tree::FILES_HELD_MAX;
 use crate::{Bytes, Pid};
-use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
+use std::collections::HashSet;
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What setting an accessed bit again costs the process, page by page (170 to 210 ns measured).
 pub(crate) const REARM: Duration = Duration::from_nanos(200);
+/// What a page costs to count by `smaps`, until that is measured.
+const COUNT: Duration = Duration::from_nanos(70);
 /// Bytes that `smaps_rollup` fits into.
 const ROLLUP_BYTES: usize = 4096;
 /// More of `smaps` is not read.
@@ -45,9 +45,7 @@ const SHARED_PART: f64 = 0.01;
 /// Accessed bits by `clear_refs` and `smaps_rollup`.
 #[derive(Debug)]
 pub struct AccessedBits {
-    remedy: Remedy,
-    /// Open `clear_refs` files. A process that ended leaves one that says so, never its pid's next owner's.
-    held: HashMap<Pid, File>,
+    clearing: Clearing,
     /// Processes that share so little that the sum over all mappings will do.
     by_sum: HashSet<Pid>,
     text: Vec<u8>,
@@ -55,12 +53,7 @@ pub struct AccessedBits {
 
 impl Default for AccessedBits {
     fn default() -> AccessedBits {
-        AccessedBits {
-            remedy: Remedy::here(),
-            held: HashMap::new(),
-            by_sum: HashSet::new(),
-            text: Vec::new(),
-        }
+        AccessedBits { clearing: Clearing::new(), by_sum: HashSet::new(), text: Vec::new() }
     }
 }
 
@@ -70,24 +63,7 @@ impl Source for AccessedBits {
     }
 
     fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError> {
-        let failed = |source| SourceError::of("clear the accessed bits", pid, source);
-        let (began, cpu) = (Instant::now(), thread_cpu());
-        let opened;
-        let file = match self.held.get(&pid) {
-            Some(file) => file,
-            None => {
-                let path = format!("/proc/{pid}/clear_refs");
-                opened = OpenOptions::new().write(true).open(path).map_err(failed)?;
-                if self.held.len() < FILES_HELD_MAX {
-                    self.held.entry(pid).or_insert(opened)
-                } else {
-                    &opened
-                }
-            }
-        };
-        file.write_all_at(b"1", 0).map_err(failed)?;
-        self.remedy.apply(file).map_err(failed)?;
-        Ok(Spent { cpu: thread_cpu().saturating_sub(cpu), stall: began.elapsed() })
+        self.clearing.clear(pid)
     }
 
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError> {
@@ -113,12 +89,16 @@ impl Source for AccessedBits {
     }
 
     fn forget(&mut self, pid: Pid) {
-        self.held.remove(&pid);
+        self.clearing.forget(pid);
         self.by_sum.remove(&pid);
     }
 
     fn caveat(&self) -> Option<&'static str> {
-        self.remedy.caveat()
+        self.clearing.caveat()
+    }
+
+    fn count_a_page(&self) -> Duration {
+        COUNT
     }
 
     fn penalty_a_page(&self) -> Duration {
@@ -247,7 +227,7 @@ mod tests {
         // A child of our own shape would do as well; we are a process of ours too.
         let mut memory = vec![1u8; PAGES * PAGE];
         source.clear(Pid::me()).unwrap();
-        let all_seen = source.remedy == Remedy::Flush;
+        let all_seen = source.caveat().is_none();
         let (quiet, _) = source.count(Pid::me()).unwrap();
         for page in memory.chunks_mut(PAGE) {
             page[0] = page[0].wrapping_add(1);

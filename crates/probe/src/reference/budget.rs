@@ -14,10 +14,8 @@
 
 use std::time::Duration;
 
-/// Until it has been measured: what a page costs to clear …
+/// Until it has been measured: what a page costs to clear. What it costs to count, its source says.
 const CLEAR_NS: f64 = 90.0;
-/// … and to count.
-const COUNT_NS: f64 = 70.0;
 /// A call costs this even where there are no pages.
 const CALL_NS: f64 = 15_000.0;
 /// The weight of the newest measurement.
@@ -47,8 +45,10 @@ pub(crate) struct Size {
 }
 
 impl Budget {
-    pub(crate) fn new(share: f64) -> Budget {
-        Budget { share, cpu: Duration::ZERO, imposed: Duration::ZERO, clear_ns: CLEAR_NS, count_ns: COUNT_NS }
+    /// Of this part of the job's user time, for a source that counts a page in `count`.
+    pub(crate) fn new(share: f64, count: Duration) -> Budget {
+        let count_ns = count.as_nanos() as f64;
+        Budget { share, cpu: Duration::ZERO, imposed: Duration::ZERO, clear_ns: CLEAR_NS, count_ns }
     }
 
     /// All that was spent.
@@ -93,6 +93,10 @@ fn learn(a_page: &mut f64, entries: f64, cpu: Duration) {
 mod tests {
     use super::*;
 
+    fn new(share: f64) -> Budget {
+        Budget::new(share, Duration::from_nanos(70))
+    }
+
     const GIB_PAGES: f64 = 262_144.0;
 
     fn size(entries: f64) -> Size {
@@ -101,7 +105,7 @@ mod tests {
 
     #[test]
     fn small_jobs_are_looked_at_at_once_and_large_ones_wait() {
-        let budget = Budget::new(0.01);
+        let budget = new(0.01);
         let length = Duration::from_millis(800);
         assert_eq!(budget.affordable_at(size(1000.0), 4, length), Duration::ZERO);
         let large = budget.affordable_at(size(GIB_PAGES), 4, length).as_secs_f64();
@@ -111,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_was_spent_is_waited_for() {
-        let mut budget = Budget::new(0.01);
+        let mut budget = new(0.01);
         budget.cpu = Duration::from_millis(50);
         let at = budget.affordable_at(size(10.0), 4, Duration::ZERO);
         assert!(at >= Duration::from_secs(5) && at < Duration::from_secs(6), "{at:?}");
@@ -119,12 +123,12 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_page_is_learnt() {
-        let mut budget = Budget::new(0.01);
+        let mut budget = new(0.01);
         for _ in 0..40 {
             budget.cleared(1e5, Duration::from_millis(40));
         }
         assert!((budget.clear_ns - 400.0).abs() < 1.0, "{}", budget.clear_ns);
         budget.counted(0.0, Duration::from_secs(1));
-        assert_eq!(budget.count_ns, COUNT_NS, "no pages, no lesson");
+        assert_eq!(budget.count_ns, 70.0, "no pages, no lesson");
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | source | how the kernel is asked: [`SourceKind`] |
+//! | source | how the kernel is asked: [`SourceKind`]; unless told, [`PageTables`] where it may be, else [`AccessedBits`] |
 //! | Δ | the smallest window, in user CPU time of the job |
 //! | cycle | one clearing of a source, and the looks at it until the next |
 //! | stall | time in which a process waits for us |
@@ -48,6 +48,7 @@
 
 mod accessed;
 mod budget;
+mod clearing;
 mod delay;
 mod event;
 mod frame;
@@ -55,6 +56,7 @@ mod job;
 mod options;
 mod source;
 mod stale;
+mod tables;
 mod target;
 mod verdict;
 mod watcher;
@@ -67,6 +69,7 @@ pub use options::{
     BUDGET, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, Options, WINDOWS, WINDOWS_MAX, WatchError,
 };
 pub use source::{Availability, Count, Source, SourceError, SourceKind, Spent};
+pub use tables::PageTables;
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{Ground, Kind, Knee, LESS, Limit, Verdict};
 pub use watcher::{Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

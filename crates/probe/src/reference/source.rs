@@ -6,6 +6,7 @@
 //! Which sources a machine has depends on its kernel's configuration and on privilege. [`SourceKind::availability`] looks, changes
 //! nothing, and gives the reason for each that is missing: a source is absent by name, never silently.
 
+use super::tables::Reader;
 use crate::{Bytes, Pid};
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -18,6 +19,8 @@ use std::time::Duration;
 pub enum SourceKind {
     /// The processor's accessed bits, cleared by `/proc/PID/clear_refs` and counted by `smaps_rollup`. No privilege.
     AccessedBits,
+    /// The same bits, read out of the page tables by a program in the kernel. Root.
+    PageTables,
     /// The idle flag of each frame, `/sys/kernel/mm/page_idle/bitmap`.
     IdleBitmap,
     /// The generations of the multi-generational LRU, `/sys/kernel/debug/lru_gen`.
@@ -39,13 +42,19 @@ pub enum Availability {
 
 impl SourceKind {
     /// All of them, in the order in which they are preferred.
-    pub const ALL: [SourceKind; 4] =
-        [SourceKind::AccessedBits, SourceKind::Damon, SourceKind::Generations, SourceKind::IdleBitmap];
+    pub const ALL: [SourceKind; 5] = [
+        SourceKind::PageTables,
+        SourceKind::AccessedBits,
+        SourceKind::Damon,
+        SourceKind::Generations,
+        SourceKind::IdleBitmap,
+    ];
 
     /// The name in reports and options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            SourceKind::PageTables => "page-tables",
             SourceKind::AccessedBits => "accessed-bits",
             SourceKind::IdleBitmap => "idle-bitmap",
             SourceKind::Generations => "generations",
@@ -57,6 +66,7 @@ impl SourceKind {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
+            SourceKind::PageTables => "accessed bits (clear_refs, page tables read by BPF)",
             SourceKind::AccessedBits => "accessed bits (clear_refs, smaps_rollup)",
             SourceKind::IdleBitmap => "the idle bitmap of frames (page_idle)",
             SourceKind::Generations => "generations of the multi-generational LRU (lru_gen)",
@@ -68,6 +78,12 @@ impl SourceKind {
     #[must_use]
     pub fn availability(self) -> Availability {
         match self {
+            SourceKind::PageTables => match accessed_bits() {
+                Availability::Usable => {
+                    Reader::open().map_or_else(Availability::Absent, |_| Availability::Usable)
+                }
+                absent => absent,
+            },
             SourceKind::AccessedBits => accessed_bits(),
             SourceKind::IdleBitmap => {
                 readable("/sys/kernel/mm/page_idle/bitmap", "CONFIG_IDLE_PAGE_TRACKING")
@@ -105,8 +121,19 @@ fn readable(path: &str, needs: &str) -> Availability {
     }
 }
 
+/// Writing how many monitors there are to be makes all of them anew: where somebody has set one up, there is no place for another.
 fn damon() -> Availability {
     const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+    const OPERATIONS: &str = "/sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/avail_operations";
+    if let Ok(known) = std::fs::read_to_string(OPERATIONS)
+        && !known.lines().any(|line| line.trim() == "vaddr")
+    {
+        let known: Vec<&str> = known.split_whitespace().collect();
+        let known = known.join(", ");
+        return Availability::Absent(format!(
+            "this kernel monitors {known} only; a process's addresses (vaddr) need CONFIG_DAMON_VADDR"
+        ));
+    }
     match std::fs::read_to_string(Path::new(MONITORS)) {
         Ok(number) if number.trim() != "0" => {
             Availability::Absent(format!("{} monitor(s) of somebody else's are set up", number.trim()))
@@ -208,13 +235,16 @@ pub trait Source: Send + std::fmt::Debug {
     /// As for [`clear`](Self::clear).
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
 
-    /// The process is no more: whatever is kept for it can go.
+    /// The process is no more, or runs another program: whatever is kept for it can go.
     fn forget(&mut self, pid: Pid);
 
     /// What the counts are not to be trusted in, on this machine; `None` if there is no such thing.
     fn caveat(&self) -> Option<&'static str> {
         None
     }
+
+    /// What a page costs to count, until that is measured.
+    fn count_a_page(&self) -> Duration;
 
     /// User CPU time that the process itself loses for each page that it references again after a clearing.
     fn penalty_a_page(&self) -> Duration;

@@ -23,6 +23,7 @@ use super::event::Event;
 use super::job::Job;
 use super::options::{FIRST_LOOKS, Options, WINDOWS_MAX, WatchError};
 use super::source::{Availability, Count, Source, SourceError, SourceKind};
+use super::tables::PageTables;
 use super::target::Target;
 use crate::{Bytes, Pid};
 use std::time::{Duration, Instant};
@@ -135,10 +136,10 @@ impl Watcher {
         let now = Instant::now();
         Ok(Watcher {
             job: Job::new(target),
+            budget: Budget::new(options.budget, source.count_a_page()),
             source,
             history: History::new(windows, options.alpha),
             cycle: None,
-            budget: Budget::new(options.budget),
             latest: Count::default(),
             peak: Bytes(0),
             longest_stall: Duration::ZERO,
@@ -318,7 +319,10 @@ impl Watcher {
             match event {
                 Event::Left { pid, .. } => self.source.forget(*pid),
                 // A process among many that executes something is how jobs work; the only one is another job from then on.
-                Event::Executed { .. } => another |= self.job.members().len() == 1,
+                Event::Executed { pid, .. } => {
+                    self.source.forget(*pid);
+                    another |= self.job.members().len() == 1;
+                }
                 _ => {}
             }
         }
@@ -523,6 +527,15 @@ impl Watcher {
 
 /// The source asked for, or the first that can be used.
 fn choose(asked: Option<SourceKind>) -> Result<Box<dyn Source>, WatchError> {
+    if asked.is_none_or(|asked| asked == SourceKind::PageTables)
+        && SourceKind::AccessedBits.availability() == Availability::Usable
+    {
+        match (PageTables::open(), asked) {
+            (Ok(source), _) => return Ok(Box::new(source)),
+            (Err(why), Some(kind)) => return Err(WatchError::Source { kind, why }),
+            (Err(_), None) => {}
+        }
+    }
     let kind = asked.unwrap_or(SourceKind::AccessedBits);
     let why = match kind.availability() {
         Availability::Usable => return Ok(Box::new(AccessedBits::default())),
