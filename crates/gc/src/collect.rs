@@ -129,11 +129,12 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
     };
+    let near = heap.bytes <= heap.cache_bytes;
     let traced = if copies.any() {
         let movement = Evacuation { space, slots, copies, descriptors };
-        follow(Marker::new(space, *stack, config.only_starts, movement), reached)
+        follow(Marker::new(space, *stack, config.only_starts, movement).when_near(near), reached)
     } else {
-        follow(Marker::new(space, *stack, config.only_starts, InPlace), reached)
+        follow(Marker::new(space, *stack, config.only_starts, InPlace).when_near(near), reached)
     };
     let rooted_ns = traced.rooted_ns;
     account(heap, &traced);

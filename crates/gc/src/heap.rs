@@ -16,7 +16,7 @@ use crate::finalize::{Finalizer, Link};
 use crate::layout::{Layout, Shape};
 use crate::mark::StackMemory;
 use crate::roots::Roots;
-use crate::sizing::{Found, cache_room};
+use crate::sizing::{Found, cache_bytes};
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::table::Table;
@@ -106,8 +106,8 @@ pub(crate) struct Heap {
     pub reserve: usize,
     /// Words of roots at the last collection that was made at one go.
     pub root_words: usize,
-    /// The room of a heap in which next to nothing is alive.
-    pub cache_room: Option<usize>,
+    /// Bytes of the second-level cache; 0 if they are not known.
+    pub cache_bytes: usize,
     /// How often collection is held off.
     pub held: u32,
     /// The collection in slices that is on.
@@ -154,7 +154,7 @@ impl Heap {
             room: ROOM_MIN,
             reserve: 0,
             root_words: 0,
-            cache_room: None,
+            cache_bytes: 0,
             held: 0,
             cycle: None,
             leaving: None,
@@ -193,7 +193,7 @@ impl Heap {
         }
         self.slots_used = TYPED_FIRST;
         self.started = true;
-        self.cache_room = cache_room();
+        self.cache_bytes = cache_bytes();
         self.set_room(Found::default());
         true
     }

@@ -91,6 +91,8 @@ pub(crate) struct Marker<'h, M> {
     low: usize,
     span: usize,
     only_starts: bool,
+    /// The heap is in the cache: nothing need be fetched ahead.
+    near: bool,
     stack: StackMemory,
     depth: usize,
     queue: [usize; QUEUE],
@@ -115,6 +117,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             low,
             span: high.saturating_sub(low),
             only_starts,
+            near: false,
             stack,
             depth: 0,
             queue: [0; QUEUE],
@@ -126,6 +129,11 @@ impl<'h, M: Movement> Marker<'h, M> {
             deepest: 0,
             overflows: 0,
         }
+    }
+
+    /// The same, for a heap that is in the cache if `near`.
+    pub(crate) fn when_near(self, near: bool) -> Marker<'h, M> {
+        Marker { near, ..self }
     }
 
     /// Goes on with a trace.
@@ -443,17 +451,17 @@ impl<'h, M: Movement> Marker<'h, M> {
                 // SAFETY: as above: a part's entry lies over the address at which it goes on.
                 let from = unsafe { self.stack.start.add(self.depth).read() };
                 self.go_on(entry - PART, from);
-            } else if self.queued == QUEUE {
-                self.prefetch(entry);
-                let next = core::mem::replace(&mut self.queue[self.head], entry);
-                self.head = (self.head + 1) % QUEUE;
-                self.dispatch(next);
-            } else if self.queued + self.depth == 0 {
+            } else if self.near || self.queued + self.depth == 0 {
                 if entry >> MAP_SHIFT == 0 {
                     self.dispatch(entry);
                 } else if !self.chain(entry, go_on) {
                     return false;
                 }
+            } else if self.queued == QUEUE {
+                self.prefetch(entry);
+                let next = core::mem::replace(&mut self.queue[self.head], entry);
+                self.head = (self.head + 1) % QUEUE;
+                self.dispatch(next);
             } else {
                 self.prefetch(entry);
                 self.queue[(self.head + self.queued) % QUEUE] = entry;
@@ -462,8 +470,8 @@ impl<'h, M: Movement> Marker<'h, M> {
         }
     }
 
-    /// Looks through the object of a stack entry that has a map, and goes on as long as there is just one more, as in a list; false
-    /// if it had to stop. The queue would only add its own delay; and on the stack an object's address would wait for what its
+    /// Looks through the object of a stack entry that has a map, and goes on as long as there is just one more, as in a list, or with
+    /// the last one found, if nothing need be fetched ahead; false if it had to stop. The queue would only add its own delay; and on the stack an object's address would wait for what its
     /// block's descriptor says of it, which takes three times as long as to load it.
     #[inline(always)]
     fn chain(&mut self, entry: usize, go_on: &mut impl FnMut() -> bool) -> bool {
@@ -485,7 +493,7 @@ impl<'h, M: Movement> Marker<'h, M> {
                 return true;
             }
             let is_free = go_on();
-            if self.depth > 0 || !is_free {
+            if (self.depth > 0 && !self.near) || !is_free {
                 self.push(object | map << MAP_SHIFT);
                 return is_free;
             }

@@ -54,39 +54,49 @@ pub(crate) fn cost_ns(root_words: usize, objects: usize, blocks: usize) -> usize
     ALWAYS_NS + root_words / 2 + objects * OBJECT_NS + blocks * BLOCK_NS
 }
 
-/// Bytes to go round in, where the C library knows the second-level cache.
-pub(crate) fn cache_room() -> Option<usize> {
+/// Bytes of the second-level cache; 0 where the C library does not know them.
+pub(crate) fn cache_bytes() -> usize {
     #[cfg(target_env = "gnu")]
     // SAFETY: plain call.
     let cache = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
     #[cfg(not(target_env = "gnu"))]
     let cache = 0;
-    usize::try_from(cache).ok().map(|bytes| bytes / CACHE_PART).filter(|&room| room >= ROOM_MIN)
+    usize::try_from(cache).unwrap_or(0)
 }
 
-/// Bytes below the limit to keep back.
-fn reserve(config: &Config, found: Found) -> usize {
-    if config.limit_bytes == usize::MAX {
+/// Bytes that the next collection should copy, and a quarter more.
+fn for_copies(config: &Config, found: Found) -> usize {
+    if config.plan != Plan::MostlyCopying {
         return 0;
     }
     let free = config.limit_bytes.saturating_sub(found.live);
     let young = (free as u128 * found.young_to_copy as u128 / found.young.max(1) as u128) as usize;
-    let for_copies = if config.plan == Plan::MostlyCopying { (found.sparse + young) / 4 * 5 } else { 0 };
-    (config.limit_bytes / RESERVE_PART).max(for_copies).min(free / RESERVE_MOST)
+    ((found.sparse + young) / 4 * 5).min(free / RESERVE_MOST)
+}
+
+/// Bytes below the limit that no slot takes from the others.
+fn reserve(config: &Config, found: Found) -> usize {
+    match config.limit_bytes {
+        usize::MAX => 0,
+        limit => {
+            let most = limit.saturating_sub(found.live) / RESERVE_MOST;
+            (limit / RESERVE_PART).min(most).max(for_copies(config, found))
+        }
+    }
 }
 
 /// Bytes to hand out before the next collection.
-fn room(config: &Config, reserve: usize, cache_room: Option<usize>, found: Found) -> usize {
+fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
     if config.fixed_bytes == 0 {
         let mean = (found.live as u128 * ROOM_MEAN as u128).isqrt() as usize;
         let part = (found.live / 100).saturating_mul(config.percent as usize);
         return part.max(mean.min(found.live * 4)).max(ROOM_MIN);
     }
-    let room = config.fixed_bytes.saturating_sub(found.live + reserve).max(config.fixed_bytes / ROOM_PART);
-    match cache_room {
-        Some(cache) if found.cost_ns < (cache >> 10) * SAVED_NS_PER_KIB => room.min(cache),
-        _ => room,
-    }
+    let taken = found.live + if config.limit_bytes == usize::MAX { 0 } else { for_copies(config, found) };
+    let room = config.fixed_bytes.saturating_sub(taken).max(config.fixed_bytes / ROOM_PART);
+    let cache = cache_bytes / CACHE_PART;
+    let is_cheap = cache >= ROOM_MIN && found.cost_ns < (cache >> 10) * SAVED_NS_PER_KIB;
+    if is_cheap { room.min(cache) } else { room }
 }
 
 impl Heap {
@@ -94,7 +104,7 @@ impl Heap {
     pub(crate) fn set_room(&mut self, found: Found) {
         self.used = 0;
         self.reserve = reserve(&self.config, found);
-        self.room = room(&self.config, self.reserve, self.cache_room, found);
+        self.room = room(&self.config, self.cache_bytes, found);
     }
 
     /// Whether a slot that has no room may have a new block; if not, it is time to collect.
@@ -115,12 +125,12 @@ mod tests {
     #[test]
     fn a_heap_with_little_alive_stays_in_the_cache() {
         let little = Found { live: 8 << 10, cost_ns: cost_ns(10_000, 500, 70), ..Found::default() };
-        assert_eq!(room(&FIXED, 0, Some(MIB), little), MIB);
-        assert_eq!(room(&FIXED, 0, None, little), 8 * MIB - (8 << 10));
+        assert_eq!(room(&FIXED, 2 * MIB, little), MIB);
+        assert_eq!(room(&FIXED, 0, little), 8 * MIB - (8 << 10));
         let much = Found { live: 2 * MIB, cost_ns: cost_ns(10_000, 100_000, 500), ..Found::default() };
-        assert_eq!(room(&FIXED, MIB, Some(MIB), much), 5 * MIB);
+        assert_eq!(room(&FIXED, 2 * MIB, much), 6 * MIB);
         let full = Found { live: 8 * MIB, ..much };
-        assert_eq!(room(&FIXED, reserve(&FIXED, full), Some(MIB), full), 8 * MIB / ROOM_PART);
+        assert_eq!(room(&FIXED, 2 * MIB, full), 8 * MIB / ROOM_PART);
     }
 
     #[test]
@@ -135,7 +145,9 @@ mod tests {
         assert_eq!(reserve(&FIXED, found), MIB / 2, "where nothing moves, a part of the limit");
         let copying = Config { plan: Plan::MostlyCopying, ..FIXED };
         // Half a MiB that is sparse, an eighth of the six that are free, and a quarter more.
-        assert_eq!(reserve(&copying, found), (MIB / 2 + 6 * MIB / 8) / 4 * 5);
+        let copies = (MIB / 2 + 6 * MIB / 8) / 4 * 5;
+        assert_eq!(reserve(&copying, found), copies);
+        assert_eq!(room(&copying, 0, found), 6 * MIB - copies);
         let tight = Found { live: 7 * MIB, sparse: 4 * MIB, ..found };
         assert_eq!(reserve(&copying, tight), MIB / RESERVE_MOST, "never more than a third of what is free");
         assert_eq!(reserve(&Config { plan: Plan::MostlyCopying, ..Config::DEFAULT }, found), 0);
