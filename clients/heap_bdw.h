@@ -18,10 +18,10 @@ static heap_figures heap_is;
 static uint64_t heap_pause_begun;
 
 static __attribute__((noinline, cold)) void heap_refill(size_t bytes, int kind, void **list) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
     GC_generic_malloc_many(bytes, kind, list);
     heap_pause_end(cpu);
-    heap_is.collector_ns += heap_now(CLOCK_MONOTONIC) - begun;
+    heap_is.collector_ticks += heap_ticks() - begun;
 }
 /* gc_inline.h is macros: from here on they fill their lists through the function that looks at the clock. */
 #define GC_generic_malloc_many heap_refill

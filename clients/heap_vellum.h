@@ -14,29 +14,29 @@ void *vel_gc_slow(size_t bytes);
 void *vel_gc_slow_atomic(size_t bytes);
 void *vel_gc_slow_type(vel_gc_type type);
 
-static uint64_t heap_slow_ns;
+static uint64_t heap_slow_ticks;
 
 __attribute__((noinline, cold)) void *heap_timed_slow(size_t bytes) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
     void *object = vel_gc_slow(bytes);
     heap_pause_end(cpu);
-    heap_slow_ns += heap_now(CLOCK_MONOTONIC) - begun;
+    heap_slow_ticks += heap_ticks() - begun;
     return object;
 }
 
 __attribute__((noinline, cold)) void *heap_timed_slow_atomic(size_t bytes) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
     void *object = vel_gc_slow_atomic(bytes);
     heap_pause_end(cpu);
-    heap_slow_ns += heap_now(CLOCK_MONOTONIC) - begun;
+    heap_slow_ticks += heap_ticks() - begun;
     return object;
 }
 
 __attribute__((noinline, cold)) void *heap_timed_slow_type(vel_gc_type type) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_now(CLOCK_MONOTONIC);
+    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
     void *object = vel_gc_slow_type(type);
     heap_pause_end(cpu);
-    heap_slow_ns += heap_now(CLOCK_MONOTONIC) - begun;
+    heap_slow_ticks += heap_ticks() - begun;
     return object;
 }
 
@@ -141,7 +141,7 @@ static inline void heap_close(heap_figures *is) {
 #endif
     vel_gc_get_stats(&heap_stats, sizeof heap_stats);
     is->collections = heap_stats.collections;
-    is->collector_ns = heap_slow_ns;
+    is->collector_ticks = heap_slow_ticks;
     is->pause_max_ns = heap_stats.pause_ns_longest;
     is->heap_bytes = heap_stats.heap_peak_bytes;
 }

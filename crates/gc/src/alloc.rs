@@ -6,7 +6,7 @@ use crate::class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, CLASS_LAST, GRANULE, SMALL_MAX, TYPED_FIRST, WORD, bytes_of, class_of,
 };
 use crate::collect as collection;
-use crate::config::{Config, RUN_MAX};
+use crate::config::Config;
 use crate::cycle::{self, Progress};
 use crate::finalize;
 use crate::heap::{Heap, Supply};
@@ -255,8 +255,7 @@ fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
 fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let size = block.size.get();
-    let most = (RUN_MAX / size).max(1) as u32;
-    let Some((from, to)) = block.take_run(cursor.index.get(), most) else { return false };
+    let Some((from, to)) = block.take_run(cursor.index.get()) else { return false };
     cursor.index.set(to);
     if cycle::is_on() {
         block.clear_marks(from, to);
@@ -265,11 +264,30 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let bytes = (to - from) as usize * size;
     if !(ATOMIC_FIRST..TYPED_FIRST).contains(&slot) {
         // SAFETY: free objects of a block that this thread allocates from.
-        unsafe { core::ptr::with_exposed_provenance_mut::<u8>(start).write_bytes(0, bytes) };
+        unsafe { clear(start, bytes) };
     }
     run.next.set(start);
     run.end.set(start + bytes);
     true
+}
+
+/// Clears `bytes` bytes from `start`, whole granules.
+///
+/// # Safety
+/// Nobody else uses them.
+#[inline(always)]
+unsafe fn clear(start: usize, bytes: usize) {
+    /// A hole of so many bytes is cleared before a call would have begun to.
+    const FEW: usize = 8 * GRANULE;
+    let start = core::ptr::with_exposed_provenance_mut::<u128>(start);
+    if bytes > FEW {
+        // SAFETY: by this function's condition.
+        return unsafe { start.cast::<u8>().write_bytes(0, bytes) };
+    }
+    for granule in 0..bytes / GRANULE {
+        // SAFETY: by this function's condition. Volatile: or it would be made the very call that it replaces.
+        unsafe { start.add(granule).write_volatile(0) };
+    }
 }
 
 /// An object with pages of its own.

@@ -252,30 +252,51 @@ impl Block {
         for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() & !bits));
     }
 
-    /// Finds the first run of free objects from object `from` on, at most `most` of them, and allocates it whole.
-    pub(crate) fn take_run(&self, from: u32, most: u32) -> Option<(u32, u32)> {
+    /// Finds the first run of free objects from object `from` on, and allocates it whole.
+    #[inline]
+    pub(crate) fn take_run(&self, from: u32) -> Option<(u32, u32)> {
         let count = self.count.get();
-        let start = self.next_bit(from, count, !0)?;
-        let end = self.next_bit(start, count.min(start + most), 0).unwrap_or(count.min(start + most));
+        if from >= count {
+            return None;
+        }
+        let mut pair = from / 64;
+        let mut free = !self.allocated(pair).get() & (!0 << (from % 64));
+        while free == 0 {
+            pair += 1;
+            if pair * 64 >= count {
+                return None;
+            }
+            free = !self.allocated(pair).get();
+        }
+        let first = free.trailing_zeros();
+        let start = pair * 64 + first;
+        if start >= count {
+            return None;
+        }
+        let length = (!(free >> first)).trailing_zeros();
+        let mut end = start + length;
+        if first + length == 64 {
+            // It goes on, or ends with the word.
+            end = self.next_allocated(end).unwrap_or(count);
+        }
+        end = end.min(count);
         for_bits(start, end, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
         Some((start, end))
     }
 
-    /// The first object in `from..to` whose allocation bit, exclusive-or `flip`, is set.
-    fn next_bit(&self, from: u32, to: u32, flip: u64) -> Option<u32> {
-        if from >= to {
-            return None;
-        }
+    /// The first allocated object from object `from` on.
+    fn next_allocated(&self, from: u32) -> Option<u32> {
         let mut pair = from / 64;
-        let mut word = (self.allocated(pair).get() ^ flip) & (!0 << (from % 64));
-        while word == 0 {
-            pair += 1;
-            if pair * 64 >= to {
-                return None;
+        let mut rest = !0 << (from % 64);
+        while pair < self.pairs.get() {
+            let found = self.allocated(pair).get() & rest;
+            if found != 0 {
+                return Some(pair * 64 + found.trailing_zeros());
             }
-            word = self.allocated(pair).get() ^ flip;
+            pair += 1;
+            rest = !0;
         }
-        Some(pair * 64 + word.trailing_zeros()).filter(|&index| index < to)
+        None
     }
 
     /// Objects allocated.
@@ -355,11 +376,13 @@ mod tests {
         let room = Room([0; 9 + 3 * PAIRS_MAX + 8]);
         let block = block(&room, 48);
         for taken in [3, 63, 64, 65, 200] {
-            assert_eq!(block.take_run(taken, 1), Some((taken, taken + 1)));
+            for_bits(taken, taken + 1, |pair, bits| {
+                block.allocated(pair).set(block.allocated(pair).get() | bits);
+            });
         }
         let mut free = Vec::new();
         let mut from = 0;
-        while let Some((start, end)) = block.take_run(from, 100) {
+        while let Some((start, end)) = block.take_run(from) {
             free.extend(start..end);
             from = end;
         }

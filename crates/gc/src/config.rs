@@ -71,5 +71,3 @@ pub(crate) const TRACE_NS_A_KIB: u64 = 300;
 pub(crate) const STACK_WORDS: usize = 1 << 20;
 /// Bytes of the mark stack that stay resident between collections.
 pub(crate) const STACK_KEPT: usize = 256 << 10;
-/// Bytes handed to a thread at a time: small enough that what is cleared is still in the first cache when it is used.
-pub(crate) const RUN_MAX: usize = 16 << 10;

@@ -328,7 +328,7 @@ impl Heap {
         }
         block.begin(base, round_up(bytes, size_of::<usize>()), 1, 0, scan, layout);
         block.extent.set(extent_bytes);
-        block.take_run(0, 1);
+        block.take_run(0);
         self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
         self.block_came(block);
         self.grew(extent_bytes);
