@@ -166,9 +166,16 @@ static inline void vel_gc_write(void *place, const void *value)
 int vel_gc_collect(void);
 
 /* For a program with nothing else to do: goes on with the collection in slices that is on, or begins one if enough was allocated, for `us`
- * microseconds at most, and gives way when another thread comes out of vel_gc_blocking() or waits for memory. 1 if there is
- * more to do, 0 if not or if collection is held off. Needs no `slice_us`. */
+ * microseconds at most, and gives way when another thread comes out of vel_gc_blocking() or waits for memory. While another thread that the
+ * collector knows is not in vel_gc_blocking(), nothing is done. 1 if there may be more to do, 0 if not or if collection is held off. Needs no `slice_us`. */
 int vel_gc_idle(unsigned us);
+
+/* Has `hook(kind, start_ns, end_ns)` called after each pause, with its times of CLOCK_MONOTONIC: 1 a whole collection or a slice
+ * driven by allocation, 2 a slice in idle time. These are VEL_MAJOR and VEL_IDLE of vellum_measure.h, so that a hook that makes them marks there is
+ * one line. The hook runs with the collector's lock held, the world going on: it must call nothing of this header and not
+ * allocate. NULL, the default: none. Returns what was. */
+typedef void (*vel_gc_pause_fn)(int kind, uint64_t start_ns, uint64_t end_ns);
+vel_gc_pause_fn vel_gc_on_pause(vel_gc_pause_fn hook);
 
 /* Holds collection off, and lets it on again; calls nest. The heap grows meanwhile, up to its limit. */
 void vel_gc_hold(void);
@@ -227,6 +234,7 @@ struct vel_gc_stats {
     uint64_t slices;
     uint64_t pause_cpu_ns_longest; /* CPU time of the thread that collected */
     uint64_t pause_cpu_ns_total;
+    uint64_t pause_cpu_ns_last;
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

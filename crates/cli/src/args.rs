@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Watch(Box<crate::watch::Watch>),
     Govern(Box<crate::govern::Govern>),
     Top(Box<crate::top::Top>),
+    GcStat(Box<crate::gc_stat::GcStat>),
     /// Run the experiments of a source again, and print its tables beside what is measured here.
     Papers {
         /// Which source.

@@ -3,6 +3,7 @@
 //! Like `vellum run`, the program is unmodified, unnoticing, and answers for its own exit status; what is said here comes on standard
 //! error when it has ended, or in files.
 
+use crate::gc_account::Account;
 use crate::launch::{append, edit, prepend};
 use crate::library;
 use crate::output::Output;
@@ -203,6 +204,10 @@ fn observe(
     let mut notes = notes(&profile, obstacle, refused.as_ref(), ended);
     if vellum.is_some() && !on_vellum && profile.operations > 0 {
         notes.push("the program did not allocate from Vellum: its own allocator was measured".to_owned());
+    }
+    let collector = Account::of(slot.into_iter());
+    if collector.collections > 0 {
+        notes.push(format!("beside this, its garbage collector: {}", collector.line()));
     }
     if let Err(error) = clock {
         notes.push(format!("operations are counted and not timed: {error}"));

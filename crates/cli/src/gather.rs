@@ -128,13 +128,13 @@ fn standing(slot: &Slot) -> Standing {
     }
 }
 
-/// Sums over all slots (the highest, for the peak). Gauges of "now" mean nothing once the processes are gone and are left out.
+/// Sums over all slots (the highest, for peaks). Gauges of "now" mean nothing once the processes are gone and are left out.
 fn pages(slots: &[Slot]) -> Pages {
     let mut counters = BTreeMap::new();
     for counter in lasting_counters() {
         let values = slots.iter().map(|slot| slot.get(counter));
         // Processes reach their peaks at different times: a sum of them would be no moment's truth.
-        let over_all = if counter == Counter::PeakLive { values.max().unwrap_or(0) } else { values.sum() };
+        let over_all = if counter.is_peak() { values.max().unwrap_or(0) } else { values.sum() };
         counters.insert(counter.name(), over_all);
     }
     let block_sizes = (0..SIZE_BUCKETS)

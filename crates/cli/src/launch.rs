@@ -126,7 +126,10 @@ impl Plan {
     }
 
     /// Our environment, and what makes the program run on Vellum.
-    fn environment(&self, board: Option<&BoardFile>) -> Result<Vec<(OsString, OsString)>, Failure> {
+    pub(crate) fn environment(
+        &self,
+        board: Option<&BoardFile>,
+    ) -> Result<Vec<(OsString, OsString)>, Failure> {
         let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let Some(board) = board else { return Ok(env) };
         if !self.preloads() {

@@ -33,6 +33,8 @@ mod cost_summary;
 mod cost_text;
 mod explain;
 mod gather;
+mod gc_account;
+mod gc_stat;
 mod govern;
 mod govern_text;
 mod launch;
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         args::Command::Trace(args) => trace::trace(&args),
         args::Command::Watch(args) => watch::watch(&args),
         args::Command::Govern(args) => govern::govern(&args),
+        args::Command::GcStat(args) => gc_stat::gc_stat(&args),
         args::Command::Top(args) => top::top(&args),
         args::Command::Papers { source } => papers::papers(&source),
         args::Command::Completions { shell } => shell::completions(shell),

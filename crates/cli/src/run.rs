@@ -15,7 +15,7 @@ use crate::{FAILED, gather, output, page, text};
 use std::io;
 use std::path::PathBuf;
 use vellum_papers::bates::BasesError;
-use vellum_probe::{BoardError, LocateError, SignalError, SpawnError};
+use vellum_probe::{BoardError, DoorError, LocateError, SignalError, SpawnError};
 
 /// The exit status for a program that is not there.
 const NOT_FOUND: u8 = 127;
@@ -31,6 +31,9 @@ pub(crate) enum Failure {
     /// The program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// A process's counters cannot be read.
+    #[error(transparent)]
+    Door(#[from] DoorError),
     /// The board could not be made.
     #[error(transparent)]
     Board(#[from] BoardError),

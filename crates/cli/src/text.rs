@@ -133,6 +133,17 @@ fn pages(lines: &mut Lines, report: &Report) {
         );
     }
     returned(lines, report);
+    if get(Counter::GcCollections) > 0 {
+        let nanos = |counter| time(Duration::from_nanos(get(counter)));
+        lines.cells(
+            "gc",
+            &[
+                many(get(Counter::GcCollections), "collection"),
+                format!("paused {}", nanos(Counter::GcPauseNs)),
+                format!("longest {}", nanos(Counter::PeakGcPauseNs)),
+            ],
+        );
+    }
     if get(Counter::SmallBlocks) > 0 {
         lines.cells("small", &[many(get(Counter::SmallBlocks), "block")]);
     }

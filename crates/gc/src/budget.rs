@@ -3,7 +3,7 @@
 //! The clock is looked at between pieces of work, not for each object: a piece is at most [`PIECE`] objects of at most one
 //! stretch, some ten microseconds. Whoever wants the collector to give way is looked for at the same time.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use vellum_sys::clock;
 
 /// Objects looked through between two looks at the clock.
@@ -43,12 +43,30 @@ pub(crate) struct Budget {
     gives_way: bool,
     left: u32,
     over: bool,
+    /// Objects, where the slice is measured by these.
+    objects: Option<u32>,
+}
+
+/// Whether slices in idle time end when another thread wants to go on.
+static GIVING_WAY: AtomicBool = AtomicBool::new(true);
+
+/// Has slices in idle time give way to threads that want to go on (`true`, as they do from the start), or not: for experiments on what that is
+/// worth.
+pub fn give_way(on: bool) {
+    GIVING_WAY.store(on, Ordering::Relaxed);
 }
 
 impl Budget {
     /// A slice of `ns` nanoseconds from now.
     pub(crate) fn new(ns: u64, gives_way: bool) -> Budget {
-        Budget { deadline_ns: clock::now_ns().saturating_add(ns), gives_way, left: PIECE, over: false }
+        let gives_way = gives_way && GIVING_WAY.load(Ordering::Relaxed);
+        let deadline_ns = clock::now_ns().saturating_add(ns);
+        Budget { deadline_ns, gives_way, left: PIECE, over: false, objects: None }
+    }
+
+    /// A slice of so many objects.
+    pub(crate) fn of_objects(objects: u32) -> Budget {
+        Budget { deadline_ns: u64::MAX, gives_way: false, left: objects, over: false, objects: Some(objects) }
     }
 
     /// Accounts for an object; whether the slice may go on.
@@ -64,6 +82,10 @@ impl Budget {
     /// Looks whether the slice may go on.
     #[cold]
     pub(crate) fn look(&mut self) -> bool {
+        if self.objects.is_some() {
+            self.over |= self.left == 0;
+            return !self.over;
+        }
         self.left = PIECE;
         self.over |=
             clock::now_ns() >= self.deadline_ns || (self.gives_way && WAITING.load(Ordering::Relaxed) > 0);

@@ -62,7 +62,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         heap.stats.sweep_ns_total += clock::now_ns() - marked;
         survey
     });
-    let spent_ns = pause.end(&mut heap.stats);
+    let spent_ns = pause.end(heap);
     end(heap, survey, spent_ns);
     true
 }
@@ -101,6 +101,7 @@ pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: u64) {
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());
     heap.set_room(found);
     give_back(heap);
+    heap.publish();
 }
 
 /// Takes back what the caller has not used of its runs, and what users have freed. Other threads may have been stopped in the

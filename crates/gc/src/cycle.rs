@@ -126,11 +126,6 @@ impl Heap {
         self.cycle.as_ref().is_some_and(|cycle| cycle.phase == Phase::Ready)
     }
 
-    /// How long the end of a cycle will take, by how long it took.
-    pub(crate) fn end_ns_expected(&self) -> u64 {
-        self.end_ns
-    }
-
     /// How long tracing and survey will take, by how long they took.
     fn trace_ns_expected(&self) -> u64 {
         (self.bytes as u64 >> 10) * self.ns_a_kib
@@ -204,7 +199,7 @@ pub(crate) fn let_go(heap: &mut Heap, mut budget: Budget) {
             break;
         }
     }
-    pause.end(&mut heap.stats);
+    pause.end(heap);
 }
 
 fn begin(heap: &mut Heap) {
@@ -233,7 +228,8 @@ fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progre
     let Some(mut cycle) = heap.cycle.take() else { return Progress::Nothing };
     let pause = Pause::begin();
     with_world_stopped(heap, thread, |heap| cycle.work(heap, &mut budget));
-    cycle.spent_ns += pause.end(&mut heap.stats);
+    cycle.spent_ns += pause.end(heap);
+    heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     heap.stats.slices += 1;
     cycle.due = heap.used + cycle.quantum;
     let is_refused = matches!(cycle.phase, Phase::Arm(_)) && cycle.dirty.is_lost();
@@ -353,7 +349,8 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
     });
     let Cycle { dirty, spent_ns, .. } = cycle;
     heap.leaving = Some(dirty);
-    heap.end_ns = pause.end(&mut heap.stats);
+    heap.end_ns = pause.end(heap);
+    heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     let spent_ns = spent_ns + heap.end_ns;
     collect::end(heap, survey, spent_ns);
     Progress::Done

@@ -112,6 +112,8 @@ pub(crate) struct Heap {
     pub held: u32,
     /// The collection in slices that is on.
     pub cycle: Option<Cycle>,
+    /// Slices are made in idle time.
+    pub is_idle: bool,
     /// The account of what was written in the last one, to be let go of piece by piece.
     pub leaving: Option<Dirty>,
     /// One could not be begun since the last collection.
@@ -121,6 +123,8 @@ pub(crate) struct Heap {
     /// Nanoseconds of CPU time that the last end of a cycle took.
     pub end_ns: u64,
     pub stats: Stats,
+    /// What the board has been told.
+    pub told: Stats,
 }
 
 // SAFETY: the pointers are to memory of the whole process, reached under the lock.
@@ -157,11 +161,13 @@ impl Heap {
             cache_bytes: 0,
             held: 0,
             cycle: None,
+            is_idle: false,
             leaving: None,
             slicing_failed: false,
             ns_a_kib: TRACE_NS_A_KIB,
             end_ns: 0,
             stats: Stats::new(),
+            told: Stats::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A program that waits for input, or for the next frame, can spend that time on the collection that is coming anyway. It asks for so
 //! much time ([`idle`]), and gets the processor back sooner when another thread wants to go on: a slice gives way within
-//! some ten microseconds.
+//! some ten microseconds. While another thread runs the time is not idle: a slice would stop it.
 //!
 //! Source: Bates, section "Improving the Results": there the scheduler runs slices while no thread is ready; giving way to
 //! threads that become ready is what kept them out of the distributions.
@@ -11,6 +11,7 @@ use crate::alloc::{note, with_heap};
 use crate::budget::Budget;
 use crate::cycle::{self, Progress};
 use crate::finalize;
+use crate::heap::Heap;
 use crate::thread;
 use vellum_sys::clock;
 
@@ -18,35 +19,68 @@ use vellum_sys::clock;
 const WORTH_PART: usize = 8;
 
 /// Goes on with the collection in slices that is on, or begins one if enough was allocated, for `ns` nanoseconds at most, or
-/// until another thread wants to go on. Whether there is more to do.
+/// until another thread wants to go on; not at all while one is running. Whether there may be more to do.
 pub fn idle(ns: u64) -> bool {
-    let Some(thread) = thread::attached() else { return false };
     let deadline = clock::now_ns().saturating_add(ns);
+    if thread::others_run() {
+        return true;
+    }
+    slices(|heap| {
+        if heap.cycle.is_none() && heap.used < heap.room / WORTH_PART {
+            return Next::Nothing;
+        }
+        let left = deadline.saturating_sub(clock::now_ns());
+        // The end is a stop that cannot be cut short: it is left to whoever has time for it.
+        if left == 0 || left < heap.end_ns && heap.is_cycle_ready() {
+            return Next::Later;
+        }
+        let mut budget = Budget::new(left, true);
+        if budget.look() { Next::Slice(budget) } else { Next::Later }
+    })
+}
+
+/// One slice in which at most `objects` objects are looked through, of the collection that is on or of a new one. Whether there is more to do.
+pub fn step(objects: u32) -> bool {
+    let mut made = false;
+    slices(|_| match core::mem::replace(&mut made, true) {
+        false => Next::Slice(Budget::of_objects(objects)),
+        true => Next::Later,
+    })
+}
+
+/// What to do after a slice, or before the first.
+enum Next {
+    Slice(Budget),
+    /// Stop; there is more to do.
+    Later,
+    /// Stop; there is nothing to do.
+    Nothing,
+}
+
+/// Makes slices as `next` says, until the collection ends.
+fn slices(mut next: impl FnMut(&Heap) -> Next) -> bool {
+    let Some(thread) = thread::attached() else { return false };
     let (more, ended) = with_heap(thread, |heap| {
         if !heap.started || heap.held != 0 || !heap.may_slice() {
             return (false, false);
         }
-        if heap.cycle.is_none() && heap.used < heap.room / WORTH_PART {
-            return (false, false);
-        }
-        loop {
-            let left = deadline.saturating_sub(clock::now_ns());
-            // The end is a stop that cannot be cut short: it is left to whoever has time for it.
-            if left == 0 || left < heap.end_ns_expected() && heap.is_cycle_ready() {
-                return (true, false);
-            }
-            let mut budget = Budget::new(left, true);
-            if !budget.look() {
-                return (true, false);
-            }
+        heap.is_idle = true;
+        let result = loop {
+            let budget = match next(heap) {
+                Next::Slice(budget) => budget,
+                Next::Later => break (true, false),
+                Next::Nothing => break (false, false),
+            };
             let progress = cycle::step(heap, thread, budget);
             note(heap, thread, progress);
             match progress {
                 Progress::More => {}
-                Progress::Done => return (false, true),
-                Progress::Nothing => return (false, false),
+                Progress::Done => break (false, true),
+                Progress::Nothing => break (false, false),
             }
-        }
+        };
+        heap.is_idle = false;
+        result
     });
     if ended {
         finalize::run_after_collection();

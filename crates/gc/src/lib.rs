@@ -59,6 +59,7 @@ mod mark;
 mod movement;
 mod object;
 mod pause;
+mod publish;
 mod roots;
 mod sizing;
 mod space;
@@ -74,17 +75,19 @@ mod validate;
 mod young;
 
 pub use alloc::{FullFn, alloc, alloc_aligned, alloc_array, alloc_atomic, alloc_typed, collect, on_full};
+pub use budget::give_way;
 pub use class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,
 };
 pub use config::{Config, Plan};
 pub use dirty::write;
 pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
-pub use idle::{can_slice, idle};
+pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};
 pub use object::{
     Refused, add_precise_roots, add_roots, base, free, hold, keep, link, realloc, remove_roots,
     set_finalizer, set_limit, size, stats, unlink, validate, walk,
 };
+pub use pause::{PauseFn, on_pause};
 pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, type_of};
 pub use stats::Stats;

@@ -1,7 +1,31 @@
-//! One time for which the program did not run, and the account of all of them.
+//! One time for which the program did not run, the account of all of them, and who is told.
 
-use crate::stats::Stats;
+use crate::heap::Heap;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use vellum_sys::clock;
+
+/// What is called after a pause: `vel_gc_pause_fn` of the header.
+pub type PauseFn = unsafe extern "C" fn(kind: i32, start_ns: u64, end_ns: u64);
+
+/// The kinds of pauses, by their numbers in `vellum_measure.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Kind {
+    /// A whole collection, or a slice driven by allocation.
+    Major = 1,
+    /// A slice in idle time.
+    Idle = 2,
+}
+
+static HOOK: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets what is called after each pause; returns what was.
+pub fn on_pause(hook: Option<PauseFn>) -> Option<PauseFn> {
+    let hook = hook.map_or(core::ptr::null_mut(), |hook| hook as *mut core::ffi::c_void);
+    let before = HOOK.swap(hook, Ordering::AcqRel);
+    // SAFETY: the static holds null or a PauseFn.
+    (!before.is_null()).then(|| unsafe { core::mem::transmute::<*mut core::ffi::c_void, PauseFn>(before) })
+}
 
 /// A pause that is on.
 #[derive(Debug)]
@@ -16,7 +40,8 @@ impl Pause {
     }
 
     /// Accounts for the pause; returns the CPU time it took, in nanoseconds.
-    pub(crate) fn end(self, stats: &mut Stats) -> u64 {
+    pub(crate) fn end(self, heap: &mut Heap) -> u64 {
+        let stats = &mut heap.stats;
         let wall_ns = clock::now_ns() - self.wall_ns;
         let cpu_ns = clock::thread_cpu_ns() - self.cpu_ns;
         stats.pause_ns_last = wall_ns;
@@ -25,6 +50,20 @@ impl Pause {
         stats.pauses += 1;
         stats.pause_cpu_ns_longest = stats.pause_cpu_ns_longest.max(cpu_ns);
         stats.pause_cpu_ns_total += cpu_ns;
+        stats.pause_cpu_ns_last = cpu_ns;
+        let kind = if heap.is_idle { Kind::Idle } else { Kind::Major };
+        heap.publish();
+        let hook = HOOK.load(Ordering::Acquire);
+        if !hook.is_null() {
+            // SAFETY: the static holds null or a PauseFn, which the user vouches may be called.
+            unsafe {
+                core::mem::transmute::<*mut core::ffi::c_void, PauseFn>(hook)(
+                    kind as i32,
+                    self.wall_ns,
+                    self.wall_ns + wall_ns,
+                );
+            }
+        }
         cpu_ns
     }
 }

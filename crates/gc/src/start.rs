@@ -70,7 +70,10 @@ pub fn fork_child() {
     HEAP.raw().reset_after_fork();
     budget::forget();
     // Its view of what is written is the parent's.
-    HEAP.lock().drop_cycle();
+    let mut heap = HEAP.lock();
+    heap.drop_cycle();
+    heap.publish_anew();
+    drop(heap);
     stop::forget();
     thread::forget_others();
 }

@@ -42,6 +42,8 @@ pub struct Stats {
     pub pause_cpu_ns_longest: u64,
     /// The sum of these.
     pub pause_cpu_ns_total: u64,
+    /// The last of these.
+    pub pause_cpu_ns_last: u64,
 }
 
 impl Stats {
@@ -66,6 +68,7 @@ impl Stats {
             slices: 0,
             pause_cpu_ns_longest: 0,
             pause_cpu_ns_total: 0,
+            pause_cpu_ns_last: 0,
         }
     }
 }

@@ -240,6 +240,11 @@ pub(crate) fn known() -> impl Iterator<Item = &'static Thread> {
     all().filter(|thread| thread.taken.load(Ordering::Acquire) && thread.tid.load(Ordering::Acquire) != 0)
 }
 
+/// Whether a known thread other than the caller is neither blocked nor in a blocking region.
+pub(crate) fn others_run() -> bool {
+    known().any(|thread| !thread.is_current() && thread.state.load(Ordering::Relaxed) != BLOCKED)
+}
+
 /// Has [`detach`] called when the thread ends; if that cannot be arranged, its record stays taken.
 fn watch_exit(thread: &'static Thread) {
     let mut key = KEY.load(Ordering::Acquire);

@@ -8,7 +8,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use vellum_malloc::Line;
 use vellum_pages::Pages;
-use vellum_wire::{Attach, Board, Slot};
+use vellum_wire::{Attach, Board, Door, Slot};
+
+/// The way to this process's counters: see [`Door`].
+#[unsafe(no_mangle)]
+#[used]
+static vellum_door: Door = Door::new();
 
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEN: AtomicUsize = AtomicUsize::new(0);
@@ -37,6 +42,7 @@ pub(crate) fn take_seat_in_child(attach: Attach) {
 }
 
 fn take_seat(attach: Attach, sit: fn(&Pages, &'static Slot)) {
+    vellum_door.open(Pages::global().slot());
     let base = BASE.load(Relaxed);
     if base.is_null() {
         return;
@@ -54,6 +60,7 @@ fn take_seat(attach: Attach, sit: fn(&Pages, &'static Slot)) {
     // SAFETY: plain call.
     slot.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
     sit(Pages::global(), slot);
+    vellum_door.open(slot);
 }
 
 fn map(path: &CStr) -> rustix::io::Result<(*mut u8, usize)> {

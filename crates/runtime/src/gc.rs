@@ -205,6 +205,12 @@ pub extern "C" fn vel_gc_idle(us: c_uint) -> c_int {
     c_int::from(gc::idle(u64::from(us) * 1000))
 }
 
+/// Sets what is called after each pause.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_on_pause(hook: Option<gc::PauseFn>) -> Option<gc::PauseFn> {
+    gc::on_pause(hook)
+}
+
 /// Holds collection off.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_hold() {

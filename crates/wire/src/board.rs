@@ -4,7 +4,7 @@
 //! for ever (slots are not reused: a dead process's counters stay readable); when the board is full, further
 //! processes count themselves in `Header::unseated` and keep private counters.
 
-use crate::counter::{Counter, SIZE_BUCKETS};
+use crate::counter::{Counter, PAUSE_BUCKETS, SIZE_BUCKETS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The environment variable that holds the board's path.
@@ -12,7 +12,7 @@ pub const BOARD_ENV: &str = "VELLUM_BOARD";
 /// The first eight bytes of a board.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
 /// The layout's version.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes a slot takes.
 pub const SLOT_BYTES: usize = 1024;
 /// Slots of a board unless asked otherwise: processes of one job that can be told apart.
@@ -81,7 +81,8 @@ pub struct Slot {
     pub comm: [AtomicU64; 2],
     counters: [AtomicU64; Counter::ALL.len()],
     sizes: [AtomicU64; SIZE_BUCKETS],
-    reserved: [u8; SLOT_BYTES - 32 - 8 * (Counter::ALL.len() + SIZE_BUCKETS)],
+    pauses: [AtomicU64; PAUSE_BUCKETS],
+    reserved: [u8; SLOT_BYTES - 32 - 8 * (Counter::ALL.len() + SIZE_BUCKETS + PAUSE_BUCKETS)],
 }
 
 const _: () = assert!(size_of::<Header>() == 64);
@@ -97,7 +98,8 @@ impl Slot {
             comm: [const { AtomicU64::new(0) }; 2],
             counters: [const { AtomicU64::new(0) }; Counter::ALL.len()],
             sizes: [const { AtomicU64::new(0) }; SIZE_BUCKETS],
-            reserved: [0; SLOT_BYTES - 32 - 8 * (Counter::ALL.len() + SIZE_BUCKETS)],
+            pauses: [const { AtomicU64::new(0) }; PAUSE_BUCKETS],
+            reserved: [0; SLOT_BYTES - 32 - 8 * (Counter::ALL.len() + SIZE_BUCKETS + PAUSE_BUCKETS)],
         }
     }
 
@@ -136,12 +138,29 @@ impl Slot {
         self.sizes[bucket].load(Relaxed)
     }
 
-    /// Copies every counter and size of `from` into this slot (identity fields stay).
+    /// Counts a pause of `ns` nanoseconds that a collector made.
+    #[inline]
+    pub fn count_pause(&self, ns: u64) {
+        self.pauses[crate::pause_bucket(ns)].fetch_add(1, Relaxed);
+    }
+
+    /// Pauses counted in bucket `bucket` (`bucket < PAUSE_BUCKETS`).
+    pub fn pause_count(&self, bucket: usize) -> u64 {
+        self.pauses[bucket].load(Relaxed)
+    }
+
+    /// Raises a peak to `value`, if it is below.
+    #[inline]
+    pub fn raise(&self, counter: Counter, value: u64) {
+        self.counter(counter).fetch_max(value, Relaxed);
+    }
+
+    /// Copies every counter, size and pause of `from` into this slot (identity fields stay).
     pub fn copy_counts(&self, from: &Slot) {
         for (to, from) in self.counters.iter().zip(&from.counters) {
             to.store(from.load(Relaxed), Relaxed);
         }
-        for (to, from) in self.sizes.iter().zip(&from.sizes) {
+        for (to, from) in self.sizes.iter().zip(&from.sizes).chain(self.pauses.iter().zip(&from.pauses)) {
             to.store(from.load(Relaxed), Relaxed);
         }
     }

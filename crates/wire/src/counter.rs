@@ -76,6 +76,57 @@ counters! {
     NowMarked = "now_marked_bytes", "bytes";
     /// The highest `NowLive` so far.
     PeakLive = "peak_live_bytes", "bytes";
+    /// Garbage collections.
+    GcCollections = "gc_collections", "collections";
+    /// Slices of collections.
+    GcSlices = "gc_slices", "slices";
+    /// Times the collector had the program stand still.
+    GcPauses = "gc_pauses", "pauses";
+    /// Nanoseconds of these.
+    GcPauseNs = "gc_pause_ns", "nanoseconds";
+    /// Nanoseconds of CPU time that the collecting threads took in them.
+    GcPauseCpuNs = "gc_pause_cpu_ns", "nanoseconds";
+    /// The longest of them.
+    PeakGcPauseNs = "peak_gc_pause_ns", "nanoseconds";
+    /// The most CPU time in one of them.
+    PeakGcPauseCpuNs = "peak_gc_pause_cpu_ns", "nanoseconds";
+    /// Nanoseconds of collections at one go that were spent on stacks and static data.
+    GcRootNs = "gc_root_ns", "nanoseconds";
+    /// Nanoseconds of tracing, slices included.
+    GcMarkNs = "gc_mark_ns", "nanoseconds";
+    /// Nanoseconds of finding what died.
+    GcSweepNs = "gc_sweep_ns", "nanoseconds";
+    /// Bytes handed out by the collector's allocator.
+    GcAllocated = "gc_allocated_bytes", "bytes";
+    /// Bytes of objects that collections moved.
+    GcCopied = "gc_copied_bytes", "bytes";
+    /// Bytes of the collected heap now: blocks and large objects.
+    NowGcHeap = "now_gc_heap_bytes", "bytes";
+    /// Bytes of objects that the last collection found alive.
+    NowGcLive = "now_gc_live_bytes", "bytes";
+    /// The highest `NowGcHeap` so far.
+    PeakGcHeap = "peak_gc_heap_bytes", "bytes";
+}
+
+impl Counter {
+    /// Whether it is the highest value of something: over several processes the highest counts, not the sum.
+    pub const fn is_peak(self) -> bool {
+        matches!(
+            self,
+            Counter::PeakLive | Counter::PeakGcPauseNs | Counter::PeakGcPauseCpuNs | Counter::PeakGcHeap
+        )
+    }
+}
+
+/// Buckets of the histogram of collectors' pauses: bucket `i` counts those of `2^i` up to `2^(i+1) - 1` microseconds (shorter ones
+/// in the first, longer ones in the last).
+pub const PAUSE_BUCKETS: usize = 24;
+
+/// The bucket of a pause of `ns` nanoseconds.
+pub const fn pause_bucket(ns: u64) -> usize {
+    let us = ns / 1000;
+    let log2 = (u64::BITS - 1 - (us | 1).leading_zeros()) as usize;
+    if log2 < PAUSE_BUCKETS { log2 } else { PAUSE_BUCKETS - 1 }
 }
 
 /// Buckets of the block-size histogram: bucket `i` counts blocks of `2^i` up to `2^(i+1) - 1` bytes.
@@ -106,6 +157,19 @@ mod tests {
         assert_eq!(size_bucket(usize::MAX), SIZE_BUCKETS - 1);
         for bucket in 0..SIZE_BUCKETS {
             assert_eq!(size_bucket(size_bucket_floor(bucket) as usize), bucket);
+        }
+    }
+
+    #[test]
+    fn pauses_fall_in_buckets_by_their_microseconds() {
+        assert_eq!([0, 1999, 2000, 1_000_000].map(pause_bucket), [0, 0, 1, 9]);
+        assert_eq!(pause_bucket(u64::MAX), PAUSE_BUCKETS - 1);
+    }
+
+    #[test]
+    fn peaks_are_named_so() {
+        for counter in Counter::ALL {
+            assert_eq!(counter.is_peak(), counter.name().starts_with("peak_"), "{}", counter.name());
         }
     }
 

@@ -17,6 +17,9 @@
 //! relaxed by one process and read by any: a reader sees each counter exact, though not all of one instant.
 
 //!
+//! A process that nobody started so keeps its counters in a slot of its own, and the [`Door`] says where: another process that may
+//! look into its memory finds them there.
+//!
 //! `vellum cost` makes a **ledger** beside the board, in which the library it preloads records every memory operation by the
 //! place in the program that caused it: see [`cost`].
 //!
@@ -28,9 +31,11 @@ pub mod advice;
 mod board;
 pub mod cost;
 mod counter;
+mod door;
 pub mod operation;
 
 pub use board::{
     Attach, BOARD_ENV, Board, Header, MAGIC, SLOT_BYTES, SLOTS_DEFAULT, SLOTS_MAX, Slot, VERSION,
 };
-pub use counter::{Counter, SIZE_BUCKETS, size_bucket, size_bucket_floor};
+pub use counter::{Counter, PAUSE_BUCKETS, SIZE_BUCKETS, pause_bucket, size_bucket, size_bucket_floor};
+pub use door::{Door, SYMBOL as DOOR_SYMBOL};

@@ -3,7 +3,7 @@
 //! Every ratio is against libgc's first arm in pairs of the same round. The second arms of libgc and of each plan say how far the same
 //! thing is from itself; no verdict is surer than that.
 
-use super::{CALLED, SECTION, name};
+use super::{CALLED, SECTION, name, slices};
 use crate::Sheet;
 use crate::target::twin;
 use crate::timing::{Grid, goal_table};
@@ -53,8 +53,13 @@ pub fn found(sheets: &[Sheet], seed: u64) -> (String, Vec<Goal>) {
     let (table, mut goals) = reader.table();
     goals.extend(reader.returned());
     goals.extend(reader.together());
+    let mut text = table.text();
+    if let Some((grid, more)) = slices::found(sheets, seed) {
+        text = format!("{text}\n{}", grid.text());
+        goals.extend(more);
+    }
     let goals_text = goal_table(&goals).text();
-    (format!("{}\n{goals_text}", table.text()), goals)
+    (format!("{text}\n{goals_text}"), goals)
 }
 
 struct Reader<'a> {

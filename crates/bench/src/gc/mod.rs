@@ -13,6 +13,7 @@
 //! (`--only gc`, or a cell of it).
 
 mod found;
+mod slices;
 
 pub use found::found;
 
@@ -87,6 +88,9 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
         }
         cells.push(cell(small.cell, arms, plan.rounds));
     }
+    if wanted(slices::CELL) {
+        cells.push(slices::prepare(&mut workshop, &here, &scale, plan.rounds));
+    }
     for client in CLIENTS.iter().filter(|client| wanted(client.name)) {
         let heap = format!("heap={}", client.heap_mib);
         let arms = arms(&mut workshop, &here, client.name, &[&scale, &heap]);
@@ -102,7 +106,8 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
 /// The names of all cells, for `--list`.
 #[must_use]
 pub fn names() -> Vec<String> {
-    SMALL.iter().map(|small| small.cell).chain(CLIENTS.iter().map(|client| client.name)).map(name).collect()
+    let clients = CLIENTS.iter().map(|client| client.name);
+    SMALL.iter().map(|small| small.cell).chain([slices::CELL]).chain(clients).map(name).collect()
 }
 
 fn name(cell: &str) -> String {

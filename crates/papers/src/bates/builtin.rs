@@ -2,8 +2,8 @@
 //!
 //! The source replaced the file by a builtin function and saw 994 of 1000 empty timings at one value. Then it held the
 //! collector off, and nearly all of the rest went too. Here the builtin stamp is the best clock of this machine; collectors
-//! are held by the same call that will hold ours, and as long as the process has none, Figure 12 is a second run of
-//! Figure 11.
+//! are held by the call that holds every one of the process, and as none is at work here, Figure 12 is a second run of
+//! Figure 11; with one at work it is in `collector.rs`.
 
 use super::bases::{Bases, Path, figures, middle, raw, span};
 use super::clocks::AT_MODE_MIN;
@@ -83,7 +83,7 @@ pub(super) fn run(bases: &Bases) -> Found {
             bases.best.kind(),
             Unit::Nanoseconds.scaled(bases.best.step_ns())
         ),
-        "no collector is in this process, so that holding collectors off changes nothing yet".into(),
+        "no collector is at work while these are made, so that holding collectors off changes nothing: see the experiment `collector`".into(),
     ];
     let finding = Finding {
         name: "builtin".to_owned(),

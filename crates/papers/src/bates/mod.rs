@@ -8,6 +8,7 @@
 //! | --- | --- | --- |
 //! | `slow` | Figures 1 to 4: a stamp that is a system call and a text to be converted | `slow.rs` |
 //! | `builtin` | Figures 10 to 12: a stamp of a few instructions | `builtin.rs` |
+//! | `collector` | Figures 5 to 9, and 12: slices, epochs in idle time, giving way, held off | `collector.rs` |
 //! | `clocks` | BASE again, under each clock that can be trusted here | `clocks.rs` |
 //!
 //! ```text
@@ -20,13 +21,13 @@
 //!
 //! All rounds of all kinds of stamp are made in one campaign, by turns, so that no kind has the quiet minute to itself;
 //! each experiment then tells its part. Unlike the other source's, they run in this process: what a process is made of
-//! is not in question, and starting one would be the larger disturbance.
-//!
-//! Figures 5 to 9 show the collector at work and join when there is one: their place is a further experiment here.
+//! is not in question, and starting one would be the larger disturbance. The collector's experiment comes last: the others are
+//! to have a process without one.
 
 mod bases;
 mod builtin;
 mod clocks;
+mod collector;
 mod options;
 mod report;
 mod slow;
@@ -77,6 +78,7 @@ pub fn run(
             Experiment::Slow => slow::run(&bases, scale, progress),
             Experiment::Builtin => builtin::run(&bases),
             Experiment::Clocks => clocks::run(&bases),
+            Experiment::Collector => collector::run(&bases, scale, progress),
         };
         found(&one);
         findings.push(one.finding);

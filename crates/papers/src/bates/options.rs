@@ -32,6 +32,8 @@ pub enum Experiment {
     Builtin,
     /// BASE again, under each clock that can be trusted here.
     Clocks,
+    /// Figures 5 to 9, and 12: a collector's slices, its idle time, giving way, held off.
+    Collector,
 }
 
 impl Options {

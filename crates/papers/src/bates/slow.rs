@@ -39,7 +39,6 @@ pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress
         None => notes.push("no longer run was made: the slow stamp cannot be made here".into()),
     }
     notes.push(format!("the slow stamp reads {FILE}; it is timed by {}, base subtracted", bases.best.kind()));
-    notes.push("Figures 5 to 9 show the collector at work: there is none here yet".into());
     notes.extend(bases.missing.iter().map(|missing| format!("not here: {missing}")));
 
     let builtin = middle(bases.of(Path::Builtin(bases.best.kind())), |figures| Some(figures.min));

@@ -1,0 +1,89 @@
+//! Collections in slices: how long the longest pause is, and what that costs.
+//!
+//! The program is the one with binary trees beside 64 MiB that stay. Its arms are each collector at one go and in slices of a
+//! millisecond. A pause is what one allocation took beyond its inlined path, in CPU time of the thread it happened to: wall time
+//! beyond that is other programs'. Looking at that clock costs time of its own, in all arms alike.
+
+use super::{cell, name};
+use crate::timing::Grid;
+use crate::{Arm, Cell, Sheet};
+use vellum_measure::{Bound, Goal, Interval, Verdict, median, paired_ratio};
+use vellum_papers::smith::{Build, Collector, Plan, Workshop};
+
+/// The cell.
+pub(super) const CELL: &str = "slices";
+const CLIENT: &str = "trees";
+const AT_ONE_GO: &str = "slice=0";
+const IN_SLICES: &str = "slice=1000";
+/// An arm's label, whether it is libgc's, and its words.
+const ARMS: [(&str, bool, &str); 5] = [
+    ("at one go", false, AT_ONE_GO),
+    ("at one go, again", false, AT_ONE_GO),
+    ("in slices", false, IN_SLICES),
+    ("libgc", true, AT_ONE_GO),
+    ("libgc incremental", true, IN_SLICES),
+];
+const CPU: &str = "cpu_ns";
+const PAUSE: &str = "pause_cpu_max_ns";
+const LONG: &str = "pauses_long";
+const PEAK: &str = "peak_bytes";
+/// The longest pause in slices, milliseconds of CPU time.
+const PAUSE_MAX_MS: f64 = 2.0;
+/// Time in slices over time at one go.
+const COST_MAX: f64 = 1.1;
+/// Drawings for an interval.
+const RESAMPLES: usize = 1000;
+
+/// The cell with its arms, as far as its collectors are here.
+pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, rounds: usize) -> Cell {
+    let arms: Vec<Arm> = ARMS
+        .iter()
+        .filter_map(|(label, is_libgc, words)| {
+            let collector = if *is_libgc { Collector::Libgc } else { Collector::Vellum(Plan::MarkSweep) };
+            let is_here = here.contains(&collector);
+            is_here.then(|| workshop.arm(label, CLIENT, collector, Build::Plain, &[words, scale])).flatten()
+        })
+        .collect();
+    cell(CELL, arms, rounds)
+}
+
+/// What came of it, if it was run: a table and goals.
+pub(super) fn found(sheets: &[Sheet], seed: u64) -> Option<(Grid, Vec<Goal>)> {
+    let sheet = sheets.iter().find(|sheet| sheet.cell == name(CELL))?;
+    let ratio = |arm: &str| -> Option<Interval> {
+        let pairs = sheet.by_round(arm, CPU).into_iter().zip(sheet.by_round(ARMS[0].0, CPU));
+        let pairs: Vec<(f64, f64)> = pairs.filter_map(|(a, b)| Some((a?, b?))).collect();
+        paired_ratio(&pairs, RESAMPLES, seed)
+    };
+    let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+    let head =
+        ["64 MiB alive", "longest pause, CPU ms", "pauses over 2 ms", "CPU ms", "/ at one go", "peak MiB"];
+    let mut grid = Grid::new("Collections in slices: medians over the rounds", &head);
+    for (arm, _, _) in ARMS {
+        let middle = |metric: &str, unit: f64| median(&sheet.values(arm, metric)).map(|value| value / unit);
+        grid.push(vec![
+            arm.to_owned(),
+            figure(middle(PAUSE, 1e6)),
+            figure(middle(LONG, 1.0)),
+            figure(middle(CPU, 1e6)),
+            figure(ratio(arm).map(|ratio| ratio.estimate)),
+            figure(middle(PEAK, 1048576.0)),
+        ]);
+    }
+    let sliced = ARMS[2].0;
+    let pause = median(&sheet.values(sliced, PAUSE)).map(|ns| ns / 1e6);
+    let cost = ratio(sliced);
+    let noise = ratio(ARMS[1].0).map(|ratio| ratio.estimate.ln().abs());
+    let bound = Bound::AtMost(COST_MAX);
+    let what = "mark_sweep in slices / at one go, CPU time".to_owned();
+    let costs = match cost {
+        Some(found) => {
+            let verdict = Verdict::of(bound, found.estimate, Some(found), noise);
+            Goal { what, unit: "", bound, found: Some(found.estimate), verdict }
+        }
+        None => Goal::of(what, "", bound, None),
+    };
+    let pauses =
+        Goal::of("mark_sweep in slices, longest pause", " ms of CPU", Bound::AtMost(PAUSE_MAX_MS), pause);
+    Some((grid, vec![pauses, costs]))
+}

@@ -1,0 +1,42 @@
+//! What the collector tells the process's slot on the statistics board: `vellum gc-stat`, `run` and `cost` read it there.
+//!
+//! What was counted since the last time is added, so that a forked child, which gets a slot of its own, tells of its own work only.
+
+use crate::heap::Heap;
+use vellum_pages::Pages;
+use vellum_wire::Counter;
+
+impl Heap {
+    /// Tells what has changed.
+    pub(crate) fn publish(&mut self) {
+        let (slot, now) = (Pages::global().slot(), self.stats);
+        let told = core::mem::replace(&mut self.told, now);
+        for (counter, now, before) in [
+            (Counter::GcCollections, now.collections, told.collections),
+            (Counter::GcSlices, now.slices, told.slices),
+            (Counter::GcPauses, now.pauses, told.pauses),
+            (Counter::GcPauseNs, now.pause_ns_total, told.pause_ns_total),
+            (Counter::GcPauseCpuNs, now.pause_cpu_ns_total, told.pause_cpu_ns_total),
+            (Counter::GcRootNs, now.root_ns_total, told.root_ns_total),
+            (Counter::GcMarkNs, now.mark_ns_total, told.mark_ns_total),
+            (Counter::GcSweepNs, now.sweep_ns_total, told.sweep_ns_total),
+            (Counter::GcAllocated, now.allocated_bytes, told.allocated_bytes),
+            (Counter::GcCopied, now.copied_bytes, told.copied_bytes),
+        ] {
+            slot.add(counter, now - before);
+        }
+        if now.pauses > told.pauses {
+            slot.count_pause(now.pause_ns_last);
+            slot.raise(Counter::PeakGcPauseNs, now.pause_ns_last);
+            slot.raise(Counter::PeakGcPauseCpuNs, now.pause_cpu_ns_last);
+        }
+        slot.set(Counter::NowGcHeap, self.bytes as u64);
+        slot.set(Counter::NowGcLive, now.live_bytes);
+        slot.raise(Counter::PeakGcHeap, now.heap_peak_bytes);
+    }
+
+    /// A forked child tells of what it does itself.
+    pub(crate) fn publish_anew(&mut self) {
+        self.told = self.stats;
+    }
+}

@@ -1,0 +1,351 @@
+//! Figures 5 to 9, and 12: a collector at work in the process that measures.
+//!
+//! The source found that a stamp which lets others have the interpreter, as each system call does, met its collector there in three
+//! ways. Each has its figure here, made by this house's own collector on a heap of lists:
+//!
+//! | figure | in the source | here |
+//! | --- | --- | --- |
+//! | 5, 6 | 1000 slices, each visits 50 blocks | 1000 slices of 50 objects |
+//! | 7 | three epochs in idle time, 100 times | three whole collections in such slices |
+//! | 8, 9 | the stamp, when idle collection gives way to threads that are ready | a second thread collects while this one is in a blocking region, giving way or not |
+//! | 12 | the stamp, collection held off | the same thread, held off |
+//!
+//! The heap is told of stores by cards, so that this runs wherever the collector does.
+
+use super::bases::{Bases, raw};
+use super::stamp::{FILE, SlowStamp};
+use super::{Drawing, Found, drawing};
+use crate::{Bound, Finding, Goal, Progress, Scale, Table, Value};
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vellum_gc as gc;
+use vellum_measure::plot::{Kind, Plot, Subject};
+use vellum_measure::{Series, Unit};
+use vellum_probe::clock::Clock;
+use vellum_probe::record::{Detail, Recorder};
+
+/// The source's slice: blocks of its heap, of which each held one object.
+const SLICE_OBJECTS: u32 = 50;
+/// Slices of Figure 5.
+const SLICES: usize = 1000;
+/// Of which Figure 6 shows the first.
+const FIRST: usize = 200;
+/// Epochs of idle collection.
+const EPOCHS: u64 = 3;
+/// Times they are made.
+const TIMES: usize = 100;
+/// Stamps under each treatment.
+const STAMPS: usize = 4000;
+/// Objects that stay alive, of four words: 8 MiB.
+const LIVE: usize = 1 << 18;
+/// Bytes of garbage made before each stamp, as the source's stamp made some.
+const GARBAGE: usize = 16 << 10;
+/// The longest that idle collection may go on without looking up, nanoseconds: the source's clock tick.
+const IDLE_NS: u64 = 10_000_000;
+/// How long a stamp is in its blocking region at least, nanoseconds: long enough for a collector that waits to begin, as the
+/// source's was when it waited for the interpreter.
+const REGION_NS: f64 = 20_000.0;
+/// What counts as a delay: the source's stamps met delays of 1 ms, and of 6 to 8.
+const DELAY_NS: f64 = 500_000.0;
+/// Delays when the collector gives way, over those when it does not.
+const GIVING_WAY_MAX: f64 = 0.2;
+
+/// How the collector is treated while stamps are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    None,
+    Stubborn,
+    GivesWay,
+    Held,
+}
+
+const TREATMENTS: [(Treatment, &str); 4] = [
+    (Treatment::None, "no collector"),
+    (Treatment::Stubborn, "idle collection, not giving way"),
+    (Treatment::GivesWay, "idle collection, giving way"),
+    (Treatment::Held, "idle collection, held off"),
+];
+
+pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Found {
+    let mut finding = Finding {
+        name: "collector".to_owned(),
+        title: "A collector at work in the process that measures",
+        source: "Figures 5 to 9, and 12",
+        published: "Published: a slice of 50 blocks mostly short, one in a regular pattern about 1 ms; three epochs of idle collection take \
+            as long as the 6 to 8 ms delays of stamps; when idle collection gives way to ready threads these are gone and 1 ms \
+            delays stay; with collection held off, none.",
+        tables: Vec::new(),
+        notes: Vec::new(),
+        goals: Vec::new(),
+        figures: Vec::new(),
+        runs: Vec::new(),
+    };
+    let config = gc::Config { tells_writes: true, ..gc::Config::DEFAULT };
+    // Made once in a process; a second run finds it there.
+    let _ = gc::init(config);
+    let Some(heap) = Lists::new(scale.pick(LIVE, LIVE / 4, LIVE / 64)) else {
+        finding.notes.push("not here: no memory for a collected heap".into());
+        return Found { finding, drawings: Vec::new() };
+    };
+    let clock = bases.best;
+    let mut tell = |done, what| progress(Progress { experiment: "collector", done, total: 3, what });
+    tell(0, "slices");
+    let slices = slices(&clock, scale.pick(SLICES, SLICES, 50));
+    tell(1, "epochs");
+    let epochs = epochs(&clock, scale.pick(TIMES, TIMES / 4, 2));
+    tell(2, "stamps");
+    let stamps = stamps(&clock, scale.pick(STAMPS, STAMPS / 4, 40));
+    drop(heap);
+
+    finding.tables.push(durations_table(&slices, &epochs));
+    finding.runs.push(
+        json!({ "cell": "slices", "arm": "50 objects", "round": 0, "metrics": { "values_ns": slices } }),
+    );
+    finding
+        .runs
+        .push(json!({ "cell": "epochs", "arm": "3 epochs", "round": 0, "metrics": { "values_ns": epochs } }));
+    match &stamps {
+        Ok(stamps) => {
+            finding.tables.push(stamps_table(stamps));
+            finding.goals.push(giving_way(stamps));
+            finding.runs.extend(stamps.iter().map(|(treatment, series)| {
+                json!({ "cell": "stamp", "arm": words(*treatment), "round": 0, "metrics": { "values_ns": raw(series) } })
+            }));
+        }
+        Err(error) => finding.notes.push(format!("no stamps were made: {error}")),
+    }
+    finding.notes.push(format!(
+        "a stamp reads {FILE} in a blocking region of {}, in which a second thread may collect; a delay is one of {} or more",
+        Unit::Nanoseconds.scaled(REGION_NS),
+        Unit::Nanoseconds.scaled(DELAY_NS)
+    ));
+    finding.notes.push(
+        "delays of other programs' making stand in all rows alike; the source had the machine to itself"
+            .into(),
+    );
+    Found { drawings: drawings(&slices, &epochs, stamps.ok().as_deref()), finding }
+}
+
+fn words(treatment: Treatment) -> &'static str {
+    TREATMENTS.iter().find(|(one, _)| *one == treatment).map_or("", |(_, words)| words)
+}
+
+/// Lists that stay alive as long as this does: the collector looks through the places that hold their heads.
+struct Lists {
+    heads: Box<[usize]>,
+}
+
+/// Lists that the objects are spread over.
+const HEADS: usize = 64;
+
+impl Lists {
+    fn new(objects: usize) -> Option<Lists> {
+        let mut lists = Lists { heads: vec![0; HEADS].into_boxed_slice() };
+        let range = lists.heads.as_ptr_range();
+        // SAFETY: the places are readable until `drop` takes them back.
+        unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.ok()?;
+        for object in 0..objects {
+            let new = gc::alloc(32).cast::<usize>();
+            if new.is_null() {
+                return None;
+            }
+            let head = &mut lists.heads[object % HEADS];
+            // SAFETY: a new object of four words.
+            unsafe { gc::write(new, *head) };
+            // Volatile: the collector reads what the compiler thinks nobody does.
+            // SAFETY: the place is the box's.
+            unsafe { std::ptr::from_mut(head).write_volatile(new.expose_provenance()) };
+        }
+        Some(lists)
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        let range = self.heads.as_ptr_range();
+        gc::remove_roots(range.start.cast(), range.end.cast());
+    }
+}
+
+/// How long each of `count` slices took, nanoseconds.
+fn slices(clock: &Clock, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|_| {
+            let begun = clock.stamp();
+            gc::step(SLICE_OBJECTS);
+            clock.between(begun, clock.stamp())
+        })
+        .collect()
+}
+
+/// How long three collections in slices took, nanoseconds, `count` times.
+fn epochs(clock: &Clock, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|_| {
+            let begun = clock.stamp();
+            let last = gc::stats().collections + EPOCHS;
+            while gc::stats().collections < last {
+                gc::step(SLICE_OBJECTS);
+            }
+            clock.between(begun, clock.stamp())
+        })
+        .collect()
+}
+
+type Stamps = Vec<(Treatment, Series)>;
+
+/// `count` stamps under each treatment.
+fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Error>> {
+    let stamp = SlowStamp::open()?;
+    let mut found = Vec::new();
+    for (treatment, words) in TREATMENTS {
+        gc::give_way(treatment != Treatment::Stubborn);
+        if treatment == Treatment::Held {
+            gc::hold(true);
+        }
+        let over = AtomicBool::new(false);
+        let series = std::thread::scope(|scope| {
+            if treatment != Treatment::None {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        gc::idle(IDLE_NS);
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let series = timed(clock, count, &stamp);
+            over.store(true, Ordering::Relaxed);
+            // The thread ends on its own: it waits for nothing that this one holds.
+            series
+        });
+        if treatment == Treatment::Held {
+            gc::hold(false);
+        }
+        gc::give_way(true);
+        let mut series = series?;
+        series.labels = vec![words.to_owned()];
+        found.push((treatment, series));
+    }
+    Ok(found)
+}
+
+fn timed(
+    clock: &Clock,
+    count: usize,
+    stamp: &SlowStamp,
+) -> Result<Series, vellum_probe::record::RecordError> {
+    let mut recorder = Recorder::new(*clock, Detail::Stamps, count)?;
+    for _ in 0..count {
+        std::hint::black_box(gc::alloc_atomic(GARBAGE));
+        recorder.repeat(1, || {
+            gc::blocking(|| {
+                let begun = clock.stamp();
+                while clock.between(begun, clock.stamp()) < REGION_NS {
+                    std::hint::spin_loop();
+                }
+                stamp.now()
+            })
+        });
+    }
+    Ok(recorder.finish("stamp"))
+}
+
+/// Least, middle, ninety-ninth hundredth, most; nothing of nothing.
+fn marks_of(values: &[f64]) -> Option<[f64; 4]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at =
+        |share: f64| sorted.get(((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1)));
+    Some([*sorted.first()?, *at(0.5)?, *at(0.99)?, *sorted.last()?])
+}
+
+fn durations_table(slices: &[f64], epochs: &[f64]) -> Table {
+    let columns = [
+        ("what", "what"),
+        ("times", "times"),
+        ("min_ns", "min|ns"),
+        ("median_ns", "median|ns"),
+        ("p99_ns", "99 %|ns"),
+        ("max_ns", "max|ns"),
+    ];
+    let mut table = Table::new("The collector's own time", &columns);
+    for (what, values) in
+        [("a slice of 50 objects (Figures 5, 6)", slices), ("three epochs (Figure 7)", epochs)]
+    {
+        let mut row = vec![Value::text(what), Value::Count(values.len())];
+        row.extend(marks_of(values).map_or([None; 4], |marks| marks.map(Some)).map(Value::of));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Stamps delayed, of a thousand.
+fn delayed(series: &Series) -> f64 {
+    let values = raw(series);
+    let late = values.iter().filter(|ns| **ns >= DELAY_NS).count();
+    late as f64 * 1000.0 / values.len().max(1) as f64
+}
+
+fn stamps_table(stamps: &Stamps) -> Table {
+    let columns = [
+        ("treatment", "collector"),
+        ("stamps", "stamps"),
+        ("min_ns", "min|ns"),
+        ("median_ns", "median|ns"),
+        ("p99_ns", "99 %|ns"),
+        ("max_ns", "max|ns"),
+        ("delayed_per_mille", "delayed|of 1000"),
+    ];
+    let mut table = Table::new("A stamp in a blocking region (Figures 8, 9 and 12)", &columns);
+    for (treatment, series) in stamps {
+        let values = raw(series);
+        let mut row = vec![Value::text(words(*treatment)), Value::Count(values.len())];
+        row.extend(marks_of(&values).map_or([None; 4], |marks| marks.map(Some)).map(Value::of));
+        row.push(Value::Number(delayed(series)));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn giving_way(stamps: &Stamps) -> Goal {
+    let of = |wanted| stamps.iter().find(|(one, _)| *one == wanted).map(|(_, series)| delayed(series));
+    let ratio = of(Treatment::GivesWay)
+        .zip(of(Treatment::Stubborn))
+        .and_then(|(gives, stubborn)| (stubborn > 0.0).then(|| gives / stubborn));
+    let what = "delayed stamps when idle collection gives way / when not";
+    Goal::of(what, "", Bound::AtMost(GIVING_WAY_MAX), ratio)
+}
+
+fn drawings(slices: &[f64], epochs: &[f64], stamps: Option<&[(Treatment, Series)]>) -> Vec<Drawing> {
+    let plot = |name, kind, values: Vec<f64>, title: &str| {
+        let subject = Subject::new("collector", values);
+        let plot = Plot::new(kind, Series::TIME, Unit::Nanoseconds, vec![subject]);
+        drawing(name, plot.map(|plot| plot.title(title)))
+    };
+    let of = |wanted: Treatment| -> Vec<f64> {
+        let series = stamps.into_iter().flatten().find(|(one, _)| *one == wanted);
+        series.map(|(_, series)| raw(series)).unwrap_or_default()
+    };
+    let first = |values: Vec<f64>| values.into_iter().take(FIRST).collect::<Vec<f64>>();
+    [
+        plot("bates-figure5", Kind::Order, slices.to_vec(), "Figure 5: slices of 50 objects"),
+        plot("bates-figure6", Kind::Order, first(slices.to_vec()), "Figure 6: the first 200"),
+        plot("bates-figure7", Kind::Order, epochs.to_vec(), "Figure 7: three epochs"),
+        plot(
+            "bates-figure8",
+            Kind::Order,
+            of(Treatment::GivesWay),
+            "Figure 8: a stamp, idle collection giving way",
+        ),
+        plot("bates-figure9", Kind::Order, first(of(Treatment::GivesWay)), "Figure 9: the first 200"),
+        plot(
+            "bates-figure8-before",
+            Kind::Order,
+            of(Treatment::Stubborn),
+            "Before Figure 8: idle collection not giving way",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
