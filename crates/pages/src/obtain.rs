@@ -45,10 +45,9 @@ impl Pages {
         if let Some(found) = self.obtain_anywhere(pages, align, usage) {
             return Some(found);
         }
-        // What is cached may be what keeps address space from being given back.
-        if self.trim(crate::Severity::Everything) == 0 {
-            return None;
-        }
+        // What is cached may be what keeps address space from being given back, and so may what another thread has in hand.
+        self.await_returns();
+        self.trim(crate::Severity::Everything);
         self.obtain_anywhere(pages, align, usage)
     }
 

@@ -477,6 +477,8 @@ impl Pages {
     /// Makes the layer usable in the child: the locks are free and there is no helper.
     pub fn fork_child(&self) {
         self.state.raw().reset_after_fork();
+        // Whoever had those in hand is not here.
+        self.state.lock().away = 0;
         if self.is_global() {
             crate::advice::forget_after_fork();
             crate::helper::forget_after_fork();

@@ -16,9 +16,10 @@ use crate::pages::Pages;
 use crate::state::{ARENAS, State};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use vellum_sys::limits::{Limits, SCRATCH};
 use vellum_sys::lock::{Guarded, Held};
+use vellum_sys::thread::wait;
 use vellum_sys::{clock, map};
 use vellum_wire::Counter;
 
@@ -30,6 +31,9 @@ const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
 const LOOK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
 /// How long a look at the limits holds, in milliseconds.
 const LOOK_MS: u64 = 50;
+/// How often, and after how long, somebody who finds no memory looks whether others have put back what they took out: 0.2 s in all.
+const RETURNS_LOOKS: u32 = 1000;
+const RETURNS_NS: u64 = 200_000;
 /// Looks between which the control group's place is taken for unchanged.
 const REDISCOVER: u64 = 256;
 /// From this many pages a free is large enough to start the helper for.
@@ -197,6 +201,7 @@ impl Pages {
             }
         }
         state.note_low();
+        state.away += count;
         (victims, count)
     }
 
@@ -204,6 +209,7 @@ impl Pages {
     pub(crate) fn return_victims(&self, victims: &[Victim], from: Kind) -> u64 {
         let mut changed = 0;
         let mut state = self.state.lock();
+        state.away -= victims.len();
         for victim in victims {
             let mut flags = victim.flags;
             if victim.kind == Kind::Cold {
@@ -264,6 +270,18 @@ impl Pages {
             }
         }
         pages as usize * PAGE
+    }
+
+    /// Waits until no free extent is out of its list: what another thread is dealing with is not memory that is used up. Bounded, as
+    /// that thread may have been stopped for good.
+    pub(crate) fn await_returns(&self) {
+        let nobody = AtomicU32::new(0);
+        for _ in 0..RETURNS_LOOKS {
+            if self.state.lock().away == 0 {
+                return;
+            }
+            wait(&nobody, 0, RETURNS_NS);
+        }
     }
 
     /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process dies of.

@@ -86,6 +86,8 @@ pub(crate) struct State {
     pub(crate) fences: Fences,
     pub(crate) config: Config,
     pub(crate) entries: u32,
+    /// Free extents that somebody has taken out of their lists to deal with their frames, and will put back.
+    pub(crate) away: usize,
     /// Nothing may be said to the kernel but that more memory is needed.
     pub(crate) still: bool,
     /// The end of what was ever given huge pages in the large arena.
@@ -109,6 +111,7 @@ impl State {
             fences: Fences::new(),
             config: Config::DEFAULT,
             entries: 0,
+            away: 0,
             still: false,
             granted_to: 0,
             slot: &NO_BOARD,
