@@ -77,15 +77,13 @@ static inline uint64_t heap_now(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A clock that costs a few nanoseconds to read where a processor has one, for what is timed thousands of times a second: what a tick is
- * worth, heap_end() knows. clock_gettime() takes forty on some virtual machines, which would weigh most on whoever is
- * called often and briefly. */
-static inline uint64_t heap_ticks(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    return __builtin_ia32_rdtsc();
-#else
-    return heap_now(CLOCK_MONOTONIC);
-#endif
+/* What is behind the inlined path of an allocation is timed once in so many calls, as a clock costs as much as some of the calls do.
+ * Collections are timed each for itself, and calls in which there was one are no samples. */
+enum { HEAP_SAMPLED = 16 };
+static uint64_t heap_calls, heap_sampled_ns;
+
+static inline int heap_is_sample(void) {
+    return ++heap_calls % HEAP_SAMPLED == 0;
 }
 
 /* Bytes of this process's memory by the kernel's account: `VmRSS` now, `VmHWM` at most. 0 where it does not say. */
@@ -124,7 +122,7 @@ static inline void heap_pause_end(uint64_t begun) {
 /* What a heap tells of itself. */
 typedef struct heap_figures {
     uint64_t collections;
-    uint64_t collector_ticks; /* collections, and everything else behind the inlined path of an allocation */
+    uint64_t collections_ns; /* wall time */
     uint64_t pause_max_ns;
     uint64_t heap_bytes;
     uint64_t live_bytes_max, live_objects, live_samples; /* in a profile: most, sum over, and number of collections */
@@ -179,7 +177,7 @@ enum { HEAP_EXTRA = 0 };
 #define NEW_POINTERS(type, count) \
     ((type **)(heap_count((count) * sizeof(type *), 0), heap_pointers((count) * sizeof(type *) + HEAP_EXTRA)))
 
-static uint64_t heap_begun_cpu, heap_begun_wall, heap_begun_ticks;
+static uint64_t heap_begun_cpu, heap_begun_wall;
 
 /* Figures of the client's own. */
 enum { HEAP_TOLD_MAX = 4 };
@@ -210,7 +208,6 @@ static inline void heap_begin(int argc, char **argv) {
     heap_open();
     heap_begun_cpu = heap_now(CLOCK_PROCESS_CPUTIME_ID);
     heap_begun_wall = heap_now(CLOCK_MONOTONIC);
-    heap_begun_ticks = heap_ticks();
 }
 
 /* The number behind `name=`, or `otherwise`. */
@@ -232,13 +229,11 @@ static inline unsigned long heap_scaled(unsigned long whole) {
 static inline int heap_end(uint64_t checksum) {
     uint64_t cpu = heap_now(CLOCK_PROCESS_CPUTIME_ID) - heap_begun_cpu;
     uint64_t wall = heap_now(CLOCK_MONOTONIC) - heap_begun_wall;
-    uint64_t ticks = heap_ticks() - heap_begun_ticks;
     heap_figures is = {0};
     heap_close(&is);
-    /* The collector looks at a clock that runs on while others have the processor: its share of the ticks is taken of the CPU time, or,
-     * where that is more, of wall time. */
-    uint64_t base = wall > cpu ? cpu : wall;
-    uint64_t collector_ns = ticks ? (uint64_t)((double)is.collector_ticks / (double)ticks * (double)base) : 0;
+    /* Collections, and everything else behind the inlined path of an allocation. The clock runs on while others have the processor: that
+     * share is taken off. */
+    double collector_ns = (double)(is.collections_ns + heap_sampled_ns * HEAP_SAMPLED) * (wall > cpu ? (double)cpu / (double)wall : 1.0);
     /* 48 bits are whole numbers to every reader of JSON. */
     printf("{\"checksum\": %llu, \"cpu_ns\": %llu, \"wall_ns\": %llu, \"collections\": %llu, \"collector_ns\": %llu, "
            "\"pause_max_ns\": %llu, \"heap_bytes\": %llu, \"peak_bytes\": %llu",

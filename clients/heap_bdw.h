@@ -18,12 +18,19 @@ static heap_figures heap_is;
 static uint64_t heap_pause_begun;
 
 static __attribute__((noinline, cold)) void heap_refill(size_t bytes, int kind, void **list) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
-    GC_generic_malloc_many(bytes, kind, list);
+    uint64_t cpu = heap_pause_begin();
+    if (heap_is_sample()) {
+        uint64_t collections = heap_is.collections, begun = heap_now(CLOCK_MONOTONIC);
+        GC_generic_malloc_many(bytes, kind, list);
+        uint64_t took = heap_now(CLOCK_MONOTONIC) - begun;
+        if (heap_is.collections == collections)
+            heap_sampled_ns += took;
+    } else {
+        GC_generic_malloc_many(bytes, kind, list);
+    }
     heap_pause_end(cpu);
-    heap_is.collector_ticks += heap_ticks() - begun;
 }
-/* gc_inline.h is macros: from here on they fill their lists through the function that looks at the clock. */
+/* gc_inline.h is macros: from here on they fill their lists through the function that looks at the clock now and then. */
 #define GC_generic_malloc_many heap_refill
 
 static __attribute__((noinline, cold)) void *heap_exhausted(void) {
@@ -85,6 +92,7 @@ static void GC_CALLBACK heap_event(GC_EventType event) {
         heap_pause_begun = heap_now(CLOCK_MONOTONIC);
     } else if (event == GC_EVENT_END) {
         uint64_t pause = heap_now(CLOCK_MONOTONIC) - heap_pause_begun;
+        heap_is.collections_ns += pause;
         heap_is.pause_max_ns = pause > heap_is.pause_max_ns ? pause : heap_is.pause_max_ns;
         heap_is.collections++;
     }

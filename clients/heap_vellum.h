@@ -14,30 +14,39 @@ void *vel_gc_slow(size_t bytes);
 void *vel_gc_slow_atomic(size_t bytes);
 void *vel_gc_slow_type(vel_gc_type type);
 
-static uint64_t heap_slow_ticks;
+static struct vel_gc_stats heap_stats;
+
+/* Wall time of all pauses so far. */
+static uint64_t heap_paused(void) {
+    vel_gc_get_stats(&heap_stats, sizeof heap_stats);
+    return heap_stats.pause_ns_total;
+}
+
+#define HEAP_TIMED(call)                                                    \
+    uint64_t cpu = heap_pause_begin();                                      \
+    void *object;                                                           \
+    if (heap_is_sample()) {                                                 \
+        uint64_t paused = heap_paused(), begun = heap_now(CLOCK_MONOTONIC); \
+        object = (call);                                                    \
+        uint64_t took = heap_now(CLOCK_MONOTONIC) - begun;                  \
+        if (heap_paused() == paused)                                        \
+            heap_sampled_ns += took;                                        \
+    } else {                                                                \
+        object = (call);                                                    \
+    }                                                                       \
+    heap_pause_end(cpu);                                                    \
+    return object
 
 __attribute__((noinline, cold)) void *heap_timed_slow(size_t bytes) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
-    void *object = vel_gc_slow(bytes);
-    heap_pause_end(cpu);
-    heap_slow_ticks += heap_ticks() - begun;
-    return object;
+    HEAP_TIMED(vel_gc_slow(bytes));
 }
 
 __attribute__((noinline, cold)) void *heap_timed_slow_atomic(size_t bytes) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
-    void *object = vel_gc_slow_atomic(bytes);
-    heap_pause_end(cpu);
-    heap_slow_ticks += heap_ticks() - begun;
-    return object;
+    HEAP_TIMED(vel_gc_slow_atomic(bytes));
 }
 
 __attribute__((noinline, cold)) void *heap_timed_slow_type(vel_gc_type type) {
-    uint64_t cpu = heap_pause_begin(), begun = heap_ticks();
-    void *object = vel_gc_slow_type(type);
-    heap_pause_end(cpu);
-    heap_slow_ticks += heap_ticks() - begun;
-    return object;
+    HEAP_TIMED(vel_gc_slow_type(type));
 }
 
 #ifdef HEAP_PROFILE
@@ -132,8 +141,6 @@ static inline void heap_open(void) {
     }
 }
 
-static struct vel_gc_stats heap_stats;
-
 static inline void heap_close(heap_figures *is) {
 #ifdef HEAP_PROFILE
     heap_look();
@@ -141,7 +148,7 @@ static inline void heap_close(heap_figures *is) {
 #endif
     vel_gc_get_stats(&heap_stats, sizeof heap_stats);
     is->collections = heap_stats.collections;
-    is->collector_ticks = heap_slow_ticks;
+    is->collections_ns = heap_stats.pause_ns_total;
     is->pause_max_ns = heap_stats.pause_ns_longest;
     is->heap_bytes = heap_stats.heap_peak_bytes;
 }
