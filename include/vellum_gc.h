@@ -45,6 +45,7 @@ struct vel_gc_config {
     unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 75 */
     int poison;          /* 1: dead objects are overwritten, so that one that was freed too early is noticed at once */
     unsigned slice_us;   /* collect in slices of so many microseconds between which the program runs; 0: at one go */
+    int safepoints;      /* 1: threads stop for collections where they allocate and in vel_gc_safepoint() only; 0: by a signal */
     int tells_writes;    /* 1: every store of a pointer into an object is made by vel_gc_write() */
 };
 
@@ -203,6 +204,14 @@ size_t vel_gc_roots_remove(const void *start, const void *end);
  * pointers but has never allocated makes itself known with this. 0, or -1 with errno ENOMEM. */
 int vel_gc_thread_enter(void);
 
+/* The same for as long as the calling thread lives, beside its stack: for thread-local data of libraries loaded by dlopen(), say.
+ * vel_gc_roots_remove() removes these too. 0, or -1 with errno ENOMEM. */
+int vel_gc_thread_roots_add(const void *start, const void *end);
+
+/* With `safepoints`: stops here if a collection waits. A thread that runs long without allocating and without calling this, outside
+ * vel_gc_blocking(), makes all others wait. */
+void vel_gc_safepoint(void);
+
 /* Calls `function(argument)` as the body of a blocking region: it must not touch the heap, and collections do not wait for
  * it or interrupt it. What is on the thread's stack beneath stays a root. */
 void *vel_gc_blocking(void *(*function)(void *), void *argument);
@@ -263,6 +272,12 @@ void vel_gc_finalize_on_demand(int on);
  * collector does not look (malloc, an atomic object), or is the only such pointer. One within a dead object is forgotten.
  * 0, or -1 with errno ENOMEM or EINVAL. */
 int vel_gc_link(void **link, void *object, int after_finalizer);
+/* Has `value` live as long as the object `key`, in place of the value it had; NULL takes that away. The value does not keep the key, even if
+ * it refers to it. 0, or -1 with errno EINVAL (`key` is not the start of an object) or ENOMEM. */
+int vel_gc_set_ephemeron(void *key, void *value);
+/* The value of the object `key`; NULL if it has none. */
+void *vel_gc_ephemeron(const void *key);
+
 /* Undoes vel_gc_link(). 1 if there was such a link. */
 int vel_gc_unlink(void **link);
 

@@ -16,9 +16,10 @@
 
 use crate::block::Block;
 use crate::config::STACK_KEPT;
+use crate::ephemeron;
 use crate::evacuate::Evacuation;
 use crate::finalize::{self, Finalizer, Link};
-use crate::heap::Heap;
+use crate::heap::{Address, Heap};
 use crate::mark::{Marker, Paused};
 use crate::movement::{InPlace, Movement};
 use crate::pause::Pause;
@@ -127,6 +128,7 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         kept: &heap.kept,
         finalizers: &mut heap.finalizers,
         links: &mut heap.links,
+        ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
     };
@@ -150,6 +152,7 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
         kept: &heap.kept,
         finalizers: &mut heap.finalizers,
         links: &mut heap.links,
+        ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
     };
@@ -178,6 +181,7 @@ struct Reached<'h> {
     kept: &'h Table<u8>,
     finalizers: &'h mut Table<Finalizer>,
     links: &'h mut Table<Link>,
+    ephemerons: &'h mut Table<Address>,
     blocks: &'h [usize],
     slots_used: usize,
 }
@@ -241,12 +245,16 @@ pub(crate) fn mark_roots<M: Movement>(
 fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
     let rooted_ns = clock::now_ns();
     marker.drain(from.blocks);
+    ephemeron::follow(from.ephemerons, &mut marker, from.blocks);
     finalize::clear_links(from.links, false, &marker);
     let due = match from.finalizers.len() {
         0 => 0,
         _ => finalize::find_due(from.finalizers, &mut marker, from.blocks),
     };
+    // What a finalizer is to see may have some, too.
+    ephemeron::follow(from.ephemerons, &mut marker, from.blocks);
     finalize::clear_links(from.links, true, &marker);
+    ephemeron::forget(from.ephemerons, &marker);
     Traced {
         rooted_ns,
         root_words: 0,

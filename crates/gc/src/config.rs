@@ -30,6 +30,8 @@ pub struct Config {
     pub restless: bool,
     /// Nanoseconds that a slice of a collection should last at most; 0: collections are made at one go.
     pub slice_ns: u64,
+    /// Whether threads stop for collections at safepoints only, and not by a signal.
+    pub safepoints: bool,
     /// Whether the program tells of each store of a pointer by `vel_gc_write`.
     pub tells_writes: bool,
 }
@@ -45,6 +47,7 @@ impl Config {
         poison: false,
         restless: false,
         slice_ns: 0,
+        safepoints: false,
         tells_writes: false,
     };
     /// The largest percentage accepted.

@@ -183,6 +183,10 @@ impl Heap {
             }
         }
         pin_tables(&self.space, &self.finalizers, &self.links);
+        self.ephemerons.each(|key, &value| {
+            pin_target(&self.space, key, false);
+            pin_target(&self.space, value, false);
+        });
     }
 
     /// Pins what the words of an untyped object may lead to.

@@ -19,6 +19,7 @@ use crate::roots::Roots;
 use crate::sizing::{Found, cache_bytes};
 use crate::space::Space;
 use crate::stats::Stats;
+use crate::stop;
 use crate::table::Table;
 use crate::young::{ALL, Young};
 use core::cell::Cell;
@@ -93,6 +94,8 @@ pub(crate) struct Heap {
     pub finalizers: Table<Finalizer>,
     pub links: Table<Link>,
     pub kept: Table<u8>,
+    /// Values by their keys.
+    pub ephemerons: Table<Address>,
     /// Finalizers that are due.
     pub due: usize,
     pub finalize_on_demand: bool,
@@ -151,6 +154,7 @@ impl Heap {
             finalizers: Table::new(),
             links: Table::new(),
             kept: Table::new(),
+            ephemerons: Table::new(),
             due: 0,
             finalize_on_demand: false,
             bytes: 0,
@@ -181,6 +185,9 @@ impl Heap {
         // SAFETY: the range was reserved a moment ago.
         if unsafe { map::make_writable(stack, STACK_WORDS * 8) }.is_err() {
             return false;
+        }
+        if config.safepoints {
+            stop::at_safepoints();
         }
         if config.tells_writes && !dirty::make_cards(&space) {
             return false;

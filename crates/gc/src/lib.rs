@@ -32,7 +32,7 @@
 //! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `idle`
 //! when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them;
-//! `stop` and `thread` the world; `finalize` and `table` the dead; `object` everything else a program may ask.
+//! `stop` and `thread` the world; `finalize`, `ephemeron` and `table` the dead; `object` everything else a program may ask.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
@@ -50,6 +50,7 @@ mod config;
 mod cycle;
 mod descriptors;
 mod dirty;
+mod ephemeron;
 mod evacuate;
 mod finalize;
 mod heap;
@@ -81,13 +82,14 @@ pub use class::{
 };
 pub use config::{Config, Plan};
 pub use dirty::write;
+pub use ephemeron::{ephemeron, set_ephemeron};
 pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
 pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};
 pub use object::{
-    Refused, add_precise_roots, add_roots, base, free, hold, keep, link, realloc, remove_roots,
-    set_finalizer, set_limit, size, stats, unlink, validate, walk,
+    Refused, add_precise_roots, add_roots, add_thread_roots, base, free, hold, keep, link, realloc,
+    remove_roots, set_finalizer, set_limit, size, stats, unlink, validate, walk,
 };
 pub use pause::{PauseFn, on_pause};
-pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, type_of};
+pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint, type_of};
 pub use stats::Stats;

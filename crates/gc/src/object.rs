@@ -60,6 +60,7 @@ pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
     let freed = look(|heap| {
         let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
         heap.kept.remove(object);
+        heap.ephemerons.remove(object);
         if heap.finalizers.remove(object).is_some_and(|finalizer| finalizer.due) {
             heap.due -= 1;
         }
@@ -213,6 +214,21 @@ fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
     done.unwrap_or(Err(Refused::OutOfMemory))
 }
 
+/// Has the words from `start` up to `end` looked through as long as the calling thread lives: its thread-local data in a library that
+/// was loaded late, or whatever else is its own.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// The range may be read until it is removed or the thread ends.
+pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
+    let thread = thread::attached().ok_or(Refused::OutOfMemory)?;
+    let added = with_heap(thread, |heap| heap.roots.add_of_thread(range, thread.key()));
+    added.map_err(|_| Refused::OutOfMemory)
+}
+
 /// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns how many there were.
 pub fn remove_roots(start: *const u8, end: *const u8) -> usize {
     look(|heap| heap.roots.remove(Range { start: address(start), end: address(end) })).unwrap_or(0)
@@ -231,7 +247,8 @@ pub fn set_limit(bytes: usize) {
 /// The counters.
 pub fn stats() -> Stats {
     let stats = look(|heap| {
-        let tables = heap.finalizers.bytes() + heap.links.bytes() + heap.kept.bytes();
+        let tables =
+            heap.finalizers.bytes() + heap.links.bytes() + heap.kept.bytes() + heap.ephemerons.bytes();
         Stats {
             heap_bytes: heap.bytes as u64,
             metadata_bytes: (heap.descriptors.bytes() + tables + heap.blocks.len() * size_of::<usize>())

@@ -16,18 +16,36 @@ pub(crate) struct Range {
 // SAFETY: two addresses.
 unsafe impl Plain for Range {}
 
+/// A range, and the thread with which it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owned {
+    range: Range,
+    thread: usize,
+}
+
+// SAFETY: addresses.
+unsafe impl Plain for Owned {}
+
 /// The ranges that are looked through besides stacks.
 pub(crate) struct Roots {
     images: Buffer<Range>,
     added: Buffer<Range>,
     precise: Buffer<Range>,
+    /// Ranges that go with a thread.
+    owned: Buffer<Owned>,
     /// The loader's counts of objects loaded and unloaded, when `images` was read.
     read_at: (u64, u64),
 }
 
 impl Roots {
     pub(crate) const fn new() -> Roots {
-        Roots { images: Buffer::new(), added: Buffer::new(), precise: Buffer::new(), read_at: (0, 0) }
+        Roots {
+            images: Buffer::new(),
+            added: Buffer::new(),
+            precise: Buffer::new(),
+            owned: Buffer::new(),
+            read_at: (0, 0),
+        }
     }
 
     /// Reads the loader's list if it has changed.
@@ -53,7 +71,25 @@ impl Roots {
 
     /// Removes the added ranges that lie in `range`; returns how many.
     pub(crate) fn remove(&mut self, range: Range) -> usize {
-        remove(&mut self.added, range) + remove(&mut self.precise, range)
+        let is_within = |this: Range| this.start >= range.start && this.end <= range.end;
+        remove(&mut self.added, is_within)
+            + remove(&mut self.precise, is_within)
+            + remove(&mut self.owned, |owned| is_within(owned.range))
+    }
+
+    /// Adds a range that goes when [`Roots::thread_ends`].
+    pub(crate) fn add_of_thread(&mut self, range: Range, thread: usize) -> Result<(), OutOfMemory> {
+        self.owned.push(Owned { range, thread })
+    }
+
+    /// Removes what goes with the thread.
+    pub(crate) fn thread_ends(&mut self, thread: usize) {
+        remove(&mut self.owned, |owned| owned.thread == thread);
+    }
+
+    /// Removes what goes with other threads than this one.
+    pub(crate) fn other_threads_end(&mut self, thread: usize) {
+        remove(&mut self.owned, |owned| owned.thread != thread);
     }
 
     /// Every range of pointers that may be changed.
@@ -63,15 +99,17 @@ impl Roots {
 
     /// Every range of words that may be pointers, as far as they are aligned.
     pub(crate) fn each(&self) -> impl Iterator<Item = Range> {
-        self.images.iter().chain(self.added.iter()).copied()
+        let owned = self.owned.iter().map(|owned| owned.range);
+        self.images.iter().chain(self.added.iter()).copied().chain(owned)
     }
 }
 
-fn remove(ranges: &mut Buffer<Range>, within: Range) -> usize {
+/// Removes those that `goes` says; returns how many.
+fn remove<T: Plain>(ranges: &mut Buffer<T>, goes: impl Fn(T) -> bool) -> usize {
     let mut kept = 0;
     for index in 0..ranges.len() {
         let this = ranges[index];
-        if this.start < within.start || this.end > within.end {
+        if !goes(this) {
             ranges[kept] = this;
             kept += 1;
         }

@@ -4,7 +4,7 @@ use crate::alloc::with_heap;
 use crate::config::Config;
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
-use crate::{budget, stop, thread};
+use crate::{budget, stop, thread, tls};
 
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,14 @@ pub fn enter() -> bool {
     thread::attached().is_some()
 }
 
+/// Stops here if a collection waits for this thread: with [`Config::safepoints`] that is how it stops.
+#[inline]
+pub fn safepoint() {
+    if let Some(thread) = tls::current() {
+        thread.stop_if_asked();
+    }
+}
+
 /// Calls `body`, which does not touch the heap, without collections waiting for it or interrupting it.
 pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
     match thread::attached() {
@@ -73,6 +81,9 @@ pub fn fork_child() {
     let mut heap = HEAP.lock();
     heap.drop_cycle();
     heap.publish_anew();
+    if let Some(thread) = tls::current() {
+        heap.roots.other_threads_end(thread.key());
+    }
     drop(heap);
     stop::forget();
     thread::forget_others();

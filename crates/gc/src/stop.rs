@@ -1,8 +1,11 @@
-//! Stopping the world, by signal.
+//! Stopping the world, by signal or at safepoints.
 //!
 //! The collector holds the heap's lock. It signals every known thread that is running; the handler saves where the
 //! thread's stack ends (its registers are above, where the kernel put them), and waits for the epoch to change. A
 //! thread that is inside the collector stops itself when it leaves. Threads that are blocked already need nothing.
+//!
+//! With safepoints, the user's choice, there is no signal: the collector asks, and the thread stops when it next leaves the collector
+//! or comes to [`safepoint`](crate::safepoint). The answer may be late by one: the thread looks with no barrier.
 //!
 //! One signal does for stopping and for going on: waiting is a futex. The handler touches nothing of the C library.
 
@@ -27,6 +30,8 @@ static EPOCH: AtomicU32 = AtomicU32::new(0);
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 /// Whether a stop is wanted: a signal that comes late finds it false.
 static WANTED: AtomicBool = AtomicBool::new(false);
+/// Whether threads stop at safepoints only.
+static SAFEPOINTS: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that stops threads.
@@ -90,6 +95,11 @@ pub(crate) fn stop_here(thread: &Thread) {
     core::hint::black_box(&registers);
 }
 
+/// Has threads stop at safepoints only, before there are any.
+pub(crate) fn at_safepoints() {
+    SAFEPOINTS.store(true, Ordering::Relaxed);
+}
+
 /// Stops every known thread but the caller, who holds the heap's lock.
 pub(crate) fn world() {
     WANTED.store(true, Ordering::SeqCst);
@@ -98,7 +108,9 @@ pub(crate) fn world() {
     let signal = signal();
     let is_still = |thread: &Thread| matches!(thread.state.load(Ordering::SeqCst), BLOCKED | STOPPED);
     for thread in thread::known().filter(|thread| !thread.is_current()) {
-        if !is_still(thread) {
+        if !is_still(thread) && SAFEPOINTS.load(Ordering::Relaxed) {
+            thread.stop_asked.store(true, Ordering::SeqCst);
+        } else if !is_still(thread) {
             let tid = thread.tid.load(Ordering::Relaxed);
             // SAFETY: sends a signal whose handler is installed.
             unsafe { libc::syscall(libc::SYS_tgkill, process, tid, signal) };

@@ -88,6 +88,12 @@ impl Thread {
         compiler_fence(Ordering::SeqCst);
         self.state.store(RUNNING, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+        self.stop_if_asked();
+    }
+
+    /// Stops the calling thread, whose record this is, if that was asked for.
+    #[inline]
+    pub(crate) fn stop_if_asked(&self) {
         if self.stop_asked.load(Ordering::Relaxed) {
             crate::stop::stop_here(self);
         }
@@ -168,6 +174,11 @@ impl Thread {
             cursor.block.set(null());
             cursor.index.set(0);
         }
+    }
+
+    /// What tells it from the other threads, as long as it lives.
+    pub(crate) fn key(&self) -> usize {
+        core::ptr::from_ref(self).addr()
     }
 
     /// Whether this is the calling thread's record.
@@ -272,8 +283,9 @@ fn watch_exit(thread: &'static Thread) {
 extern "C" fn detach(_thread: *mut libc::c_void) {
     let Some(thread) = tls::current() else { return };
     thread.enter();
-    let heap = thread.lock();
+    let mut heap = thread.lock();
     thread.retire_runs(heap.slots_in_use());
+    heap.roots.thread_ends(thread.key());
     tls::set_current(None);
     thread.tid.store(0, Ordering::Release);
     thread.stop_asked.store(false, Ordering::Relaxed);

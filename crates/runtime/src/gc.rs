@@ -16,6 +16,7 @@ pub struct Settings {
     percent: c_uint,
     poison: c_int,
     slice_us: c_uint,
+    safepoints: c_int,
     tells_writes: c_int,
 }
 
@@ -76,6 +77,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         config.fixed_bytes = settings.fixed_bytes;
         config.poison = settings.poison != 0;
         config.slice_ns = u64::from(settings.slice_us) * 1000;
+        config.safepoints = settings.safepoints != 0;
         config.tells_writes = settings.tells_writes != 0;
         if settings.limit_bytes != 0 {
             config.limit_bytes = settings.limit_bytes;
@@ -265,6 +267,34 @@ pub extern "C" fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) 
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_thread_enter() -> c_int {
     if gc::enter() { 0 } else { refuse(libc::ENOMEM) }
+}
+
+/// Adds roots of the calling thread.
+///
+/// # Safety
+/// The range may be read until it is removed or the thread ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_thread_roots_add(start: *const c_void, end: *const c_void) -> c_int {
+    // SAFETY: passed on.
+    unsafe { gc::add_thread_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
+}
+
+/// Stops if a collection waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_safepoint() {
+    gc::safepoint();
+}
+
+/// Sets an object's ephemeron.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_set_ephemeron(key: *mut c_void, value: *mut c_void) -> c_int {
+    gc::set_ephemeron(key.cast(), value.cast()).map_or_else(refused, |()| 0)
+}
+
+/// An object's ephemeron.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_ephemeron(key: *const c_void) -> *mut c_void {
+    gc::ephemeron(key.cast()).cast()
 }
 
 /// Calls a function that does not touch the heap.
