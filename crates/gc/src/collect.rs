@@ -56,6 +56,11 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         }
         heap.pin();
         let (rooted, marked) = trace(heap);
+        if cfg!(feature = "paranoid")
+            && let Err(broken) = heap.check_moved()
+        {
+            panic!("after a trace: {broken}");
+        }
         heap.finish_copies();
         let survey = survey(heap);
         heap.stats.root_ns_total += rooted - before;

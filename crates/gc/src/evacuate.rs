@@ -65,6 +65,8 @@ const NO_RUN: Run = Run { next: 0, end: 0, block: null() };
 pub(crate) struct Copies {
     /// Blocks below this step are emptied; 0: none.
     step: usize,
+    /// Nothing is emptied, as too many untyped objects would have to be searched.
+    pub too_dear: bool,
     /// Free blocks, known to the address table as nobody's.
     ready: Buffer<Address>,
     /// Descriptors of the blocks that copies went to.
@@ -76,7 +78,14 @@ pub(crate) struct Copies {
 
 impl Copies {
     pub(crate) const fn new() -> Copies {
-        Copies { step: 0, ready: Buffer::new(), targets: Buffer::new(), runs: [NO_RUN; SLOTS_MAX], bytes: 0 }
+        Copies {
+            step: 0,
+            too_dear: false,
+            ready: Buffer::new(),
+            targets: Buffer::new(),
+            runs: [NO_RUN; SLOTS_MAX],
+            bytes: 0,
+        }
     }
 
     /// Whether the collection under way moves anything.
@@ -140,7 +149,8 @@ impl Heap {
                 (step, wanted) = (next + 1, needed);
             }
         }
-        if step == 0 || (untyped * SEARCH_PART > emptied * BLOCK && !restless) {
+        self.copies.too_dear = untyped * SEARCH_PART > emptied * BLOCK && !restless;
+        if step == 0 || self.copies.too_dear {
             return;
         }
         let lists = self.copies.ready.reserve(wanted).is_ok()

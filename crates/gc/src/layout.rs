@@ -69,13 +69,20 @@ impl Layout {
     /// Which words of an object of `words` words may hold pointers.
     pub(crate) fn map(&self, words: usize) -> u64 {
         debug_assert!(words <= 64);
+        let mut map = 0;
+        self.each(words, |word| map |= 1 << word);
+        map
+    }
+
+    /// Calls `visit` with the number of each word that may hold a pointer, of an object of `words` words.
+    pub(crate) fn each(&self, words: usize, mut visit: impl FnMut(usize)) {
         let period = self.words.get() as usize;
-        (0..words)
-            .filter(|word| {
-                let place = word % period;
-                self.pointers(place / 64) >> (place % 64) & 1 != 0
-            })
-            .fold(0, |map, word| map | 1 << word)
+        for word in 0..words {
+            let place = word % period;
+            if self.pointers(place / 64) >> (place % 64) & 1 != 0 {
+                visit(word);
+            }
+        }
     }
 
     /// Word `index` of the bitmap of an element's pointers.

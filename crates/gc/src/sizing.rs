@@ -103,6 +103,10 @@ impl Heap {
     /// Sets when to collect next, by what the last collection found.
     pub(crate) fn set_room(&mut self, found: Found) {
         self.used = 0;
+        let found = match self.copies.too_dear {
+            true => Found { sparse: 0, young_to_copy: 0, ..found },
+            false => found,
+        };
         self.reserve = reserve(&self.config, found);
         self.room = room(&self.config, self.cache_bytes, found);
     }

@@ -1,8 +1,9 @@
 //! The heap's invariants, checked one by one. Slow: reads every bitmap. The world must stand still.
 
-use crate::block::{Block, pairs_of};
-use crate::class::BLOCK;
+use crate::block::{Block, Scan, pairs_of};
+use crate::class::{BLOCK, WORD};
 use crate::heap::Heap;
+use crate::mark;
 use crate::thread;
 
 impl Heap {
@@ -38,6 +39,38 @@ impl Heap {
         self.check_threads()
     }
 
+    /// Checks that no object in reach leads to where an object was before it moved. Within a collection, when all is traced.
+    ///
+    /// # Errors
+    /// Names what is broken.
+    pub(crate) fn check_moved(&self) -> Result<(), &'static str> {
+        for &address in self.blocks.iter().chain(self.copies.targets.iter()) {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block: &'static Block = unsafe { &*(address as *const Block) };
+            let mut result = Ok(());
+            block.each(true, |index| {
+                let object = block.address(index);
+                let mut look = |word: usize| {
+                    // SAFETY: a word of an allocated object may be read.
+                    let word = unsafe { ((object + word * WORD) as *const usize).read_volatile() };
+                    let found = mark::find(&self.space, word, self.config.only_starts);
+                    if found.is_some_and(|(block, index)| block.has_moved(index)) {
+                        result = Err("no object in reach leads to where another was before it moved");
+                    }
+                };
+                let words = block.size.get() / WORD;
+                match block.scan.get() {
+                    Scan::Nothing => {}
+                    Scan::Words => (0..words).for_each(look),
+                    // SAFETY: a block with layout has one, which lives for ever.
+                    Scan::Layout => unsafe { (*block.layout.get()).each(words, &mut look) },
+                }
+            });
+            result?;
+        }
+        Ok(())
+    }
+
     fn check_block(&self, block: &'static Block) -> Result<(), &'static str> {
         let is_found = |at| self.space.block_of(at).is_some_and(|found| core::ptr::eq(found, block));
         let base = block.base.get();
@@ -52,6 +85,8 @@ impl Heap {
             let beyond = if beyond >= 64 { 0 } else { !0 << beyond };
             check(block.allocated(pair).get() & beyond == 0, "nothing is allocated beyond a block's end")?;
         }
+        check(!block.evacuating.get(), "nothing moves between collections")?;
+        check(u32::from(block.survivors.get()) <= block.count.get(), "no more survive than there are")?;
         check(self.cycle.is_some() || !block.overflowed.get(), "nothing marked was left out")
     }
 
