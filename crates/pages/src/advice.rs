@@ -76,7 +76,7 @@ impl Pages {
         let (live, cached) = self.live_and_cached();
         let over = (live + cached).saturating_sub(bytes).min(cached);
         if over >= PAGE as u64 {
-            self.flush_some(over / PAGE as u64, Reason::Pressure);
+            self.flush_some(Kind::Warm, over / PAGE as u64, Reason::Pressure);
         }
     }
 

@@ -40,7 +40,7 @@ impl Pages {
         }
         let over = self.state.lock().excess(0);
         if over > 0 {
-            self.flush_some(over, Reason::Peak);
+            self.flush_some(Kind::Warm, over, Reason::Peak);
         }
     }
 

@@ -6,9 +6,10 @@
 
 use crate::advice::{self, Client};
 use crate::fence::{Fence, NO_FENCES};
+use crate::lows::DECAY_PARTS;
 use crate::pace::Pace;
 use crate::pages::Pages;
-use crate::state::{Advice, DECAY_PARTS};
+use crate::state::{Advice, KEPT};
 use crate::tag::Kind;
 use crate::units::{HUGE, PAGE, round_down};
 use core::cell::UnsafeCell;
@@ -210,7 +211,7 @@ impl Pages {
             self.respect_limits();
             // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it now.
             if self.is_in_distress() {
-                self.flush_some(u64::MAX, crate::release::Reason::Pressure);
+                self.flush_some(Kind::Warm, u64::MAX, crate::release::Reason::Pressure);
             } else if trigger.map_or_else(pressure::is_stalled, Trigger::fired) {
                 self.mark_some(u64::MAX);
             }
@@ -275,9 +276,9 @@ extern "C" fn run() -> ! {
             }
         }
         heard = rung;
-        let (decay_ms, cached) = {
+        let (decay_ms, kept) = {
             let state = pages.state.lock();
-            (u64::from(state.config.decay_ms), state.free_pages(Kind::Warm))
+            (u64::from(state.config.decay_ms), KEPT.map(|kind| state.free_pages(kind)).iter().sum::<u64>())
         };
         let tick_ms = (decay_ms / DECAY_PARTS as u64).clamp(TICK_MS.0, TICK_MS.1);
         if now.wrapping_sub(ticked) >= tick_ms {
@@ -288,7 +289,7 @@ extern "C" fn run() -> ! {
             ticked = now;
         }
         client.attend(pages, now);
-        let ticks = cached > 0 || !pages.hook.load(Ordering::Relaxed).is_null();
+        let ticks = kept > 0 || !pages.hook.load(Ordering::Relaxed).is_null();
         let (depth, sleep_ns) = match pace.next_ns().filter(|_| looked.any) {
             Some(look_ns) => (LOOKING, look_ns),
             None if ticks => (TICKING, tick_ms * 1_000_000),

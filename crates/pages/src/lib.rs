@@ -50,6 +50,7 @@ mod fence;
 mod furnish;
 mod give_up;
 mod helper;
+mod lows;
 mod obtain;
 mod pace;
 mod pages;

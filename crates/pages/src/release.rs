@@ -2,7 +2,7 @@
 //!
 //! | why | when | how |
 //! | --- | --- | --- |
-//! | decay | unused for the whole decay time (the least that was cached in that time was never needed) | flush |
+//! | decay | unused for the whole decay time (the least that was cached in that time was never needed), marked or not | flush |
 //! | peak | cold memory is wanted and the cache would raise the process's peak | flush |
 //! | pressure | a limit's headroom no longer exceeds what is cached, or tasks stall on memory | mark; flush when the own group hits its limit |
 //! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
@@ -13,7 +13,7 @@
 
 use crate::config::Severity;
 use crate::pages::Pages;
-use crate::state::{ARENAS, State};
+use crate::state::{ARENAS, KEPT, State};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -225,11 +225,11 @@ impl Pages {
         changed
     }
 
-    /// Flushes about `pages` pages of the cache; returns how many went.
-    pub(crate) fn flush_some(&self, pages: u64, reason: Reason) -> u64 {
+    /// Flushes about `pages` free pages of a kind; returns how many went.
+    pub(crate) fn flush_some(&self, kind: Kind, pages: u64, reason: Reason) -> u64 {
         let mut gone = 0;
         while gone < pages {
-            match self.release(Kind::Warm, pages - gone, false, reason) {
+            match self.release(kind, pages - gone, false, reason) {
                 0 => break,
                 more => gone += more,
             }
@@ -252,15 +252,9 @@ impl Pages {
     pub fn trim(&self, severity: Severity) -> usize {
         let pages = match severity {
             Severity::Mark => self.mark_some(u64::MAX),
-            Severity::Flush => self.flush_some(u64::MAX, Reason::Asked),
+            Severity::Flush => self.flush_some(Kind::Warm, u64::MAX, Reason::Asked),
             Severity::Everything => {
-                let mut gone = self.flush_some(u64::MAX, Reason::Asked);
-                loop {
-                    match self.release(Kind::Marked, u64::MAX, false, Reason::Asked) {
-                        0 => break gone,
-                        more => gone += more,
-                    }
-                }
+                KEPT.into_iter().map(|kind| self.flush_some(kind, u64::MAX, Reason::Asked)).sum()
             }
         };
         let mut state = self.state.lock();
@@ -320,28 +314,27 @@ impl Pages {
         before != u64::MAX && now > before
     }
 
-    /// The quarter of the decay time has passed: flushes what was not needed for the whole of it.
+    /// A part of the decay time has passed: flushes what was not needed for the whole of it, marked or not.
     pub fn decay(&self) -> usize {
-        let surplus = {
+        let mut gone = 0;
+        for (which, kind) in KEPT.into_iter().enumerate() {
+            let surplus = {
+                let mut state = self.state.lock();
+                let pages = state.free_pages(kind);
+                state.lows[which].tick(pages)
+            };
+            let flushed = self.flush_some(kind, surplus, Reason::Decay);
+            if flushed > 0 {
+                self.state.lock().lows[which].gone(flushed);
+                gone += flushed;
+            }
+        }
+        if gone > 0 {
             let mut state = self.state.lock();
-            let cached = state.free_pages(Kind::Warm);
-            let low = state.low.min(cached);
-            state.lows.rotate_right(1);
-            state.lows[0] = low;
-            state.low = cached;
-            state.lows.iter().copied().min().unwrap_or(0)
-        };
-        if surplus == 0 {
-            return 0;
-        }
-        let gone = self.flush_some(surplus, Reason::Decay);
-        let mut state = self.state.lock();
-        for low in &mut state.lows {
-            *low = low.saturating_sub(gone);
-        }
-        if state.settled {
-            for arena in &mut state.arenas {
-                arena.retreat();
+            if state.settled {
+                for arena in &mut state.arenas {
+                    arena.retreat();
+                }
             }
         }
         gone as usize * PAGE

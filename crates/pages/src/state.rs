@@ -17,6 +17,7 @@
 use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::fence::{Fences, Range};
+use crate::lows::Lows;
 use crate::tag::{Kind, flag};
 use crate::units::{
     ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, UNIT_PAGES, round_down, round_up,
@@ -50,8 +51,6 @@ const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
 const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
 /// Moves that may leave a map entry of their own.
 pub(crate) const ENTRIES_MAX: u32 = 256;
-/// Minima of the cached pages kept: the decay time is cut in as many parts.
-pub(crate) const DECAY_PARTS: usize = 4;
 
 static NO_BOARD: Slot = Slot::new();
 
@@ -68,6 +67,9 @@ pub(crate) enum Use {
     Empty,
 }
 
+/// Free memory that may have frames, which decays: of marked memory the kernel takes nothing while it has enough.
+pub(crate) const KEPT: [Kind; 2] = [Kind::Warm, Kind::Marked];
+
 pub(crate) struct State {
     pub(crate) settled: bool,
     pub(crate) base: usize,
@@ -80,9 +82,8 @@ pub(crate) struct State {
     pub(crate) harmless: u64,
     /// When that look was, in coarse milliseconds.
     pub(crate) looked_ms: u64,
-    /// The least `cached` since the last tick, and in the parts of the decay time before it.
-    pub(crate) low: u64,
-    pub(crate) lows: [u64; DECAY_PARTS],
+    /// What was not needed of each of [`KEPT`].
+    pub(crate) lows: [Lows; KEPT.len()],
     pub(crate) fences: Fences,
     pub(crate) config: Config,
     pub(crate) entries: u32,
@@ -106,8 +107,7 @@ impl State {
             peak: 0,
             harmless: 0,
             looked_ms: 0,
-            low: 0,
-            lows: [0; DECAY_PARTS],
+            lows: [const { Lows::new() }; KEPT.len()],
             fences: Fences::new(),
             config: Config::DEFAULT,
             entries: 0,
@@ -217,7 +217,10 @@ impl State {
     }
 
     pub(crate) fn note_low(&mut self) {
-        self.low = self.low.min(self.free_pages(Kind::Warm));
+        for (which, kind) in KEPT.into_iter().enumerate() {
+            let pages = self.free_pages(kind);
+            self.lows[which].note(pages);
+        }
     }
 
     /// Adds to a counter. Only called under the lock, so a plain addition is enough.
