@@ -137,7 +137,8 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
     };
-    let near = heap.bytes <= heap.cache_bytes;
+    // What was alive the last time was in use since: it fits the cache, or the trace goes through memory.
+    let near = heap.stats.live_bytes <= heap.cache_bytes as u64;
     let traced = if copies.any() {
         let movement = Evacuation { space, slots, copies, descriptors };
         follow(Marker::new(space, *stack, config.only_starts, movement).when_near(near), reached)
