@@ -318,6 +318,17 @@ impl Block {
             }
         }
     }
+
+    /// Calls `visit` for those of objects `from..to` that are allocated and marked. Nothing has moved.
+    pub(crate) fn each_marked(&self, from: u32, to: u32, mut visit: impl FnMut(Index)) {
+        for_bits(from, to, |pair, bits| {
+            let mut word = self.allocated(pair).get() & self.marks(pair).get() & bits;
+            while word != 0 {
+                visit(Index(pair * 64 + word.trailing_zeros()));
+                word &= word - 1;
+            }
+        });
+    }
 }
 
 /// Which words of objects of `words` words may hold pointers, if they have at most [`MAPPED_WORDS`]; else 0.

@@ -413,11 +413,9 @@ impl<'h, M: Movement> Marker<'h, M> {
             }
             if block.scan.get() != Scan::Nothing {
                 let last = block.index_at(to - 1 - base).0.min(block.count.get() - 1);
-                for index in block.index_at(at - base).0..=last {
-                    if block.is_marked(Index(index)) {
-                        self.look_through(block, block.address(Index(index)));
-                    }
-                }
+                block.each_marked(block.index_at(at - base).0, last + 1, |index| {
+                    self.look_through(block, block.address(index));
+                });
             }
             at = to;
         }
