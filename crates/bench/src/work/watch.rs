@@ -1,16 +1,23 @@
 //! A program of fixed work, watched or not: what watching its working set costs it, and us.
 //!
-//! The worker forks. The child touches pages of its own at random, so many times; the parent waits, and with `watch=1` watches it meanwhile
-//! with the settings that `vellum watch` has. `all_ns` is the CPU time of both: what the machine spent on the same work.
+//! The worker forks two children of the same work: each touches pages of its own at random, so many times, computing for [`STEPS`] between two
+//! touches. With `watch=1` the worker watches the first with the settings that `vellum watch` has; it never watches the second.
 //!
-//! Between two touches the child computes for [`STEPS`]. All of its pages are touched within the shortest window all the same, so a watch costs it
-//! what it costs any job of that size; but most of its time does not hang on caches, which other processes take from it now and then.
-//! The same work then takes the same time to a fraction of one percent, and so little can be seen.
+//! ```text
+//! ratio = (CPU time of the first + ours) / CPU time of the second
+//! ```
+//!
+//! Both run on one processor, by turns of a few milliseconds. What makes the same work slower at one moment than at another (others in the caches
+//! and on the memory's lanes, a host that gives the processor to somebody else) meets both alike, so the ratio shows a hundredth where the
+//! times themselves differ by a tenth from run to run. Both have touched all of their memory before either begins, so that no host has
+//! to find any meanwhile.
 
 use super::{Failure, Params};
 use crate::Metrics;
 use crate::meter::Meter;
-use std::time::Duration;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::{Duration, Instant};
 use vellum_measure::Rng;
 use vellum_probe::Pid;
 use vellum_probe::reference::{Options, Target, Watcher};
@@ -18,27 +25,45 @@ use vellum_probe::reference::{Options, Target, Watcher};
 const PAGE: usize = 4096;
 /// Steps of arithmetic, each needing the one before, between two touches: some 80 ns.
 const STEPS: u32 = 40;
+/// How often the worker and its children look for each other, and for how long it waits for them.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+const COME_WITHIN: Duration = Duration::from_secs(60);
 
-/// `bytes` of memory, touched `touches` times.
+/// `bytes` of memory, touched `touches` times, by each of two.
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let (bytes, touches) = (params.size("bytes", 16 << 20), params.get("touches", 1 << 24));
     let seed = params.seed();
+    let processor = processor().ok_or_else(|| wrong("no processor to run on was found"))?;
+    let gate = Gate::new().ok_or_else(|| wrong("no memory for the children to meet in"))?;
+    let fork = || -> Result<libc::pid_t, Failure> {
+        // SAFETY: the child sets its processor, makes one mapping, touches it and ends without unwinding, locks or allocation.
+        match unsafe { libc::fork() } {
+            0 => work(bytes, touches, seed, &processor, gate),
+            pid if pid < 0 => Err(wrong("a child could not be forked")),
+            pid => Ok(pid),
+        }
+    };
+    let first = fork()?;
+    let second = fork();
+    if second.is_ok() {
+        gate.wait_for(2);
+    }
     let meter = Meter::start();
-    // SAFETY: the child makes one mapping, touches it and ends without unwinding, locks or allocation.
-    let pid = unsafe { libc::fork() };
-    match pid {
-        0 => work(bytes, touches, seed),
-        pid if pid < 0 => return Err(wrong("the child could not be forked")),
-        _ => {}
-    }
-    let watched = (params.get("watch", 0) != 0).then(|| watch(Pid(pid)));
-    let (job, ended_well) = wait(pid).ok_or_else(|| wrong("the child could not be waited for"))?;
+    gate.open();
+    let watched = (second.is_ok() && params.get("watch", 0) != 0).then(|| watch(Pid(first)));
+    let of_first = wait(first).ok_or_else(|| wrong("a child could not be waited for"))?;
+    let of_second = wait(*second.as_ref().map_err(|_| wrong("a child could not be forked"))?)
+        .ok_or_else(|| wrong("a child could not be waited for"))?;
     let mut metrics = meter.stop();
-    if !ended_well {
-        return Err(wrong("the child did not end well"));
+    if !of_first || !of_second {
+        return Err(wrong("a child did not end well"));
     }
-    metrics.set("job_ns", job);
-    metrics.set("all_ns", job + metrics.get("cpu_ns").unwrap_or(0.0));
+    let (of_first, of_second) = (gate.time_of(first), gate.time_of(second?));
+    let ours = metrics.get("cpu_ns").unwrap_or(0.0);
+    metrics.set("job_ns", of_first);
+    metrics.set("beside_ns", of_second);
+    metrics.set("job_ratio", of_first / of_second);
+    metrics.set("ratio", (of_first + ours) / of_second);
     if let Some(watched) = watched {
         let watcher = watched.map_err(|why| wrong(&why))?;
         let cost = watcher.cost();
@@ -51,15 +76,34 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     Ok(metrics)
 }
 
+/// The last of the processors that this process may use, alone in a set.
+fn processor() -> Option<libc::cpu_set_t> {
+    // SAFETY: a set is plain bits, for which zero is valid; the calls read and write sets that live here, of the size given.
+    unsafe {
+        let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = (std::mem::zeroed(), std::mem::zeroed());
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all) != 0 {
+            return None;
+        }
+        let last = (0..libc::CPU_SETSIZE as usize).rev().find(|cpu| libc::CPU_ISSET(*cpu, &all))?;
+        libc::CPU_SET(last, &mut one);
+        Some(one)
+    }
+}
+
 fn wrong(what: &str) -> Failure {
     Failure::Wrong { workload: "watched", what: what.to_owned() }
 }
 
 /// The child: never returns.
-fn work(bytes: usize, touches: u64, seed: u64) -> ! {
+fn work(bytes: usize, touches: u64, seed: u64, processor: &libc::cpu_set_t, gate: &Gate) -> ! {
     let pages = bytes / PAGE;
-    // SAFETY: a new mapping, touched only within its length; the process ends with it.
+    // SAFETY: the set lives through the call; a new mapping, touched only within its length; the process ends with it.
     unsafe {
+        // Nobody opens the gate if the worker is no more.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), processor) != 0 {
+            libc::_exit(1);
+        }
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let base = libc::mmap(std::ptr::null_mut(), pages * PAGE, protection, flags, -1, 0);
@@ -68,6 +112,11 @@ fn work(bytes: usize, touches: u64, seed: u64) -> ! {
         }
         libc::madvise(base, pages * PAGE, libc::MADV_NOHUGEPAGE);
         let base = base.cast::<u8>();
+        for page in 0..pages {
+            base.add(page * PAGE).write_volatile(1);
+        }
+        gate.pass();
+        let began = cpu_ns();
         let mut random = Rng::new(seed);
         let mut chain = seed | 1;
         for _ in 0..touches {
@@ -79,6 +128,7 @@ fn work(bytes: usize, touches: u64, seed: u64) -> ! {
             let at = base.add(random.below(pages as u64) as usize * PAGE);
             at.write_volatile(at.read_volatile().wrapping_add(1));
         }
+        gate.took(cpu_ns() - began);
         libc::_exit(i32::from(std::hint::black_box(chain) == 0))
     }
 }
@@ -92,17 +142,74 @@ fn watch(pid: Pid) -> Result<Watcher, String> {
     Ok(watcher)
 }
 
-/// The child's CPU time in nanoseconds, and whether it ended well.
-fn wait(pid: libc::pid_t) -> Option<(f64, bool)> {
+/// Whether the child ended well.
+fn wait(pid: libc::pid_t) -> Option<bool> {
     let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which zero is valid; the call fills it and the status.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        if libc::wait4(pid, &raw mut status, 0, &raw mut usage) != pid {
-            return None;
+    // SAFETY: the call fills the status, which lives here.
+    (unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid).then_some(status == 0)
+}
+
+/// Memory that the worker and its children share: who has come, whether they may go on, and how long each took.
+struct Gate {
+    come: AtomicU32,
+    open: AtomicU32,
+    /// A process, and its CPU time in nanoseconds.
+    times: [(AtomicU32, AtomicU64); 2],
+}
+
+impl Gate {
+    /// In a mapping of its own, which stays until the process ends.
+    fn new() -> Option<&'static Gate> {
+        // SAFETY: a new mapping of zeroed bytes, which are valid for a gate, aligned to a page and never unmapped.
+        unsafe {
+            let (protection, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+            let at = libc::mmap(std::ptr::null_mut(), size_of::<Gate>(), protection, flags, -1, 0);
+            (at != libc::MAP_FAILED).then(|| &*at.cast::<Gate>())
         }
-        usage
-    };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000).as_nanos() as f64;
-    Some((time(usage.ru_utime) + time(usage.ru_stime), status == 0))
+    }
+
+    /// Waits until so many have come, or for as long as that may take.
+    fn wait_for(&self, children: u32) {
+        let began = Instant::now();
+        while self.come.load(Acquire) < children && began.elapsed() < COME_WITHIN {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn open(&self) {
+        self.open.store(1, Release);
+    }
+
+    /// In a child: says that it has come, and waits until it may go on.
+    fn pass(&self) {
+        self.come.fetch_add(1, Release);
+        while self.open.load(Acquire) == 0 {
+            // SAFETY: sleeps.
+            unsafe { libc::usleep(LOOK_EVERY.subsec_micros()) };
+        }
+    }
+
+    /// In a child: how long it took.
+    fn took(&self, nanos: u64) {
+        // SAFETY: asks for a number.
+        let own = unsafe { libc::getpid() } as u32;
+        let place = self.times.iter().find(|(pid, _)| pid.compare_exchange(0, own, Acquire, Acquire).is_ok());
+        if let Some((_, time)) = place {
+            time.store(nanos, Release);
+        }
+    }
+
+    fn time_of(&self, pid: libc::pid_t) -> f64 {
+        let of = self.times.iter().find(|(own, _)| own.load(Acquire) == pid as u32);
+        of.map_or(f64::NAN, |(_, time)| time.load(Acquire) as f64)
+    }
+}
+
+/// CPU time of this process in nanoseconds.
+fn cpu_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills the time, which lives here.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -68,7 +68,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) delay: Option<Duration>,
 
-    /// How references are learnt: auto, which takes the first that can be used, or one of those that --sources lists.
+    /// How references are learnt: auto, which takes what will cost less, or one of those that --sources lists.
     #[arg(long, value_name = "NAME", value_parser = source, default_value = AUTO)]
     pub(super) source: Choice,
 

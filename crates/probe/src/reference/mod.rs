@@ -16,7 +16,7 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | source | how the kernel is asked: [`SourceKind`]; unless told, [`PageTables`] where it may be, else [`AccessedBits`] |
+//! | source | how the kernel is asked: [`SourceKind`]; unless told, [`AccessedBits`], and for large jobs [`PageTables`] where it may be |
 //! | Δ | the smallest window, in user CPU time of the job |
 //! | cycle | one clearing of a source, and the looks at it until the next |
 //! | stall | time in which a process waits for us |

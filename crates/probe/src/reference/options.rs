@@ -29,7 +29,7 @@ pub struct Options {
     pub budget: f64,
     /// α: the weight of the past from sample to sample; 1 keeps all.
     pub alpha: f64,
-    /// The source; `None` takes the first that can be used.
+    /// The source; `None` takes what will cost less, of those that can be used.
     pub source: Option<SourceKind>,
 }
 

@@ -1,7 +1,7 @@
 //! What is watched: processes and their descendants, a control group, or everything of one name.
 
 use crate::process::child_pids;
-use crate::{Pid, Stat};
+use crate::{Bytes, Pid, Stat};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -66,6 +66,12 @@ impl Target {
             Some(stat) if !stat.is_zombie() => Ok(Target::Processes(vec![pid])),
             _ => Err(TargetError::NoProcess(pid)),
         }
+    }
+
+    /// What is resident of it now; pages that several processes share count in each.
+    pub(super) fn resident(&self) -> Bytes {
+        let members = self.members(std::iter::empty());
+        members.into_iter().filter_map(stat).map(|stat| stat.resident).sum()
     }
 
     /// All processes of a name, as one job, and their descendants. Root finds everybody's, another user only his own.

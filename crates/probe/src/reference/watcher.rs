@@ -29,6 +29,8 @@ use crate::{Bytes, Pid};
 use std::time::{Duration, Instant};
 use vellum_workset::{Curve, History, cycle};
 
+/// Where a job has so much memory, what it costs to load the program that reads page tables comes back with the first cycle.
+const TABLES_FROM: Bytes = Bytes(128 << 20);
 /// Bytes of a page in every count of pages.
 pub const PAGE_BYTES: u64 = vellum_sys::PAGE as u64;
 /// A look comes at a window if it comes within this factor of it.
@@ -131,12 +133,15 @@ impl Watcher {
     /// [`WatchError`] if an option is out of bounds, or if no source can be used.
     pub fn new(target: Target, options: Options) -> Result<Watcher, WatchError> {
         options.check()?;
-        let source = choose(options.source)?;
+        let cpu = thread_cpu();
+        let source = choose(options.source, &target)?;
+        let mut budget = Budget::new(options.budget, source.count_a_page());
+        budget.cpu = thread_cpu().saturating_sub(cpu);
         let windows = cycle::doubling_windows(options.delta.as_nanos() as f64, options.windows);
         let now = Instant::now();
         Ok(Watcher {
             job: Job::new(target),
-            budget: Budget::new(options.budget, source.count_a_page()),
+            budget,
             source,
             history: History::new(windows, options.alpha),
             cycle: None,
@@ -525,11 +530,13 @@ impl Watcher {
     }
 }
 
-/// The source asked for, or the first that can be used.
-fn choose(asked: Option<SourceKind>) -> Result<Box<dyn Source>, WatchError> {
-    if asked.is_none_or(|asked| asked == SourceKind::PageTables)
-        && SourceKind::AccessedBits.availability() == Availability::Usable
-    {
+/// The source asked for; else the one that will cost less, of those that can be used.
+fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<dyn Source>, WatchError> {
+    let tables = match asked {
+        Some(kind) => kind == SourceKind::PageTables,
+        None => target.resident() >= TABLES_FROM,
+    };
+    if tables && SourceKind::AccessedBits.availability() == Availability::Usable {
         match (PageTables::open(), asked) {
             (Ok(source), _) => return Ok(Box::new(source)),
             (Err(why), Some(kind)) => return Err(WatchError::Source { kind, why }),
