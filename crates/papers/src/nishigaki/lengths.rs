@@ -26,7 +26,7 @@ fn ways(eviction: Eviction) -> [Way; 4] {
 pub(super) fn run(run: &mut Run<'_>) -> Finding {
     let lengths = run.scale.pick(&LENGTHS[..], &LENGTHS[..3], &LENGTHS[..1]);
     let mut gains = Table::new(
-        "2 MB: gain of service by length, windows when needed",
+        "2 MB: gain of service by length, windows when short",
         &[
             ("mega_instructions", "10^6 in-|structions"),
             ("windows", "windows"),
@@ -44,7 +44,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
         ],
     );
     let (mut goals, mut runs, mut better, mut most) = (Vec::new(), Vec::new(), [0, 0, 0], 0.0f64);
-    let evictions = [(Eviction::WhenNeeded, "when needed"), (Eviction::AtOnce, "at once")];
+    let evictions = [(Eviction::WhenShort, "when short"), (Eviction::AtOnce, "at once")];
     let total = lengths.len() * MEMORIES.len() * evictions.len() * 4;
     let mut done = 0;
     for length in lengths {
@@ -53,7 +53,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
                 let arms: Vec<Arm> = arms(run, &ways(eviction), frames, *length, (done, total));
                 done += 4;
                 let [one, lru, pe, lt] = ways(eviction);
-                if frames == MEMORIES[0].1 && eviction == Eviction::WhenNeeded {
+                if frames == MEMORIES[0].1 && eviction == Eviction::WhenShort {
                     for way in [pe, lt] {
                         let over = |peer| gain(&arms, way, peer, run.seed);
                         let value = |peer| over(peer).map_or(Value::Nothing, Value::PercentRange);

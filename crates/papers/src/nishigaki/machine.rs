@@ -24,14 +24,17 @@ pub(super) enum Way {
 }
 
 /// The ways, in the order of tables: what is compared against, Vellum's, the source's.
-pub(super) const WAYS: [Way; 11] = {
+pub(super) const WAYS: [Way; 14] = {
     use Criterion::{Lifetime as Lt, ProcessorEfficiency as Pe};
     use Estimation::{Remembering, Source};
-    use Eviction::{AtOnce, WhenNeeded};
+    use Eviction::{AtOnce, WhenNeeded, WhenShort};
     [
         Way::One(AtOnce),
+        Way::One(WhenShort),
         Way::One(WhenNeeded),
         Way::Lru,
+        Way::Each(Pe, Remembering, WhenShort),
+        Way::Each(Lt, Remembering, WhenShort),
         Way::Each(Pe, Remembering, WhenNeeded),
         Way::Each(Lt, Remembering, WhenNeeded),
         Way::Each(Pe, Remembering, AtOnce),
@@ -47,6 +50,7 @@ impl Way {
     pub(super) fn words(self) -> String {
         let when = |eviction| match eviction {
             Eviction::AtOnce => "at once",
+            Eviction::WhenShort => "when short",
             Eviction::WhenNeeded => "when needed",
         };
         match self {
@@ -65,6 +69,11 @@ impl Way {
             Self::Each(.., eviction) => Some(Self::One(eviction)),
             Self::One(_) | Self::Lru => None,
         }
+    }
+
+    /// Whether it is what Vellum would do: at once is the source's, for comparison with it.
+    pub(super) fn is_ours(self) -> bool {
+        matches!(self, Self::Each(_, Estimation::Remembering, Eviction::WhenShort | Eviction::WhenNeeded))
     }
 
     fn settings(self, frames: usize, length: u64, seed: u64) -> Settings {

@@ -21,6 +21,8 @@ const SERVED_MIN: u64 = 1_000_000;
 const SUSPENDED_MAX: u64 = 30_000_000;
 /// Frames that are left free when a job is activated, so that it is not suspended again at once.
 const RESERVE: usize = 8;
+/// With fewer free frames than this, pages outside of windows leave at sample points ([`Eviction::WhenShort`]).
+const SHORT: usize = 32;
 /// What a job that never ran is taken to need.
 const NEED_FIRST: usize = 24;
 /// The weight of the past in a job's measured S.
@@ -177,7 +179,12 @@ impl<'a> Machine<'a> {
         job.window = step.window;
         job.count_window(delta);
         let lru = self.settings.windows == Windows::GlobalLru;
-        if step.replace && !lru && self.settings.eviction == Eviction::AtOnce {
+        let leave = match self.settings.eviction {
+            Eviction::AtOnce => true,
+            Eviction::WhenShort => self.free < SHORT,
+            Eviction::WhenNeeded => false,
+        };
+        if step.replace && !lru && leave {
             self.free += job.evict();
         }
     }
@@ -193,8 +200,7 @@ impl<'a> Machine<'a> {
     fn make_room(&mut self, job: usize) -> bool {
         let lru = self.settings.windows == Windows::GlobalLru;
         if lru
-            || (self.settings.eviction == Eviction::WhenNeeded
-                && self.take_oldest(|job, page| job.outside(page)))
+            || (self.settings.eviction != Eviction::AtOnce && self.take_oldest(|job, page| job.outside(page)))
         {
             return !lru || self.take_oldest(|_, _| true);
         }
@@ -327,7 +333,7 @@ impl<'a> Machine<'a> {
     }
 
     fn end_period(&mut self) {
-        if self.settings.eviction == Eviction::WhenNeeded {
+        if self.settings.eviction != Eviction::AtOnce {
             self.make_room_for_suspended();
         }
         let busy = self.device.busy - self.period_busy;

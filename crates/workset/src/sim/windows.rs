@@ -25,6 +25,8 @@ pub enum Windows {
 pub enum Eviction {
     /// At the job's next sample point, as in the source.
     AtOnce,
+    /// At the job's next sample point while frames are short, as in a governor that takes nothing while all fit; and when a frame is needed, oldest first.
+    WhenShort,
     /// When a frame is needed, oldest first.
     WhenNeeded,
 }
