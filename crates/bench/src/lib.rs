@@ -20,6 +20,7 @@
 //! - **Fixed work, checked.** Workloads allocate the same under every peer and verify their own results.
 //! - **Nothing hidden.** `--json` has every run in the order it was made, failed ones with the reason.
 
+pub mod advice;
 mod area;
 pub mod gc;
 mod meter;

@@ -5,9 +5,9 @@ use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_bench::gc;
 use vellum_bench::timing::{self, Found};
 use vellum_bench::{Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, peer, watch};
+use vellum_bench::{advice, gc};
 use vellum_measure::{Machine, Verdict};
 use vellum_probe::machine;
 
@@ -26,7 +26,7 @@ const ROUNDS_MAX: u64 = 10_000;
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
 ///
 /// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools; with --only gc,
-/// Vellum's collector against libgc.
+/// Vellum's collector against libgc; with --only advice, what programs lose under the memory that `vellum run` advises.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -39,7 +39,7 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this;
-    /// timing, watch and gc, and their cells, run only when named so
+    /// timing, watch, gc and advice, and their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -88,6 +88,9 @@ fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    if options.only.as_deref().is_some_and(advice::is_named) {
+        return memory_to_give(&options);
+    }
     let of_timings = options.only.as_deref().is_some_and(timing::is_named);
     let of_watching = options.only.as_deref().is_some_and(watch::is_named);
     let of_collectors = options.only.as_deref().is_some_and(gc::is_named);
@@ -134,6 +137,7 @@ fn main() -> anyhow::Result<()> {
         }
         if options.only.is_none() {
             gc::names().iter().for_each(|name| println!("{:10} {name}", gc::SECTION));
+            advice::names().iter().for_each(|name| println!("{:10} {name}", advice::SECTION));
         }
         return Ok(());
     }
@@ -168,6 +172,49 @@ fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     };
     let prepared = gc::prepare(plan, &library, only)?;
     campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing)
+}
+
+/// The section of the memory to give: programs under limits, which needs root.
+fn memory_to_give(options: &Options) -> anyhow::Result<()> {
+    let only = options.only.as_deref();
+    let named = |name: &&String| only.is_none_or(|only| only == advice::SECTION || name.contains(only));
+    let names = advice::names();
+    anyhow::ensure!(
+        names.iter().any(|name| named(&name)),
+        "--only {}: no such cell; see --list",
+        only.unwrap_or_default()
+    );
+    if options.list {
+        names.iter().filter(named).for_each(|name| println!("{:10} {name}", advice::SECTION));
+        return Ok(());
+    }
+    let here = std::env::current_exe().context("finding this executable, beside which `vellum` is")?;
+    let usual = if options.quick { advice::ROUNDS_QUICK } else { advice::ROUNDS };
+    let asked = advice::Asked {
+        only,
+        rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
+        seed: options.seed,
+        vellum: here.with_file_name("vellum"),
+        library: options.vellum.clone().unwrap_or_else(|| here.with_file_name("libvellum.so")),
+    };
+    let live = std::io::stderr().is_terminal();
+    let finding = advice::run(&asked, |what| {
+        if live {
+            eprint!("\r\x1b[K{what}");
+        }
+    })?;
+    if live {
+        eprint!("\r\x1b[K");
+    }
+    print!("{}", finding.text());
+    if let Some(file) = &options.json {
+        let value = serde_json::json!({
+            "schema": advice::SCHEMA, "machine": machine::read(), "rounds": asked.rounds, "seed": asked.seed, "finding": finding,
+        });
+        let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;
+        std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
 }
 
 fn roster(options: &Options) -> Roster {

@@ -81,7 +81,7 @@ impl References {
         Ok(WorkingSet {
             source: watcher.source(),
             delta_ns: watcher.options().delta.as_nanos() as u64,
-            frame: watcher.frame(delay.as_ref().map(|delay| delay.mean_ns)),
+            frame: watcher.frame(delay.as_ref()),
             delay,
         })
     }

@@ -42,13 +42,15 @@
 //!
 //! [`reference`](mod@reference) says which pages a running job has referenced lately, and makes working-set curves of that.
 //!
+//! [`confine`] makes memory short for an experiment, and takes nothing of the machine's own for it.
+//!
 //! One rule holds for all of it: between two stamps there is the operation and nothing else, and what is kept goes into memory
 //! that is there already.
 //!
 //! Words: a *job* is the program and its descendants; the *tree* is the job's processes now; a *sample* is one look at
 //! the tree; *resident* memory is the sum of the processes' resident pages, shared pages counted in each.
 //!
-//! Nothing here needs privilege. What cannot be read on a machine is an `Option` that is `None`, never a zero.
+//! Nothing here but [`confine`] needs privilege. What cannot be read on a machine is an `Option` that is `None`, never a zero.
 
 mod arms;
 pub mod bench;
@@ -57,6 +59,7 @@ mod bytes;
 pub mod campaign;
 mod child;
 pub mod clock;
+pub mod confine;
 pub mod cost;
 mod door;
 pub mod duel;

@@ -90,7 +90,6 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
 struct Session<'a> {
     args: &'a Watch,
     watcher: Watcher,
-    delay_ns: Option<f64>,
     header: Header,
     record: Option<Record>,
     drawn: Option<Drawing>,
@@ -100,12 +99,11 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn new(args: &'a Watch, mut watcher: Watcher, delay: Option<Delay>) -> Result<Session<'a>, Failure> {
         watcher.step().map_err(WatchFailure::from)?;
-        let delay_ns = delay.as_ref().map(|delay| delay.mean_ns);
         let header = Header::new(subject(args, &watcher), watcher.options(), watcher.source(), delay);
         let record = args.record.as_deref().map(|path| Record::create(path, &header));
         let record = record.transpose().map_err(WatchFailure::from)?;
         let drawn = (!args.json && std::io::stdout().is_terminal()).then(Drawing::default);
-        Ok(Session { args, watcher, delay_ns, header, record, drawn, began: Instant::now() })
+        Ok(Session { args, watcher, header, record, drawn, began: Instant::now() })
     }
 
     fn run(mut self) -> Result<u8, Failure> {
@@ -137,7 +135,7 @@ impl<'a> Session<'a> {
 
     /// Shows and records the moment; false if nobody looks any more.
     fn show(&mut self, last: bool) -> Result<bool, Failure> {
-        let frame = self.watcher.frame(self.delay_ns);
+        let frame = self.watcher.frame(self.header.delay.as_ref());
         if let Some(record) = &mut self.record {
             record.frame(&frame).map_err(WatchFailure::from)?;
         }

@@ -11,6 +11,9 @@
 //! Only pages that were really gone (`mincore`) count: a page that the swap cache still holds says nothing of the device. The mean
 //! over all of them is S, since costs add up; the median is given beside it.
 //!
+//! Time in which the thread could have run and another did is not the device's: on a busy machine it would be most of what a clock
+//! shows. The kernel's account of it (`schedstat`) is taken off.
+//!
 //! Without swap nothing a program has written can be taken from it. A limit then slows it down only by the files it maps; below
 //! what it has written, it is killed. The device is named with every S so that reports can say so.
 //!
@@ -67,6 +70,9 @@ pub struct Delay {
     pub mean_ns: f64,
     /// The median of the faults alone.
     pub median_ns: f64,
+    /// Of the mean, what taking a page out costs before there is any fault; 0 where pages are dropped, half where S was given.
+    #[serde(default)]
+    pub out_ns: f64,
     /// How many faults that is from; 0 for one that was given.
     pub faults: usize,
     /// From where.
@@ -86,7 +92,7 @@ impl Delay {
     #[must_use]
     pub fn given(delay: Duration) -> Delay {
         let ns = delay.as_nanos() as f64;
-        Delay { mean_ns: ns, median_ns: ns, faults: 0, device: Device::Given }
+        Delay { mean_ns: ns, median_ns: ns, out_ns: ns / 2.0, faults: 0, device: Device::Given }
     }
 
     /// S, measured: from swap if there is any, else from the disk. Takes up to a second, little of it on the processor.
@@ -95,7 +101,7 @@ impl Delay {
     /// [`DelayError`] if there is neither swap nor a directory on a disk that may be written to.
     pub fn measure() -> Result<Delay, DelayError> {
         let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-        let name = swaps.lines().nth(1).and_then(|line| line.split_ascii_whitespace().next());
+        let name = first_used(&swaps);
         if let Some(name) = name
             && let Some(delay) = of_swap(name)
         {
@@ -115,10 +121,21 @@ impl Delay {
     }
 }
 
+/// Of the devices in `/proc/swaps`, the one that the kernel pages to first: that of the highest priority.
+fn first_used(swaps: &str) -> Option<&str> {
+    let devices = swaps.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        Some((fields.last()?.parse::<i64>().ok()?, *fields.first()?))
+    });
+    // Of equals, the first in the list.
+    let first = |best: (i64, _), other: (i64, _)| if other.0 > best.0 { other } else { best };
+    devices.reduce(first).map(|(_, name)| name)
+}
+
 fn of_swap(name: &str) -> Option<Delay> {
     let memory = Mapping::new(None)?;
     memory.fill();
-    let began = Instant::now();
+    let began = Stopwatch::start();
     // SAFETY: the whole mapping is ours; its contents stay, in memory or in swap.
     unsafe { rustix::mm::madvise(memory.base.cast(), BYTES, Advice::LinuxPageOut) }.ok()?;
     let out_ns = began.elapsed().as_nanos() as f64 / (BYTES / PAGE) as f64;
@@ -148,7 +165,8 @@ fn summary(times: &[Duration], out_ns: f64, device: Device) -> Delay {
     let mut sorted: Vec<f64> = times.iter().map(|time| time.as_nanos() as f64).collect();
     sorted.sort_by(f64::total_cmp);
     let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
-    Delay { mean_ns: mean + out_ns, median_ns: sorted[sorted.len() / 2], faults: sorted.len(), device }
+    let median_ns = sorted[sorted.len() / 2];
+    Delay { mean_ns: mean + out_ns, median_ns, out_ns, faults: sorted.len(), device }
 }
 
 /// Whether what is dropped from the cache must be read again.
@@ -156,6 +174,31 @@ fn is_on_disk(directory: &Path) -> bool {
     /// `f_type` of file systems that are memory.
     const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     rustix::fs::statfs(directory).is_ok_and(|found| !MEMORY.contains(&(found.f_type as u64)))
+}
+
+/// Wall-clock time without that in which another ran though this thread could have.
+struct Stopwatch {
+    began: Instant,
+    held_up: Duration,
+}
+
+impl Stopwatch {
+    fn start() -> Stopwatch {
+        let held_up = held_up();
+        Stopwatch { began: Instant::now(), held_up }
+    }
+
+    fn elapsed(&self) -> Duration {
+        let elapsed = self.began.elapsed();
+        elapsed.saturating_sub(held_up().saturating_sub(self.held_up))
+    }
+}
+
+/// For how long this thread was ready and did not run, ever; nothing where the kernel does not say.
+fn held_up() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = text.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
+    Duration::from_nanos(waited.unwrap_or(0))
 }
 
 /// Numbers that do not compress, by Weyl's sequence through a multiplication.
@@ -209,7 +252,7 @@ impl Mapping {
             if map::is_resident(at as usize) != Some(false) {
                 continue;
             }
-            let before = Instant::now();
+            let before = Stopwatch::start();
             // SAFETY: as above; a read of a mapped byte.
             std::hint::black_box(unsafe { at.read_volatile() });
             times.push(before.elapsed());
@@ -242,6 +285,14 @@ mod tests {
             }
             Err(error) => eprintln!("skipped: {error}"),
         }
+    }
+
+    #[test]
+    fn the_device_of_the_highest_priority_is_the_one_measured() {
+        let head = "Filename\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+        let lines = "/swapfile  file  1048572  0  -2\n/dev/zram1  partition  3145724  12  100\n/dev/zram2 partition 8 0 100\n";
+        assert_eq!(first_used(&format!("{head}{lines}")), Some("/dev/zram1"));
+        assert_eq!((first_used(head), first_used("")), (None, None));
     }
 
     #[test]

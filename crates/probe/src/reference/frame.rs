@@ -2,6 +2,7 @@
 //!
 //! Field names are those of the JSON that `vellum watch` and `vellum run` write (docs/watch.md). A field never changes its meaning.
 
+use super::delay::Delay;
 use super::verdict::Verdict;
 use super::watcher::{Grain, PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
@@ -65,9 +66,9 @@ pub struct Frame {
 }
 
 impl Watcher {
-    /// The watch as it stands, with what it means at `delay_ns`, if S is known.
+    /// The watch as it stands, with what it means at `delay`, if S is known.
     #[must_use]
-    pub fn frame(&self, delay_ns: Option<f64>) -> Frame {
+    pub fn frame(&self, delay: Option<&Delay>) -> Frame {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (latest, cost) = (self.latest(), self.cost());
         let windows = self.curve().map(|curve| {
@@ -89,7 +90,7 @@ impl Watcher {
             grain: self.grain(),
             cycles: self.history().samples(),
             curve: windows.unwrap_or_default(),
-            verdict: delay_ns.and_then(|delay| self.verdict(delay)),
+            verdict: delay.and_then(|delay| self.verdict(delay)),
             cost: Disturbance {
                 cpu_ns: nanos(cost.cpu),
                 imposed_ns: nanos(cost.imposed),

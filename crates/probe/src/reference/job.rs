@@ -86,6 +86,11 @@ impl Job {
         self.grown
     }
 
+    /// What is resident now.
+    pub(crate) fn resident(&self) -> Bytes {
+        self.resident
+    }
+
     pub(crate) fn members(&self) -> &BTreeMap<Pid, Member> {
         &self.members
     }

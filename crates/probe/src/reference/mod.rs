@@ -10,6 +10,7 @@
 //!             │
 //!           Budget      how often that may be done
 //! Delay ────────────▶ S: what a fault costs here, measured
+//! Whole ────────────▶ what all the time needed, between the looks too ─▶ the limit to give
 //! ```
 //!
 //! # Words
@@ -47,6 +48,7 @@
 //! - Clearing accessed bits takes a hint from the kernel's own page replacement. Under memory pressure it decides a little worse.
 
 mod accessed;
+mod advice;
 mod budget;
 mod clearing;
 mod delay;
@@ -60,8 +62,10 @@ mod tables;
 mod target;
 mod verdict;
 mod watcher;
+mod whole;
 
 pub use accessed::AccessedBits;
+pub use advice::RESERVE;
 pub use delay::{Delay, DelayError, Device};
 pub use event::Event;
 pub use frame::{Disturbance, Frame, Window};

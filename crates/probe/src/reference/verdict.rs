@@ -1,15 +1,16 @@
 //! What a history means at a given S: the knee, the memory to give, and what less of it would cost.
 //!
-//! Four things are added to what `vellum-workset` says of a curve:
+//! Added to what `vellum-workset` says of a curve:
 //!
 //! - *First references* come whatever the memory and are not counted against a limit ([`Watcher::first_references`]).
 //! - *What lies beyond the longest window.* A page that is touched every minute is not in a window of ten seconds, and a limit at
 //!   that window would fault it in each time. As long as f at the longest window still costs more than was agreed to, nothing smaller
 //!   than all can be promised, and all is what is advised.
-//! - *What lies below the smallest window.* How f rises there was not seen, but z is concave: pages that are missing and that a window of
-//!   Δ holds are faulted in at least once each Δ. That bound is given as one.
+//! - *What a limit must cover* beside these pages, and the time between looks: [`super::advice`], [`super::whole`].
 //! - *Bytes.* Pages of the curve are of [`PAGE_BYTES`].
 
+use super::advice::Known;
+use super::delay::Delay;
 use super::watcher::{PAGE_BYTES, Watcher};
 use crate::Bytes;
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,7 @@ pub struct Limit {
 pub enum Ground {
     /// The curve says that less would do no harm beyond what was agreed to.
     Curve,
-    /// The curve still rises too much at the longest window that was watched: all that was resident.
+    /// A limit smaller by an eighth or more would cost more than was agreed to, or nothing can be promised of it: all that was held.
     All,
 }
 
@@ -117,52 +118,72 @@ pub struct Verdict {
 }
 
 impl Watcher {
-    /// What the history so far means at `delay_ns`, the cost of a fault; `None` while there is no curve.
+    /// What the history so far means at this S; `None` while there is no curve.
     #[must_use]
-    pub fn verdict(&self, delay_ns: f64) -> Option<Verdict> {
-        let watched = self.clock();
-        Verdict::of(&self.known(), delay_ns, self.first_references(), watched, self.peak())
+    pub fn verdict(&self, delay: &Delay) -> Option<Verdict> {
+        let stretches = self.stretches();
+        let seen = Seen {
+            history: &self.known(),
+            stretches: &stretches,
+            first_references: self.first_references(),
+            watched: self.clock(),
+            peak: self.peak(),
+            shared: self.latest().shared,
+            processes: self.most_processes(),
+            transferred: self.transferred(),
+        };
+        Verdict::of(&seen, delay)
     }
 }
 
+/// What a watch has seen of a job.
+#[derive(Clone, Copy, Debug)]
+struct Seen<'a> {
+    /// The cycles looked at.
+    history: &'a History,
+    /// All of its time.
+    stretches: &'a History,
+    /// A nanosecond, unavoidable.
+    first_references: f64,
+    /// The user CPU time behind it.
+    watched: Duration,
+    /// The most it held at any time.
+    peak: Bytes,
+    /// Of that, text that others have mapped too.
+    shared: Bytes,
+    /// The most processes it had at any time.
+    processes: u64,
+    /// What they read and wrote by calls.
+    transferred: Bytes,
+}
+
 impl Verdict {
-    /// What a history means. `first_references` a nanosecond are unavoidable; `watched` is the user CPU time behind it, and `peak` all that
-    /// was ever resident.
-    #[must_use]
-    pub fn of(
-        history: &History,
-        delay_ns: f64,
-        first_references: f64,
-        watched: Duration,
-        peak: Bytes,
-    ) -> Option<Verdict> {
-        let curve = history.mean()?;
-        let noise = 1.0 / (watched.as_nanos() as f64).max(1.0);
-        let demand = Demand { noise, unavoidable: first_references, ..Demand::new(delay_ns) };
-        let beyond = (curve.last().faults - first_references).max(0.0);
-        let waiting = beyond * delay_ns;
-        let advice = (waiting < CAP).then(|| history.advice(delay_ns, CAP - waiting)).flatten();
-        let (give, ground) = match advice {
-            Some(advice) => {
-                let slowdown = advice.slowdown.part + waiting;
-                (Limit { bytes: bytes(advice.pages), slowdown, at_least: false }, Ground::Curve)
-            }
-            None => (Limit { bytes: peak.0, slowdown: 0.0, at_least: false }, Ground::All),
+    fn of(seen: &Seen<'_>, delay: &Delay) -> Option<Verdict> {
+        let curve = seen.history.mean()?;
+        let noise = 1.0 / (seen.watched.as_nanos() as f64).max(1.0);
+        let demand = Demand { noise, unavoidable: seen.first_references, ..Demand::new(delay.mean_ns) };
+        let known = Known {
+            stretches: seen.stretches,
+            delay_ns: delay.mean_ns,
+            out_ns: delay.out_ns,
+            beyond: (curve.last().faults - seen.first_references).max(0.0) * delay.mean_ns,
+            watched: seen.watched,
+            peak: seen.peak,
+            shared: seen.shared,
+            processes: seen.processes,
+            transferred: seen.transferred,
         };
-        let (first, floor) = (curve.first(), curve.last().faults.max(first_references));
-        let less = LESS.iter().map(|part| {
-            let limit = (give.bytes as f64 * part) as u64;
-            let pages = limit as f64 / PAGE_BYTES as f64;
-            let found = history.slowdown(pages, delay_ns);
-            // z is concave: on the way from a smaller window to the first, f is nowhere below the slope between the two.
-            let steeper = ((first.pages - pages) / first.window - floor).max(0.0) * delay_ns;
-            Limit { bytes: limit, slowdown: (found.part + waiting).max(steeper), at_least: found.at_least }
-        });
+        let limit = |bytes: Bytes| {
+            let cost = known.cost(bytes);
+            Limit { bytes: bytes.0, slowdown: cost.part, at_least: cost.at_least }
+        };
+        let give = known.least(CAP);
+        let ground = if give < known.all() { Ground::Curve } else { Ground::All };
         Some(Verdict {
-            knee: Knee::new(&knee(&curve, &demand), spread(history, &demand, SEED).as_ref()),
-            give,
+            knee: Knee::new(&knee(&curve, &demand), spread(seen.history, &demand, SEED).as_ref()),
+            give: limit(give),
             ground,
-            less: less.collect(),
+            less: LESS.iter().map(|part| limit(Bytes((give.0 as f64 * part) as u64))).collect(),
             longest_window_ns: curve.last().window,
         })
     }
@@ -189,29 +210,52 @@ mod tests {
         history
     }
 
+    const PEAK: Bytes = Bytes(10_000 * PAGE_BYTES);
+
+    /// Of a job of which all was seen in cycles, on a device that takes out for nothing.
     fn verdict(pages: &[f64], delay_ns: f64, first: f64) -> Verdict {
-        Verdict::of(&history(pages), delay_ns, first, Duration::from_secs(16), Bytes(10_000 * PAGE_BYTES))
-            .unwrap()
+        let history = history(pages);
+        let delay = Delay { out_ns: 0.0, ..Delay::given(Duration::from_nanos(delay_ns as u64)) };
+        let seen = Seen {
+            history: &history,
+            stretches: &history,
+            first_references: first,
+            watched: Duration::from_secs(16),
+            peak: PEAK,
+            shared: Bytes(0),
+            processes: 1,
+            transferred: Bytes(0),
+        };
+        Verdict::of(&seen, &delay).unwrap()
+    }
+
+    /// The program's pages under a limit.
+    fn pages_under(limit: &Limit) -> f64 {
+        let kernel = PEAK.0 / 256 + (192 << 10);
+        (limit.bytes - kernel) as f64 / PAGE_BYTES as f64 / (1.0 + super::super::RESERVE)
     }
 
     #[test]
     fn what_is_flat_is_given_as_it_is() {
         let flat = verdict(&[1000.0, 1000.0, 1000.0, 1000.0], 1e5, 0.0);
-        assert_eq!((flat.ground, flat.give.bytes), (Ground::Curve, 1000 * PAGE_BYTES));
+        assert_eq!(flat.ground, Ground::Curve);
+        assert!((999.0..1002.0).contains(&pages_under(&flat.give)), "{flat:?}");
         assert_eq!(flat.knee.kind, Kind::NeedsNothingMore);
         assert!(
             flat.less.iter().all(|limit| limit.at_least),
             "below the smallest window only a bound is known"
         );
-        // 500 pages less must come back within 100 ms: at least 5 faults a millisecond, half of the time at 100 µs.
-        assert!((flat.less[3].slowdown - 0.5).abs() < 1e-3, "{flat:?}");
+        // What is missing must come back within 100 ms: 1,000 pages are 10 faults a millisecond, all of the time at 100 µs.
+        let missing = 1.0 - pages_under(&flat.less[3]) / 1000.0;
+        assert!((flat.less[3].slowdown - missing).abs() < 1e-3, "{flat:?}");
     }
 
     #[test]
     fn what_still_rises_is_given_all() {
         // 1,000 pages more in the last 400 ms: 2.5 faults a millisecond, a quarter of the time at 100 µs.
         let rising = verdict(&[1000.0, 2000.0, 3000.0, 4000.0], 1e5, 0.0);
-        assert_eq!((rising.ground, rising.give.bytes), (Ground::All, 10_000 * PAGE_BYTES));
+        assert_eq!(rising.ground, Ground::All);
+        assert!(rising.give.bytes > PEAK.0 && rising.give.slowdown == 0.0);
         // The same from first references alone is nobody's fault.
         let fresh = verdict(&[1000.0, 2000.0, 3000.0, 4000.0], 1e5, 0.01);
         assert_eq!(fresh.ground, Ground::Curve);
@@ -221,7 +265,7 @@ mod tests {
     fn a_curve_that_bends_is_cut_where_faults_cost_what_was_agreed_to() {
         let bent = verdict(&[1000.0, 1900.0, 2000.0, 2001.0], 1e5, 0.0);
         assert_eq!(bent.ground, Ground::Curve);
-        assert!((1900..=2001).contains(&(bent.give.bytes / PAGE_BYTES)), "{bent:?}");
+        assert!((1900.0..2002.0).contains(&pages_under(&bent.give)), "{bent:?}");
         assert!(bent.give.slowdown <= CAP + 1e-6);
         assert!(bent.less[3].slowdown > 10.0 * CAP, "{bent:?}");
     }

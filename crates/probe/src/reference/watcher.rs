@@ -25,6 +25,7 @@ use super::options::{FIRST_LOOKS, Options, WINDOWS_MAX, WatchError};
 use super::source::{Availability, Count, Source, SourceError, SourceKind};
 use super::tables::PageTables;
 use super::target::Target;
+use super::whole::Whole;
 use crate::{Bytes, Pid};
 use std::time::{Duration, Instant};
 use vellum_workset::{Curve, History, cycle};
@@ -112,10 +113,14 @@ pub struct Watcher {
     source: Box<dyn Source>,
     options: Options,
     history: History,
+    whole: Whole,
     cycle: Option<Cycle>,
     budget: Budget,
     latest: Count,
     peak: Bytes,
+    most_processes: u64,
+    /// The most that its processes had read and written by calls at any look.
+    transferred: Bytes,
     longest_stall: Duration,
     began: Instant,
     first_curve: Option<Duration>,
@@ -143,10 +148,13 @@ impl Watcher {
             job: Job::new(target),
             budget,
             source,
-            history: History::new(windows, options.alpha),
+            history: History::new(windows.clone(), options.alpha),
+            whole: Whole::new(windows, Duration::ZERO),
             cycle: None,
             latest: Count::default(),
             peak: Bytes(0),
+            most_processes: 0,
+            transferred: Bytes(0),
             longest_stall: Duration::ZERO,
             began: now,
             first_curve: None,
@@ -170,6 +178,7 @@ impl Watcher {
         let mut events = self.job.update(false);
         self.note(&mut events);
         self.learn_rate();
+        self.account();
         let wait = if self.job.members().is_empty() {
             self.end_cycle(&mut events);
             events.push(Event::Ended);
@@ -190,6 +199,7 @@ impl Watcher {
     /// Ends the watch: what the cycle that runs knows already becomes a sample.
     pub fn finish(&mut self) {
         self.end_cycle(&mut Vec::new());
+        self.whole.pass(self.job.clock(), self.job.resident());
     }
 
     /// The samples so far.
@@ -276,7 +286,17 @@ impl Watcher {
         self.latest
     }
 
-    /// The most resident and swapped memory that any look saw.
+    /// The most that its processes had read and written by calls at any look, files and pipes alike.
+    pub(super) fn transferred(&self) -> Bytes {
+        self.transferred
+    }
+
+    /// The most processes that it had at any time.
+    pub(super) fn most_processes(&self) -> u64 {
+        self.most_processes
+    }
+
+    /// The most resident and swapped memory that was seen at any time.
     #[must_use]
     pub fn peak(&self) -> Bytes {
         self.peak
@@ -317,6 +337,22 @@ impl Watcher {
         }
     }
 
+    /// All the time watched, in stretches; before the first cycle has ended, what it knows already.
+    pub(super) fn stretches(&self) -> History {
+        match self.whole.stretches() {
+            none if none.samples() == 0 => self.known(),
+            some => some.clone(),
+        }
+    }
+
+    /// What passed since the last step, and what is held.
+    fn account(&mut self) {
+        let resident = self.job.resident();
+        self.peak = self.peak.max(resident + self.latest.swapped);
+        self.most_processes = self.most_processes.max(self.job.members().len() as u64);
+        self.whole.pass(self.job.clock(), resident);
+    }
+
     /// What events mean for what is known.
     fn note(&mut self, events: &mut Vec<Event>) {
         let mut another = false;
@@ -334,6 +370,8 @@ impl Watcher {
         if another {
             self.cycle = None;
             self.history.restart();
+            self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock());
+            (self.peak, self.transferred, self.latest) = (Bytes(0), Bytes(0), Count::default());
             events.push(Event::Restarted);
         }
     }
@@ -454,6 +492,8 @@ impl Watcher {
         .for_each(|count| sum += count);
         self.budget.counted(entries(sum.resident, sum.huge), cpu);
         self.latest = sum;
+        let transferred: u64 = self.job.members().keys().filter_map(|pid| transferred(*pid)).sum();
+        self.transferred = self.transferred.max(Bytes(transferred));
         self.peak = self.peak.max(sum.resident + sum.swapped);
         Ok(sum)
     }
@@ -497,6 +537,7 @@ impl Watcher {
         let huge = self.latest.huge.min(self.latest.referenced);
         let touched = entries(Bytes(touched as u64 * PAGE_BYTES), huge);
         self.budget.imposed += self.source.penalty_a_page().mul_f64(touched);
+        self.whole.cycle(at_common_windows(&self.history, &cycle), self.job.resident());
         if push(&mut self.history, &cycle) {
             events.push(Event::Cycle { samples: self.history.samples() });
         }
@@ -552,14 +593,22 @@ fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<dyn Source>,
     Err(WatchError::Source { kind, why })
 }
 
+/// What a process has read and written by calls since it began; `None` if we may not know.
+fn transferred(pid: Pid) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let number =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some(number("rchar:")? + number("wchar:")?)
+}
+
 /// Page-table entries that map this much, of which `huge` is in huge pages.
 fn entries(bytes: Bytes, huge: Bytes) -> f64 {
     let small = bytes.0.saturating_sub(huge.0) / PAGE_BYTES;
     small as f64 + huge.0 as f64 / vellum_sys::HUGE as f64
 }
 
-/// The cycle as a sample; false if it knows too little.
-fn push(history: &mut History, cycle: &Cycle) -> bool {
+/// What a cycle found at the windows of a history, as far as it went.
+fn at_common_windows(history: &History, cycle: &Cycle) -> Vec<f64> {
     let mut pages = cycle::at_windows(&cycle.looks, history.windows(), REACH);
     // Between two looks a curve bends. Straight lines are right only where a look came in time.
     let (times, counts): (Vec<f64>, Vec<f64>) = cycle.looks.iter().copied().unzip();
@@ -570,6 +619,12 @@ fn push(history: &mut History, cycle: &Cycle) -> bool {
             }
         }
     }
+    pages
+}
+
+/// The cycle as a sample; false if it knows too little.
+fn push(history: &mut History, cycle: &Cycle) -> bool {
+    let pages = at_common_windows(history, cycle);
     let length = cycle.looks.last().map_or(0.0, |(window, _)| *window);
     let before = history.samples();
     history.push(length, &pages, &[]);

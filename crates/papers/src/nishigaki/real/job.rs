@@ -18,7 +18,7 @@ use std::io::{BufRead, Write};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 use vellum_workset::sim::{Behaviour, Program, benchmark_programs, king_size_program};
-use vellum_workset::{Control, Counters, Criterion, Demand, Page, Quanta, Slrum, SlrumRuns, Ticks};
+use vellum_workset::{Control, Criterion, Demand, Quanta, Slrum, SlrumRuns, Ticks};
 
 /// The work's name.
 pub(super) const NAME: &str = "nishigaki-job";
@@ -120,9 +120,7 @@ struct Chooser {
     criterion: Criterion,
     delay: f64,
     control: Control,
-    counters: Counters,
-    /// Pages referenced in this interval, each once.
-    referenced: Vec<Page>,
+    ages: Ages,
     usage: File,
     /// Bytes.
     limit: f64,
@@ -190,10 +188,11 @@ impl Job {
         let (page, length) = self.stretches.next();
         let length = length.min(self.phase_left);
         self.memory.touch(page as usize);
-        if let Some(chooser) = &mut self.chooser
-            && self.memory.first_in(page as usize, self.samples)
-        {
-            chooser.referenced.push(Page(page));
+        if let Some(chooser) = &mut self.chooser {
+            let told = self.memory.tell(page as usize, self.samples);
+            if told != self.samples {
+                chooser.ages.reference(told, self.samples);
+            }
         }
         spin((length as f64 * self.rounds_per_tick) as u64);
         self.executed += length;
@@ -209,10 +208,10 @@ impl Job {
     }
 
     fn sample(&mut self) {
+        let interval = self.samples;
         self.samples += 1;
         let Some(chooser) = &mut self.chooser else { return };
-        chooser.counters.sample(Quanta(1), chooser.referenced.drain(..));
-        let window = chooser.control.observe(&chooser.counters.working_sets());
+        let window = chooser.control.observe(&chooser.ages.end_interval(interval));
         self.windows += u64::from(window.0);
         if let Some(windows) = chooser.windows_kept() {
             let kept = (f64::from(window.0) * windows).ceil() as u64;
@@ -288,8 +287,8 @@ impl Chooser {
     fn new(params: &Params, criterion: Criterion, delta: u64) -> Result<Self, WorkError> {
         let usage = File::open(params.word("usage")).map_err(|_| params.refused("usage"))?;
         let (delay, limit) = (params.number("delay")? as f64, params.number("limit")? as f64);
-        let (control, counters) = (control(criterion, delay, delta), Counters::new(HORIZON));
-        Ok(Self { criterion, delay, control, counters, referenced: Vec::new(), usage, limit })
+        let (control, ages) = (control(criterion, delay, delta), Ages::default());
+        Ok(Self { criterion, delay, control, ages, usage, limit })
     }
 
     /// For how many windows pages are kept under the group's present need; nothing goes while there is none.
@@ -303,8 +302,7 @@ impl Chooser {
     }
 
     fn begin_anew(&mut self, delta: u64, program: bool) {
-        self.counters = Counters::new(HORIZON);
-        self.referenced.clear();
+        self.ages = Ages::default();
         if program {
             self.control = control(self.criterion, self.delay, delta);
         }
@@ -314,10 +312,45 @@ impl Chooser {
 /// Windows in intervals: as long as in the simulator, whose intervals are half as long.
 const WINDOW_START: Quanta = Quanta(5);
 const WINDOW_MAX: Quanta = Quanta(20);
-const HORIZON: Quanta = Quanta(WINDOW_MAX.0 + 2);
+/// Ages that are told apart.
+const HORIZON: usize = WINDOW_MAX.0 as usize + 2;
+/// A page that was never told.
+const NEVER: u64 = u64::MAX;
 
 fn control(criterion: Criterion, delay: f64, delta: u64) -> Control {
     Control::new(Ticks(delta), Demand::uncapped(criterion, delay), WINDOW_START, WINDOW_MAX)
+}
+
+/// How many pages were last referenced in each of the latest intervals: what `vellum_workset::Counters` knows, for pages that are
+/// numbered from 0, so that each needs no more than a place in a list ([`Memory::tell`]).
+#[derive(Default)]
+struct Ages {
+    /// By interval, modulo their number.
+    pages: [u64; HORIZON],
+}
+
+impl Ages {
+    /// A page that was last told in interval `told` is referenced in this one, which is another.
+    #[inline]
+    fn reference(&mut self, told: u64, interval: u64) {
+        if told != NEVER && interval - told < HORIZON as u64 {
+            self.pages[told as usize % HORIZON] -= 1;
+        }
+        self.pages[interval as usize % HORIZON] += 1;
+    }
+
+    /// At the end of this interval: the working sets of 1, 2, … intervals. Those past the horizon are forgotten.
+    fn end_interval(&mut self, interval: u64) -> [u64; HORIZON] {
+        let mut sum = 0;
+        let sets = std::array::from_fn(|age| {
+            // Before the first interval there is nothing.
+            let at = interval.checked_sub(age as u64).map_or(0, |then| self.pages[then as usize % HORIZON]);
+            sum += at;
+            sum
+        });
+        self.pages[(interval as usize + 1) % HORIZON] = 0;
+        sets
+    }
 }
 
 /// Pages, and what is known of each.
@@ -335,7 +368,7 @@ struct Memory {
 impl Memory {
     fn new(pages: usize) -> Result<Self, WorkError> {
         let mapping = crate::area::Mapping::of_base_pages(pages * PAGE_BYTES)?;
-        let (touched, resident, told) = (vec![false; pages], vec![false; pages], vec![u64::MAX; pages]);
+        let (touched, resident, told) = (vec![false; pages], vec![false; pages], vec![NEVER; pages]);
         Ok(Self { mapping, touched, resident, told, hand: 0, noise: 0x9e37_79b9_7f4a_7c15 })
     }
 
@@ -358,15 +391,16 @@ impl Memory {
         self.resident[page] = true;
     }
 
-    /// Whether this is the page's first reference in the interval.
-    fn first_in(&mut self, page: usize, interval: u64) -> bool {
-        std::mem::replace(&mut self.told[page], interval) != interval
+    /// The page is referenced in this interval; the interval in which it was last, or [`NEVER`].
+    #[inline]
+    fn tell(&mut self, page: usize, interval: u64) -> u64 {
+        std::mem::replace(&mut self.told[page], interval)
     }
 
     /// Gives pages back that were not told in the last `kept` intervals up to `now`, looking at the next [`LOOKED_AT`] pages.
     fn give_back_idle(&mut self, now: u64, kept: u64) -> u64 {
         let (told, count) = (&self.told, self.told.len());
-        let idle = |page: &usize| told[*page] == u64::MAX || told[*page] + kept < now;
+        let idle = |page: &usize| told[*page] == NEVER || told[*page] + kept < now;
         let next = (self.hand..self.hand + LOOKED_AT.min(count)).map(|page| page % count);
         let pages: Vec<usize> = next.filter(idle).collect();
         self.hand = (self.hand + LOOKED_AT) % count;
@@ -453,13 +487,36 @@ mod tests {
     fn what_was_not_told_lately_goes_and_what_was_stays() {
         let mut memory = Memory::new(3 * LOOKED_AT).unwrap();
         (0..3 * LOOKED_AT).for_each(|page| memory.touch(page));
-        (0..100).for_each(|page| assert!(memory.first_in(page, 20)));
-        assert!(!memory.first_in(7, 20) && memory.first_in(LOOKED_AT, 9));
+        (0..100).for_each(|page| assert_eq!(memory.tell(page, 20), NEVER));
+        assert_eq!((memory.tell(7, 20), memory.tell(LOOKED_AT, 9)), (20, NEVER));
         // Page LOOKED_AT was told eleven intervals ago, the first hundred in this one, the rest never.
         let given: Vec<u64> = (0..4).map(|_| memory.give_back_idle(20, 11)).collect();
         assert_eq!(given, [LOOKED_AT as u64 - 100, LOOKED_AT as u64 - 1, LOOKED_AT as u64, 0]);
         memory.give_back_idle(20, 10);
         assert!(!memory.resident[LOOKED_AT] && memory.resident[50]);
+    }
+
+    #[test]
+    fn ages_are_what_counters_count() {
+        use vellum_workset::{Counters, Page};
+        const PAGES: u64 = 300;
+        let mut counters = Counters::new(Quanta(HORIZON as u32));
+        let (mut ages, mut memory, mut drawn) = (Ages::default(), Memory::new(PAGES as usize).unwrap(), 1u64);
+        for interval in 0..500 {
+            let mut referenced = Vec::new();
+            // In every other interval many pages, so that some grow old.
+            for _ in 0..(interval % 2) * 20 + 1 {
+                drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let page = (drawn >> 33) % PAGES;
+                referenced.push(Page(page));
+                let told = memory.tell(page as usize, interval);
+                if told != interval {
+                    ages.reference(told, interval);
+                }
+            }
+            counters.sample(Quanta(1), referenced);
+            assert_eq!(ages.end_interval(interval)[..], counters.working_sets()[..], "interval {interval}");
+        }
     }
 
     #[test]

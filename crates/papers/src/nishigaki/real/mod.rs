@@ -14,25 +14,21 @@
 //!
 //! Everything that is made here is dropped again, also when a signal asks to end: jobs first, then the cgroup, then the device.
 
-mod device;
-mod group;
 mod job;
 
 use super::Run;
 use crate::finding::RESAMPLES;
 use crate::params::WorkError;
 use crate::{Bound, Finding, Goal, Table, Value};
-use device::{Device, DeviceError};
-use group::{BETWEEN_RELIEFS, Group, GroupError, RELIEF_BYTES};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vellum_measure::{Interval, paired_ratio};
+use vellum_probe::confine::{Asking, BETWEEN_RELIEFS, Device, DeviceError, Group, GroupError, RELIEF_BYTES};
 use vellum_workset::published::DELAY;
 use vellum_workset::sim::{KING_PAGES, KING_STAY};
 
@@ -54,6 +50,8 @@ pub fn work(name: &str, words: &[String]) -> Option<Result<String, WorkError>> {
 /// Pages here for each page of the source's programs.
 const SCALE: u64 = 32;
 const PAGE_BYTES: u64 = 4096;
+/// What the cgroups are called.
+const GROUP: &str = "vellum-papers";
 /// Δ of the source, enlarged as the programs are: about a millisecond, a hundredth of what a governor would take, so that
 /// windows here cost far more than they would.
 const DELTA: u64 = 200_000 * SCALE;
@@ -91,35 +89,6 @@ enum RealError {
     Asked,
 }
 
-/// Set by a signal.
-static ASKED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn ask(_: libc::c_int) {
-    ASKED.store(true, Ordering::Relaxed);
-}
-
-/// While it lives, signals that would end this process only ask it to.
-struct Asking([libc::sighandler_t; 3]);
-
-const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-
-impl Asking {
-    fn new() -> Self {
-        let handler = ask as extern "C" fn(libc::c_int);
-        // SAFETY: the handler stores to an atomic and does nothing else.
-        Self(SIGNALS.map(|signal| unsafe { libc::signal(signal, handler as libc::sighandler_t) }))
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        for (signal, before) in SIGNALS.into_iter().zip(self.0) {
-            // SAFETY: what was there before is put back.
-            unsafe { libc::signal(signal, before) };
-        }
-    }
-}
-
 /// Runs the experiment if this machine allows it, and says why where not.
 pub(super) fn run(run: &mut Run<'_>, worker: &Worker) -> Finding {
     let mut finding = Finding {
@@ -134,21 +103,26 @@ pub(super) fn run(run: &mut Run<'_>, worker: &Worker) -> Finding {
         runs: Vec::new(),
     };
     let asking = Asking::new();
-    if let Err(error) = measure(run, worker, &mut finding) {
+    if let Err(error) = measure(run, worker, &asking, &mut finding) {
         finding.notes.push(format!("not measured to the end: {error}. What is simulated stands in"));
     }
     drop(asking);
     finding
 }
 
-fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<(), RealError> {
+fn measure(
+    run: &mut Run<'_>,
+    worker: &Worker,
+    asking: &Asking,
+    finding: &mut Finding,
+) -> Result<(), RealError> {
     let rounds = run.scale.pick(ROUNDS, ROUNDS_QUICK, 1);
     let (warm, count) =
         (run.scale.pick(WARM_MS, WARM_MS / 2, 500), run.scale.pick(COUNT_MS, COUNT_MS / 2, 500));
     let total = FRAMES.len() * rounds * ARMS.len();
     let _device = Device::new(DEVICE_BYTES)?;
     run.tell(0, total, "calibration");
-    let speed = calibrate(worker)?;
+    let speed = calibrate(worker, asking)?;
     finding.notes.push(format!(
         "zram: a fault costs {:.1} µs of CPU time, measured; so a tick, the source's instruction, is {:.3} ns of work: S is {DELAY} of \
          them",
@@ -169,7 +143,7 @@ fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<
                 let done = (at * rounds + round) * ARMS.len() + turn;
                 run.tell(done, total, &format!("{memory}: {}", ARMS[arm].1));
                 let seed = run.seed + round as u64;
-                let figures = one(worker, &speed, frames, ARMS[arm], (warm, count), seed)?;
+                let figures = one((worker, asking), &speed, frames, ARMS[arm], (warm, count), seed)?;
                 finding.runs.push(json!({
                     "cell": memory, "arm": ARMS[arm].1, "round": round, "place": turn, "seed": seed,
                     "metrics": { "jobs": figures.jobs, "relieved": figures.relieved },
@@ -211,12 +185,12 @@ impl Speed {
     }
 }
 
-fn calibrate(worker: &Worker) -> Result<Speed, RealError> {
+fn calibrate(worker: &Worker, asking: &Asking) -> Result<Speed, RealError> {
     let pages = FRAMES[0].1 * SCALE;
     let words = ["program=calibration".to_owned(), format!("pages={}", pages * 2)];
-    let group = Group::new(pages * PAGE_BYTES)?;
+    let group = Group::new(GROUP, pages * PAGE_BYTES)?;
     let mut jobs = Jobs(vec![start(worker, &words)?]);
-    let figures = jobs.finish(&group, "calibration")?;
+    let figures = jobs.finish(&group, asking, "calibration")?;
     let number = |name: &str| figures[0][name].as_f64().filter(|ns| *ns > 0.0);
     match (number("round_ns"), number("delay_ns")) {
         (Some(round_ns), Some(delay_ns)) => Ok(Speed { round_ns, delay_ns }),
@@ -244,7 +218,7 @@ impl Figures {
 }
 
 fn one(
-    worker: &Worker,
+    (worker, asking): (&Worker, &Asking),
     speed: &Speed,
     frames: u64,
     (windows, arm): (&str, &'static str),
@@ -252,7 +226,7 @@ fn one(
     seed: u64,
 ) -> Result<Figures, RealError> {
     let limit = frames * SCALE * PAGE_BYTES;
-    let group = Group::new(limit)?;
+    let group = Group::new(GROUP, limit)?;
     let mut jobs = Jobs(Vec::new());
     for number in 0..=OTHERS {
         let program = if number == 0 { "king".to_owned() } else { (number - 1).to_string() };
@@ -274,7 +248,7 @@ fn one(
         ];
         jobs.0.push(start(worker, &words)?);
     }
-    let jobs = jobs.finish(&group, arm)?;
+    let jobs = jobs.finish(&group, asking, arm)?;
     Ok(Figures { jobs, relieved: group.relieved() })
 }
 
@@ -290,7 +264,7 @@ impl Jobs {
     }
 
     /// Moves them into the group, lets them run, and returns their lines of figures.
-    fn finish(&mut self, group: &Group, arm: &'static str) -> Result<Vec<Json>, RealError> {
+    fn finish(&mut self, group: &Group, asking: &Asking, arm: &'static str) -> Result<Vec<Json>, RealError> {
         let mut outs = Vec::new();
         for child in &mut self.0 {
             let mut out = BufReader::new(child.stdout.take().ok_or_else(broken)?);
@@ -305,7 +279,7 @@ impl Jobs {
         let mut figures = Vec::new();
         for (child, mut out) in self.0.iter_mut().zip(outs) {
             let status = loop {
-                if ASKED.load(Ordering::Relaxed) {
+                if asking.asked() {
                     return Err(RealError::Asked);
                 }
                 match child.try_wait()? {

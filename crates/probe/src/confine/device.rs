@@ -1,7 +1,7 @@
 //! A paging device of the experiment's own: a zram disk, made for it and removed with it.
 //!
 //! Nothing of the machine's own is touched: a new disk is asked for, and only that is used as swap and removed again. Where the
-//! kernel has no zram or the caller may not make one, that is an error with its cure, and the experiment says it and falls back to the simulator.
+//! kernel has no zram or the caller may not make one, that is an error with its cure.
 
 use std::ffi::CString;
 use std::fs::{self, OpenOptions};
@@ -23,14 +23,14 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// There is no paging device.
 #[derive(Debug, thiserror::Error)]
 #[error("no paging device: {what} failed ({source}); it needs root and a kernel with zram")]
-pub(super) struct DeviceError {
+pub struct DeviceError {
     what: &'static str,
     source: io::Error,
 }
 
 /// A zram disk that is swap.
 #[derive(Debug)]
-pub(super) struct Device {
+pub struct Device {
     number: u32,
     node: PathBuf,
     swapping: bool,
@@ -38,7 +38,10 @@ pub(super) struct Device {
 
 impl Device {
     /// Makes a disk of `bytes` and swaps to it.
-    pub(super) fn new(bytes: u64) -> Result<Self, DeviceError> {
+    ///
+    /// # Errors
+    /// [`DeviceError`] naming what failed; what was made until then is removed.
+    pub fn new(bytes: u64) -> Result<Self, DeviceError> {
         let failed = |what| move |source| DeviceError { what, source };
         let number =
             fs::read_to_string(Path::new(CONTROL).join("hot_add")).map_err(failed("adding a zram disk"))?;

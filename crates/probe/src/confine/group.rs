@@ -12,26 +12,26 @@ const V2: &str = "/sys/fs/cgroup";
 const TRIES: usize = 50;
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// For how long.
-pub(super) const BETWEEN_RELIEFS: Duration = Duration::from_millis(2);
+/// For how long jobs get relief.
+pub const BETWEEN_RELIEFS: Duration = Duration::from_millis(2);
 
 /// There is no cgroup.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no memory cgroup: {what} failed ({source}); it needs root and a memory controller in /sys/fs/cgroup"
 )]
-pub(super) struct GroupError {
+pub struct GroupError {
     what: &'static str,
     source: io::Error,
 }
 
 /// What jobs get for a moment when the kernel says that it can reclaim nothing: version 1 says so now and then although most of the
 /// device is free.
-pub(super) const RELIEF_BYTES: u64 = 2 << 20;
+pub const RELIEF_BYTES: u64 = 2 << 20;
 
 /// A memory cgroup with a limit.
 #[derive(Debug)]
-pub(super) struct Group {
+pub struct Group {
     path: PathBuf,
     v1: bool,
     limit: u64,
@@ -40,11 +40,14 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Makes one whose processes may hold `limit` bytes. It is set before there are any.
-    pub(super) fn new(limit: u64) -> Result<Self, GroupError> {
+    /// Makes one whose processes may hold `limit` bytes. It is set before there are any. Its name is `name` and our process id.
+    ///
+    /// # Errors
+    /// [`GroupError`] naming what failed.
+    pub fn new(name: &str, limit: u64) -> Result<Self, GroupError> {
         let failed = |what| move |source| GroupError { what, source };
         let v1 = Path::new(V1).join("memory.limit_in_bytes").exists();
-        let path = Path::new(if v1 { V1 } else { V2 }).join(format!("vellum-papers-{}", std::process::id()));
+        let path = Path::new(if v1 { V1 } else { V2 }).join(format!("{name}-{}", std::process::id()));
         if !v1 {
             // Where it is on already, or cannot be, the limit below says so.
             let _ = fs::write(Path::new(V2).join("cgroup.subtree_control"), "+memory");
@@ -63,14 +66,30 @@ impl Group {
         Ok(group)
     }
 
+    /// The file that a process enters by writing to it.
+    #[must_use]
+    pub fn members(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
+
+    /// The most bytes that its processes were charged, where the kernel keeps that.
+    #[must_use]
+    pub fn most_charged(&self) -> Option<u64> {
+        let name = if self.v1 { "memory.max_usage_in_bytes" } else { "memory.peak" };
+        fs::read_to_string(self.path.join(name)).ok()?.trim().parse().ok()
+    }
+
     /// Moves a process into it.
-    pub(super) fn take(&self, pid: u32) -> Result<(), GroupError> {
-        let moved = fs::write(self.path.join("cgroup.procs"), pid.to_string());
+    ///
+    /// # Errors
+    /// [`GroupError`] if the kernel refuses.
+    pub fn take(&self, pid: u32) -> Result<(), GroupError> {
+        let moved = fs::write(self.members(), pid.to_string());
         moved.map_err(|source| GroupError { what: "moving a job into it", source })
     }
 
     /// Where the kernel could reclaim nothing and jobs wait, gives them a little more for a moment. To be called now and then.
-    pub(super) fn relieve(&self) {
+    pub fn relieve(&self) {
         if !self.v1 {
             return;
         }
@@ -86,12 +105,14 @@ impl Group {
     }
 
     /// How often jobs got relief.
-    pub(super) fn relieved(&self) -> u32 {
+    #[must_use]
+    pub fn relieved(&self) -> u32 {
         self.relieved.get()
     }
 
     /// The file that says how many bytes its processes hold.
-    pub(super) fn usage(&self) -> PathBuf {
+    #[must_use]
+    pub fn usage(&self) -> PathBuf {
         self.path.join(if self.v1 { "memory.usage_in_bytes" } else { "memory.current" })
     }
 }

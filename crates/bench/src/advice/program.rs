@@ -1,0 +1,108 @@
+//! The programs whose advice is held against the truth, and what they work on.
+//!
+//! Real programs, as the distribution has them, on inputs that are made anew and are the same everywhere. They differ in what matters to
+//! advice: a table that is gone round and round, one that grows until the end, phases, a compiler, streams of files.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use vellum_measure::Rng;
+
+/// Lines of the text that is sorted and compressed: 60 bytes each.
+const LINES: u64 = 400_000;
+
+/// A program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Program {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Its command: the first word is looked for in the path.
+    pub(super) command: &'static [&'static str],
+    /// A file for its standard input.
+    pub(super) input: Option<&'static str>,
+    /// What brings it.
+    pub(super) package: &'static str,
+}
+
+/// All of them.
+pub(super) const PROGRAMS: [Program; 7] = [
+    Program { name: "python3", command: &["python3", "dictionary.py"], input: None, package: "python3" },
+    Program { name: "perl", command: &["perl", "hashes.pl"], input: None, package: "perl" },
+    Program { name: "sqlite3", command: &["sqlite3", ""], input: Some("queries.sql"), package: "sqlite3" },
+    Program {
+        name: "g++",
+        command: &["g++", "-O2", "-std=c++17", "-c", "templates.cc", "-o", "templates.o"],
+        input: None,
+        package: "g++",
+    },
+    Program {
+        name: "sort",
+        command: &[
+            "sort",
+            "--parallel=1",
+            "-S",
+            "64M",
+            "-k3",
+            "-k1",
+            "text",
+            "text",
+            "text",
+            "text",
+            "-o",
+            "sorted",
+        ],
+        input: None,
+        package: "coreutils",
+    },
+    Program { name: "xz", command: &["xz", "-4", "-T1", "-c"], input: Some("text"), package: "xz-utils" },
+    Program { name: "phases", command: &["./phases"], input: None, package: "gcc" },
+];
+
+/// What was made for the programs.
+const FILES: [(&str, &str); 5] = [
+    ("dictionary.py", include_str!("programs/dictionary.py")),
+    ("hashes.pl", include_str!("programs/hashes.pl")),
+    ("queries.sql", include_str!("programs/queries.sql")),
+    ("templates.cc", include_str!("programs/templates.cc")),
+    ("phases.c", include_str!("programs/phases.c")),
+];
+
+/// Makes what the programs work on in `folder`.
+pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
+    for (name, text) in FILES {
+        std::fs::write(folder.join(name), text)?;
+    }
+    let mut text = io::BufWriter::new(std::fs::File::create(folder.join("text"))?);
+    let mut random = Rng::new(seed);
+    for line in 0..LINES {
+        writeln!(text, "{:016x} {line} some text that compresses well {}", random.next_u64(), line % 977)?;
+    }
+    text.flush()?;
+    // Without a compiler that program is missing, and said to be.
+    let _ = Command::new("cc")
+        .args(["-O2", "-o", "phases", "phases.c"])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    Ok(())
+}
+
+impl Program {
+    /// The file to execute; `None` if it is not there.
+    ///
+    /// Scripts that choose among versions are asked what they choose, so that it is the program itself that is limited.
+    pub(super) fn executable(&self, folder: &Path) -> Option<OsString> {
+        let name = self.command[0];
+        if let Some(here) = name.strip_prefix("./") {
+            return folder.join(here).exists().then(|| folder.join(here).into());
+        }
+        if name == "python3" {
+            let asked = Command::new(name).args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+            let path = String::from_utf8(asked.stdout).ok()?;
+            return Some(path.trim().into()).filter(|path: &OsString| !path.is_empty());
+        }
+        vellum_probe::locate(name.as_ref(), std::env::var_os("PATH").as_deref()).ok().map(Into::into)
+    }
+}
