@@ -83,6 +83,8 @@ pub(crate) struct Heap {
     pub pool: Buffer<Address>,
     /// Blocks of the pool that were not needed at the last collection.
     pub surplus: usize,
+    /// The last collection gave most of the heap back.
+    pub shrinks: bool,
     /// Extents of dead large objects.
     pub doomed: Buffer<Address>,
     /// Objects freed by their users, until the next collection.
@@ -145,6 +147,7 @@ impl Heap {
             blocks: Buffer::new(),
             pool: Buffer::new(),
             surplus: 0,
+            shrinks: false,
             doomed: Buffer::new(),
             freed: Buffer::new(),
             descriptors: Descriptors::new(),

@@ -129,7 +129,9 @@ pub(crate) fn give_back(heap: &mut Heap) {
     let mut given = surplus.min(heap.surplus);
     heap.surplus = surplus - given;
     // The heap has shrunk for good: even what would be used soon is given back, and its frames with it.
-    let has_shrunk = given * BLOCK > (heap.bytes / 2).max(FLUSH_MIN);
+    // The collection after that may have moved what was left, and what it moved from is not needed either.
+    let shrinks = given * BLOCK > (heap.bytes / 2).max(FLUSH_MIN);
+    let has_shrunk = core::mem::replace(&mut heap.shrinks, shrinks) || shrinks;
     if has_shrunk {
         given = heap.pool.len().saturating_sub(SPARE_BLOCKS);
     }
