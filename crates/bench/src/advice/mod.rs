@@ -6,9 +6,9 @@
 //!                                                  in random order, round after round
 //! ```
 //!
-//! Real programs ([`program`]), each advised once and then run under that advice. Paging costs CPU time and nothing else on a zram
+//! Real programs (`program`), each advised once and then run under that advice. Paging costs CPU time and nothing else on a zram
 //! disk, so what a limit costs is CPU time of the program, user and system: other people's use of the machine changes it less than
-//! wall time. A run that takes [`LONGEST`] times its unlimited wall time is cut short, and what it took till then is a lower bound.
+//! wall time. A run that takes `LONGEST` times its unlimited wall time is cut short, and what it took till then is a lower bound.
 //!
 //! Needs root, zram and a memory cgroup. Device and groups are removed when it ends, also by a signal.
 
