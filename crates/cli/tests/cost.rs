@@ -210,6 +210,19 @@ fn a_disturbed_operation_is_told_apart_and_has_no_other_timed() {
 }
 
 #[test]
+fn an_allocator_is_asked_only_for_what_the_program_asks_for() {
+    let place = tempfile::tempdir().unwrap();
+    let (program, counting) = (place.path().join("asked"), place.path().join("counting.so"));
+    let Some(()) = compiled("cc", &["-g", "-O1"], &["asked.c"], &program) else { return };
+    compiled("cc", &["-O1", "-shared", "-fPIC"], &["counting_malloc.c"], &counting).unwrap();
+    let json = place.path().join("cost.json");
+    let mut command = cost(&["--own-allocator", "--json", text(&json)]);
+    let output = command.arg(&program).env("LD_PRELOAD", &counting).output().unwrap();
+    assert!(said(&output).contains("asked 102 times\n"), "{}", said(&output));
+    assert_eq!(counted(&report(&json), "asked.c", false), expected("asked.c"));
+}
+
+#[test]
 fn cxx_is_counted_at_the_lines_that_use_the_library() {
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("classes");

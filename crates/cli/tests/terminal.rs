@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{VELLUM, harmless_library, run};
+use common::{VELLUM, harmless_library, heeding_signals, run};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -29,6 +29,7 @@ fn on_terminal(command: &mut Command, slave: &OwnedFd) -> Child {
     let fd = slave.as_raw_fd();
     command.stdin(Stdio::from(slave.try_clone().unwrap())).stderr(Stdio::from(slave.try_clone().unwrap()));
     command.env("TERM", "xterm").env_remove("NO_COLOR");
+    heeding_signals(command);
     // SAFETY: setsid and ioctl are async-signal-safe; the descriptor stays open until exec.
     unsafe {
         command.pre_exec(move || {

@@ -225,18 +225,20 @@ impl Job {
             return;
         }
         self.members = census.members(self.roots(), &self.members);
-        self.reap(census);
+        let reaped = self.reap(census);
         self.resident = census.resident(&self.members);
         let living = |pid: &&Pid| census.stat(**pid).is_some_and(|stat| !stat.is_zombie());
         self.processes = self.members.keys().filter(living).count();
         self.account(census, period);
-        if self.processes == 0 {
+        // What ended just now may have left a process behind that was born after the census passed its number.
+        if self.processes == 0 && !reaped {
             self.end(events);
         }
     }
 
-    /// Waits for those of its processes that have ended and are our children.
-    fn reap(&mut self, census: &Census) {
+    /// Waits for those of its processes that have ended and are our children; whether there were any.
+    fn reap(&mut self, census: &Census) -> bool {
+        let (had_child, before) = (self.child.is_some(), self.members.len());
         if let Some(child) = &mut self.child
             && let Ok(Some(status)) = child.try_wait()
         {
@@ -254,6 +256,7 @@ impl Job {
             // SAFETY: waits for a child of ours that has ended, without blocking; no memory is handed over.
             unsafe { libc::waitpid(pid.0, std::ptr::null_mut(), libc::WNOHANG) == 0 }
         });
+        had_child != self.child.is_some() || before != self.members.len()
     }
 
     fn account(&mut self, census: &Census, period: Duration) {

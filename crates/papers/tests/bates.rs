@@ -26,7 +26,7 @@ fn every_experiment_runs() {
         names.push(finding.name.clone());
     })
     .expect("some clock can be read");
-    assert_eq!(names, ["slow", "builtin", "clocks"]);
+    assert_eq!(names, ["slow", "builtin", "clocks", "collector"]);
     assert!(told > 3, "progress is told");
     for figure in [1, 2, 3, 4, 10, 11, 12] {
         assert!(
@@ -37,7 +37,7 @@ fn every_experiment_runs() {
 
     let json: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");
     assert_eq!((&json["schema"], &json["scale"]), (&SCHEMA.into(), &"tiny".into()));
-    assert_eq!(json["experiments"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json["experiments"].as_array().map(Vec::len), Some(4));
     let lines = report.lines().expect("what clocks say can be written");
     let entries: Vec<Entry> =
         Reader::new(lines.as_slice(), OnError::Refuse).map(|entry| entry.expect("lines of ours")).collect();

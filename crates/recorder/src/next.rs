@@ -10,7 +10,7 @@
 use crate::{own, thread};
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
 /// One function's next definition.
 pub(crate) struct Next {
@@ -18,12 +18,19 @@ pub(crate) struct Next {
     found: AtomicPtr<c_void>,
     /// The same, once it is known that it calls none of our own functions.
     quiet: AtomicPtr<c_void>,
+    /// Whether that is settled, one way or the other.
+    settled: AtomicBool,
 }
 
 impl Next {
     /// Of the function called `name`, not looked up yet.
     pub(crate) const fn of(name: &'static CStr) -> Next {
-        Next { name, found: AtomicPtr::new(null_mut()), quiet: AtomicPtr::new(null_mut()) }
+        Next {
+            name,
+            found: AtomicPtr::new(null_mut()),
+            quiet: AtomicPtr::new(null_mut()),
+            settled: AtomicBool::new(false),
+        }
     }
 
     /// The definition, or null if there is none or this thread is just looking one up.
@@ -58,10 +65,19 @@ impl Next {
     }
 
     /// Looks the definition up, and whether it is quiet: Vellum's are, and the C library's `malloc` and `free`.
-    #[cold]
+    ///
+    /// Once: a look-up that finds nothing has the loader allocate a message, from the very definition in question.
+    #[inline(always)]
     pub(crate) fn look(&self) {
+        if !self.settled.load(Relaxed) {
+            self.settle();
+        }
+    }
+
+    #[cold]
+    fn settle(&self) {
         let found = self.get();
-        if found.is_null() || !self.quiet.load(Relaxed).is_null() {
+        if found.is_null() {
             return;
         }
         let object = object_of(found);
@@ -72,6 +88,7 @@ impl Next {
         if is_quiet {
             self.quiet.store(found.cast_mut(), Relaxed);
         }
+        self.settled.store(true, Relaxed);
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -20,7 +21,21 @@ pub(crate) fn harmless_library() -> PathBuf {
 pub(crate) fn run(options: &[&str]) -> Command {
     let mut command = Command::new(VELLUM);
     command.arg("run").arg("--lib").arg(harmless_library()).args(options).arg("--").env_remove("VELLUM_LIB");
+    heeding_signals(&mut command);
     command
+}
+
+/// Has `command` begin as from a terminal, whatever signals are ignored where the tests run (a shell's background jobs ignore SIGINT).
+pub(crate) fn heeding_signals(command: &mut Command) {
+    // SAFETY: signal is async-signal-safe, and these may be set to their default.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
 }
 
 /// `vellum run OPTIONS -- sh -c SCRIPT`, to its end.
