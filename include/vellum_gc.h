@@ -244,6 +244,7 @@ struct vel_gc_stats {
     uint64_t pause_cpu_ns_longest; /* CPU time of the thread that collected */
     uint64_t pause_cpu_ns_total;
     uint64_t pause_cpu_ns_last;
+    uint64_t partial;            /* of the collections: those that followed only what was new since the one before */
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

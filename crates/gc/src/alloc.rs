@@ -204,12 +204,11 @@ fn next_block(thread: &'static Thread, slot: usize, collected: &mut bool) -> Opt
 
 /// Goes on with a collection in slices, or begins one, if it is time.
 fn slice_if_due(heap: &mut Heap, thread: &'static Thread) {
-    if heap.leaving.is_some() {
+    if heap.is_leaving {
         cycle::let_go(heap, Budget::new(heap.config.slice_ns, false));
-    }
-    if heap.is_slice_due() {
+    } else if heap.is_slice_due() {
         let budget = Budget::new(heap.config.slice_ns, false);
-        let progress = cycle::step(heap, thread, budget);
+        let progress = cycle::step(heap, thread, budget, false);
         note(heap, thread, progress);
     }
 }
@@ -257,7 +256,7 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let size = block.size.get();
     let Some((from, to)) = block.take_run(cursor.index.get()) else { return false };
     cursor.index.set(to);
-    if cycle::is_on() {
+    if cycle::is_white() {
         block.clear_marks(from, to);
     }
     let start = block.base.get() + from as usize * size;
@@ -304,7 +303,10 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
         loop {
             slice_if_due(heap, thread);
             match heap.large(bytes, scan, layout, collected) {
-                Supply::Block(block) => return Some(block.base.get()),
+                Supply::Block(block) => {
+                    thread.large.set(block);
+                    return Some(block.base.get());
+                }
                 Supply::Collect => collected |= collect_in_need(heap, thread),
                 Supply::Full => return None,
             }

@@ -13,7 +13,7 @@
 //! yet" is one test of one bit. What a trace reads of a descriptor lies together, beside the marks.
 //!
 //! # Invariants
-//! * Marks mean something during a collection only.
+//! * Marks mean something during a collection only, or where they stay (`sticky`).
 //! * An object is allocated if its bit is set; a run handed to a thread counts as allocated whole, and what the thread did
 //!   not use of it is taken back when a collection begins.
 //! * Pins mean something in blocks that are being evacuated only. An allocated object of such a block that is marked and not pinned
@@ -192,6 +192,13 @@ impl Block {
     pub(crate) fn begin_trace(&self) {
         for pair in 0..self.pairs.get() {
             self.marks(pair).set(!self.allocated(pair).get());
+        }
+    }
+
+    /// Begins a trace in which what was marked in the last one stays marked.
+    pub(crate) fn begin_again(&self) {
+        for pair in 0..self.pairs.get() {
+            self.marks(pair).set(self.marks(pair).get() | !self.allocated(pair).get());
         }
     }
 

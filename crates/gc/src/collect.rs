@@ -69,7 +69,8 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         survey
     });
     let spent_ns = pause.end(heap);
-    end(heap, survey, spent_ns);
+    end(heap, survey, Some(spent_ns));
+    heap.whole_ended(spent_ns);
     true
 }
 
@@ -96,12 +97,14 @@ pub(crate) fn with_world_stopped<R>(
     result
 }
 
-/// What follows a collection, with the world going on: when the next one is due, and what is given back. The collection
-/// took `spent_ns` nanoseconds of CPU time.
-pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: u64) {
+/// What follows a collection, with the world going on: when the next one is due, and what is given back. It took `spent_ns`
+/// nanoseconds of CPU time, if it was a whole one.
+pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>) {
     heap.stats.collections += 1;
     heap.stats.live_bytes = found.live as u64;
-    heap.ns_a_kib = spent_ns / (heap.bytes as u64 >> 10).max(1);
+    if let Some(spent_ns) = spent_ns {
+        heap.ns_a_kib = spent_ns / (heap.bytes as u64 >> 10).max(1);
+    }
     heap.slicing_failed = false;
     heap.bytes = found.bytes;
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());

@@ -1,13 +1,12 @@
 //! A collection in slices: marking goes on in small pieces between which the program runs.
 //!
 //! ```text
-//! arm      what is written from now on will be known                                ─┐
-//! begin    world stopped: nothing is marked; roots                                    │
-//! mark     trace from there                                                          │ slices, the program
-//! pass     what was written meanwhile is looked through again, and the roots          │ runs in between
-//! mark     trace from there; a further pass, until little was written                ─┘
+//! arm      what is written from now on will be known        (once; between cycles the account goes on)      ─┐
+//! start    world stopped: nothing is marked, or what is old (`sticky`); roots                                │
+//! mark     trace from there                                                                                  │ slices, the program
+//! pass     what was written meanwhile is looked through again, and the roots                                 │ runs in between
+//! mark     trace from there; a further pass, until little was written                                       ─┘
 //! finish   world stopped: roots and written parts once more, trace, links, survey
-//! let go   of the account of what is written
 //! ```
 //!
 //! The program may change the heap between slices, and it may hide an object behind one that was looked through already. So
@@ -22,6 +21,7 @@
 //! * Between slices, what waits is on the mark stack; nothing on it is unmapped before the end: large objects that are freed wait.
 //! * A block that comes to the heap during a cycle has its free objects marked, as [`Block::begin_trace`] leaves those of the others.
 //! * A cycle that cannot go on (no memory for lists, a forked child) is dropped: its marks mean nothing then.
+//! * While there is an account, new objects are unmarked, be a cycle on or not.
 //!
 //! Source: slices that are bounded, driven by allocation and by idleness, and give way at once, are what Bates asks of a
 //! collector (section "Improving the Results"). There a slice is 50 blocks of copying; here it is time.
@@ -30,8 +30,8 @@ use crate::block::Block;
 use crate::budget::Budget;
 use crate::class::BLOCK;
 use crate::collect::{self, with_world_stopped};
-use crate::config::Plan;
-use crate::dirty::Dirty;
+use crate::config::{Plan, ROOM_MIN};
+use crate::dirty::{Dirty, EXPECT_MAX, Look};
 use crate::heap::Heap;
 use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
@@ -43,19 +43,22 @@ use core::sync::atomic::{AtomicBool, Ordering};
 const PASSES_MAX: u32 = 4;
 /// Written bytes a pass found from which another one is made.
 const WRITTEN_MANY: usize = 256 << 10;
-/// The part of the room that is allocated while a cycle is on: a quarter.
+/// The part of the room that is allocated while a cycle is on, at most: a quarter.
 const CYCLE_PART: usize = 4;
+/// Bytes that are allocated between two slices, where a quarter of the room is more than that for all of them: what a program takes some
+/// hundred microseconds for, so that slices do not follow each other at once, and a cycle begins as late as can be.
+const QUANTUM: usize = 256 << 10;
 /// What a cycle may overrun its room by, as a part of that.
 const OVERRUN_PART: usize = 4;
 /// Slices beyond those that marking needs: passes and the end.
 const SLICES_MORE: u64 = 4;
 
-/// Whether a cycle is on. Changes while the world stands still; read inside.
+/// Whether new objects must be unmarked: a cycle is on, or marks stay. Changes while the heap's lock is held; read inside.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether new objects must be unmarked.
+/// See [`ON`]. Who does not see it yet allocates before the world first stands still in the cycle that has set it.
 #[inline]
-pub(crate) fn is_on() -> bool {
+pub(crate) fn is_white() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
@@ -64,6 +67,8 @@ pub(crate) fn is_on() -> bool {
 enum Phase {
     /// What is written is being made known, from this address on. Nothing is marked yet.
     Arm(usize),
+    /// What is written is known.
+    Start,
     Mark,
     /// Looking through what was written, from this address on.
     Pass(usize),
@@ -76,9 +81,13 @@ pub(crate) struct Cycle {
     left: Paused,
     dirty: Dirty,
     phase: Phase,
+    /// Old marks stay.
+    is_partial: bool,
     passes: u32,
     /// Bytes found written in the last pass.
     written: usize,
+    /// Pages that the program has written since the last cycle, each at the cost of a fault.
+    faults: usize,
     /// Bytes allocated at which the next slice is due.
     due: usize,
     /// Bytes allocated between slices.
@@ -106,14 +115,14 @@ impl Heap {
         }
         match &self.cycle {
             Some(cycle) => self.used >= cycle.due,
-            None if self.leaving.is_some() => false,
-            None => self.used >= self.room - self.room / CYCLE_PART && self.is_worth_slicing(),
+            None if self.is_leaving => false,
+            None => self.is_worth_slicing() && self.used >= self.room - self.lead(self.slices_expected()),
         }
     }
 
     /// Whether a collection at one go would take longer than a slice, and slices can be had.
     fn is_worth_slicing(&self) -> bool {
-        self.may_slice() && self.trace_ns_expected() > self.config.slice_ns
+        self.may_slice() && self.whole_ns_expected() > self.config.slice_ns
     }
 
     /// Whether slices can be had.
@@ -126,9 +135,22 @@ impl Heap {
         self.cycle.as_ref().is_some_and(|cycle| cycle.phase == Phase::Ready)
     }
 
-    /// How long tracing and survey will take, by how long they took.
-    fn trace_ns_expected(&self) -> u64 {
+    /// How long tracing everything and the survey will take, by how long they took.
+    fn whole_ns_expected(&self) -> u64 {
         (self.bytes as u64 >> 10) * self.ns_a_kib
+    }
+
+    /// Slices that the next cycle will take.
+    fn slices_expected(&self) -> u64 {
+        let whole_ns = self.whole_ns_expected();
+        let is_partial = self.sticky.is_partial_next(self.stats.live_bytes as usize);
+        let ns = if is_partial { self.sticky.partial_ns(whole_ns) } else { whole_ns };
+        ns / self.config.slice_ns.max(1) + SLICES_MORE
+    }
+
+    /// Bytes to be allocated during a cycle of so many slices.
+    fn lead(&self, slices: u64) -> usize {
+        (slices as usize).saturating_mul(QUANTUM).min(self.room / CYCLE_PART)
     }
 
     /// Bytes to hand out before the world must stop for a whole collection.
@@ -137,42 +159,103 @@ impl Heap {
         if self.cycle.is_some() { self.room + self.room / OVERRUN_PART } else { self.room }
     }
 
+    /// The account of what is written, if there is one.
+    fn account(&mut self) -> Option<&mut Dirty> {
+        self.cycle.as_mut().map(|cycle| &mut cycle.dirty).or(self.dirty.as_mut())
+    }
+
     /// A block or large object came to the heap.
     pub(crate) fn block_came(&mut self, block: &Block) {
-        if let Some(cycle) = &mut self.cycle {
-            cycle.dirty.enter(block.base.get(), block.extent.get());
-            if block.slot.get() != 0 {
+        let (start, end) = (block.base.get(), block.base.get() + block.extent.get());
+        let is_small = block.slot.get() != 0;
+        let ahead = if is_small { self.pool_beside(start, end) } else { (start, end) };
+        if let Some(dirty) = self.account() {
+            dirty.enter(start, end, ahead);
+            if is_small {
                 block.begin_trace();
             }
         }
     }
 
-    /// A thread is to allocate from a block that was there before.
+    /// A thread is to allocate from a block that was there before; it leads to the next with room still.
     pub(crate) fn block_goes_out(&mut self, block: &Block) {
-        if let Some(cycle) = &mut self.cycle {
-            cycle.dirty.expect(block.base.get(), block.extent.get());
+        let Some(dirty) = self.account() else { return };
+        let (start, mut end) = (block.base.get(), block.base.get() + block.extent.get());
+        let (own, mut next) = ((start, end), block.next.get());
+        // SAFETY: null, or a descriptor, which is never unmapped.
+        while let Some(beside) = unsafe { next.as_ref() }.filter(|next| next.base.get() == end) {
+            if end - start >= EXPECT_MAX {
+                break;
+            }
+            end += beside.extent.get();
+            next = beside.next.get();
         }
+        dirty.expect(own.0, own.1, (start, end));
+    }
+
+    /// The free blocks that will be taken next and lie beside the addresses from `start` up to `end`, and these.
+    fn pool_beside(&self, mut start: usize, mut end: usize) -> (usize, usize) {
+        for &unit in self.pool.iter().rev() {
+            if end - start >= EXPECT_MAX {
+                break;
+            }
+            if unit == end {
+                end += BLOCK;
+            } else if unit + BLOCK == start {
+                start = unit;
+            } else {
+                break;
+            }
+        }
+        (start, end)
     }
 
     fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) {
         let _ = collect::mark_roots(marker, &self.roots, &self.kept, &self.finalizers, self.slots_used);
     }
 
-    /// Drops a cycle that is on: the next collection begins anew.
+    /// Drops a cycle that is on: the next collection begins anew. The account of what is written goes on, if it can.
     pub(crate) fn drop_cycle(&mut self) {
-        self.leaving = None;
-        if self.cycle.take().is_some() {
-            ON.store(false, Ordering::Relaxed);
+        self.sticky.forget();
+        if let Some(cycle) = self.cycle.take() {
             for &block in self.blocks.iter() {
                 // SAFETY: the list has the addresses of descriptors, which are never unmapped.
                 unsafe { (*(block as *const Block)).overflowed.set(false) };
             }
+            self.dirty = Some(cycle.dirty);
+        }
+        if self.dirty.as_ref().is_some_and(Dirty::is_lost) {
+            self.end_account();
+        }
+    }
+
+    /// Ends the account of what is written. No cycle is on.
+    pub(crate) fn end_account(&mut self) {
+        self.sticky.forget();
+        self.dirty = None;
+        self.is_leaving = false;
+        ON.store(false, Ordering::Relaxed);
+    }
+
+    /// A collection at one go has ended, with every object's mark as it should be; it took `spent_ns`.
+    pub(crate) fn whole_ended(&mut self, spent_ns: u64) {
+        if self.dirty.as_ref().is_some_and(Dirty::is_lost) {
+            self.end_account();
+        }
+        self.sticky.whole_ended(spent_ns, self.stats.live_bytes as usize, self.room);
+        if self.dirty.is_none() || self.is_leaving {
+            return;
+        }
+        if self.is_worth_slicing() {
+            self.sticky.know();
+        } else {
+            self.is_leaving = true;
         }
     }
 }
 
-/// Begins a cycle or goes on with it, for `thread`, which is inside and holds the lock.
-pub(crate) fn step(heap: &mut Heap, thread: &'static Thread, budget: Budget) -> Progress {
+/// Begins a cycle or goes on with it, for `thread`, which is inside and holds the lock. One that begins is whole if `whole` says so.
+pub(crate) fn step(heap: &mut Heap, thread: &'static Thread, budget: Budget, whole: bool) -> Progress {
     // Before the world is stopped: the loader's lock may be held by anybody.
     if heap.roots.refresh().is_err() {
         heap.drop_cycle();
@@ -180,7 +263,7 @@ pub(crate) fn step(heap: &mut Heap, thread: &'static Thread, budget: Budget) -> 
     }
     match heap.cycle.as_ref().map(|cycle| cycle.phase) {
         None => {
-            begin(heap);
+            begin(heap, whole);
             slice(heap, thread, budget)
         }
         Some(Phase::Ready) => finish(heap, thread),
@@ -188,12 +271,12 @@ pub(crate) fn step(heap: &mut Heap, thread: &'static Thread, budget: Budget) -> 
     }
 }
 
-/// Lets go of the account of what was written in the last cycle, for as long as `budget` says.
+/// Lets go of the account of what is written, for as long as `budget` says.
 pub(crate) fn let_go(heap: &mut Heap, mut budget: Budget) {
     let pause = Pause::begin();
-    while let Some(dirty) = &mut heap.leaving {
+    while let Some(dirty) = &mut heap.dirty {
         if !dirty.let_go() {
-            heap.leaving = None;
+            heap.end_account();
         }
         if !budget.look() {
             break;
@@ -202,26 +285,35 @@ pub(crate) fn let_go(heap: &mut Heap, mut budget: Budget) {
     pause.end(heap);
 }
 
-fn begin(heap: &mut Heap) {
-    // Two accounts cannot be kept of the same memory.
-    heap.leaving = None;
-    let Some(dirty) = Dirty::begin() else {
+fn begin(heap: &mut Heap, whole: bool) {
+    if heap.is_leaving || heap.dirty.as_ref().is_some_and(Dirty::is_lost) {
+        // Two accounts cannot be kept of the same memory.
+        heap.end_account();
+    }
+    let slices = heap.slices_expected();
+    let is_partial = !whole && heap.sticky.is_partial_next(heap.stats.live_bytes as usize);
+    let Some(dirty) = heap.dirty.take().or_else(Dirty::begin) else {
         // It would be refused again and again: the next collection is made at one go.
         heap.slicing_failed = true;
         return;
     };
-    let slices = heap.trace_ns_expected() / heap.config.slice_ns.max(1) + SLICES_MORE;
-    let quantum = (heap.room / CYCLE_PART / slices as usize).max(BLOCK);
+    ON.store(true, Ordering::Relaxed);
+    let quantum = (heap.lead(slices) / slices as usize).max(BLOCK);
     heap.cycle = Some(Cycle {
         left: Paused::default(),
         dirty,
-        phase: Phase::Arm(0),
+        phase: if is_partial { Phase::Start } else { Phase::Arm(0) },
+        is_partial,
         passes: 0,
         written: 0,
+        faults: 0,
         due: heap.used,
         quantum,
         spent_ns: 0,
     });
+    if !is_partial {
+        heap.sticky.forget();
+    }
 }
 
 fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progress {
@@ -244,31 +336,39 @@ fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progre
 
 impl Cycle {
     fn work(&mut self, heap: &Heap, budget: &mut Budget) {
-        if let Phase::Arm(mut from) = self.phase {
-            while let Some(next) = self.dirty.arm(&heap.space, from) {
-                from = next;
-                self.phase = Phase::Arm(from);
-                if !budget.look() {
-                    return;
-                }
+        while let Phase::Arm(from) = self.phase {
+            match self.dirty.arm(&heap.space, from) {
+                Some(next) => self.phase = Phase::Arm(next),
+                None if self.dirty.is_lost() => return,
+                None => self.phase = Phase::Start,
             }
-            if !self.dirty.is_lost() {
-                self.start(heap);
+            if !budget.look() {
+                return;
             }
-            return;
+        }
+        if self.phase == Phase::Start {
+            self.start(heap);
+            if !budget.look() {
+                return;
+            }
         }
         let Heap { space, stack, config, .. } = heap;
         let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         while marker.drain_while(&heap.blocks, || budget.go_on()) {
             match self.phase {
-                Phase::Pass(from) => {
-                    let written = &mut self.written;
-                    let next = self.dirty.each(space, from, true, |start, end| {
-                        *written += end - start;
+                Phase::Pass(mut from) => match self.dirty.look(space, &mut from, true) {
+                    Look::Written(start, end) => {
+                        self.written += end - start;
                         marker.again(start, end);
-                    });
-                    self.phase = next.map_or(Phase::Mark, Phase::Pass);
-                }
+                    }
+                    Look::On => self.phase = Phase::Pass(from),
+                    Look::End => {
+                        if self.is_partial && self.passes == 0 {
+                            self.faults = self.dirty.surprises(self.written);
+                        }
+                        self.phase = Phase::Mark;
+                    }
+                },
                 _ if self.passes == 0 || self.written > WRITTEN_MANY && self.passes < PASSES_MAX => {
                     self.passes += 1;
                     self.written = 0;
@@ -292,14 +392,19 @@ impl Cycle {
     fn start(&mut self, heap: &Heap) {
         for &block in heap.blocks.iter() {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            unsafe { (*(block as *const Block)).begin_trace() };
+            let block = unsafe { &*(block as *const Block) };
+            if self.is_partial {
+                block.begin_again();
+            } else {
+                block.begin_trace();
+            }
         }
         let mut marker = Marker::new(&heap.space, heap.stack, heap.config.only_starts, InPlace);
         heap.mark_roots(&mut marker);
         self.left = marker.pause();
         self.dirty.rest(heap.slots_in_use());
-        self.phase = Phase::Mark;
-        ON.store(true, Ordering::Relaxed);
+        // What was written since the last cycle is as good as a root.
+        self.phase = if self.is_partial { Phase::Pass(0) } else { Phase::Mark };
     }
 
     /// Looks through everything that was written since it was looked through, with the world stopped for the last time.
@@ -307,9 +412,13 @@ impl Cycle {
         let Heap { space, stack, config, .. } = heap;
         let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         heap.mark_roots(&mut marker);
-        let mut from = Some(0);
-        while let Some(at) = from {
-            from = self.dirty.each(space, at, false, |start, end| marker.again(start, end));
+        let mut from = 0;
+        loop {
+            match self.dirty.look(space, &mut from, false) {
+                Look::Written(start, end) => marker.again(start, end),
+                Look::On => {}
+                Look::End => break,
+            }
             // What was found waits on the stack: it is emptied before it is full.
             marker.drain(&heap.blocks);
         }
@@ -331,27 +440,42 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
         heap.drop_cycle();
         return Progress::Nothing;
     }
-    if heap.cycle.as_ref().is_none_or(|cycle| matches!(cycle.phase, Phase::Arm(_))) {
+    if heap.cycle.as_ref().is_none_or(|cycle| matches!(cycle.phase, Phase::Arm(_) | Phase::Start)) {
         heap.drop_cycle();
         return Progress::Nothing;
     }
     let Some(mut cycle) = heap.cycle.take() else { return Progress::Nothing };
     let pause = Pause::begin();
     let survey = with_world_stopped(heap, thread, |heap| {
+        // Others may be filling in objects of blocks that they are about to leave.
+        cycle.dirty.rest(heap.slots_in_use());
         collect::retire(heap);
         for other in thread::known().filter(|other| !other.is_current()) {
             other.keep_runs(heap.slots_in_use());
         }
         cycle.look_again(heap);
         collect::end_trace(heap, cycle.left);
-        ON.store(false, Ordering::Relaxed);
         crate::survey::survey(heap)
     });
-    let Cycle { dirty, spent_ns, .. } = cycle;
-    heap.leaving = Some(dirty);
+    let Cycle { dirty, spent_ns, is_partial, faults, .. } = cycle;
     heap.end_ns = pause.end(heap);
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     let spent_ns = spent_ns + heap.end_ns;
-    collect::end(heap, survey, spent_ns);
+    collect::end(heap, survey, (!is_partial).then_some(spent_ns));
+    let is_lost = dirty.is_lost();
+    heap.dirty = Some(dirty);
+    if is_partial {
+        heap.stats.partial += 1;
+        let live = heap.stats.live_bytes as usize;
+        heap.sticky.partial_ended(spent_ns, live, faults);
+        heap.room = heap.room.min(heap.sticky.room_left(live)).max(ROOM_MIN);
+    } else {
+        heap.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.room);
+    }
+    match () {
+        () if is_lost => heap.end_account(),
+        () if heap.sticky.is_worth_keeping() => heap.sticky.know(),
+        () => heap.is_leaving = true,
+    }
     Progress::Done
 }

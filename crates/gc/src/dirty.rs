@@ -7,14 +7,16 @@
 //!
 //! ```text
 //! begin, arm ──▶ nothing is written    enter: a block or large object came to the heap while it is on
-//! each  ──▶ calls back with parts that were written, oldest address first; with `again`, they count as unwritten now
+//! look  ──▶ the next part that was written, lowest address first; with `again`, what it finds counts as unwritten now
 //! ```
 //!
-//! Arming, and letting go, cost some 60 ns a page and are made in pieces, too.
+//! Arming, and letting go, cost some 60 ns a page and are made in pieces, too. The first write to a page that was armed costs ten times
+//! that; so pages that are about to be written, because a thread is to allocate there, are taken for written beforehand ([`Dirty::expect`]).
 //!
 //! # Invariants
-//! * What is written after `arm` reached its end, or after `each` took it, is reported by a later `each`: a page too much is allowed, one too few is not.
+//! * What is written after `arm` reached its end, or after `look` took it, is reported by a later `look`: a page too much is allowed, one too few is not.
 //! * Blocks without pointers are passed over.
+//! * What `look` has taken and not reported yet waits, and is reported first.
 //! * When anything fails ([`Dirty::is_lost`]) everything counts as written.
 
 use crate::block::Scan;
@@ -29,9 +31,12 @@ use vellum_sys::map;
 use vellum_sys::track::{Tracker, Written};
 use vellum_sys::{round_down, round_up};
 
-/// Bytes looked at by one call of [`Dirty::each`] at most: how far a slice can overshoot.
-pub(crate) const STEP: usize = 512 << 10;
-
+/// Bytes that one call looks at, or arms, at most. Whole huge pages where it can be: a huge page that is armed in part is split.
+const STEP: usize = 2 * HUGE;
+/// Bytes of what was written that are reported at a time: how far a slice can overshoot.
+const PIECE: usize = 16 * PAGE;
+/// Bytes taken for written at a time where blocks follow each other that will be allocated from: a call costs as much as fifty pages of it.
+pub(crate) const EXPECT_MAX: usize = 1 << 20;
 /// Parts are let go of in whole huge pages, in which they were covered.
 const LET_GO: usize = 4 * HUGE;
 /// Ranges the kernel reports at a time.
@@ -67,6 +72,23 @@ enum Source {
 pub(crate) struct Dirty {
     source: Source,
     lost: bool,
+    /// What was found and not reported yet: the last of these, from the first on.
+    found: [Written; RANGES],
+    waiting: usize,
+    /// Addresses that count as written already.
+    expected: (usize, usize),
+    /// Bytes that were handed out to be written since [`Dirty::surprises`] was asked last.
+    handed_out: usize,
+}
+
+/// What [`Dirty::look`] has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// This part was written.
+    Written(usize, usize),
+    /// Nothing so far; there is more to look at.
+    On,
+    End,
 }
 
 /// Stores `value` at `place`, within an object, and tells the collector.
@@ -110,20 +132,25 @@ impl Dirty {
 
     /// Begins: nothing is looked at yet. `None`: that cannot be had here and now.
     pub(crate) fn begin() -> Option<Dirty> {
-        if !vel_gc_cards.load(Ordering::Acquire).is_null() {
-            return Some(Dirty { source: Source::Cards, lost: false });
-        }
-        let tracker = Tracker::new().ok()?;
-        Some(Dirty { source: Source::Kernel(tracker, Buffer::new()), lost: false })
+        let source = if !vel_gc_cards.load(Ordering::Acquire).is_null() {
+            Source::Cards
+        } else {
+            Source::Kernel(Tracker::new().ok()?, Buffer::new())
+        };
+        let found = [Written::default(); RANGES];
+        Some(Dirty { source, lost: false, found, waiting: 0, expected: (0, 0), handed_out: 0 })
     }
 
     /// Takes the next [`STEP`] bytes of the heap from `from` on for unwritten, with the world stopped. Where to go on; `None` at the
     /// end, or when it cannot be had ([`Dirty::is_lost`]).
     pub(crate) fn arm(&mut self, space: &Space, from: usize) -> Option<usize> {
+        self.waiting = 0;
+        self.expected = (0, 0);
         let (start, end) = run(space, from, STEP)?;
         match &mut self.source {
             Source::Kernel(tracker, covered) => {
-                self.lost |= !cover(tracker, covered, start, end) || tracker.arm(start, end - start).is_err();
+                self.lost |=
+                    cover(tracker, covered, start, end).is_none() || tracker.arm(start, end).is_err();
             }
             Source::Cards => {
                 let (first, count) = cards(start, end);
@@ -152,21 +179,49 @@ impl Dirty {
         self.lost
     }
 
-    /// `bytes` bytes from `start` came to the heap. They count as written until taken.
-    pub(crate) fn enter(&mut self, start: usize, bytes: usize) {
+    /// The bytes from `start` up to `end` came to the heap, and are about to be written. They count as written until taken. `ahead` lies
+    /// around them, and will come soon.
+    pub(crate) fn enter(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
+        self.handed_out += end - start;
         match &mut self.source {
-            Source::Kernel(tracker, covered) => self.lost |= !cover(tracker, covered, start, start + bytes),
-            Source::Cards => set_cards(start, start + bytes),
+            Source::Kernel(tracker, covered) => match cover(tracker, covered, start, end) {
+                // What nobody has covered is not armed either.
+                Some(true) => {}
+                Some(false) => self.take_for_written(start, end, ahead),
+                None => self.lost = true,
+            },
+            Source::Cards => set_cards(start, end),
         }
     }
 
-    /// A thread is to allocate from a block: that it is written need not cost faults.
-    pub(crate) fn expect(&mut self, start: usize, bytes: usize) {
+    /// A thread is to allocate from a block, from `start` up to `end`: that it is written need not cost faults. `ahead` lies around it, and
+    /// will be next.
+    pub(crate) fn expect(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
+        self.handed_out += end - start;
+        self.take_for_written(start, end, ahead);
+    }
+
+    fn take_for_written(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
         match &self.source {
-            // It is only dearer if this fails.
-            Source::Kernel(tracker, _) => _ = tracker.disarm(start, bytes),
-            Source::Cards => set_cards(start, start + bytes),
+            Source::Kernel(tracker, _) => {
+                if self.expected.0 <= start && end <= self.expected.1 {
+                    return;
+                }
+                // It is only dearer if this fails: nobody may have covered what lies ahead.
+                let is_done = |(start, end): (usize, usize)| tracker.disarm(start, end - start).is_ok();
+                self.expected = if is_done(ahead) { ahead } else { (start, end) };
+                if self.expected != ahead {
+                    is_done((start, end));
+                }
+            }
+            Source::Cards => set_cards(start, end),
         }
+    }
+
+    /// Of `written` bytes found since this was asked last, the pages that nobody had said would be written: each has cost the program a fault.
+    pub(crate) fn surprises(&mut self, written: usize) -> usize {
+        let surprising = written.saturating_sub(core::mem::take(&mut self.handed_out));
+        if matches!(self.source, Source::Kernel(..)) { surprising / PAGE } else { 0 }
     }
 
     /// A slice ends. New objects are filled in without cards being set, so that the blocks that threads allocate from
@@ -182,44 +237,72 @@ impl Dirty {
         }
     }
 
-    /// Calls `visit` with written parts of the heap from `from` on, within the next [`STEP`] bytes of it. Returns where to go on;
-    /// `None` at the end.
-    pub(crate) fn each(
-        &mut self,
-        space: &Space,
-        from: usize,
-        again: bool,
-        mut visit: impl FnMut(usize, usize),
-    ) -> Option<usize> {
-        let (start, end) = run(space, from, STEP)?;
+    /// The next written part of the heap from `from` on, which goes on; with `again`, what is found counts as unwritten from now on.
+    pub(crate) fn look(&mut self, space: &Space, from: &mut usize, again: bool) -> Look {
+        if let Some(range) = self.found[..self.waiting].last_mut() {
+            let (start, end) = (range.start, range.end.min(range.start + PIECE));
+            range.start = end;
+            if end == range.end {
+                self.waiting -= 1;
+            }
+            return Look::Written(start, end);
+        }
+        let Some((start, end)) = run(space, *from, STEP) else { return Look::End };
+        if again {
+            self.expected = (0, 0);
+        }
         match &self.source {
-            Source::Kernel(tracker, _) => {
-                let mut found = [Written::default(); RANGES];
-                let Ok((count, walked)) = tracker.take(start, end, again, &mut found) else {
-                    self.lost = true;
-                    return None;
-                };
-                found[..count].iter().for_each(|range| visit(range.start, range.end));
-                Some(walked.max(start + PAGE))
-            }
-            Source::Cards => {
-                let (first, count) = cards(start, end);
-                for page in 0..count {
-                    // SAFETY: the cards of blocks lie within the table. Volatile: programs set them meanwhile, but the world stands still.
-                    unsafe {
-                        let card = first.add(page);
-                        if card.read_volatile() != 0 {
-                            if again {
-                                card.write_volatile(0);
-                            }
-                            visit(start + page * PAGE, start + (page + 1) * PAGE);
-                        }
-                    }
+            Source::Kernel(tracker, _) => match tracker.take(start, end, again, &mut self.found) {
+                Ok((count, walked)) => {
+                    self.waiting = count;
+                    *from = walked.max(start + PAGE);
                 }
-                Some(end)
-            }
+                Err(_) => {
+                    self.lost = true;
+                    return Look::End;
+                }
+            },
+            Source::Cards => *from = take_cards(start, end, again, &mut self.found, &mut self.waiting),
+        }
+        // They are reported from the last on.
+        self.found[..self.waiting].reverse();
+        Look::On
+    }
+}
+
+/// Fills `found` with ranges of pages from `start` up to `end` whose cards are set, and clears these if `again`. Where to go on.
+fn take_cards(
+    start: usize,
+    end: usize,
+    again: bool,
+    found: &mut [Written; RANGES],
+    count: &mut usize,
+) -> usize {
+    let (first, pages) = cards(start, end);
+    let base = round_down(start, PAGE);
+    let mut last = 0;
+    for page in 0..pages {
+        // SAFETY: the cards of blocks lie within the table. Volatile: programs set them meanwhile, but the world stands still.
+        let card = unsafe { first.add(page).read_volatile() };
+        if card == 0 {
+            continue;
+        }
+        let at = base + page * PAGE;
+        if *count > 0 && last == at {
+            found[*count - 1].end = at + PAGE;
+        } else if *count == RANGES {
+            return at;
+        } else {
+            found[*count] = Written::new(at.max(start), at + PAGE);
+            *count += 1;
+        }
+        last = at + PAGE;
+        if again {
+            // SAFETY: as above.
+            unsafe { first.add(page).write_volatile(0) };
         }
     }
+    end
 }
 
 fn set_cards(start: usize, end: usize) {
@@ -229,18 +312,19 @@ fn set_cards(start: usize, end: usize) {
 }
 
 /// Has the kernel track what it does not yet of `start..end`: whole huge pages around it, which the page layer maps whole, so
-/// that few map entries are spent.
-fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: usize) -> bool {
+/// that few map entries are spent. Whether nothing of it was tracked before; `None` if that cannot be had.
+fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: usize) -> Option<bool> {
     let (start, end) = (round_down(start, HUGE), round_up(end, HUGE));
-    let mut at = start;
+    let (mut at, mut is_new) = (start, true);
     while at < end {
         if let Some(known) = covered.iter().find(|known| known.start <= at && at < known.end) {
             at = known.end;
+            is_new = false;
             continue;
         }
         let to = covered.iter().map(|known| known.start).filter(|&start| start > at).fold(end, usize::min);
         if covered.reserve(1).is_err() || tracker.cover(at, to - at).is_err() {
-            return false;
+            return None;
         }
         match covered.iter_mut().find(|known| known.end == at) {
             Some(known) => known.end = to,
@@ -248,11 +332,11 @@ fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: us
         }
         at = to;
     }
-    true
+    Some(is_new)
 }
 
 /// The first run of neighbouring blocks with pointers that ends above `from`; it may begin within a block, and hold a few
-/// blocks without. At most `bytes` bytes of it.
+/// blocks without. At most `bytes` bytes of it, up to the end of a huge page.
 fn run(space: &Space, from: usize, bytes: usize) -> Option<(usize, usize)> {
     let mut found: Option<(usize, usize)> = None;
     let mut at = from;
@@ -274,5 +358,5 @@ fn run(space: &Space, from: usize, bytes: usize) -> Option<(usize, usize)> {
             break;
         }
     }
-    found.map(|(start, end)| (start, end.min(start.saturating_add(bytes))))
+    found.map(|(start, end)| (start, end.min(round_down(start.saturating_add(bytes), HUGE))))
 }

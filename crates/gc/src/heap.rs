@@ -19,6 +19,7 @@ use crate::roots::Roots;
 use crate::sizing::{Found, cache_bytes};
 use crate::space::Space;
 use crate::stats::Stats;
+use crate::sticky::Sticky;
 use crate::stop;
 use crate::table::Table;
 use crate::young::{ALL, Young};
@@ -119,11 +120,15 @@ pub(crate) struct Heap {
     pub cycle: Option<Cycle>,
     /// Slices are made in idle time.
     pub is_idle: bool,
-    /// The account of what was written in the last one, to be let go of piece by piece.
-    pub leaving: Option<Dirty>,
+    /// The account of what is written, between cycles.
+    pub dirty: Option<Dirty>,
+    /// It is let go of piece by piece.
+    pub is_leaving: bool,
+    /// What old marks are good for.
+    pub sticky: Sticky,
     /// One could not be begun since the last collection.
     pub slicing_failed: bool,
-    /// Nanoseconds that the last collection took for a KiB of the heap.
+    /// Nanoseconds that the last whole collection took for a KiB of the heap.
     pub ns_a_kib: u64,
     /// Nanoseconds of CPU time that the last end of a cycle took.
     pub end_ns: u64,
@@ -169,7 +174,9 @@ impl Heap {
             held: 0,
             cycle: None,
             is_idle: false,
-            leaving: None,
+            dirty: None,
+            is_leaving: false,
+            sticky: Sticky::new(),
             slicing_failed: false,
             ns_a_kib: TRACE_NS_A_KIB,
             end_ns: 0,
@@ -231,8 +238,8 @@ impl Heap {
         // SAFETY: null, or a descriptor.
         if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() } {
             self.slots[slot].roomy = block.next.get();
-            block.next.set(null());
             self.block_goes_out(block);
+            block.next.set(null());
             self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
             return Supply::Block(block);
         }

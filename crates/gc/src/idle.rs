@@ -25,7 +25,7 @@ pub fn idle(ns: u64) -> bool {
     if thread::others_run() {
         return true;
     }
-    slices(|heap| {
+    slices(false, |heap| {
         if heap.cycle.is_none() && heap.used < heap.room / WORTH_PART {
             return Next::Nothing;
         }
@@ -39,10 +39,11 @@ pub fn idle(ns: u64) -> bool {
     })
 }
 
-/// One slice in which at most `objects` objects are looked through, of the collection that is on or of a new one. Whether there is more to do.
+/// One slice in which at most `objects` objects are looked through, of the collection that is on or of a new one, which is a whole one. Whether
+/// there is more to do.
 pub fn step(objects: u32) -> bool {
     let mut made = false;
-    slices(|_| match core::mem::replace(&mut made, true) {
+    slices(true, |_| match core::mem::replace(&mut made, true) {
         false => Next::Slice(Budget::of_objects(objects)),
         true => Next::Later,
     })
@@ -57,8 +58,8 @@ enum Next {
     Nothing,
 }
 
-/// Makes slices as `next` says, until the collection ends.
-fn slices(mut next: impl FnMut(&Heap) -> Next) -> bool {
+/// Makes slices as `next` says, until the collection ends; one that begins is whole if `whole` says so.
+fn slices(whole: bool, mut next: impl FnMut(&Heap) -> Next) -> bool {
     let Some(thread) = thread::attached() else { return false };
     let (more, ended) = with_heap(thread, |heap| {
         if !heap.started || heap.held != 0 || !heap.may_slice() {
@@ -71,7 +72,7 @@ fn slices(mut next: impl FnMut(&Heap) -> Next) -> bool {
                 Next::Later => break (true, false),
                 Next::Nothing => break (false, false),
             };
-            let progress = cycle::step(heap, thread, budget);
+            let progress = cycle::step(heap, thread, budget, whole);
             note(heap, thread, progress);
             match progress {
                 Progress::More => {}

@@ -29,8 +29,8 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `idle`
-//! when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate`,
+//! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
+//! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them;
 //! `stop` and `thread` the world; `finalize`, `ephemeron` and `table` the dead; `object` everything else a program may ask.
 //!
@@ -67,6 +67,7 @@ mod space;
 mod stack;
 mod start;
 mod stats;
+mod sticky;
 mod stop;
 mod survey;
 mod table;

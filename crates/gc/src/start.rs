@@ -80,6 +80,7 @@ pub fn fork_child() {
     // Its view of what is written is the parent's.
     let mut heap = HEAP.lock();
     heap.drop_cycle();
+    heap.end_account();
     heap.publish_anew();
     if let Some(thread) = tls::current() {
         heap.roots.other_threads_end(thread.key());

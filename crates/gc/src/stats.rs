@@ -44,6 +44,8 @@ pub struct Stats {
     pub pause_cpu_ns_total: u64,
     /// The last of these.
     pub pause_cpu_ns_last: u64,
+    /// Of the collections: those that followed only what was new since the one before.
+    pub partial: u64,
 }
 
 impl Stats {
@@ -69,6 +71,7 @@ impl Stats {
             pause_cpu_ns_longest: 0,
             pause_cpu_ns_total: 0,
             pause_cpu_ns_last: 0,
+            partial: 0,
         }
     }
 }

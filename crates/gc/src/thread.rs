@@ -64,6 +64,8 @@ pub(crate) struct Thread {
     pub stack_high: Cell<usize>,
     /// Its static thread-local data, where that is not on its stack.
     pub data: Cell<(usize, usize)>,
+    /// The large object it has allocated last, which it may still be filling in.
+    pub large: Cell<*const Block>,
     /// Collections this thread has made.
     pub collections: Cell<u32>,
     /// It runs finalizers.
@@ -150,10 +152,11 @@ impl Thread {
         runs.filter(|(next, end)| next < end).map(|(next, _)| next)
     }
 
-    /// The blocks of its runs.
+    /// Where it may be filling in new objects: the blocks of its runs, and its last large object, whose descriptor may be another's by now.
     pub(crate) fn blocks(&self, slots: usize) -> impl Iterator<Item = &'static Block> {
+        let blocks = self.cursors.iter().take(slots).map(|cursor| cursor.block.get());
         // SAFETY: null, or a descriptor, which is never unmapped.
-        self.cursors.iter().take(slots).filter_map(|cursor| unsafe { cursor.block.get().as_ref() })
+        blocks.chain([self.large.get()]).filter_map(|block| unsafe { block.as_ref() })
     }
 
     /// Forgets the runs, giving back what was not used of them. The thread is the caller.
@@ -174,6 +177,7 @@ impl Thread {
             cursor.block.set(null());
             cursor.index.set(0);
         }
+        self.large.set(null());
     }
 
     /// What tells it from the other threads, as long as it lives.

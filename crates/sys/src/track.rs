@@ -36,7 +36,8 @@ const FEATURE_WP_ASYNC: u64 = 1 << 15;
 const FEATURES: u64 = FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC;
 const USER_MODE_ONLY: u32 = 1;
 const REGISTER_MODE_WP: u64 = 1 << 1;
-const PROTECT: u64 = 1;
+/// Takes the protection away, and wakes whoever waits for that.
+const RESOLVE: u64 = 0;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
 const SCAN_PROTECT_MATCHING: u64 = 1;
 /// Fails where pages are not tracked, rather than take them for unwritten.
@@ -99,6 +100,13 @@ pub struct Written {
     categories: u64,
 }
 
+impl Written {
+    /// Pages from `start` up to `end`.
+    pub const fn new(start: usize, end: usize) -> Written {
+        Written { start, end, categories: PAGE_IS_WRITTEN }
+    }
+}
+
 /// The kernel's account of which pages are written to. Dropping it ends all tracking.
 #[derive(Debug)]
 pub struct Tracker {
@@ -153,12 +161,20 @@ impl Tracker {
         ioctl(&self.faults, UFFDIO_REGISTER, &mut request).map(drop)
     }
 
-    /// Takes the covered pages of `len` bytes from `start` for unwritten from now on.
+    /// Takes the covered pages from `start` up to `end` for unwritten from now on.
     ///
     /// # Errors
-    /// The kernel's errno: they count as written then.
-    pub fn arm(&self, start: usize, len: usize) -> Result<(), Errno> {
-        self.set(start, len, PROTECT)
+    /// The kernel's errno: they count as written then. `PERM` if pages there are not covered.
+    pub fn arm(&self, start: usize, end: usize) -> Result<(), Errno> {
+        let mut at = start;
+        while at < end {
+            // A scan that reports nothing marks what it matches without asking what else is known of each page.
+            at = self
+                .scan(at, end, &mut [], SCAN_CHECK_TRACKED | SCAN_PROTECT_MATCHING)?
+                .1
+                .max(at + crate::PAGE);
+        }
+        Ok(())
     }
 
     /// Takes the pages for written, so that writing to them costs no fault.
@@ -166,10 +182,10 @@ impl Tracker {
     /// # Errors
     /// The kernel's errno; nothing has changed then.
     pub fn disarm(&self, start: usize, len: usize) -> Result<(), Errno> {
-        self.set(start, len, 0)
+        self.write_protect(start, len, RESOLVE)
     }
 
-    fn set(&self, start: usize, len: usize, mode: u64) -> Result<(), Errno> {
+    fn write_protect(&self, start: usize, len: usize, mode: u64) -> Result<(), Errno> {
         let mut request = WriteProtect { start: start as u64, len: len as u64, mode };
         loop {
             match ioctl(&self.faults, UFFDIO_WRITEPROTECT, &mut request) {
@@ -216,7 +232,8 @@ impl Tracker {
             start: start as u64,
             end: end as u64,
             walk_end: 0,
-            out: out.as_mut_ptr() as u64,
+            // A list of no room is none.
+            out: if out.is_empty() { 0 } else { out.as_mut_ptr() as u64 },
             out_len: out.len() as u64,
             pages_max: 0,
             inverted: 0,
@@ -257,7 +274,7 @@ mod tests {
         let mut found = [Written::default(); PAGES];
         assert_eq!(tracker.take(start, start + len, false, &mut found), Err(Errno::PERM), "not covered yet");
         tracker.cover(start, len).expect("a private range");
-        tracker.arm(start, len).expect("a covered range");
+        tracker.arm(start, start + len).expect("a covered range");
         assert_eq!(tracker.take(start, start + len, true, &mut found), Ok((0, start + len)));
         // The second half has no frames yet.
         for page in [3, 4, 9, PAGES - 2] {

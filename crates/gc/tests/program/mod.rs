@@ -332,6 +332,8 @@ pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
     let stats = gc::stats();
     assert!(stats.collections > 20, "{stats:?}");
     assert!(stats.slices > 20 || !gc::can_slice(), "{stats:?}");
+    eprintln!("{} collections, {} of them partial", stats.collections, stats.partial);
+    assert!(stats.partial > 3 || !gc::can_slice() || config.slice_ns == 0, "{stats:?}");
     for root in 0..ROOTS {
         program.hold(root, None);
     }
