@@ -40,6 +40,7 @@ mod steward;
 mod tls;
 mod validate;
 
+pub use vellum_sys::Line;
 pub use {
     align::aligned,
     alloc::{calloc, errno, free, malloc, set_errno, usable_size},
@@ -47,7 +48,6 @@ pub use {
     batch::{free_batch, malloc_batch, malloc_sizes, realloc_batch},
     global::Vellum,
     large::{relocate, swap},
-    misuse::Line,
     resize::{realloc, reallocarray},
     steward::{flush_counts, fork_child, fork_parent, fork_prepare, start, trim},
     validate::validate,

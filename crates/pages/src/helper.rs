@@ -121,7 +121,7 @@ impl Pages {
             QUIT.store(false, Ordering::Relaxed);
             // SAFETY: STACK is zeroed at first and page-aligned; a second helper (in a forked child) finds only stale frames of
             // one that does not exist there. `run` makes raw system calls only.
-            if unsafe { thread::start(run, STACK.0.get().cast(), &TID) }.is_err() {
+            if unsafe { thread::start(run, 0, STACK.0.get().cast(), &TID) }.is_err() {
                 caps::drop(Caps::HELPER);
             }
             return;
@@ -242,7 +242,7 @@ impl Pages {
     }
 }
 
-extern "C" fn run() -> ! {
+extern "C" fn run(_argument: usize) -> ! {
     thread::close_inherited();
     thread::be_prompt();
     let pages = Pages::global();

@@ -33,6 +33,9 @@ bitflags::bitflags! {
         const MEMBARRIER = 1 << 10;
         /// Asynchronous write-protection and `PAGEMAP_SCAN`, Linux 6.7. Without them incremental collection stops the world once.
         const TRACK = 1 << 11;
+        /// Being told of the kernel's own page faults, for which `userfaultfd` asks privilege. Without it system calls must not meet pages
+        /// that a pager has taken away.
+        const KERNEL_FAULTS = 1 << 12;
     }
 }
 
@@ -51,6 +54,7 @@ impl Caps {
         ("noreplace", Caps::NOREPLACE),
         ("membarrier", Caps::MEMBARRIER),
         ("track", Caps::TRACK),
+        ("kernel_faults", Caps::KERNEL_FAULTS),
     ];
 
     /// The flag called `name`.

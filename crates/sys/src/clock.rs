@@ -30,6 +30,12 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds of CPU time, user and system, that the calling process has used: a system call.
+pub fn own_cpu_ns() -> u64 {
+    let time = read(libc::CLOCK_PROCESS_CPUTIME_ID);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Nanoseconds of CPU time, user and system, that a process has used; `None` if there is no such process.
 ///
 /// The kernel answers for any process that is visible, whoever owns it.

@@ -16,7 +16,9 @@ pub mod barrier;
 pub mod bpf;
 pub mod caps;
 pub mod clock;
+pub mod fault;
 pub mod limits;
+pub mod line;
 pub mod lock;
 pub mod map;
 pub mod pressure;
@@ -28,6 +30,7 @@ pub mod track;
 pub mod transfer;
 
 pub use caps::Caps;
+pub use line::Line;
 pub use lock::Lock;
 
 /// Bytes of a base page.

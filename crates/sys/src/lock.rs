@@ -103,6 +103,17 @@ impl<T> Guarded<T> {
         self.lock.try_lock().then(|| Held { guarded: self })
     }
 
+    /// The value, for whoever holds the lock without a [`Held`]: across a fork.
+    ///
+    /// # Safety
+    /// The lock is held by the calling thread, or was by the thread that this one is the copy of in a forked child; nobody has another
+    /// reference to the value.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn assume_held(&self) -> &mut T {
+        // SAFETY: by this function's condition.
+        unsafe { &mut *self.value.get() }
+    }
+
     /// The lock alone, for holding it across a fork.
     pub fn raw(&self) -> &Lock {
         &self.lock

@@ -29,7 +29,7 @@ const FLAGS: libc::c_int = libc::CLONE_VM
     | libc::CLONE_PARENT_SETTID
     | libc::CLONE_CHILD_CLEARTID;
 
-/// Starts `entry` on a new thread. `tid` receives its id, and 0 with a futex wake when it has ended.
+/// Starts `entry` on a new thread, with `argument`. `tid` receives its id, and 0 with a futex wake when it has ended.
 ///
 /// # Errors
 /// The raw errno with which `clone` refused.
@@ -38,7 +38,8 @@ const FLAGS: libc::c_int = libc::CLONE_VM
 /// `memory` is [`HELPER_BYTES`] of zeroed, writable, page-aligned memory that outlives the thread. `entry` uses no
 /// thread-local storage (the C library's `errno` included) and never returns other than by [`exit`].
 pub unsafe fn start(
-    entry: extern "C" fn() -> !,
+    entry: extern "C" fn(usize) -> !,
+    argument: usize,
     memory: *mut u8,
     tid: &'static AtomicU32,
 ) -> Result<(), rustix::io::Errno> {
@@ -65,6 +66,7 @@ pub unsafe fn start(
             "test rax, rax",
             "jnz 2f",
             "xor ebp, ebp",
+            "mov rdi, r13",
             "call r12",
             "ud2",
             "2:",
@@ -75,6 +77,7 @@ pub unsafe fn start(
             in("r10") tid.as_ptr(),
             in("r8") control,
             in("r12") entry,
+            in("r13") argument,
             lateout("rcx") _,
             lateout("r11") _,
         );
@@ -160,6 +163,61 @@ pub fn exit() -> ! {
     }
 }
 
+/// Ends the process as `abort` would, from a thread the C library does not know.
+pub fn abort() -> ! {
+    let default = [0usize; 4];
+    let action = [libc::SIGABRT as usize, default.as_ptr() as usize, 0, 8, 0, 0];
+    // SAFETY: a `sigaction` of zeros is the default action: to end the process, with a core where that is wanted.
+    let _ = unsafe { raw::syscall(libc::SYS_rt_sigaction, action) };
+    let pid = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    // SAFETY: a signal to the own process.
+    let _ = unsafe { raw::syscall(libc::SYS_kill, [pid, libc::SIGABRT as usize, 0, 0, 0, 0]) };
+    // Another thread takes the signal; only if all of them hold it off is the end a plain one.
+    let never = AtomicU32::new(0);
+    wait(&never, 0, A_WHILE_NS);
+    loop {
+        // SAFETY: the end of the process has no conditions.
+        let _ = unsafe { raw::syscall(libc::SYS_exit_group, [128 + libc::SIGABRT as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// How long a thread of the program has to take a signal that ends it.
+const A_WHILE_NS: u64 = 2_000_000_000;
+
+/// Every signal held off from the calling thread; dropping it lets them through again.
+#[derive(Debug)]
+pub struct Undisturbed {
+    before: u64,
+}
+
+impl Undisturbed {
+    /// Holds signals off.
+    pub fn new() -> Undisturbed {
+        let (all, mut before) = (!0u64, 0u64);
+        let (new, old) = (&raw const all as usize, &raw mut before as usize);
+        // SAFETY: plain rt_sigprocmask with two 8-byte sets that live here.
+        let _ = unsafe {
+            raw::syscall(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, new, old, 8, 0, 0])
+        };
+        Undisturbed { before }
+    }
+}
+
+impl Default for Undisturbed {
+    fn default() -> Self {
+        Undisturbed::new()
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        let set = &raw const self.before as usize;
+        // SAFETY: as in `new`; restores what was.
+        let _ =
+            unsafe { raw::syscall(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, set, 0, 8, 0, 0]) };
+    }
+}
+
 /// Sleeps until `word` is changed from `expected` and woken, or `ns` nanoseconds have passed.
 pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
     let limit = rustix::thread::futex::Timespec {
@@ -167,6 +225,11 @@ pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
         tv_nsec: (ns % 1_000_000_000) as i64,
     };
     let _ = rustix::thread::futex::wait(word, rustix::thread::futex::Flags::PRIVATE, expected, Some(&limit));
+}
+
+/// Wakes whoever waits on `word`, which has just been changed.
+pub fn wake_all(word: &AtomicU32) {
+    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
 /// Changes `word` and wakes whoever waits on it.
@@ -182,8 +245,9 @@ mod tests {
     static TID: AtomicU32 = AtomicU32::new(0);
     static RAN: AtomicU32 = AtomicU32::new(0);
 
-    extern "C" fn helper() -> ! {
+    extern "C" fn helper(argument: usize) -> ! {
         close_inherited();
+        RAN.store(argument as u32, Ordering::Relaxed);
         wake(&RAN);
         exit()
     }
@@ -194,8 +258,8 @@ mod tests {
         // SAFETY: the layout is not empty; the memory is leaked on purpose, as the thread may still be leaving it.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
         // SAFETY: zeroed memory of the right size that is never freed; `helper` touches no TLS.
-        unsafe { start(helper, memory, &TID) }.expect("clone is allowed in tests");
-        while RAN.load(Ordering::Acquire) == 0 {
+        unsafe { start(helper, 41, memory, &TID) }.expect("clone is allowed in tests");
+        while RAN.load(Ordering::Acquire) != 42 {
             wait(&RAN, 0, 1_000_000);
         }
         while TID.load(Ordering::Acquire) != 0 {

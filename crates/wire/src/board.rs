@@ -12,9 +12,9 @@ pub const BOARD_ENV: &str = "VELLUM_BOARD";
 /// The first eight bytes of a board.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
 /// The layout's version.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes a slot takes.
-pub const SLOT_BYTES: usize = 1024;
+pub const SLOT_BYTES: usize = 2048;
 /// Slots of a board unless asked otherwise: processes of one job that can be told apart.
 pub const SLOTS_DEFAULT: u32 = 8192;
 /// The most slots a board may have.

@@ -106,6 +106,34 @@ counters! {
     NowGcLive = "now_gc_live_bytes", "bytes";
     /// The highest `NowGcHeap` so far.
     PeakGcHeap = "peak_gc_heap_bytes", "bytes";
+    /// Read faults of the pager on pages without contents.
+    PagedReadZeroFilled = "paged_read_zero_filled", "pages";
+    /// Read faults on pages whose contents nobody needed.
+    PagedReadNotRead = "paged_read_not_read", "pages";
+    /// Read faults on pages that came from the store.
+    PagedReadRead = "paged_read_read", "pages";
+    /// Write faults on pages without contents.
+    PagedWriteZeroFilled = "paged_write_zero_filled", "pages";
+    /// Write faults on pages whose contents nobody needed.
+    PagedWriteNotRead = "paged_write_not_read", "pages";
+    /// Write faults on pages that came from the store.
+    PagedWriteRead = "paged_write_read", "pages";
+    /// Pages that lost their frames unwritten because nobody needed them.
+    PagedDiscarded = "paged_out_discarded", "pages";
+    /// Pages written to the store.
+    PagedWritten = "paged_out_written", "pages";
+    /// Pages that nobody needed and whose frames were taken at the program's word.
+    PagedFlushed = "paged_out_flushed", "pages";
+    /// Faults on pages that had been taken from their addresses and still had their frames.
+    PagedFound = "paged_found", "pages";
+    /// Pages brought before anybody asked for them.
+    PagedAhead = "paged_ahead", "pages";
+    /// Pages that lost their frames unwritten because the store had them already.
+    PagedUnchanged = "paged_out_unchanged", "pages";
+    /// Page frames that the pager's memory objects share; 0 without a pager.
+    PeakPagedFrames = "peak_paged_frames", "pages";
+    /// The most pages of memory objects at a time.
+    PeakPagedPages = "peak_paged_pages", "pages";
 }
 
 impl Counter {
@@ -113,7 +141,12 @@ impl Counter {
     pub const fn is_peak(self) -> bool {
         matches!(
             self,
-            Counter::PeakLive | Counter::PeakGcPauseNs | Counter::PeakGcPauseCpuNs | Counter::PeakGcHeap
+            Counter::PeakLive
+                | Counter::PeakGcPauseNs
+                | Counter::PeakGcPauseCpuNs
+                | Counter::PeakGcHeap
+                | Counter::PeakPagedFrames
+                | Counter::PeakPagedPages
         )
     }
 }

@@ -1,0 +1,288 @@
+//! The thread that answers page faults.
+//!
+//! It waits for the kernel to tell of faults, takes the lock, and answers all that were told at once; then, while the program goes on, it
+//! gives up what will be needed for the next ones. It touches no page of an object and none of the pool that could be missing, makes no
+//! call that could wait for the program, and uses no thread-local storage.
+
+use crate::exchange;
+use crate::inner::{Inner, Request};
+use crate::pager::{AT_FAULTS, AT_STORE, AT_THREAD, Pager, phase};
+use crate::policy::Policy;
+use crate::record::{State, flag};
+use crate::stats::Event;
+use crate::store::Backing;
+use crate::trouble;
+use crate::units::{PAGE, PageNo, Place, SlotNo};
+use core::sync::atomic::Ordering;
+use rustix::io::Errno;
+use vellum_sys::fault::{FAULTS_MAX, Fault, Faults};
+use vellum_sys::lock::Held;
+use vellum_sys::thread;
+
+/// How often a page is read before its store is given up.
+const READS: u32 = 3;
+
+/// The fault-handling thread of the pager at `argument`.
+pub(crate) extern "C" fn answer<B: Backing + Send + 'static>(argument: usize) -> ! {
+    // SAFETY: `Pager::launch` passes a pager that lives for ever.
+    let pager = unsafe { &*(argument as *const Pager<B>) };
+    thread::close_inherited();
+    match pager.open() {
+        Ok(()) => {
+            pager.phase.store(phase::SERVING, Ordering::Release);
+            thread::wake_all(&pager.phase);
+            pager.answer_faults();
+        }
+        Err((step, errno)) => {
+            pager.failed_at.store(step, Ordering::Relaxed);
+            pager.failure.store(errno.raw_os_error(), Ordering::Relaxed);
+            pager.phase.store(phase::FAILED, Ordering::Release);
+            thread::wake_all(&pager.phase);
+        }
+    }
+    thread::exit()
+}
+
+impl<B: Backing + Send> Pager<B> {
+    /// Opens what the two threads need, and starts the other.
+    fn open(&'static self) -> Result<(), (u32, Errno)> {
+        let faults = Faults::open().map_err(|errno| (AT_FAULTS, errno))?;
+        let (pool, pool_bytes) = {
+            let inner = self.inner.lock();
+            (inner.pool.start(), inner.pool.bytes())
+        };
+        let base = self.doorbell() - self.span_bytes();
+        faults.register(base, self.span_bytes() + PAGE, true).map_err(|errno| (AT_FAULTS, errno))?;
+        faults.register(pool, pool_bytes, false).map_err(|errno| (AT_FAULTS, errno))?;
+        // SAFETY: nobody looks before the pager serves.
+        unsafe { *self.faults.get() = Some(faults) };
+        self.store().open().map_err(|errno| (AT_STORE, errno))?;
+        self.launch_writer().map_err(|errno| (AT_THREAD, errno))
+    }
+
+    /// Answers faults until it is asked to stop.
+    fn answer_faults(&'static self) {
+        let mut told = [Fault::default(); FAULTS_MAX];
+        loop {
+            let count = match self.faults().wait(&mut told) {
+                Ok(count) => count,
+                Err(errno) => trouble::stop("is not told of page faults any more", errno),
+            };
+            let mut inner = self.inner.lock();
+            for fault in &told[..count] {
+                if fault.page == self.doorbell() {
+                    self.oblige(&mut inner);
+                } else {
+                    let page = PageNo(((fault.page - inner.base) / PAGE) as u32);
+                    inner = self.serve(inner, page, fault.write);
+                }
+            }
+            if inner.stopping {
+                drop(inner);
+                thread::wake(&self.work);
+                return;
+            }
+            self.make_ready(&mut inner);
+            self.publish();
+        }
+    }
+
+    /// Does what another thread asks for.
+    fn oblige(&self, inner: &mut Inner) {
+        match core::mem::replace(&mut inner.request, Request::None) {
+            Request::None => {}
+            Request::Reserve(slots) => {
+                inner.answer = self.store().reserve(slots);
+                if inner.answer.is_ok() && slots > inner.reserved {
+                    inner.free_slots.insert(inner.reserved, slots - inner.reserved);
+                    inner.reserved = slots;
+                }
+            }
+            Request::Stop => {
+                inner.stopping = true;
+                inner.answer = Ok(());
+            }
+        }
+        if let Err(errno) = self.faults().zero(self.doorbell()) {
+            trouble::stop("cannot answer a request", errno);
+        }
+    }
+
+    /// Makes `page` accessible. The lock may be given back and taken again meanwhile.
+    pub(crate) fn serve<'a>(
+        &'a self,
+        mut inner: Held<'a, Inner>,
+        page: PageNo,
+        write: bool,
+    ) -> Held<'a, Inner> {
+        loop {
+            if inner.pool.free() == 0 {
+                inner = self.wait_for_frame(inner);
+            }
+            let is_needed = !self.marks().has(page.0);
+            match inner.record(page).state() {
+                State::Mapped => {
+                    // Somebody else's fault has brought it; or the program has dropped it by a system call of its own, after which it reads
+                    // as zero.
+                    let address = inner.address(page);
+                    if self.faults().zero(address) != Ok(true) {
+                        self.faults().wake(address, PAGE);
+                    }
+                }
+                State::Held => self.bring_back(&mut inner, page),
+                State::Writing => inner.record(page).flags |= flag::WANTED,
+                State::Stored if is_needed => {
+                    if !self.read(&mut inner, page, write) {
+                        continue;
+                    }
+                }
+                State::Fresh if is_needed => {
+                    if !self.fill(&mut inner, page, write) {
+                        continue;
+                    }
+                }
+                State::Fresh | State::Vague | State::Stored => {
+                    if !self.give_any(&mut inner, page, write) {
+                        continue;
+                    }
+                }
+            }
+            return inner;
+        }
+    }
+
+    /// Maps the frame of a held page again.
+    pub(crate) fn bring_back(&self, inner: &mut Inner, page: PageNo) {
+        let place = inner.record(page).place();
+        self.bring(inner, place, page, 1);
+        inner.record(page).set(State::Mapped);
+        let now = self.now(&inner.policy);
+        let Inner { policy, links, .. } = inner;
+        policy.referenced(links, page, now);
+        self.stats.count(Event::Found, 1);
+    }
+
+    /// Maps `count` frames from `place` on at `page` and its neighbours.
+    pub(crate) fn bring(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
+        let (from, to) = (inner.pool.address(place), inner.address(page));
+        // SAFETY: the frames are present and hold what belongs to the pages, which are missing.
+        let brought = unsafe { exchange::bring(self.faults(), from, to, count as usize * PAGE) };
+        if let Err(errno) = brought {
+            trouble::stop(
+                "cannot map a page, as the kernel has no memory for it or its range is somebody else's",
+                errno,
+            );
+        }
+        inner.pool.put_empty(place, count);
+    }
+
+    /// As [`Pager::bring`], for pages that had no frame.
+    fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
+        self.bring(inner, place, page, count);
+        let now = self.now(&inner.policy);
+        let Inner { policy, links, records, .. } = inner;
+        for page in (page.0..page.0 + count).map(PageNo) {
+            records[page.index()].set(State::Mapped);
+            policy.arrived(links, page, now);
+        }
+        self.stats.count(Event::Ahead, count - 1);
+    }
+
+    /// How many pages from `page` on may be brought at once, as far as `alike` says they can be, and by whose stream.
+    fn cluster(
+        &self,
+        inner: &mut Inner,
+        page: PageNo,
+        alike: impl Fn(&Inner, PageNo) -> bool,
+    ) -> (u32, usize) {
+        let most = inner.chunk.min(inner.pool.free() / 2).max(1);
+        let (wanted, stream) = inner.streams.ask(page, most);
+        let mut count = 1;
+        while count < wanted && page.index() + (count as usize) < inner.records.len() {
+            let next = page.plus(count);
+            if self.marks().has(next.0) || !alike(inner, next) {
+                break;
+            }
+            count += 1;
+        }
+        (count, stream)
+    }
+
+    /// Brings a page that reads as zero. False if no frame was free.
+    fn fill(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
+        let is_fresh = |inner: &Inner, page: PageNo| inner.records[page.index()].state() == State::Fresh;
+        let (wanted, stream) = self.cluster(inner, page, is_fresh);
+        let Some((place, count)) = inner.take_frames(wanted) else { return false };
+        let frames = inner.pool.address(place) as *mut u8;
+        // SAFETY: the frames are free, so nobody else's.
+        unsafe { frames.write_bytes(0, count as usize * PAGE) };
+        self.deliver(inner, place, page, count);
+        inner.streams.tell(stream, page, count);
+        self.stats.count(if write { Event::WriteZeroFilled } else { Event::ReadZeroFilled }, 1);
+        true
+    }
+
+    /// Brings a page whose contents nobody needs: any frame will do. False if none was free.
+    fn give_any(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
+        let is_vague = |inner: &Inner, page: PageNo| inner.records[page.index()].state() == State::Vague;
+        let (wanted, stream) = self.cluster(inner, page, is_vague);
+        let Some((place, count)) = inner.take_frames(wanted) else { return false };
+        inner.free_slot(page);
+        self.deliver(inner, place, page, count);
+        inner.streams.tell(stream, page, count);
+        self.stats.count(if write { Event::WriteNotRead } else { Event::ReadNotRead }, 1);
+        true
+    }
+
+    /// Brings a page from the store, and those behind it that lie behind it there too. False if no frame was free.
+    fn read(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
+        let Some(first) = inner.record(page).slot() else {
+            trouble::stop("has lost a page", Errno::IO);
+        };
+        let follows = |inner: &Inner, next: PageNo| {
+            let record = &inner.records[next.index()];
+            record.state() == State::Stored && record.slot() == Some(SlotNo(first.0 + next.0 - page.0))
+        };
+        let (wanted, stream) = self.cluster(inner, page, follows);
+        let Some((place, mut count)) = inner.take_frames(wanted) else { return false };
+        let address = inner.pool.address(place);
+        let mut tries = 0;
+        loop {
+            let base = address as *mut libc::c_void;
+            let mut parts = [libc::iovec { iov_base: base, iov_len: count as usize * PAGE }];
+            tries += 1;
+            // SAFETY: the frames are free, so nobody else's.
+            match unsafe { self.store().read(first, &mut parts) } {
+                Ok(()) => break,
+                Err(errno) if tries == READS => {
+                    trouble::stop("cannot read a page back from its store", errno)
+                }
+                // What was not asked for may be what cannot be read.
+                Err(_) => {
+                    if count > 1 {
+                        inner.pool.put_free(Place(place.0 + 1), count - 1);
+                        count = 1;
+                    }
+                }
+            }
+        }
+        let key = inner.key;
+        let is_sound = |index: u32| {
+            // SAFETY: the frame was just read into and is nobody else's.
+            let sum = unsafe { key.sum((address + index as usize * PAGE) as *const u8) };
+            sum == inner.sums[page.index() + index as usize]
+        };
+        let sound = (0..count).take_while(|&index| is_sound(index)).count() as u32;
+        if sound == 0 {
+            trouble::corrupt(inner.address(page), first.0);
+        }
+        // One that was only brought ahead is complained of when it is asked for.
+        if sound < count {
+            inner.pool.put_free(Place(place.0 + sound), count - sound);
+        }
+        self.deliver(inner, place, page, sound);
+        inner.streams.tell(stream, page, sound);
+        self.stats.count(if write { Event::WriteRead } else { Event::ReadRead }, 1);
+        true
+    }
+}

@@ -1,0 +1,94 @@
+//! Taking pages from their addresses into the pool, and bringing them back.
+//!
+//! Where the kernel can (`UFFDIO_MOVE`, Linux 6.8) the frame itself changes places: nothing is copied, and no moment exists at which two
+//! addresses lead to it or a write could be missed. Elsewhere, and for the odd page the kernel will not move (a forked child still shares
+//! it, a device is reading it), the page is protected, copied and dropped; a write between the first and the last of these waits, and finds
+//! the page missing when it goes on.
+
+use crate::units::PAGE;
+use rustix::io::Errno;
+use vellum_sys::fault::Faults;
+use vellum_sys::map;
+
+/// What became of a page that was to be taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is in the pool.
+    Held,
+    /// There was none: the program has dropped it by a system call of its own.
+    Hole,
+    /// It is where it was.
+    Stays,
+}
+
+/// Takes the pages of `len` bytes at `from` to the empty places at `to`. Returns how many bytes are held now; if not all, what became
+/// of the page behind them.
+///
+/// # Safety
+/// `from` is in a range that `faults` is told of, `to` in the pool, empty.
+pub(crate) unsafe fn take(faults: &Faults, from: usize, to: usize, len: usize) -> (usize, Taken) {
+    if !faults.moves() {
+        // SAFETY: by this function's condition.
+        return match unsafe { take_by_copy(faults, from, to) } {
+            Taken::Held => (PAGE, Taken::Held),
+            other => (0, other),
+        };
+    }
+    // SAFETY: by this function's condition.
+    match unsafe { faults.move_pages(from, to, len) } {
+        (moved, Ok(())) => (moved, Taken::Held),
+        (moved, Err(Errno::NOENT)) => (moved, Taken::Hole),
+        // SAFETY: by this function's condition; what was moved is done with.
+        (moved, Err(_)) => match unsafe { take_by_copy(faults, from + moved, to + moved) } {
+            Taken::Held => (moved + PAGE, Taken::Held),
+            other => (moved, other),
+        },
+    }
+}
+
+/// # Safety
+/// As [`take`], for one page.
+unsafe fn take_by_copy(faults: &Faults, from: usize, to: usize) -> Taken {
+    // A look at a missing page would wait for us, so it is made sure that there is one.
+    match faults.zero(from) {
+        Ok(false) => {}
+        // The program had dropped it; what is there now may be written to this moment.
+        Ok(true) | Err(_) => return Taken::Stays,
+    }
+    if faults.protect(from).is_err() {
+        return Taken::Stays;
+    }
+    // SAFETY: `from` is there and nobody writes to it now; `to` is the pool's, for this page.
+    unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, PAGE) };
+    // SAFETY: the contents are safe at `to`.
+    if unsafe { map::flush(from, PAGE) }.is_err() {
+        faults.unprotect(from);
+        return Taken::Stays;
+    }
+    Taken::Held
+}
+
+/// Brings the frames of `len` bytes at `from` in the pool to the missing pages at `to`, and wakes who waits for them. The places at `from` are
+/// empty then.
+///
+/// # Errors
+/// What the kernel refuses with, for want of memory.
+///
+/// # Safety
+/// `from` is in the pool and present, `to` in a range that `faults` is told of and missing there.
+pub(crate) unsafe fn bring(faults: &Faults, from: usize, to: usize, len: usize) -> Result<(), Errno> {
+    let mut done = 0;
+    if faults.moves() {
+        // SAFETY: by this function's condition.
+        let (moved, result) = unsafe { faults.move_pages(from, to, len) };
+        if result.is_ok() {
+            return Ok(());
+        }
+        done = moved;
+    }
+    // SAFETY: by this function's condition.
+    let (copied, result) = unsafe { faults.copy_in(from + done, to + done, len - done) };
+    // SAFETY: what was copied is not needed in the pool any more.
+    let _ = unsafe { map::flush(from + done, copied) };
+    result
+}

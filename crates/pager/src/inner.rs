@@ -1,0 +1,245 @@
+//! What the pager's lock guards: every page's record, the pool, the store's slots, and the policy; and the steps that change several of them.
+
+use crate::bits::Bits;
+use crate::checksum::{Key, Sum};
+use crate::fork::Forking;
+use crate::objects::Objects;
+use crate::policy::{Choice, Chosen, Link, Policy};
+use crate::pool::Pool;
+use crate::record::{Record, State, flag};
+use crate::streams::Streams;
+use crate::table::Table;
+use crate::units::{BATCH, PageNo, Place, SlotNo};
+use crate::writer::Queue;
+use rustix::io::Errno;
+
+/// Slots beyond one for each page of an object, so that a cluster can be written to new slots before its old ones are free.
+pub(crate) const SLACK: u32 = 4 * BATCH as u32;
+/// Room is set aside in the store by so many slots at once: 16 MiB.
+pub(crate) const STEP: u32 = 4096;
+
+/// What the fault-handling thread is asked to do by another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Nothing.
+    None,
+    /// To set aside room for so many slots in all.
+    Reserve(u32),
+    /// To end.
+    Stop,
+}
+
+pub(crate) struct Inner {
+    pub(crate) frames: u32,
+    /// Most pages dealt with in one go.
+    pub(crate) chunk: u32,
+    pub(crate) base: usize,
+    pub(crate) records: Table<Record>,
+    pub(crate) links: Table<Link>,
+    pub(crate) sums: Table<Sum>,
+    pub(crate) pool: Pool,
+    pub(crate) free_slots: Bits,
+    /// Slots there is room for in the store.
+    pub(crate) reserved: u32,
+    /// Pages of objects.
+    pub(crate) committed: u32,
+    pub(crate) committed_max: u32,
+    pub(crate) objects: Objects,
+    pub(crate) policy: Chosen,
+    pub(crate) streams: Streams,
+    pub(crate) queue: Queue,
+    pub(crate) key: Key,
+    pub(crate) request: Request,
+    pub(crate) answer: Result<(), Errno>,
+    pub(crate) stopping: bool,
+    /// The end of what was ever an object's.
+    pub(crate) high: u32,
+    pub(crate) forking: Forking,
+}
+
+impl Inner {
+    pub(crate) const fn none() -> Inner {
+        Inner {
+            frames: 0,
+            chunk: 1,
+            base: 0,
+            records: Table::empty(),
+            links: Table::empty(),
+            sums: Table::empty(),
+            pool: Pool::none(),
+            free_slots: Bits::empty(),
+            reserved: 0,
+            committed: 0,
+            committed_max: 0,
+            objects: Objects::none(),
+            policy: Chosen::new(Choice::Clock),
+            streams: Streams::new(),
+            queue: Queue::new(),
+            key: Key::new([0, 0]),
+            request: Request::None,
+            answer: Ok(()),
+            stopping: false,
+            high: 0,
+            forking: Forking::not(),
+        }
+    }
+
+    pub(crate) fn new(frames: u32, base: usize, pages: u32, choice: Choice) -> Result<Inner, Errno> {
+        /// The part of all frames that one go may concern.
+        const SHARE: u32 = 16;
+        Ok(Inner {
+            frames,
+            chunk: (frames / SHARE).clamp(1, BATCH as u32),
+            base,
+            records: Table::new(pages as usize)?,
+            links: Table::new(pages as usize)?,
+            sums: Table::new(pages as usize)?,
+            pool: Pool::new(frames)?,
+            free_slots: Bits::new(pages + SLACK + STEP)?,
+            objects: Objects::new(pages)?,
+            policy: Chosen::new(choice),
+            key: Key::random(),
+            ..Inner::none()
+        })
+    }
+
+    /// Frames to be had without giving anything up, below which pages are given up ahead.
+    pub(crate) fn low(&self) -> u32 {
+        2 * self.chunk
+    }
+
+    /// Held pages wanted, as a second chance.
+    pub(crate) fn held_wanted(&self) -> u32 {
+        /// The part of all frames.
+        const SHARE: u32 = 8;
+        (self.frames / SHARE).max(self.chunk)
+    }
+
+    pub(crate) fn address(&self, page: PageNo) -> usize {
+        self.base + page.index() * crate::units::PAGE
+    }
+
+    pub(crate) fn record(&mut self, page: PageNo) -> &mut Record {
+        &mut self.records[page.index()]
+    }
+
+    /// Forgets the page's copy in the store.
+    pub(crate) fn free_slot(&mut self, page: PageNo) {
+        if let Some(slot) = self.record(page).slot() {
+            self.record(page).set_slot(None);
+            self.free_slots.insert(slot.0, 1);
+        }
+    }
+
+    /// A slot that nobody uses. There always is one, as each page of an object is entitled to one.
+    pub(crate) fn take_slot(&mut self) -> Option<SlotNo> {
+        self.free_slots.take(1).map(|run| SlotNo(run.start))
+    }
+
+    /// The page's frame is no policy's concern any more.
+    pub(crate) fn policy_gone(&mut self, page: PageNo) {
+        self.policy.gone(&mut self.links, page);
+    }
+
+    /// A frame has gone back to the kernel from where it was mapped: some empty place has one in its stead when it is touched.
+    pub(crate) fn return_frame(&mut self) {
+        if let Some(run) = self.pool.take_empty(1) {
+            self.pool.put_free(Place(run.start), run.len);
+        }
+    }
+
+    /// Gives up the frame of a page that is in the pool and in no policy's care; what is left of the page is `state`.
+    pub(crate) fn release(&mut self, page: PageNo, state: State) {
+        let place = self.record(page).place();
+        if matches!(state, State::Fresh | State::Vague) {
+            self.free_slot(page);
+        }
+        let record = self.record(page);
+        record.set(state);
+        record.flags = 0;
+        self.pool.put_free(place, 1);
+    }
+
+    /// The contents of `page` are not needed any more, whether it is still somebody's or not.
+    pub(crate) fn forget(&mut self, page: PageNo) {
+        match self.record(page).state() {
+            State::Mapped | State::Held => {
+                self.free_slot(page);
+                self.policy.discardable(&mut self.links, page);
+            }
+            State::Stored => {
+                self.free_slot(page);
+                self.record(page).set(State::Vague);
+            }
+            State::Writing => self.record(page).flags |= flag::DROPPED,
+            State::Fresh | State::Vague => {}
+        }
+    }
+
+    /// The page reads as zero from now on. Returns false if that is left to the caller: it is mapped.
+    pub(crate) fn renew(&mut self, page: PageNo) -> bool {
+        match self.record(page).state() {
+            State::Mapped => return false,
+            State::Held => {
+                self.policy.gone(&mut self.links, page);
+                self.release(page, State::Fresh);
+            }
+            State::Writing => self.record(page).flags |= flag::DROPPED | flag::RENEWED,
+            State::Stored | State::Vague => {
+                self.free_slot(page);
+                self.record(page).set(State::Fresh);
+            }
+            State::Fresh => {}
+        }
+        true
+    }
+
+    /// Checks that frames, slots and records agree; names what does not. Slow: looks at every page.
+    pub(crate) fn validate(&mut self) -> Result<(), &'static str> {
+        let (mut mapped, mut held, mut writing, mut slots) = (0, 0, 0, 0);
+        for index in 0..self.records.len() {
+            let record = self.records[index];
+            let in_care = self.links[index].is_listed();
+            match record.state() {
+                State::Mapped => mapped += 1,
+                State::Held => held += 1,
+                State::Writing => writing += 1,
+                State::Stored if record.slot().is_none() => return Err("a stored page is nowhere"),
+                _ => {}
+            }
+            if in_care != matches!(record.state(), State::Mapped | State::Held) {
+                return Err("the policy cares for pages without frames, or not for all with");
+            }
+            if let Some(slot) = record.slot() {
+                slots += 1;
+                if self.free_slots.has(slot.0) {
+                    return Err("a page's slot is free");
+                }
+            }
+        }
+        if self.pool.held() != held + writing {
+            return Err("the pool holds other pages than are recorded as held");
+        }
+        if self.pool.free() + held + writing + mapped != self.frames {
+            return Err("frames were lost or made");
+        }
+        if (self.policy.mapped(), self.policy.held()) != (mapped, held) {
+            return Err("the policy counts other pages than there are");
+        }
+        if writing == 0 && self.free_slots.count() + slots != self.reserved {
+            return Err("slots were lost or made");
+        }
+        Ok(())
+    }
+
+    /// A run of frames that hold nothing needed, each present: at most `most`.
+    pub(crate) fn take_frames(&mut self, most: u32) -> Option<(Place, u32)> {
+        let run = self.pool.take_free(most)?;
+        for place in run.start..run.start + run.len {
+            let frame = self.pool.address(Place(place)) as *mut u8;
+            // SAFETY: the place is free, so nobody else's. The write has the kernel give it a frame if it never had one.
+            unsafe { frame.write_volatile(0) };
+        }
+        Some((Place(run.start), run.len))
+    }
+}

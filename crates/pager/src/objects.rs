@@ -1,0 +1,235 @@
+//! Memory objects: runs of pages in the pager's span, first fit by address, joined again when they are freed.
+//!
+//! Low addresses first keeps the tables short. Each run has a tag at its first page and one at its last, so that neighbours find each
+//! other (Knuth, boundary tags); free runs are a list besides. Objects are big and few.
+
+use crate::table::{Table, Zero};
+use crate::units::PageNo;
+use rustix::io::Errno;
+
+/// The tags of one page.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Tag {
+    /// If a run starts here: its pages, and whether it is in use.
+    len: u32,
+    used: u32,
+    /// If a run ends here: the page it starts at.
+    start: u32,
+    /// If a free run starts here: its neighbours in the list of free runs, plus one.
+    before: u32,
+    after: u32,
+}
+
+// SAFETY: integers only.
+unsafe impl Zero for Tag {}
+
+/// Which pages belong to which object.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    tags: Table<Tag>,
+    pages: u32,
+    first_free: u32,
+}
+
+impl Objects {
+    pub(crate) const fn none() -> Objects {
+        Objects { tags: Table::empty(), pages: 0, first_free: 0 }
+    }
+
+    /// A span of `pages` free pages.
+    pub(crate) fn new(pages: u32) -> Result<Objects, Errno> {
+        let mut objects = Objects { tags: Table::new(pages as usize)?, pages, first_free: 0 };
+        objects.write(0, pages, false);
+        objects.link(0);
+        Ok(objects)
+    }
+
+    fn tag(&mut self, page: u32) -> &mut Tag {
+        &mut self.tags[page as usize]
+    }
+
+    fn write(&mut self, start: u32, len: u32, used: bool) {
+        let tag = self.tag(start);
+        (tag.len, tag.used) = (len, u32::from(used));
+        self.tag(start + len - 1).start = start;
+    }
+
+    fn link(&mut self, start: u32) {
+        let first = self.first_free;
+        let tag = self.tag(start);
+        (tag.before, tag.after) = (0, first);
+        if first != 0 {
+            self.tag(first - 1).before = start + 1;
+        }
+        self.first_free = start + 1;
+    }
+
+    fn unlink(&mut self, start: u32) {
+        let Tag { before, after, .. } = *self.tag(start);
+        match before {
+            0 => self.first_free = after,
+            before => self.tag(before - 1).after = after,
+        }
+        if after != 0 {
+            self.tag(after - 1).before = before;
+        }
+    }
+
+    /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page `base` of the address space is the
+    /// span's first.
+    pub(crate) fn create(&mut self, len: u32, align: u32, base: usize) -> Option<PageNo> {
+        let mut best: Option<(u32, u32)> = None;
+        let mut at = self.first_free;
+        while at != 0 {
+            let start = at - 1;
+            let tag = *self.tag(start);
+            let skip =
+                ((base + start as usize).next_multiple_of(align as usize) - base - start as usize) as u32;
+            if skip < tag.len && tag.len - skip >= len && best.is_none_or(|(found, _)| start < found) {
+                best = Some((start, skip));
+            }
+            at = tag.after;
+        }
+        let (start, skip) = best?;
+        let whole = self.tag(start).len;
+        self.unlink(start);
+        if skip > 0 {
+            self.write(start, skip, false);
+            self.link(start);
+        }
+        self.write(start + skip, len, true);
+        self.keep_rest(start + skip + len, whole - skip - len);
+        Some(PageNo(start + skip))
+    }
+
+    fn keep_rest(&mut self, start: u32, len: u32) {
+        if len > 0 {
+            self.write(start, len, false);
+            self.link(start);
+        }
+    }
+
+    /// The pages of the object that starts at `page`.
+    pub(crate) fn len(&self, page: PageNo) -> Option<u32> {
+        let tag = self.tags.get(page.index())?;
+        (tag.used != 0).then_some(tag.len)
+    }
+
+    /// Ends the object of `len` pages at `page`.
+    pub(crate) fn destroy(&mut self, page: PageNo, len: u32) {
+        let (mut start, mut end) = (page.0, page.0 + len);
+        self.tag(start).used = 0;
+        if start > 0 {
+            let before = self.tag(start - 1).start;
+            if self.tag(before).used == 0 {
+                self.unlink(before);
+                start = before;
+            }
+        }
+        if end < self.pages && self.tag(end).used == 0 {
+            self.unlink(end);
+            end += self.tag(end).len;
+        }
+        // Tags inside a run must not look like the start of an object.
+        self.tag(page.0).len = 0;
+        self.write(start, end - start, false);
+        self.link(start);
+    }
+
+    /// Makes the object of `len` pages at `page` one of `new`, where it is. False if there is no room behind it.
+    pub(crate) fn resize(&mut self, page: PageNo, len: u32, new: u32) -> bool {
+        let (end, new_end) = (page.0 + len, page.0 + new);
+        let next = if end < self.pages {
+            *self.tag(end)
+        } else {
+            Tag { len: 0, used: 1, start: 0, before: 0, after: 0 }
+        };
+        let free = if next.used == 0 { next.len } else { 0 };
+        if new > len + free {
+            return false;
+        }
+        if free > 0 {
+            self.unlink(end);
+        }
+        self.write(page.0, new, true);
+        self.keep_rest(new_end, len + free - new);
+        true
+    }
+
+    /// Checks every tag; names what is wrong.
+    #[cfg(test)]
+    pub(crate) fn validate(&mut self) -> Result<(), &'static str> {
+        let (mut at, mut free, mut was_free) = (0, 0, false);
+        while at < self.pages {
+            let tag = *self.tag(at);
+            if tag.len == 0 || at + tag.len > self.pages {
+                return Err("a run has no sensible length");
+            }
+            if self.tag(at + tag.len - 1).start != at {
+                return Err("a run's end does not know its start");
+            }
+            let is_free = tag.used == 0;
+            if is_free && was_free {
+                return Err("two free runs are neighbours");
+            }
+            free += u32::from(is_free);
+            was_free = is_free;
+            at += tag.len;
+        }
+        let (mut listed, mut at) = (0, self.first_free);
+        while at != 0 {
+            listed += 1;
+            at = self.tag(at - 1).after;
+        }
+        if listed == free { Ok(()) } else { Err("the list of free runs is not all of them") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn objects_never_overlap(steps in proptest::collection::vec((0u8..4, 0usize..20, 1u32..60), 1..200)) {
+            const PAGES: u32 = 500;
+            let mut objects = Objects::new(PAGES).expect("memory");
+            let mut model: BTreeMap<u32, u32> = BTreeMap::new();
+            for (what, which, len) in steps {
+                let chosen = model.iter().nth(which % model.len().max(1)).map(|(&start, &len)| (start, len));
+                match (what, chosen) {
+                    (0 | 1, _) => {
+                        let align = if what == 1 { 16 } else { 1 };
+                        if let Some(page) = objects.create(len, align, 5) {
+                            prop_assert_eq!((page.0 + 5) % align, 0);
+                            prop_assert!(model.iter().all(|(&start, &other)| page.0 + len <= start || start + other <= page.0));
+                            prop_assert!(page.0 + len <= PAGES);
+                            model.insert(page.0, len);
+                        }
+                    }
+                    (2, Some((start, old))) => {
+                        objects.destroy(PageNo(start), old);
+                        model.remove(&start);
+                        prop_assert_eq!(objects.len(PageNo(start)), None);
+                    }
+                    (_, Some((start, old))) => {
+                        let next = model.range(start + 1..).next().map_or(PAGES, |(&next, _)| next);
+                        let grown = objects.resize(PageNo(start), old, len);
+                        prop_assert_eq!(grown, start + len <= next);
+                        if grown {
+                            model.insert(start, len);
+                        }
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(objects.validate(), Ok(()));
+                for (&start, &len) in &model {
+                    prop_assert_eq!(objects.len(PageNo(start)), Some(len));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the pager knows of each page.
+//!
+//! ```text
+//!  Fresh ──fault──▶ Mapped ──taken away──▶ Held ──submitted──▶ Writing
+//!    ▲                ▲  ▲                  │ │                   │
+//!    │ renewed        │  └──── fault ───────┘ │ unchanged         │ written
+//!    │                │                       ▼                   ▼
+//!  (any)              └────── fault ──────── Stored ◀─────────────┘
+//!                     └────── fault ──────── Vague  ◀── discarded (any)
+//! ```
+
+use crate::table::Zero;
+use crate::units::{Place, SlotNo};
+
+/// Where a page's contents are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Nowhere: it reads as zero.
+    Fresh = 0,
+    /// In a frame at the page's own address.
+    Mapped = 1,
+    /// In a frame in the pool, at [`Record::place`].
+    Held = 2,
+    /// As `Held`, and being written to the store.
+    Writing = 3,
+    /// In the store, at [`Record::slot`].
+    Stored = 4,
+    /// Nowhere, and whatever it reads as will do.
+    Vague = 5,
+}
+
+/// What is to happen to a page once it is written.
+pub(crate) mod flag {
+    /// Somebody waits for it.
+    pub(crate) const WANTED: u8 = 1 << 0;
+    /// Its contents are no longer needed; it will be [`State::Vague`](super::State::Vague).
+    pub(crate) const DROPPED: u8 = 1 << 1;
+    /// With `DROPPED`: it will be [`State::Fresh`](super::State::Fresh).
+    pub(crate) const RENEWED: u8 = 1 << 2;
+}
+
+/// A page's record. Zero is a fresh page.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Record {
+    state: u8,
+    pub(crate) flags: u8,
+    spare: u16,
+    place: u32,
+    /// Plus one; 0 is none.
+    slot: u32,
+}
+
+// SAFETY: integers only, and 0 is a state.
+unsafe impl Zero for Record {}
+
+const _: () = assert!(size_of::<Record>() == 12);
+
+impl Record {
+    pub(crate) fn state(&self) -> State {
+        match self.state {
+            1 => State::Mapped,
+            2 => State::Held,
+            3 => State::Writing,
+            4 => State::Stored,
+            5 => State::Vague,
+            _ => State::Fresh,
+        }
+    }
+
+    pub(crate) fn set(&mut self, state: State) {
+        self.state = state as u8;
+    }
+
+    /// The page's frame is in the pool at `place`.
+    pub(crate) fn hold(&mut self, place: Place) {
+        self.set(State::Held);
+        self.place = place.0;
+    }
+
+    /// Where the frame of a page that is held or being written lies.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.place)
+    }
+
+    /// The copy in the store, if there is one.
+    pub(crate) fn slot(&self) -> Option<SlotNo> {
+        self.slot.checked_sub(1).map(SlotNo)
+    }
+
+    pub(crate) fn set_slot(&mut self, slot: Option<SlotNo>) {
+        self.slot = slot.map_or(0, |slot| slot.0 + 1);
+    }
+}

@@ -1,0 +1,67 @@
+//! Who goes through memory in order, and how far ahead it pays to be.
+//!
+//! A fault on the page behind the last one that some stream was given is that stream going on: twice as many pages are brought each time, up to a
+//! limit. Any other fault may begin a stream and is given one page. The stream that went on longest ago makes room.
+
+use crate::units::PageNo;
+
+/// Streams followed at a time: programs that merge read several.
+const STREAMS: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// The page that would go on.
+    next: u32,
+    /// Pages given last.
+    given: u32,
+    /// When it went on last.
+    turn: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Streams {
+    streams: [Stream; STREAMS],
+    turn: u64,
+}
+
+impl Streams {
+    pub(crate) const fn new() -> Streams {
+        Streams { streams: [Stream { next: 0, given: 0, turn: 0 }; STREAMS], turn: 0 }
+    }
+
+    /// How many pages from `page` on are worth bringing, at most `most`, and whose stream to tell.
+    pub(crate) fn ask(&mut self, page: PageNo, most: u32) -> (u32, usize) {
+        self.turn += 1;
+        let going_on = self.streams.iter().position(|stream| stream.turn > 0 && stream.next == page.0);
+        if let Some(which) = going_on {
+            let wanted = (self.streams[which].given * 2).clamp(1, most.max(1));
+            return (wanted, which);
+        }
+        let oldest = (0..STREAMS).min_by_key(|&which| self.streams[which].turn).unwrap_or(0);
+        self.streams[oldest].given = 0;
+        (1, oldest)
+    }
+
+    /// `given` pages from `page` on were brought for stream `which`.
+    pub(crate) fn tell(&mut self, which: usize, page: PageNo, given: u32) {
+        self.streams[which] = Stream { next: page.0 + given, given, turn: self.turn };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_are_given_more_and_more_and_jumps_one_page() {
+        let mut streams = Streams::new();
+        let mut follow = |page: u32| {
+            let (wanted, which) = streams.ask(PageNo(page), 8);
+            streams.tell(which, PageNo(page), wanted);
+            wanted
+        };
+        assert_eq!([10, 11, 13, 17, 25, 33].map(&mut follow), [1, 2, 4, 8, 8, 8]);
+        assert_eq!([500, 900, 41].map(&mut follow), [1, 1, 8], "another's jumps do not end it");
+        assert_eq!([501, 901].map(&mut follow), [2, 2]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Long arrays of zeros whose pages become resident as they are written to: what the pager keeps of each page, place and slot.
+//!
+//! They are mappings of their own, never paged by the pager itself and never from `malloc`: the thread that answers page faults must
+//! meet none that only it can answer.
+
+use core::ops::{Deref, DerefMut};
+use rustix::io::Errno;
+use vellum_sys::{PAGE, map, round_up};
+
+/// Types for which zero bytes are a value.
+///
+/// # Safety
+/// They are.
+pub(crate) unsafe trait Zero: Copy {}
+// SAFETY: an integer.
+unsafe impl Zero for u64 {}
+// SAFETY: an array of integers.
+unsafe impl Zero for [u64; 2] {}
+
+/// An array of `T`, zero at first.
+#[derive(Debug)]
+pub(crate) struct Table<T: Zero> {
+    start: *mut T,
+    len: usize,
+}
+
+// SAFETY: the table owns its memory as a vector does.
+unsafe impl<T: Zero + Send> Send for Table<T> {}
+
+impl<T: Zero> Table<T> {
+    /// A table of nothing.
+    pub(crate) const fn empty() -> Table<T> {
+        Table { start: core::ptr::NonNull::dangling().as_ptr(), len: 0 }
+    }
+
+    /// A table of `len` zeros.
+    pub(crate) fn new(len: usize) -> Result<Table<T>, Errno> {
+        if len == 0 {
+            return Ok(Table::empty());
+        }
+        let bytes = round_up(len * size_of::<T>(), PAGE);
+        let start = map::reserve_readable(bytes)?;
+        // SAFETY: reserved a moment ago.
+        if let Err(errno) = unsafe { map::make_writable(start, bytes) } {
+            // SAFETY: as above; nobody knows of it.
+            let _ = unsafe { map::release(start, bytes) };
+            return Err(errno);
+        }
+        Ok(Table { start: start as *mut T, len })
+    }
+}
+
+impl<T: Zero> Drop for Table<T> {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            let bytes = round_up(self.len * size_of::<T>(), PAGE);
+            // SAFETY: the mapping is the table's own.
+            let _ = unsafe { map::release(self.start as usize, bytes) };
+        }
+    }
+}
+
+impl<T: Zero> Deref for Table<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` values lie there, as zero bytes are one; or the slice is empty and the pointer aligned.
+        unsafe { core::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl<T: Zero> DerefMut for Table<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `deref`, and borrowed mutably.
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+}

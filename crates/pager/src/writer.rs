@@ -1,0 +1,266 @@
+//! The thread that writes pages to the store.
+//!
+//! Faults are answered meanwhile: what is being written has left its address, so nobody can change it, and somebody who asks for it is
+//! given it when it is written. Pages go by batches, sorted, to new neighbouring slots where such are found, so that a batch is one call
+//! and reads back as one; otherwise each to its own.
+//!
+//! A write that fails loses nothing: its pages stay in memory and are tried again. Only when no frame is to be had for it any more is the
+//! program stopped.
+
+use crate::inner::Inner;
+use crate::pager::{A_WHILE_NS, Pager};
+use crate::policy::Policy;
+use crate::record::{State, flag};
+use crate::room::Few;
+use crate::stats::Event;
+use crate::store::Backing;
+use crate::trouble;
+use crate::units::{BATCH, PAGE, PageNo, SlotNo};
+use core::sync::atomic::Ordering;
+use rustix::io::Errno;
+use vellum_sys::lock::Held;
+use vellum_sys::thread;
+
+/// Batches that may wait.
+const BATCHES: usize = 4;
+/// Writes that may fail in a row, with a pause after each, before nothing more is hoped for.
+const FAILURES: u32 = 50;
+/// The pause.
+const PAUSE_NS: u64 = 10_000_000;
+/// How often a policy that goes by time is asked whether pages are to be looked at.
+const TICK_NS: u64 = 10_000_000;
+
+/// Pages that wait to be written, or are.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pages: [[PageNo; BATCH]; BATCHES],
+    lens: [usize; BATCHES],
+    /// The batch that is written next, how many are to be written, and whether the first of them is being.
+    first: usize,
+    full: usize,
+    failures: u32,
+}
+
+impl Queue {
+    pub(crate) const fn new() -> Queue {
+        Queue { pages: [[PageNo(0); BATCH]; BATCHES], lens: [0; BATCHES], first: 0, full: 0, failures: 0 }
+    }
+
+    fn open(&self) -> usize {
+        (self.first + self.full) % BATCHES
+    }
+
+    /// How many pages there is room for.
+    pub(crate) fn room(&self) -> usize {
+        if self.full == BATCHES { 0 } else { BATCH - self.lens[self.open()] }
+    }
+
+    /// How many pages wait or are being written.
+    pub(crate) fn pending(&self) -> u32 {
+        self.lens.iter().sum::<usize>() as u32
+    }
+
+    /// Adds a page to the batch that is open; there is room.
+    pub(crate) fn push(&mut self, page: PageNo) {
+        let open = self.open();
+        self.pages[open][self.lens[open]] = page;
+        self.lens[open] += 1;
+        if self.lens[open] == BATCH {
+            self.full += 1;
+        }
+    }
+
+    /// Closes the open batch, if there is anything in it. Returns whether there is something to write.
+    fn close(&mut self) -> bool {
+        if self.full < BATCHES && self.lens[self.open()] > 0 {
+            self.full += 1;
+        }
+        self.full > 0
+    }
+
+    fn next(&self) -> Option<&[PageNo]> {
+        (self.full > 0).then(|| &self.pages[self.first][..self.lens[self.first]])
+    }
+
+    fn done(&mut self) {
+        self.lens[self.first] = 0;
+        self.first = (self.first + 1) % BATCHES;
+        self.full -= 1;
+    }
+}
+
+/// The writing thread of the pager at `argument`.
+pub(crate) extern "C" fn write<B: Backing + Send + 'static>(argument: usize) -> ! {
+    // SAFETY: `Pager::launch_writer` passes a pager that lives for ever.
+    let pager = unsafe { &*(argument as *const Pager<B>) };
+    pager.write_batches();
+    thread::exit()
+}
+
+/// Where the pages of a batch go.
+struct Targets {
+    slots: [SlotNo; BATCH],
+    /// Whether they are new, so that the old ones still hold what they held if writing fails.
+    are_new: bool,
+}
+
+impl<B: Backing + Send> Pager<B> {
+    /// Has what is in the queue written.
+    pub(crate) fn submit(&self, inner: &mut Inner) {
+        if inner.queue.close() {
+            thread::wake(&self.work);
+        }
+    }
+
+    fn write_batches(&'static self) {
+        let mut inner = self.inner.lock();
+        loop {
+            if let Some(pages) = inner.queue.next() {
+                let mut few = Few::none();
+                pages.iter().for_each(|&page| few.push(page));
+                inner = self.write_batch(inner, few);
+                continue;
+            }
+            if inner.stopping {
+                return;
+            }
+            let now = self.now(&inner.policy);
+            if inner.policy.is_due(&inner.links, now) {
+                let chunk = inner.chunk;
+                self.take_away(&mut inner, chunk);
+            }
+            let ns = if inner.policy.goes_by_time() { TICK_NS } else { A_WHILE_NS };
+            let seen = self.work.load(Ordering::Acquire);
+            drop(inner);
+            thread::wait(&self.work, seen, ns);
+            inner = self.inner.lock();
+        }
+    }
+
+    fn write_batch(&'static self, mut inner: Held<'static, Inner>, mut few: Few) -> Held<'static, Inner> {
+        few.sort();
+        let pages = few.as_slice();
+        let targets = choose(&mut inner, pages);
+        let mut parts = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: PAGE }; BATCH];
+        for (part, &page) in parts.iter_mut().zip(pages) {
+            let place = inner.record(page).place();
+            part.iov_base = inner.pool.address(place) as *mut libc::c_void;
+        }
+        drop(inner);
+        let mut results = [Ok(()); BATCH];
+        let mut at = 0;
+        while at < pages.len() {
+            let first = targets.slots[at];
+            let run = (at..pages.len())
+                .take_while(|&index| targets.slots[index].0 as usize == first.0 as usize + index - at)
+                .count();
+            // SAFETY: the frames are in the pool, and stay there while their pages are recorded as being written.
+            let result = unsafe { self.store().write(first, &mut parts[at..at + run]) };
+            results[at..at + run].fill(result);
+            at += run;
+        }
+        inner = self.inner.lock();
+        let mut failed = None;
+        for (index, &page) in pages.iter().enumerate() {
+            if let Err(errno) = results[index] {
+                failed = Some(errno);
+            }
+            inner = self.finish(inner, page, targets.slots[index], targets.are_new, results[index].is_ok());
+        }
+        inner.queue.done();
+        self.publish();
+        inner = self.after(inner, failed);
+        thread::wake(&self.written);
+        inner
+    }
+
+    /// Books what became of one page.
+    fn finish<'a>(
+        &'a self,
+        mut inner: Held<'a, Inner>,
+        page: PageNo,
+        slot: SlotNo,
+        is_new: bool,
+        is_written: bool,
+    ) -> Held<'a, Inner> {
+        if is_new && !is_written {
+            inner.free_slots.insert(slot.0, 1);
+        } else {
+            if is_new {
+                inner.free_slot(page);
+            }
+            inner.record(page).set_slot(Some(slot));
+            if !is_written {
+                // What the slot holds now is unknown.
+                inner.free_slot(page);
+            }
+        }
+        let flags = inner.record(page).flags;
+        inner.record(page).flags = 0;
+        if flags & flag::DROPPED != 0 {
+            let left = if flags & flag::RENEWED != 0 { State::Fresh } else { State::Vague };
+            inner.release(page, left);
+            self.stats.count(Event::Discarded, 1);
+            if flags & flag::WANTED != 0 {
+                inner = self.serve(inner, page, true);
+            }
+            return inner;
+        }
+        if is_written {
+            self.stats.count(Event::Written, 1);
+        }
+        if is_written && flags & flag::WANTED == 0 {
+            inner.release(page, State::Stored);
+            return inner;
+        }
+        let held = &mut *inner;
+        held.record(page).set(State::Held);
+        held.policy.spared(&mut held.links, page);
+        if !is_written {
+            // Its sum is of contents that no slot has.
+            held.free_slot(page);
+        }
+        if flags & flag::WANTED != 0 {
+            self.bring_back(held, page);
+        }
+        inner
+    }
+
+    /// Rests after a failure, and gives up after many.
+    fn after<'a>(&'a self, mut inner: Held<'a, Inner>, failed: Option<Errno>) -> Held<'a, Inner> {
+        let Some(errno) = failed else {
+            inner.queue.failures = 0;
+            return inner;
+        };
+        inner.queue.failures += 1;
+        if inner.queue.failures > FAILURES && inner.pool.free() == 0 {
+            trouble::stop("cannot write pages to its store", errno);
+        }
+        drop(inner);
+        let seen = self.work.load(Ordering::Acquire);
+        thread::wait(&self.work, seen, PAUSE_NS);
+        self.inner.lock()
+    }
+}
+
+/// Slots for `pages`: new neighbours, or where they lie neighbours already, or each where it was or anywhere.
+fn choose(inner: &mut Inner, pages: &[PageNo]) -> Targets {
+    let mut slots = [SlotNo(0); BATCH];
+    let olds = |inner: &mut Inner, index: usize| inner.record(pages[index]).slot();
+    let in_place = olds(inner, 0).is_some_and(|first| {
+        (0..pages.len()).all(|index| olds(inner, index) == Some(SlotNo(first.0 + index as u32)))
+    });
+    if !in_place && let Some(run) = inner.free_slots.take_exactly(pages.len() as u32) {
+        for (slot, number) in slots.iter_mut().zip(run.start..run.start + run.len) {
+            *slot = SlotNo(number);
+        }
+        return Targets { slots, are_new: true };
+    }
+    for (index, slot) in slots[..pages.len()].iter_mut().enumerate() {
+        *slot = match olds(inner, index).or_else(|| inner.take_slot()) {
+            Some(slot) => slot,
+            None => trouble::stop("has no room in its store for a page that was promised some", Errno::NOSPC),
+        };
+    }
+    Targets { slots, are_new: false }
+}

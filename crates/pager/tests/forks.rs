@@ -1,0 +1,111 @@
+//! Children: what they see of paged memory, and what they do not. In processes of one thread beside the test's own.
+
+mod common;
+
+use common::{config, start};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use vellum_pager::{Event, FRAMES_MIN, FileStore, PAGE, Pager};
+
+const PAGES: usize = 6 * FRAMES_MIN as usize;
+
+fn word(start: *mut u8, page: usize) -> *mut u64 {
+    // SAFETY: within an object of PAGES pages.
+    unsafe { start.add(page * PAGE).cast() }
+}
+
+/// Forks by `fork`, has the child do `work` and end with what it returns.
+fn child(fork: impl FnOnce() -> libc::pid_t, work: impl FnOnce() -> i32) -> libc::pid_t {
+    match fork() {
+        0 => {
+            let status = work();
+            // SAFETY: ends the child at once, without what the test program would do at its end.
+            unsafe { libc::_exit(status) }
+        }
+        pid => {
+            assert!(pid > 0, "fork: {}", std::io::Error::last_os_error());
+            pid
+        }
+    }
+}
+
+fn wait(pid: libc::pid_t) -> ExitStatus {
+    let mut status = 0;
+    // SAFETY: plain call with a place for its answer.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    ExitStatus::from_raw(status)
+}
+
+fn with_handlers(pager: &'static Pager<FileStore>) -> impl FnOnce() -> libc::pid_t {
+    move || {
+        pager.fork_prepare();
+        // SAFETY: the child uses system calls and memory only.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            0 => pager.fork_child(),
+            _ => pager.fork_parent(),
+        }
+        pid
+    }
+}
+
+#[test]
+fn children_see_everything_and_change_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+    let Some(pager) = start(config(FRAMES_MIN), store) else { return };
+    let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
+    // Every third page stays fresh.
+    let expected = |page: usize| if page.is_multiple_of(3) { 0 } else { page as u64 * 7 };
+    for page in (0..PAGES).filter(|page| page % 3 != 0) {
+        // SAFETY: within the object.
+        unsafe { word(start, page).write_volatile(expected(page)) };
+    }
+    assert!(pager.count(Event::Written) > 0);
+    // SAFETY: within the object.
+    let sees = move || (0..PAGES).all(|page| unsafe { word(start, page).read_volatile() } == expected(page));
+    let pid = child(with_handlers(pager), || {
+        if !sees() {
+            return 1;
+        }
+        // A child of its own, new objects, and ends of old ones: ordinary memory.
+        let Ok(new) = pager.create(3 * PAGE, 1, true) else { return 2 };
+        // SAFETY: within the object, which is used no more afterwards.
+        unsafe {
+            new.as_ptr().write_bytes(1, 3 * PAGE);
+            if pager.destroy(new).is_err() {
+                return 3;
+            }
+        }
+        let Ok(again) = pager.create(3 * PAGE, 1, true) else { return 4 };
+        // SAFETY: within the object.
+        if (0..3 * PAGE).any(|byte| unsafe { again.as_ptr().add(byte).read() } != 0) {
+            return 5;
+        }
+        let grandchild = child(with_handlers(pager), || i32::from(!sees()));
+        // SAFETY: within the object; the parent must not see this.
+        unsafe { word(start, 1).write_volatile(1) };
+        if wait(grandchild).success() { 0 } else { 6 }
+    });
+    // The parent goes on meanwhile, with pages that the child shares.
+    for page in 0..PAGES {
+        // SAFETY: within the object.
+        unsafe { word(start, page).write_volatile(page as u64 + 1) };
+    }
+    let status = wait(pid);
+    assert!(status.success(), "{status:?}");
+    for page in 0..PAGES {
+        // SAFETY: within the object.
+        assert_eq!(unsafe { word(start, page).read_volatile() }, page as u64 + 1);
+    }
+    pager.validate().expect("an invariant");
+
+    // Behind our back: no memory rather than zeros.
+    // SAFETY: as `fork`, without any handler; the child only touches memory.
+    let raw_fork = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t };
+    // SAFETY: the touch is what is tested.
+    let status = wait(child(raw_fork, || unsafe { word(start, 5).read_volatile() } as i32));
+    assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status:?}");
+    // SAFETY: the object is used no more.
+    unsafe { pager.stop() };
+}

@@ -1,0 +1,231 @@
+//! Memory objects against a byte-for-byte model, with few frames, random accesses, discards, and stores that fail.
+
+mod common;
+
+use common::{Random, Shaky, config, start};
+use std::ptr::NonNull;
+use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, FileStore, PAGE, Pager};
+use vellum_sys::{Caps, caps};
+
+/// An object and what it must hold; `None` is a byte that may be anything.
+struct Object {
+    start: NonNull<u8>,
+    bytes: Vec<Option<u8>>,
+}
+
+impl Object {
+    fn slice(&self, from: usize, len: usize) -> &[u8] {
+        // SAFETY: within the object, which only this thread uses.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(from), len) }
+    }
+
+    fn check(&self, from: usize, len: usize) {
+        for (index, (&found, wanted)) in
+            self.slice(from, len).iter().zip(&self.bytes[from..from + len]).enumerate()
+        {
+            assert!(wanted.is_none_or(|wanted| wanted == found), "byte {} of {:p}", from + index, self.start);
+        }
+    }
+
+    fn write(&mut self, from: usize, len: usize, random: &mut Random) {
+        for index in from..from + len {
+            let byte = random.next() as u8;
+            // SAFETY: within the object.
+            unsafe { self.start.as_ptr().add(index).write_volatile(byte) };
+            self.bytes[index] = Some(byte);
+        }
+    }
+}
+
+/// Objects' pages in all: many times the frames.
+const PAGES_MAX: usize = 12 * FRAMES_MIN as usize;
+
+fn exercise<B: Backing + Send + Sync>(pager: &'static Pager<B>, random: &mut Random, steps: u32) {
+    let mut objects: Vec<Object> = Vec::new();
+    for step in 0..steps {
+        let total: usize = objects.iter().map(|object| object.bytes.len() / PAGE).sum();
+        let which = random.below(objects.len());
+        match random.below(20) {
+            0 | 1 if total < PAGES_MAX => {
+                let pages = 1 + random.below(150);
+                let zero = random.below(2) == 0;
+                let align = if random.below(3) == 0 { 16 * PAGE } else { 1 };
+                let start = pager.create(pages * PAGE - random.below(PAGE), align, zero).expect("room");
+                assert!(start.as_ptr().addr().is_multiple_of(align) && pager.owns(start.as_ptr()));
+                assert_eq!(pager.len(start.as_ptr()), Some(pages * PAGE));
+                objects.push(Object { start, bytes: vec![zero.then_some(0); pages * PAGE] });
+            }
+            2 if objects.len() > 3 => {
+                let object = objects.swap_remove(which);
+                // SAFETY: the object is used no more.
+                unsafe { pager.destroy(object.start) }.expect("an object");
+                assert_eq!(pager.len(object.start.as_ptr()), None);
+            }
+            3 if !objects.is_empty() => {
+                let object = &mut objects[which];
+                let pages = 1 + random.below(200);
+                // SAFETY: what is cut off is used no more.
+                if unsafe { pager.resize(object.start, pages * PAGE) }.is_ok() {
+                    object.bytes.resize(pages * PAGE, None);
+                }
+            }
+            4 | 5 if !objects.is_empty() => {
+                let object = &mut objects[which];
+                let from = random.below(object.bytes.len());
+                let len = random.below(object.bytes.len() - from);
+                let start = object.start.as_ptr().wrapping_add(from);
+                let forget = [Pager::mark, Pager::discard, Pager::flush][random.below(3)];
+                // SAFETY: what the range holds is not needed: the model says so below.
+                unsafe { forget(pager, start, len) };
+                let whole = from.next_multiple_of(PAGE)..(from + len) / PAGE * PAGE;
+                if whole.start < whole.end {
+                    object.bytes[whole].fill(None);
+                }
+                if random.below(2) == 0 {
+                    object.slice(from, len.min(1));
+                }
+                pager.need(start, len);
+            }
+            _ if !objects.is_empty() => {
+                let object = &mut objects[which];
+                let from = random.below(object.bytes.len());
+                let len = random.below((object.bytes.len() - from).min(5 * PAGE));
+                if random.below(2) == 0 {
+                    object.write(from, len.min(300), random);
+                } else {
+                    object.check(from, len);
+                }
+            }
+            _ => {}
+        }
+        if step % 64 == 0 {
+            pager.validate().expect("an invariant");
+        }
+    }
+    for object in &objects {
+        object.check(0, object.bytes.len());
+    }
+    for object in objects {
+        // SAFETY: the object is used no more.
+        unsafe { pager.destroy(object.start) }.expect("an object");
+    }
+    pager.validate().expect("an invariant");
+}
+
+#[test]
+fn a_file_store() {
+    let mut random = Random::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+    let Some(pager) = start(config(FRAMES_MIN), store) else { return };
+    exercise(pager, &mut random, 6000);
+    assert!(
+        pager.count(Event::Written) > 0
+            && pager.count(Event::ReadRead) > 0
+            && pager.count(Event::Discarded) > 0
+    );
+    // SAFETY: every object is gone.
+    unsafe { pager.stop() };
+}
+
+#[test]
+fn a_window_and_more_frames() {
+    let mut random = Random::new();
+    for frames in [FRAMES_MIN, 3 * FRAMES_MIN] {
+        let config = Config { policy: Choice::Window(2_000_000), ..config(frames) };
+        let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
+        exercise(pager, &mut random, 4000);
+        // SAFETY: every object is gone.
+        unsafe { pager.stop() };
+    }
+}
+
+#[test]
+fn a_store_that_fails_now_and_then_loses_nothing() {
+    let mut random = Random::new();
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(7, 8192)) else { return };
+    exercise(pager, &mut random, 3000);
+    // SAFETY: every object is gone.
+    unsafe { pager.stop() };
+}
+
+/// What a kernel without `UFFDIO_MOVE` does, and without privilege. In a process of its own, as the flags are the process's.
+#[test]
+fn without_moving_and_without_privilege() {
+    const ALONE: &str = "VELLUM_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let own = std::env::current_exe().expect("this test");
+        let status = std::process::Command::new(own)
+            .args(["--exact", "without_moving_and_without_privilege", "--nocapture"])
+            .env(ALONE, "1")
+            .status();
+        assert!(status.expect("this test runs").success());
+        return;
+    }
+    caps::drop(Caps::MOVE | Caps::KERNEL_FAULTS);
+    let mut random = Random::new();
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
+    assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
+    exercise(pager, &mut random, 4000);
+    // SAFETY: every object is gone.
+    unsafe { pager.stop() };
+}
+
+#[test]
+fn a_full_store_is_an_error_when_memory_is_asked_for() {
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 600)) else { return };
+    let first = pager.create(300 * PAGE, 1, false).expect("room");
+    assert_eq!(
+        pager.create(200 * PAGE, 1, false),
+        Err(vellum_pager::Refused::Store(rustix::io::Errno::NOSPC)),
+        "600 slots, less the slack"
+    );
+    // SAFETY: used no more.
+    unsafe { pager.destroy(first) }.expect("an object");
+    let again = pager.create(300 * PAGE, 1, false).expect("room again");
+    // SAFETY: used no more.
+    unsafe {
+        pager.destroy(again).expect("an object");
+        assert_eq!(pager.destroy(again), Err(vellum_pager::Refused::NoObject));
+        pager.stop();
+    }
+}
+
+/// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is seen.
+#[test]
+fn threads_share_pages() {
+    const THREADS: usize = 4;
+    const PAGES: usize = 5 * FRAMES_MIN as usize;
+    let mut seeds = Random::new();
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
+    let object = pager.create(PAGES * PAGE, 1, true).expect("room");
+    let start = object.as_ptr().addr();
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let mut random = Random::seeded(seeds.next());
+            std::thread::spawn(move || {
+                let words = PAGES * PAGE / 8 / THREADS;
+                let mut model = vec![0u64; words];
+                for _ in 0..30_000 {
+                    // Few words of each page, so that pages are shared.
+                    let word = random.below(words / 64) * 64;
+                    let place = (start + (word * THREADS + thread) * 8) as *mut u64;
+                    // SAFETY: each thread has words of its own within the object.
+                    unsafe {
+                        assert_eq!(place.read_volatile(), model[word], "word {word} of thread {thread}");
+                        if random.below(2) == 0 {
+                            model[word] = random.next();
+                            place.write_volatile(model[word]);
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("a thread found its own words");
+    }
+    pager.validate().expect("an invariant");
+    // SAFETY: the object is used no more.
+    unsafe { pager.stop() };
+}

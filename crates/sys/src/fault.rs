@@ -1,0 +1,280 @@
+//! Page faults answered by the process itself: `userfaultfd`, as a pager needs it.
+//!
+//! ```text
+//! open ──▶ register a range ──▶ wait: who touched which missing page?
+//!                                 │
+//!            move_in / copy_in / zero ──▶ the page is there, whoever waited goes on
+//!            move_out / protect        ──▶ the page is ours alone again
+//! ```
+//!
+//! Without privilege only faults of user mode are told ([`Reach::User`]): a system call that meets a missing page fails with
+//! `EFAULT`. With it (`CAP_SYS_PTRACE`, or `vm.unprivileged_userfaultfd=1`) the kernel's own faults wait like everybody's
+//! ([`Reach::Kernel`]).
+//!
+//! Invariant: a range has one owner. [`crate::track`] follows writes in ranges of its own, [`crate::transfer`] holds its ranges for the length
+//! of a move; a pager's ranges belong to neither.
+
+use crate::caps::{self, Caps};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::mm::UserfaultfdFlags;
+
+const UFFD_API: u64 = 0xaa;
+const UFFDIO_API: u64 = 0xc018_aa3f;
+const UFFDIO_REGISTER: u64 = 0xc020_aa00;
+const UFFDIO_WAKE: u64 = 0x8010_aa02;
+const UFFDIO_COPY: u64 = 0xc028_aa03;
+const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
+const UFFDIO_MOVE: u64 = 0xc028_aa05;
+const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
+const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
+const FEATURE_MOVE: u64 = 1 << 16;
+const USER_MODE_ONLY: u32 = 1;
+const REGISTER_MODE_MISSING: u64 = 1 << 0;
+const REGISTER_MODE_WP: u64 = 1 << 1;
+const PROTECT: u64 = 1;
+const EVENT_PAGEFAULT: u64 = 0x12;
+const FLAG_WRITE: u64 = 1 << 0;
+
+#[repr(C)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Register {
+    start: u64,
+    len: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// What `UFFDIO_COPY` and `UFFDIO_MOVE` take; the last word is how many bytes were dealt with, or minus an errno.
+#[repr(C)]
+struct Transfer {
+    dst: u64,
+    src: u64,
+    len: u64,
+    mode: u64,
+    done: i64,
+}
+
+/// What the other requests take; those that need less read less.
+#[repr(C)]
+struct Range {
+    start: u64,
+    len: u64,
+    mode: u64,
+    done: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Message {
+    event: u64,
+    flags: u64,
+    address: u64,
+    thread: u64,
+}
+
+const _: () = assert!(size_of::<Message>() == 32 && size_of::<Transfer>() == 40 && size_of::<Range>() == 32);
+
+/// The most faults told by one call of [`Faults::wait`].
+pub const FAULTS_MAX: usize = 32;
+
+/// Whose faults are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of user mode; a system call that meets a missing page fails with `EFAULT`.
+    User,
+    /// All.
+    Kernel,
+}
+
+/// A thread touched a page that was not there, or wrote to a protected one, and waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Fault {
+    /// The page's first byte.
+    pub page: usize,
+    /// Whether it wanted to write.
+    pub write: bool,
+}
+
+/// The descriptor by which faults are told and answered.
+#[derive(Debug)]
+pub struct Faults {
+    file: OwnedFd,
+    reach: Reach,
+    moves: bool,
+}
+
+fn ioctl<T>(file: &OwnedFd, request: u64, argument: &mut T) -> Result<(), Errno> {
+    let number = file.as_raw_fd() as usize;
+    let args = [number, request as usize, core::ptr::from_mut(argument) as usize, 0, 0, 0];
+    // SAFETY: each caller passes the structure that belongs to `request`, alive for the call.
+    unsafe { crate::raw::syscall(libc::SYS_ioctl, args) }.map(drop)
+}
+
+fn open(mode: u32, features: u64) -> Result<OwnedFd, Errno> {
+    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(mode);
+    // SAFETY: creating the descriptor touches no memory.
+    let file = unsafe { rustix::mm::userfaultfd(flags)? };
+    ioctl(&file, UFFDIO_API, &mut Api { api: UFFD_API, features, ioctls: 0 })?;
+    Ok(file)
+}
+
+impl Faults {
+    /// Opens a descriptor with as long a reach and as many features as are to be had, [`Caps::KERNEL_FAULTS`] and [`Caps::MOVE`]
+    /// permitting.
+    ///
+    /// # Errors
+    /// The errno with which the kernel refuses even the least: there is no `userfaultfd` here, or a filter forbids it.
+    pub fn open() -> Result<Faults, Errno> {
+        let reaches = [(Reach::Kernel, 0, Caps::KERNEL_FAULTS), (Reach::User, USER_MODE_ONLY, Caps::empty())];
+        let mut refused = Errno::NOSYS;
+        for (reach, mode, needed) in reaches {
+            for moves in [true, false] {
+                if !caps::has(needed) || moves && !caps::has(Caps::MOVE) {
+                    continue;
+                }
+                let features = FEATURE_PAGEFAULT_FLAG_WP | if moves { FEATURE_MOVE } else { 0 };
+                match open(mode, features) {
+                    Ok(file) => return Ok(Faults { file, reach, moves }),
+                    Err(errno) => refused = errno,
+                }
+            }
+        }
+        Err(refused)
+    }
+
+    /// Whose faults are told.
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// Whether pages can be moved, and not only copied.
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
+
+    /// Makes `len` bytes from `start`, mapped, private and anonymous, this descriptor's. If `told`, touches of missing pages there
+    /// are told from now on; otherwise pages can only be moved there.
+    ///
+    /// # Errors
+    /// `BUSY` if they are another descriptor's.
+    pub fn register(&self, start: usize, len: usize, told: bool) -> Result<(), Errno> {
+        let mode = REGISTER_MODE_WP | if told { REGISTER_MODE_MISSING } else { 0 };
+        let mut request = Register { start: start as u64, len: len as u64, mode, ioctls: 0 };
+        ioctl(&self.file, UFFDIO_REGISTER, &mut request)
+    }
+
+    /// Waits for faults, and returns how many are in `out` now (none if a signal came).
+    ///
+    /// # Errors
+    /// The kernel's errno, as when somebody closed the descriptor.
+    pub fn wait(&self, out: &mut [Fault; FAULTS_MAX]) -> Result<usize, Errno> {
+        let mut messages = [Message::default(); FAULTS_MAX];
+        let into = messages.as_mut_ptr() as usize;
+        let args = [self.file.as_raw_fd() as usize, into, size_of_val(&messages), 0, 0, 0];
+        // SAFETY: the kernel writes whole messages, at most as many bytes as the array has.
+        let bytes = match unsafe { crate::raw::syscall(libc::SYS_read, args) } {
+            Err(Errno::INTR | Errno::AGAIN) => 0,
+            other => other?,
+        };
+        let mut found = 0;
+        for message in &messages[..bytes / size_of::<Message>()] {
+            if message.event & 0xff == EVENT_PAGEFAULT {
+                let page = crate::round_down(message.address as usize, crate::PAGE);
+                out[found] = Fault { page, write: message.flags & FLAG_WRITE != 0 };
+                found += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lets whoever waits for pages of the range try again.
+    pub fn wake(&self, start: usize, len: usize) {
+        let mut request = Range { start: start as u64, len: len as u64, mode: 0, done: 0 };
+        let _ = ioctl(&self.file, UFFDIO_WAKE, &mut request);
+    }
+
+    /// Moves the pages at `from` to the missing pages at `to`, and wakes who waits for them. Returns how many bytes were moved, and why
+    /// not more.
+    ///
+    /// # Safety
+    /// Nobody relies on what is at `from`; both ranges are registered here, or `from` is private anonymous memory of the caller's.
+    pub unsafe fn move_pages(&self, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
+        self.transfer(UFFDIO_MOVE, from, to, len)
+    }
+
+    /// Copies `len` bytes of pages at `from` to new pages at `to`, missing so far, and wakes who waits for them. Returns how many bytes were
+    /// copied, and why not more.
+    ///
+    /// # Safety
+    /// `from` can be read.
+    pub unsafe fn copy_in(&self, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
+        self.transfer(UFFDIO_COPY, from, to, len)
+    }
+
+    fn transfer(&self, request: u64, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
+        let mut moved = 0;
+        while moved < len {
+            let mut transfer = Transfer {
+                dst: (to + moved) as u64,
+                src: (from + moved) as u64,
+                len: (len - moved) as u64,
+                mode: 0,
+                done: 0,
+            };
+            let result = ioctl(&self.file, request, &mut transfer);
+            moved += usize::try_from(transfer.done).unwrap_or(0);
+            match result {
+                // Mappings are being changed: the same again.
+                Ok(()) | Err(Errno::AGAIN) => {}
+                Err(errno) => return (moved, Err(errno)),
+            }
+        }
+        (moved, Ok(()))
+    }
+
+    /// Puts zeros at `page` if nothing is there, and wakes who waits for it. Returns whether nothing was.
+    ///
+    /// # Errors
+    /// The kernel's errno; who waits goes on waiting.
+    pub fn zero(&self, page: usize) -> Result<bool, Errno> {
+        loop {
+            let mut request = Range { start: page as u64, len: crate::PAGE as u64, mode: 0, done: 0 };
+            match ioctl(&self.file, UFFDIO_ZEROPAGE, &mut request) {
+                Ok(()) => return Ok(true),
+                Err(Errno::EXIST) => return Ok(false),
+                Err(Errno::AGAIN) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// From now on a write to the page waits as a touch of a missing one does.
+    ///
+    /// # Errors
+    /// The kernel's errno; nothing has changed then.
+    pub fn protect(&self, page: usize) -> Result<(), Errno> {
+        self.set_protection(page, PROTECT)
+    }
+
+    /// Undoes [`Faults::protect`], and wakes who waits.
+    pub fn unprotect(&self, page: usize) {
+        let _ = self.set_protection(page, 0);
+    }
+
+    fn set_protection(&self, page: usize, mode: u64) -> Result<(), Errno> {
+        let mut request = Range { start: page as u64, len: crate::PAGE as u64, mode, done: 0 };
+        loop {
+            match ioctl(&self.file, UFFDIO_WRITEPROTECT, &mut request) {
+                Err(Errno::AGAIN) => {}
+                other => return other,
+            }
+        }
+    }
+}
