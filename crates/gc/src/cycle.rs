@@ -41,7 +41,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes before the end, at most.
 const PASSES_MAX: u32 = 4;
-/// Written bytes a pass found from which another one is made.
+/// Written bytes a pass found from which another one is made, if it was less by a quarter than what the one before had found: a program
+/// may write faster than its writes can be looked through. Its slices follow each other as fast as can be, so that little is written meanwhile.
 const WRITTEN_MANY: usize = 256 << 10;
 /// The part of the room that is allocated while a cycle is on, at most: a quarter.
 const CYCLE_PART: usize = 4;
@@ -84,8 +85,9 @@ pub(crate) struct Cycle {
     /// Old marks stay.
     is_partial: bool,
     passes: u32,
-    /// Bytes found written in the last pass.
+    /// Bytes found written in the last pass, or in this one so far, and in the one before.
     written: usize,
+    written_before: usize,
     /// Pages that the program has written since the last cycle, each at the cost of a fault.
     faults: usize,
     /// Bytes allocated at which the next slice is due.
@@ -306,6 +308,7 @@ fn begin(heap: &mut Heap, whole: bool) {
         is_partial,
         passes: 0,
         written: 0,
+        written_before: usize::MAX,
         faults: 0,
         due: heap.used,
         quantum,
@@ -323,7 +326,7 @@ fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progre
     cycle.spent_ns += pause.end(heap);
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     heap.stats.slices += 1;
-    cycle.due = heap.used + cycle.quantum;
+    cycle.due = heap.used + if cycle.is_behind() { 0 } else { cycle.quantum };
     let is_refused = matches!(cycle.phase, Phase::Arm(_)) && cycle.dirty.is_lost();
     heap.cycle = Some(cycle);
     if is_refused {
@@ -369,9 +372,9 @@ impl Cycle {
                         self.phase = Phase::Mark;
                     }
                 },
-                _ if self.passes == 0 || self.written > WRITTEN_MANY && self.passes < PASSES_MAX => {
+                _ if self.passes == 0 || self.is_behind() => {
                     self.passes += 1;
-                    self.written = 0;
+                    self.written_before = core::mem::take(&mut self.written);
                     self.phase = Phase::Pass(0);
                     heap.mark_roots(&mut marker);
                 }
@@ -386,6 +389,14 @@ impl Cycle {
         }
         self.left = marker.pause();
         self.dirty.rest(heap.slots_in_use());
+    }
+
+    /// Whether so much was written that the end would take long, and a further pass would find less.
+    fn is_behind(&self) -> bool {
+        self.passes > 0
+            && self.passes < PASSES_MAX
+            && self.written > WRITTEN_MANY
+            && (self.passes == 1 || self.written < self.written_before / 4 * 3)
     }
 
     /// Begins to mark.

@@ -10,7 +10,8 @@
 //!
 //! What it costs: a fault for each old page at its first write after a cycle, not only during one; and old objects that died stay until
 //! the next whole cycle. So that one comes when they may be a quarter of the room, after [`PARTIAL_MAX`] at the latest; and where
-//! partial cycles are not much cheaper than whole ones, as the program writes all over its old objects, they are left alone for a while.
+//! partial cycles are not much cheaper than whole ones, as the program writes all over its old objects, or old objects die as fast as new
+//! ones, they are left alone for a while.
 //!
 //! # Invariants
 //! * While `known`, every allocated object that is marked was alive at the last collection, and what was written to since is
@@ -71,8 +72,10 @@ impl Sticky {
 
     /// A whole collection has ended: it took `spent_ns`, and left `live` bytes and so much room.
     pub(crate) fn whole_ended(&mut self, spent_ns: u64, live: usize, room: usize) {
+        // The partial one had to be followed by a whole one at once, which found that the heap had not grown.
+        let was_in_vain = self.partial == 1 && live <= self.live + self.room / STALE_PART;
+        self.patience = if was_in_vain { PATIENCE } else { self.patience.saturating_sub(1) };
         self.partial = 0;
-        self.patience = self.patience.saturating_sub(1);
         self.whole_ns = spent_ns;
         self.live = live;
         self.room = room;
@@ -93,10 +96,10 @@ impl Sticky {
     }
 
     /// Bytes to hand out before the next cycle, with `live` bytes alive after a partial one: what is stale takes of the room, and the
-    /// heap grows no larger for it; but where a whole cycle comes next, it finds the room it needs.
+    /// heap grows no larger for it; but where a whole cycle must come next, it finds the room it needs.
     pub(crate) fn room_left(&self, live: usize) -> usize {
         let stale = live.saturating_sub(self.live);
-        if stale > self.room / STALE_PART { self.room } else { self.room - stale }
+        self.room.saturating_sub(stale).max(self.room / STALE_PART)
     }
 
     /// Whether what is written should go on to be accounted for between cycles.
@@ -134,7 +137,7 @@ mod tests {
             assert!(sticky.is_partial_next(64 * MIB));
             sticky.partial_ended(3 * MS, 64 * MIB, 100);
         }
-        assert_eq!([60, 64, 70, 80].map(|live| sticky.room_left(live * MIB) / MIB), [48, 48, 42, 48]);
+        assert_eq!([60, 64, 70, 120].map(|live| sticky.room_left(live * MIB) / MIB), [48, 48, 42, 12]);
         assert!(!sticky.is_partial_next(64 * MIB) && sticky.is_worth_keeping());
         sticky.forget();
         sticky.whole_ended(20 * MS, 64 * MIB, 48 * MIB);
@@ -153,5 +156,14 @@ mod tests {
             sticky.whole_ended(20 * MS, 64 * MIB, 48 * MIB);
         }
         assert!(sticky.is_worth_keeping());
+        sticky.know();
+        sticky.partial_ended(4 * MS, 100 * MIB, 0);
+        assert!(!sticky.is_partial_next(100 * MIB) && sticky.is_worth_keeping());
+        sticky.whole_ended(30 * MS, 100 * MIB, 75 * MIB);
+        assert!(sticky.is_worth_keeping(), "the heap had grown");
+        sticky.know();
+        sticky.partial_ended(4 * MS, 140 * MIB, 0);
+        sticky.whole_ended(30 * MS, 100 * MIB, 75 * MIB);
+        assert!(!sticky.is_worth_keeping(), "what was old had died");
     }
 }
