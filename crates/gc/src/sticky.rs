@@ -48,11 +48,22 @@ pub(crate) struct Sticky {
     partial_ns: u64,
     /// Whole cycles to make before the next partial one.
     patience: u32,
+    /// The first partial cycle after a whole one has left so much alive that a whole one comes next.
+    is_in_doubt: bool,
 }
 
 impl Sticky {
     pub(crate) const fn new() -> Sticky {
-        Sticky { known: false, partial: 0, live: 0, room: 0, whole_ns: 0, partial_ns: 0, patience: 0 }
+        Sticky {
+            known: false,
+            partial: 0,
+            live: 0,
+            room: 0,
+            whole_ns: 0,
+            partial_ns: 0,
+            patience: 0,
+            is_in_doubt: false,
+        }
     }
 
     /// Marks mean nothing any more, or it is not known what was written.
@@ -72,8 +83,9 @@ impl Sticky {
 
     /// A whole collection has ended: it took `spent_ns`, and left `live` bytes and so much room.
     pub(crate) fn whole_ended(&mut self, spent_ns: u64, live: usize, room: usize) {
-        // The partial one had to be followed by a whole one at once, which found that the heap had not grown.
-        let was_in_vain = self.partial == 1 && live <= self.live + self.room / STALE_PART;
+        // The heap had not grown: what was old has died.
+        let was_in_vain =
+            core::mem::take(&mut self.is_in_doubt) && live <= self.live + self.room / STALE_PART;
         self.patience = if was_in_vain { PATIENCE } else { self.patience.saturating_sub(1) };
         self.partial = 0;
         self.whole_ns = spent_ns;
@@ -90,6 +102,7 @@ impl Sticky {
         // What a whole one would have taken, be there more or less alive now. A heap that grows gets a whole one next anyhow.
         let whole_ns = u128::from(self.whole_ns) * live.max(self.live) as u128 / self.live.max(1) as u128;
         let has_grown = live > self.live + self.room / STALE_PART;
+        self.is_in_doubt |= has_grown && self.partial == 1;
         if !has_grown && u128::from(cost_ns) > whole_ns / DEAR_PARTS * (DEAR_PARTS - 1) {
             self.patience = PATIENCE;
         }
