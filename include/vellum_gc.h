@@ -40,13 +40,18 @@ struct vel_gc_config {
     size_t config_bytes; /* sizeof(struct vel_gc_config): lets the structure grow in later versions */
     int plan;            /* VEL_GC_MARK_SWEEP (the default) or VEL_GC_MOSTLY_COPYING */
     int only_starts;     /* 1: in the heap, only pointers to an object's first byte count; roots may point inside */
-    size_t limit_bytes;  /* the heap, blocks and large objects together, never exceeds this; 0: no limit */
+    size_t limit_bytes;  /* blocks and large objects together never exceed this; metadata comes on top (see max_bytes); 0: no limit */
     size_t fixed_bytes;  /* collect when the heap has this size at the latest, sooner where that costs less; 0: by live size */
     unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 75 */
     int poison;          /* 1: dead objects are overwritten, so that one that was freed too early is noticed at once */
     unsigned slice_us;   /* collect in slices of so many microseconds between which the program runs; 0: at one go */
     int safepoints;      /* 1: threads stop for collections where they allocate and in vel_gc_safepoint() only; 0: by a signal */
     int tells_writes;    /* 1: every store of a pointer into an object is made by vel_gc_write() */
+    size_t max_bytes;    /* the heap with everything the collector keeps beside it (descriptors, mark stack, tables, threads' records) never
+                          * exceeds this, 1 MiB at least; 0: no maximum */
+    int paranoid;        /* 1: every invariant is checked after each phase of each collection; a broken one ends the process. Slow */
+    int eager;           /* 1: every allocation collects, or makes a slice. Very slow: for tests */
+    int idle_thread;     /* 1: a thread of the collector's own does what vel_gc_idle() does while all others are in vel_gc_blocking() */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan this library lacks),
@@ -184,6 +189,9 @@ void vel_gc_let(void);
 
 /* Changes the heap's limit; 0: none. Takes effect at the next allocation that needs memory. */
 void vel_gc_set_limit(size_t bytes);
+/* Changes `max_bytes`; 0: none. What is in use already stays in use until a collection finds it dead. 0, or -1 with errno EINVAL if it is less than
+ * 1 MiB. */
+int vel_gc_set_max(size_t bytes);
 
 /* Called when there is no memory for `bytes` bytes, after a collection; what it returns is returned in the object's
  * place. NULL, the default: NULL is returned. It may free, collect, or not return at all. */
@@ -259,28 +267,36 @@ const char *vel_gc_validate(void);
 /* ---- Finalizers and weak references ------------------------------------------------------------------------------ */
 
 /* Has `finalizer(object, data)` called once after `object` has died, in vel_gc_finalize() or on the thread whose allocation
- * collected. Objects that the dead one refers to stay for it; if several dead objects with finalizers refer to each other, those
- * referred to wait for a later collection (cycles of them are never finalized), unless `unordered`. NULL takes a
- * finalizer away. 0, or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
+ * collected (with `idle_thread` also on that one), in place of the one it had. Objects that the dead one refers to stay for it; if several
+ * dead objects with finalizers refer to each other, those referred to wait for a later collection (cycles of them are never
+ * finalized), unless `unordered`. NULL takes a finalizer away. 0, or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
 typedef void (*vel_gc_finalizer)(void *object, void *data);
 int vel_gc_set_finalizer(void *object, vel_gc_finalizer finalizer, void *data, int unordered);
+/* The same; stores the finalizer and the data that there were (NULL if none) where `old_finalizer` and `old_data` lead, unless those are NULL.
+ * The old one will not run, even if its object has died already. */
+int vel_gc_replace_finalizer(void *object, vel_gc_finalizer finalizer, void *data, int unordered,
+                             vel_gc_finalizer *old_finalizer, void **old_data);
 /* Runs the finalizers that are due. Returns how many ran. */
 size_t vel_gc_finalize(void);
 /* 1: finalizers run only in vel_gc_finalize(); 0, the default: also after collections. */
 void vel_gc_finalize_on_demand(int on);
 
 /* Has `*link` set to NULL when `object` dies: before its finalizer runs, or after if `after_finalizer`. `link` is anywhere the
- * collector does not look (malloc, an atomic object), or is the only such pointer. One within a dead object is forgotten.
- * 0, or -1 with errno ENOMEM or EINVAL. */
+ * collector does not look (malloc, an atomic object). One within a dead object is forgotten. What was said of the same `link` before is
+ * replaced. Where objects move, the link follows its object if it holds a pointer to it; if it holds anything else (a pointer in disguise), the
+ * object stays where it is. 0, or -1 with errno ENOMEM or EINVAL. */
 int vel_gc_link(void **link, void *object, int after_finalizer);
+/* Undoes vel_gc_link(). The start of the object it was to; NULL if there was no such link, or its object has died. */
+void *vel_gc_unlink(void **link);
+/* Has what vel_gc_link() said of `from` be so of `to`, and of `from` no more; the pointer itself is the caller's to copy. 1; 0 if `from` is no
+ * link; or -1 with errno ENOMEM. */
+int vel_gc_move_link(void **from, void **to);
+
 /* Has `value` live as long as the object `key`, in place of the value it had; NULL takes that away. The value does not keep the key, even if
  * it refers to it. 0, or -1 with errno EINVAL (`key` is not the start of an object) or ENOMEM. */
 int vel_gc_set_ephemeron(void *key, void *value);
 /* The value of the object `key`; NULL if it has none. */
 void *vel_gc_ephemeron(const void *key);
-
-/* Undoes vel_gc_link(). 1 if there was such a link. */
-int vel_gc_unlink(void **link);
 
 #ifdef __cplusplus
 }

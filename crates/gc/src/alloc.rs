@@ -11,6 +11,7 @@ use crate::cycle::{self, Progress};
 use crate::finalize;
 use crate::heap::{Heap, Supply};
 use crate::layout::Layout;
+use crate::strict;
 use crate::thread::{self, Thread};
 use core::ptr::null;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -104,7 +105,7 @@ pub(crate) fn with_heap<R>(thread: &'static Thread, work: impl FnOnce(&mut Heap)
 }
 
 /// Starts the heap with the defaults if it has not started.
-fn ensure_started(heap: &mut Heap) -> bool {
+pub(crate) fn ensure_started(heap: &mut Heap) -> bool {
     heap.started || heap.start(Config::DEFAULT)
 }
 
@@ -113,6 +114,9 @@ fn small(slot: usize, bytes: usize) -> *mut u8 {
     let Some(thread) = thread::attached() else { return full(bytes) };
     thread.enter();
     let before = collections(thread);
+    if strict::is_eager() {
+        strict::collect_eagerly(&mut thread.lock(), thread);
+    }
     let object = match take(thread, slot) {
         Some(object) => Some(object),
         None if refill(thread, slot) => take(thread, slot),
@@ -209,31 +213,26 @@ fn slice_if_due(heap: &mut Heap, thread: &'static Thread) {
     } else if heap.is_slice_due() {
         let budget = Budget::new(heap.config.slice_ns, false);
         let progress = cycle::step(heap, thread, budget, false);
-        note(heap, thread, progress);
+        note(thread, progress);
     }
 }
 
 /// Notes that a collection has ended, if it has: finalizers may be due.
-pub(crate) fn note(heap: &Heap, thread: &Thread, progress: Progress) {
+pub(crate) fn note(thread: &Thread, progress: Progress) {
     if progress == Progress::Done {
-        ended(heap, thread);
+        ended(thread);
     }
 }
 
-fn ended(heap: &Heap, thread: &Thread) {
+fn ended(thread: &Thread) {
     thread.collections.set(thread.collections.get().wrapping_add(1));
-    if cfg!(feature = "paranoid")
-        && let Err(broken) = heap.validate()
-    {
-        panic!("after a collection: {broken}");
-    }
 }
 
 /// Makes room: ends the collection that is on, or else makes one. Whether it was a whole one: there is no more to be had.
 fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
     if heap.cycle.is_some() {
         let progress = cycle::finish(heap, thread);
-        note(heap, thread, progress);
+        note(thread, progress);
         // One that has not marked anything yet was dropped.
         if progress == Progress::Done {
             return false;
@@ -243,9 +242,9 @@ fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
     true
 }
 
-fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
+pub(crate) fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
     let done = collection::collect(heap, thread);
-    ended(heap, thread);
+    ended(thread);
     done
 }
 
@@ -254,7 +253,11 @@ fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
 fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let size = block.size.get();
-    let Some((from, to)) = block.take_run(cursor.index.get()) else { return false };
+    let Some((from, mut to)) = block.take_run(cursor.index.get()) else { return false };
+    if strict::is_eager() {
+        block.clear_allocated(from + 1, to);
+        to = from + 1;
+    }
     cursor.index.set(to);
     if cycle::is_white() {
         block.clear_marks(from, to);
@@ -299,6 +302,9 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
     let object = with_heap(thread, |heap| {
         if !ensure_started(heap) {
             return None;
+        }
+        if strict::is_eager() {
+            strict::collect_eagerly(heap, thread);
         }
         loop {
             slice_if_due(heap, thread);

@@ -18,8 +18,9 @@ use crate::block::Block;
 use crate::config::STACK_KEPT;
 use crate::ephemeron;
 use crate::evacuate::Evacuation;
-use crate::finalize::{self, Finalizer, Link};
+use crate::finalize::{self, Finalizer};
 use crate::heap::{Address, Heap};
+use crate::links::{self, Link};
 use crate::mark::{Marker, Paused};
 use crate::movement::{InPlace, Movement};
 use crate::pause::Pause;
@@ -42,6 +43,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
     let pause = Pause::begin();
     let survey = with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
+        heap.check_after("the program ran", Heap::validate);
         retire(heap);
         for &block in heap.blocks.iter() {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
@@ -56,11 +58,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         }
         heap.pin();
         let (rooted, marked) = trace(heap);
-        if cfg!(feature = "paranoid")
-            && let Err(broken) = heap.check_moved()
-        {
-            panic!("after a trace: {broken}");
-        }
+        heap.check_after("tracing", Heap::check_traced);
         heap.finish_copies();
         let survey = survey(heap);
         heap.stats.root_ns_total += rooted - before;
@@ -111,6 +109,7 @@ pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>) {
     heap.set_room(found);
     give_back(heap);
     heap.publish();
+    heap.check_after("a collection", Heap::validate);
 }
 
 /// Takes back what the caller has not used of its runs, and what users have freed. Other threads may have been stopped in the
@@ -119,13 +118,7 @@ pub(crate) fn retire(heap: &mut Heap) {
     if let Some(thread) = thread::known().find(|thread| thread.is_current()) {
         thread.retire_runs(heap.slots_in_use());
     }
-    for &object in heap.freed.iter() {
-        if let Some(block) = heap.block_starting(object) {
-            let index = block.index_at(object - block.base.get()).0;
-            block.clear_allocated(index, index + 1);
-        }
-    }
-    heap.freed.truncate(0);
+    heap.take_back_freed();
 }
 
 /// Marks everything alive, moving what is to be moved; returns when the roots had been looked through, and when all had.
@@ -167,6 +160,7 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
     };
     let traced = conclude(Marker::resume(space, *stack, config.only_starts, InPlace, left), reached);
     account(heap, &traced);
+    heap.check_after("a trace in slices", Heap::check_traced);
 }
 
 fn account(heap: &mut Heap, traced: &Traced) {
@@ -255,15 +249,15 @@ fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced
     let rooted_ns = clock::now_ns();
     marker.drain(from.blocks);
     ephemeron::follow(from.ephemerons, &mut marker, from.blocks);
-    finalize::clear_links(from.links, false, &marker);
+    links::settle(from.links, false, &marker);
     let due = match from.finalizers.len() {
         0 => 0,
         _ => finalize::find_due(from.finalizers, &mut marker, from.blocks),
     };
     // What a finalizer is to see may have some, too.
     ephemeron::follow(from.ephemerons, &mut marker, from.blocks);
-    finalize::clear_links(from.links, true, &marker);
-    ephemeron::forget(from.ephemerons, &marker);
+    links::settle(from.links, true, &marker);
+    ephemeron::settle(from.ephemerons, &marker);
     Traced {
         rooted_ns,
         root_words: 0,

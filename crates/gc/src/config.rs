@@ -19,6 +19,8 @@ pub struct Config {
     pub only_starts: bool,
     /// Bytes of blocks and large objects that are never exceeded; `usize::MAX` for no limit.
     pub limit_bytes: usize,
+    /// Bytes that blocks, large objects and everything the collector keeps beside them never exceed; `usize::MAX` for no maximum. See `footprint`.
+    pub max_bytes: usize,
     /// Bytes the heap may grow to between collections, whatever is alive; 0 to go by what is alive. Where next to nothing is, it collects
     /// sooner: see `sizing`.
     pub fixed_bytes: usize,
@@ -26,6 +28,12 @@ pub struct Config {
     pub percent: u32,
     /// Whether dead objects are overwritten.
     pub poison: bool,
+    /// Whether every invariant is checked after each phase of each collection, and a broken one ends the process: for tests. Slow.
+    pub paranoid: bool,
+    /// Whether every allocation collects, or makes a slice: for tests. Very slow.
+    pub eager: bool,
+    /// Whether a thread of the collector's own makes slices while all others are in blocking regions.
+    pub idle_thread: bool,
     /// Whether every block is emptied at every collection, be it worth it or not: for tests of what moves.
     pub restless: bool,
     /// Nanoseconds that a slice of a collection should last at most; 0: collections are made at one go.
@@ -42,9 +50,13 @@ impl Config {
         plan: Plan::MarkSweep,
         only_starts: false,
         limit_bytes: usize::MAX,
+        max_bytes: usize::MAX,
         fixed_bytes: 0,
         percent: 75,
         poison: false,
+        paranoid: false,
+        eager: false,
+        idle_thread: false,
         restless: false,
         slice_ns: 0,
         safepoints: false,
@@ -52,6 +64,8 @@ impl Config {
     };
     /// The largest percentage accepted.
     pub const PERCENT_MAX: u32 = 10_000;
+    /// The smallest [`Config::max_bytes`] with which a heap starts: what a collector needs before the first object, and as much for objects.
+    pub const MAX_LEAST: usize = 1 << 20;
 }
 
 impl Default for Config {

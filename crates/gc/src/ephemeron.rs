@@ -6,24 +6,29 @@
 //!
 //! Finding out may take several rounds: a value that is kept may lead to further keys. Each round looks at the whole table, and marks at
 //! least one object.
+//!
+//! A key is known by its address, and does not move; a value may, and is found where it is then.
 
-use crate::alloc::with_heap;
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
-use crate::object::Refused;
+use crate::object::{Refused, look, look_with_room};
 use crate::table::Table;
-use crate::thread;
 
 /// Keeps the values of keys that are marked.
-pub(crate) fn follow(ephemerons: &Table<Address>, marker: &mut Marker<'_, impl Movement>, blocks: &[usize]) {
+pub(crate) fn follow(
+    ephemerons: &mut Table<Address>,
+    marker: &mut Marker<'_, impl Movement>,
+    blocks: &[usize],
+) {
     loop {
         let mut found = false;
-        ephemerons.each(|key, &value| {
-            if marker.is_marked(key) && !marker.is_marked(value) {
-                marker.root(value);
+        ephemerons.retain(|key, value| {
+            if marker.is_marked(key) && !marker.is_marked(*value) {
+                marker.value(value);
                 found = true;
             }
+            true
         });
         if !found {
             return;
@@ -32,13 +37,14 @@ pub(crate) fn follow(ephemerons: &Table<Address>, marker: &mut Marker<'_, impl M
     }
 }
 
-/// Forgets the ephemerons of the dead.
-pub(crate) fn forget(ephemerons: &mut Table<Address>, marker: &Marker<'_, impl Movement>) {
-    ephemerons.retain(|key, _| marker.is_marked(key));
-}
-
-fn look<R>(work: impl FnOnce(&mut Heap) -> R) -> Option<R> {
-    thread::attached().map(|thread| with_heap(thread, work))
+/// Forgets the ephemerons of the dead; the values of others are found where they have moved to.
+pub(crate) fn settle(ephemerons: &mut Table<Address>, marker: &Marker<'_, impl Movement>) {
+    ephemerons.retain(|key, value| {
+        if let Some(now) = marker.moved_to(*value) {
+            *value = now;
+        }
+        marker.is_marked(key)
+    });
 }
 
 /// Has `value` live as long as the object that starts at `key`, in place of the value it had; null takes that away.
@@ -47,15 +53,15 @@ fn look<R>(work: impl FnOnce(&mut Heap) -> R) -> Option<R> {
 /// [`Refused`]; nothing has changed then.
 pub fn set_ephemeron(key: *mut u8, value: *mut u8) -> Result<(), Refused> {
     let (key, value) = (key.expose_provenance(), value.expose_provenance());
-    let set = look(|heap| {
+    let needs = |heap: &Heap| if value == 0 { 0 } else { heap.ephemerons.bytes_to_grow() };
+    look_with_room(needs, |heap| {
         heap.block_starting(key).ok_or(Refused::NoObject)?;
         if value == 0 {
             heap.ephemerons.remove(key);
             return Ok(());
         }
         heap.ephemerons.insert(key, value).map_err(|_| Refused::OutOfMemory)
-    });
-    set.unwrap_or(Err(Refused::OutOfMemory))
+    })
 }
 
 /// The value that [`set_ephemeron`] gave the object that starts at `key`; null if none did.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plan      blocks that should be sparse, as many as there is room to copy from   (before the world stops)
-//! pin       what untyped objects, finalizers and links lead to in them
+//! pin       what untyped objects and finalizers lead to in them, and what tables know by its address
 //! root      registers, stacks, static data: mark and pin; then precise roots
 //! graph     `mark`: copy what fields lead to, mark the rest where it is
 //! free      blocks left without anything pinned go whole; the holes around the pinned are used again (`survey`)
@@ -21,14 +21,16 @@
 //! * Objects are pinned, not pages, and the holes around them are used again (the source wasted them).
 //! * Only blocks that should be sparse are emptied, by what the last collections found ([`Young`](crate::young::Young)); dense ones, and those whose
 //!   survivors lie together, are marked in place, which costs less. So the reserve is what is copied and not half of the heap (the source ran in 4.5 times its live data).
-//! * Blocks with a stopped thread's run stay, as do objects with finalizers and those that links lead to or lie in.
+//! * Blocks with a stopped thread's run stay, as do objects that tables know by their addresses: those with finalizers, keys of ephemerons, and
+//!   objects that links lie in.
 
 use crate::block::{Block, Index, PAIRS_MAX, Scan};
 use crate::class::{BLOCK, SLOTS_MAX, WORD};
 use crate::config::Plan;
 use crate::descriptors::Descriptors;
-use crate::finalize::{Finalizer, Link};
+use crate::finalize::Finalizer;
 use crate::heap::{Address, Heap, Slot};
+use crate::links::{self, Link};
 use crate::mark::find;
 use crate::movement::Movement;
 use crate::space::Space;
@@ -88,6 +90,11 @@ impl Copies {
         }
     }
 
+    /// Bytes the lists take.
+    pub(crate) fn taken(&self) -> usize {
+        (self.ready.capacity() + self.targets.capacity()) * size_of::<Address>()
+    }
+
     /// Whether the collection under way moves anything.
     pub(crate) fn any(&self) -> bool {
         self.step > 0
@@ -134,7 +141,7 @@ impl Heap {
                 slots[step][slot / 64] |= 1 << (slot % 64);
             }
         }
-        let headroom = self.config.limit_bytes.saturating_sub(self.bytes) / BLOCK;
+        let headroom = self.headroom_blocks();
         let (mut step, mut wanted) = (0, 0);
         let (mut emptied, mut copied, mut of) = (0, 0, [0u64; SLOTS_MAX / 64]);
         for next in 0..dense {
@@ -193,10 +200,7 @@ impl Heap {
             }
         }
         pin_tables(&self.space, &self.finalizers, &self.links);
-        self.ephemerons.each(|key, &value| {
-            pin_target(&self.space, key, false);
-            pin_target(&self.space, value, false);
-        });
+        self.ephemerons.each(|key, _| pin_target(&self.space, key, false));
     }
 
     /// Pins what the words of an untyped object may lead to.
@@ -240,13 +244,10 @@ fn pin_target(space: &Space, word: usize, only_starts: bool) {
     }
 }
 
-/// Pins what the tables know by its address, and objects that have links in them.
+/// Pins what the tables know by its address, and what links cannot follow.
 fn pin_tables(space: &Space, finalizers: &Table<Finalizer>, links: &Table<Link>) {
     finalizers.each(|object, _| pin_target(space, object, false));
-    links.each(|link, target| {
-        pin_target(space, link, false);
-        pin_target(space, target.object, false);
-    });
+    links::pin(links, space, |address| pin_target(space, address, false));
 }
 
 /// Copies objects to blocks of their slots.

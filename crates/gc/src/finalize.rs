@@ -1,12 +1,14 @@
-//! What happens to the dead: finalizers and links.
+//! What happens to the dead: finalizers, and when links ([`links`](crate::links)) are cleared.
 //!
 //! Order of a collection's last steps, with everything that is reachable marked:
 //!
-//! 1. links (the early ones) to what is not marked become null;
+//! 1. links (the early ones) to what is not marked become null, the others follow their objects;
 //! 2. of the dead with finalizers, the unordered are due; then what the ordered ones refer to is traced, and those still
 //!    not marked are due: nobody else who is to be finalized refers to them;
 //! 3. what is due is traced: it stays until its finalizer has run;
 //! 4. the late links to what is not marked become null.
+//!
+//! The table knows an object by its address, and its finalizer will be told that: objects with finalizers do not move.
 
 use crate::alloc::with_heap;
 use crate::block::Block;
@@ -30,17 +32,8 @@ pub(crate) struct Finalizer {
     pub due: bool,
 }
 
-/// A pointer, known by its own address, that becomes null when its object dies.
-#[derive(Clone, Copy)]
-pub(crate) struct Link {
-    pub object: Address,
-    pub late: bool,
-}
-
 // SAFETY: numbers, flags and a pointer to code; a filler is copied from a value, never made from bits.
 unsafe impl Plain for Finalizer {}
-// SAFETY: a number and a flag.
-unsafe impl Plain for Link {}
 
 /// Roots that the tables hold: what is due, and the finalizers' data.
 pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, impl Movement>) {
@@ -49,25 +42,6 @@ pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, 
         if finalizer.due {
             marker.root(object);
         }
-    });
-}
-
-/// Clears links to the dead.
-pub(crate) fn clear_links(links: &mut Table<Link>, late: bool, marker: &Marker<'_, impl Movement>) {
-    links.retain(|link, &mut Link { object, late: is_late }| {
-        if is_late != late {
-            return true;
-        }
-        // A link within a dead object goes with it.
-        if !marker.is_marked(link) {
-            return false;
-        }
-        if marker.is_marked(object) {
-            return true;
-        }
-        // SAFETY: whoever made the link vouches that the pointer may be written until its object dies or the link is undone.
-        unsafe { core::ptr::with_exposed_provenance_mut::<usize>(link).write_volatile(0) };
-        false
     });
 }
 

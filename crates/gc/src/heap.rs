@@ -12,8 +12,10 @@ use crate::cycle::Cycle;
 use crate::descriptors::Descriptors;
 use crate::dirty::{self, Dirty};
 use crate::evacuate::Copies;
-use crate::finalize::{Finalizer, Link};
-use crate::layout::{Layout, Shape};
+use crate::finalize::Finalizer;
+use crate::idle_thread;
+use crate::layout::{Layout, LayoutRoom, Shape};
+use crate::links::Link;
 use crate::mark::StackMemory;
 use crate::roots::Roots;
 use crate::sizing::{Found, cache_bytes};
@@ -21,6 +23,7 @@ use crate::space::Space;
 use crate::stats::Stats;
 use crate::sticky::Sticky;
 use crate::stop;
+use crate::strict;
 use crate::table::Table;
 use crate::young::{ALL, Young};
 use core::cell::Cell;
@@ -78,6 +81,7 @@ pub(crate) struct Heap {
     pub slots: [Slot; SLOTS_MAX],
     pub slots_used: usize,
     pub layouts: *const Layout,
+    pub layout_room: LayoutRoom,
     /// Descriptors' addresses.
     pub blocks: Buffer<Address>,
     /// Free blocks' addresses.
@@ -112,6 +116,10 @@ pub(crate) struct Heap {
     pub reserve: usize,
     /// Words of roots at the last collection that was made at one go.
     pub root_words: usize,
+    /// Bytes of blocks and large objects that are not exceeded: the limit, or what they were when it was set.
+    pub keeps_to: usize,
+    /// The same for all that the heap takes.
+    pub keeps_all_to: usize,
     /// Bytes of the second-level cache; 0 if they are not known.
     pub cache_bytes: usize,
     /// How often collection is held off.
@@ -149,6 +157,7 @@ impl Heap {
             slots: [NO_SLOT; SLOTS_MAX],
             slots_used: 0,
             layouts: null(),
+            layout_room: LayoutRoom::new(),
             blocks: Buffer::new(),
             pool: Buffer::new(),
             surplus: 0,
@@ -170,6 +179,8 @@ impl Heap {
             room: ROOM_MIN,
             reserve: 0,
             root_words: 0,
+            keeps_to: usize::MAX,
+            keeps_all_to: usize::MAX,
             cache_bytes: 0,
             held: 0,
             cycle: None,
@@ -202,6 +213,10 @@ impl Heap {
         if config.tells_writes && !dirty::make_cards(&space) {
             return false;
         }
+        if config.idle_thread {
+            idle_thread::want();
+        }
+        strict::set_eager(config.eager);
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
         self.space = space;
         self.config = config;
@@ -217,6 +232,7 @@ impl Heap {
         self.slots_used = TYPED_FIRST;
         self.started = true;
         self.cache_bytes = cache_bytes();
+        self.set_max(config.max_bytes);
         self.set_room(Found::default());
         true
     }
@@ -246,7 +262,7 @@ impl Heap {
         if !self.may_have_block() && self.may_collect(collected) {
             return Supply::Collect;
         }
-        if self.bytes + BLOCK > self.config.limit_bytes {
+        if self.bytes + BLOCK > self.limit() {
             return Supply::Full;
         }
         match self.new_block(slot) {
@@ -258,6 +274,7 @@ impl Heap {
 
     fn hand_out(&mut self, bytes: usize) {
         self.used += bytes;
+        self.note_work();
         self.stats.allocated_bytes += bytes as u64;
     }
 
@@ -307,7 +324,8 @@ impl Heap {
         collected: bool,
     ) -> Supply {
         let extent_bytes = round_up(bytes, PAGE);
-        let over = self.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > self.config.limit_bytes);
+        let limit = self.limit();
+        let over = self.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > limit);
         if (over || self.used.saturating_add(extent_bytes) > self.room_now() && self.used > 0)
             && self.may_collect(collected)
         {
@@ -316,7 +334,7 @@ impl Heap {
         // The pool's blocks are resident: with them, too, the limit holds.
         while !over
             && let Some(&unit) = self.pool.last()
-            && self.bytes + self.pool.len() * BLOCK + extent_bytes > self.config.limit_bytes
+            && self.bytes + self.pool.len() * BLOCK + extent_bytes > limit
         {
             self.pool.truncate(self.pool.len() - 1);
             give_back(unit);
@@ -369,10 +387,11 @@ impl Heap {
             }
             next = layout.next.get();
         }
-        let bytes = size_of::<Layout>();
-        let extent = Pages::global().alloc(Request { bytes, align: PAGE, zero: true }).ok()?;
-        // SAFETY: zeroed pages that are never given back; a zeroed layout is a valid one.
-        let layout: &'static Layout = unsafe { extent.addr.cast().as_ref() };
+        let is_there = self.layout_room.any() || (self.may_take(PAGE) && self.layout_room.fill());
+        if !is_there {
+            return None;
+        }
+        let layout = self.layout_room.take()?;
         layout.words.set(shape.words);
         layout.has_pointers.set(shape.has_pointers());
         layout.pointers.set(shape.pointers);

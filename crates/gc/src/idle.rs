@@ -16,7 +16,7 @@ use crate::thread;
 use vellum_sys::clock;
 
 /// The part of the room that must have been allocated for a collection to be begun in idle time: an eighth.
-const WORTH_PART: usize = 8;
+pub(crate) const WORTH_PART: usize = 8;
 
 /// Goes on with the collection in slices that is on, or begins one if enough was allocated, for `ns` nanoseconds at most, or
 /// until another thread wants to go on; not at all while one is running. Whether there may be more to do.
@@ -73,7 +73,7 @@ fn slices(whole: bool, mut next: impl FnMut(&Heap) -> Next) -> bool {
                 Next::Nothing => break (false, false),
             };
             let progress = cycle::step(heap, thread, budget, whole);
-            note(heap, thread, progress);
+            note(thread, progress);
             match progress {
                 Progress::More => {}
                 Progress::Done => break (false, true),

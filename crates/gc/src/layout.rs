@@ -6,6 +6,8 @@
 
 use crate::class::{BLOCK, CLASS_LAST, WORD, bytes_of, class_of};
 use core::cell::Cell;
+use core::ptr::null_mut;
+use vellum_pages::{PAGE, Pages, Request};
 
 /// The largest element: see `VEL_GC_TYPE_MAX` in `vellum_gc.h`.
 pub const TYPE_MAX: usize = 4096;
@@ -93,4 +95,46 @@ impl Layout {
     }
 }
 
+/// Where layouts are made: in pages that are never given back.
+pub(crate) struct LayoutRoom {
+    next: *mut Layout,
+    left: usize,
+    /// Bytes taken from the page layer.
+    pub taken: usize,
+}
+
+impl LayoutRoom {
+    pub(crate) const fn new() -> LayoutRoom {
+        LayoutRoom { next: null_mut(), left: 0, taken: 0 }
+    }
+
+    /// Whether there is room for a layout.
+    pub(crate) fn any(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Makes room, in place of what was left; false if memory is out.
+    pub(crate) fn fill(&mut self) -> bool {
+        let request = Request { bytes: PAGE, align: PAGE, zero: true };
+        let Ok(extent) = Pages::global().alloc(request) else { return false };
+        *self = LayoutRoom {
+            next: extent.addr.as_ptr().cast(),
+            left: PAGE / size_of::<Layout>(),
+            taken: self.taken + PAGE,
+        };
+        true
+    }
+
+    /// An empty layout; `None` if there is no room.
+    pub(crate) fn take(&mut self) -> Option<&'static Layout> {
+        self.left = self.left.checked_sub(1)?;
+        let place = self.next;
+        // SAFETY: within the page, which has room for one more; its end is still in it or one beyond.
+        self.next = unsafe { place.add(1) };
+        // SAFETY: zeroed memory that is never given back; a zeroed layout is a valid one.
+        Some(unsafe { &*place })
+    }
+}
+
+const _: () = assert!(size_of::<Layout>() <= PAGE);
 const _: () = assert!(TYPE_MAX < BLOCK && core::mem::offset_of!(Layout, bytes) == 4);

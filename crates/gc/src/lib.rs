@@ -24,7 +24,7 @@
 //! * Allocation takes no lock and no atomic operation within a block.
 //! * Memory that is handed out reads zero, unless it is atomic: nothing dead is ever seen by a new object or by the collector.
 //! * A collection takes no lock while the world stands still, and allocates nothing; its mark stack is bounded.
-//! * Running out of memory is a value. The heap never exceeds its limit; metadata beside it is at most 4 % of it (16-byte objects).
+//! * Running out of memory is a value. The heap never exceeds its limit, nor all of it together its maximum (`footprint`).
 //! * The collector never calls `malloc`, but the C library may when a thread becomes known (`pthread_getattr_np`).
 //!
 //! # Where things are
@@ -32,7 +32,8 @@
 //! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
 //! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them;
-//! `stop` and `thread` the world; `finalize`, `ephemeron` and `table` the dead; `object` everything else a program may ask.
+//! `stop` and `thread` the world; `finalize`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
+//! `object` everything else a program may ask; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
@@ -53,9 +54,13 @@ mod dirty;
 mod ephemeron;
 mod evacuate;
 mod finalize;
+mod footprint;
+mod freed;
 mod heap;
 mod idle;
+mod idle_thread;
 mod layout;
+mod links;
 mod mark;
 mod movement;
 mod object;
@@ -69,6 +74,7 @@ mod start;
 mod stats;
 mod sticky;
 mod stop;
+mod strict;
 mod survey;
 mod table;
 mod thread;
@@ -85,11 +91,13 @@ pub use config::{Config, Plan};
 pub use dirty::write;
 pub use ephemeron::{ephemeron, set_ephemeron};
 pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
+pub use freed::free;
 pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};
+pub use links::{link, move_link, unlink};
 pub use object::{
-    Refused, add_precise_roots, add_roots, add_thread_roots, base, free, hold, keep, link, realloc,
-    remove_roots, set_finalizer, set_limit, size, stats, unlink, validate, walk,
+    Refused, add_precise_roots, add_roots, add_thread_roots, base, hold, keep, realloc, remove_roots,
+    set_finalizer, set_limit, set_max, size, stats, validate, walk,
 };
 pub use pause::{PauseFn, on_pause};
 pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint, type_of};

@@ -338,6 +338,30 @@ impl<'h, M: Movement> Marker<'h, M> {
         self.consider(address, false);
     }
 
+    /// Marks what a table's value points into. The value, which stays where it is until the trace is at its end, is changed if the object moves.
+    pub(crate) fn value(&mut self, value: &mut usize) {
+        match self.find(*value, true) {
+            Some(_) => self.field(core::ptr::from_mut(value).expose_provenance()),
+            // Into the middle of an object, which counts in a table even where it does not in objects.
+            None => self.root(*value),
+        }
+    }
+
+    /// Where the object that `address` points into has moved to, and in it; `None` if it is where it was. When all is traced.
+    pub(crate) fn moved_to(&self, address: usize) -> Option<usize> {
+        if !M::MOVES {
+            return None;
+        }
+        let (block, index) = self.find(address, false)?;
+        if !block.has_moved(index) {
+            return None;
+        }
+        let before = block.address(index);
+        // SAFETY: an object that has moved left its new address in its first word.
+        let now = unsafe { (before as *const usize).read_volatile() };
+        Some(now + (address - before))
+    }
+
     /// Marks what the object at `address` points to, but not the object itself.
     pub(crate) fn contents(&mut self, address: usize) {
         if let Some(block) = self.space.block_of(address) {

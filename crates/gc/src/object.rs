@@ -1,18 +1,19 @@
-//! What a program may ask and do about objects it has: where one starts, how large it is, freeing, resizing, keeping,
-//! finalizers, links, walking over all.
+//! What a program may ask and do about objects it has: where one starts, how large it is, resizing, keeping, finalizers, walking
+//! over all.
 
 use crate::alloc::{self, with_heap};
 use crate::block::{Block, Index, Scan};
 use crate::class::ATOMIC_FIRST;
 use crate::collect;
-use crate::finalize::{Finalizer, Function, Link};
+use crate::finalize::{self, Finalizer, Function};
+use crate::freed;
 use crate::heap::Heap;
 use crate::roots::Range;
 use crate::stats::Stats;
 use crate::stop;
-use crate::survey::free_large;
 use crate::thread;
 use core::ptr::null_mut;
+use vellum_pages::PAGE;
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +24,44 @@ pub enum Refused {
     OutOfMemory,
 }
 
-fn address(pointer: *const u8) -> usize {
+pub(crate) fn address(pointer: *const u8) -> usize {
     pointer.expose_provenance()
 }
 
-fn find(heap: &Heap, address: usize) -> Option<(&'static Block, Index)> {
+/// The object that holds the byte at `address`.
+pub(crate) fn find(heap: &Heap, address: usize) -> Option<(&'static Block, Index)> {
     let block = heap.space.block_of(address)?;
     let index = block.index_at(address - block.base.get());
     (index.0 < block.count.get() && block.is_allocated(index)).then_some((block, index))
 }
 
-fn look<R>(work: impl FnOnce(&mut Heap) -> R) -> Option<R> {
+/// Runs `work` with the heap's lock; `None` if memory for the thread's record is out.
+pub(crate) fn look<R>(work: impl FnOnce(&mut Heap) -> R) -> Option<R> {
     thread::attached().map(|thread| with_heap(thread, work))
+}
+
+/// The same when there is room below the maximum for the bytes that `needs` says, if need be after a collection.
+pub(crate) fn look_with_room<R>(
+    needs: impl Fn(&Heap) -> usize,
+    work: impl FnOnce(&mut Heap) -> Result<R, Refused>,
+) -> Result<R, Refused> {
+    let thread = thread::attached().ok_or(Refused::OutOfMemory)?;
+    let (result, collected) = with_heap(thread, |heap| {
+        let bytes = needs(heap);
+        if bytes == 0 || heap.may_take(bytes) {
+            return (work(heap), false);
+        }
+        if heap.held != 0 {
+            return (Err(Refused::OutOfMemory), false);
+        }
+        alloc::collect_now(heap, thread);
+        let fits = heap.may_take(needs(heap));
+        (if fits { work(heap) } else { Err(Refused::OutOfMemory) }, true)
+    });
+    if collected {
+        finalize::run_after_collection();
+    }
+    result
 }
 
 /// The start of the object that holds the byte at `pointer`; null if there is none.
@@ -46,35 +73,6 @@ pub fn base(pointer: *const u8) -> *mut u8 {
 /// Bytes of room in the object that starts at `pointer`; 0 if none does.
 pub fn size(pointer: *const u8) -> usize {
     look(|heap| heap.block_starting(address(pointer)).map_or(0, |block| block.size.get())).unwrap_or(0)
-}
-
-/// Gives an object back.
-///
-/// # Errors
-/// [`Refused::NoObject`]; nothing has changed then.
-///
-/// # Safety
-/// Nobody uses the object any more.
-pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
-    let object = address(pointer);
-    let freed = look(|heap| {
-        let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
-        heap.kept.remove(object);
-        heap.ephemerons.remove(object);
-        if heap.finalizers.remove(object).is_some_and(|finalizer| finalizer.due) {
-            heap.due -= 1;
-        }
-        // A trace in slices may be about to look through it.
-        if block.slot.get() == 0 && heap.cycle.is_none() {
-            free_large(heap, block);
-        } else {
-            // The block may be another thread's to allocate from, so its bitmap is left alone until the world stands
-            // still. Without memory to remember the object it is collected like any other.
-            let _ = heap.freed.push(object);
-        }
-        Ok(())
-    });
-    freed.unwrap_or(Err(Refused::NoObject))
 }
 
 /// Changes an object's size, moving it if it must. Null: there is no memory or no such object; nothing has changed then.
@@ -110,7 +108,7 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
         unsafe {
             new.copy_from_nonoverlapping(pointer, room.min(bytes));
             // It was found a moment ago, and is the caller's alone.
-            let _ = free(pointer);
+            let _ = freed::free(pointer);
         }
     }
     new
@@ -122,18 +120,17 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
 /// [`Refused`]; nothing has changed then.
 pub fn keep(pointer: *mut u8) -> Result<(), Refused> {
     let object = address(pointer);
-    on_object(object, |heap| heap.kept.insert(object, 0).map_err(|_| Refused::OutOfMemory))
+    look_with_room(
+        |heap| heap.kept.bytes_to_grow(),
+        |heap| {
+            heap.block_starting(object).ok_or(Refused::NoObject)?;
+            heap.kept.insert(object, 0).map_err(|_| Refused::OutOfMemory)
+        },
+    )
 }
 
-fn on_object(object: usize, work: impl FnOnce(&mut Heap) -> Result<(), Refused>) -> Result<(), Refused> {
-    let done = look(|heap| match heap.block_starting(object) {
-        Some(_) => work(heap),
-        None => Err(Refused::NoObject),
-    });
-    done.unwrap_or(Err(Refused::OutOfMemory))
-}
-
-/// Sets, or with `None` takes away, the finalizer of the object at `pointer`.
+/// Sets, or with `None` takes away, the finalizer of the object at `pointer`. Returns the one it had, with its data: if that was due, it
+/// will not run.
 ///
 /// # Errors
 /// [`Refused`]; nothing has changed then.
@@ -145,10 +142,11 @@ pub unsafe fn set_finalizer(
     function: Option<Function>,
     data: *mut u8,
     unordered: bool,
-) -> Result<(), Refused> {
-    let object = address(pointer);
-    let data = address(data);
-    on_object(object, |heap| {
+) -> Result<Option<(Function, *mut u8)>, Refused> {
+    let (object, data) = (address(pointer), address(data));
+    let needs = |heap: &Heap| if function.is_some() { heap.finalizers.bytes_to_grow() } else { 0 };
+    let before = look_with_room(needs, |heap| {
+        heap.block_starting(object).ok_or(Refused::NoObject)?;
         let before = match function {
             Some(function) => {
                 let finalizer = Finalizer { function, data, unordered, due: false };
@@ -159,30 +157,9 @@ pub unsafe fn set_finalizer(
             None => heap.finalizers.remove(object),
         };
         heap.due -= usize::from(before.is_some_and(|before| before.due));
-        Ok(())
-    })
-}
-
-/// Has the pointer at `link` become null when the object that holds the byte at `pointer` dies.
-///
-/// # Errors
-/// [`Refused`]; nothing has changed then.
-///
-/// # Safety
-/// The link may be written until the object dies or the link is undone.
-pub unsafe fn link(link: *mut *mut u8, pointer: *const u8, late: bool) -> Result<(), Refused> {
-    let link = address(link.cast());
-    let done = look(|heap| {
-        let (block, index) = find(heap, address(pointer)).ok_or(Refused::NoObject)?;
-        let object = block.address(index);
-        heap.links.insert(link, Link { object, late }).map_err(|_| Refused::OutOfMemory)
-    });
-    done.unwrap_or(Err(Refused::OutOfMemory))
-}
-
-/// Undoes [`link`]; whether there was one.
-pub fn unlink(link: *mut *mut u8) -> bool {
-    look(|heap| heap.links.remove(address(link.cast())).is_some()).unwrap_or(false)
+        Ok(before)
+    })?;
+    Ok(before.map(|before| (before.function, core::ptr::with_exposed_provenance_mut(before.data))))
 }
 
 /// Has the words from `start` up to `end` looked through, as static data is.
@@ -210,8 +187,7 @@ pub unsafe fn add_precise_roots(start: *const u8, end: *const u8) -> Result<(), 
 
 fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
     let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
-    let done = look(|heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory));
-    done.unwrap_or(Err(Refused::OutOfMemory))
+    look_with_room(|_| PAGE, |heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory))
 }
 
 /// Has the words from `start` up to `end` looked through as long as the calling thread lives: its thread-local data in a library that
@@ -224,9 +200,8 @@ fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
 /// The range may be read until it is removed or the thread ends.
 pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
     let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
-    let thread = thread::attached().ok_or(Refused::OutOfMemory)?;
-    let added = with_heap(thread, |heap| heap.roots.add_of_thread(range, thread.key()));
-    added.map_err(|_| Refused::OutOfMemory)
+    let key = thread::attached().ok_or(Refused::OutOfMemory)?.key();
+    look_with_room(|_| PAGE, |heap| heap.roots.add_of_thread(range, key).map_err(|_| Refused::OutOfMemory))
 }
 
 /// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns how many there were.
@@ -241,21 +216,30 @@ pub fn hold(off: bool) {
 
 /// Sets the heap's limit in bytes; `usize::MAX` for none.
 pub fn set_limit(bytes: usize) {
-    let _ = look(|heap| heap.config.limit_bytes = bytes);
+    let _ = look(|heap| {
+        if alloc::ensure_started(heap) {
+            heap.config.limit_bytes = bytes;
+            heap.note_limits();
+        }
+    });
+}
+
+/// Sets the maximum of the heap with all that the collector keeps beside it, in bytes; `usize::MAX` for none.
+pub fn set_max(bytes: usize) {
+    let _ = look(|heap| {
+        if alloc::ensure_started(heap) {
+            heap.set_max(bytes);
+        }
+    });
 }
 
 /// The counters.
 pub fn stats() -> Stats {
-    let stats = look(|heap| {
-        let tables =
-            heap.finalizers.bytes() + heap.links.bytes() + heap.kept.bytes() + heap.ephemerons.bytes();
-        Stats {
-            heap_bytes: heap.bytes as u64,
-            metadata_bytes: (heap.descriptors.bytes() + tables + heap.blocks.len() * size_of::<usize>())
-                as u64,
-            copied_bytes: heap.copies.bytes,
-            ..heap.stats
-        }
+    let stats = look(|heap| Stats {
+        heap_bytes: heap.bytes as u64,
+        metadata_bytes: heap.metadata_bytes() as u64,
+        copied_bytes: heap.copies.bytes,
+        ..heap.stats
     });
     stats.unwrap_or_default()
 }

@@ -92,6 +92,12 @@ impl Roots {
         remove(&mut self.owned, |owned| owned.thread != thread);
     }
 
+    /// Bytes the lists take.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.images.capacity() + self.added.capacity() + self.precise.capacity()) * size_of::<Range>()
+            + self.owned.capacity() * size_of::<Owned>()
+    }
+
     /// Every range of pointers that may be changed.
     pub(crate) fn precise(&self) -> impl Iterator<Item = Range> {
         self.precise.iter().copied()

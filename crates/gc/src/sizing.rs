@@ -107,15 +107,15 @@ impl Heap {
             true => Found { sparse: 0, young_to_copy: 0, ..found },
             false => found,
         };
-        self.reserve = reserve(&self.config, found);
-        self.room = room(&self.config, self.cache_bytes, found);
+        let config = Config { limit_bytes: self.limit(), ..self.config };
+        self.reserve = reserve(&config, found);
+        self.room = room(&config, self.cache_bytes, found);
     }
 
     /// Whether a slot that has no room may have a new block; if not, it is time to collect.
     pub(crate) fn may_have_block(&self) -> bool {
-        let after = self.bytes + BLOCK;
-        after + self.reserve <= self.config.limit_bytes
-            || (after <= self.config.limit_bytes && self.used < self.room / EARLY_PART)
+        let (after, limit) = (self.bytes + BLOCK, self.limit());
+        after + self.reserve <= limit || (after <= limit && self.used < self.room / EARLY_PART)
     }
 }
 

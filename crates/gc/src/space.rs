@@ -31,6 +31,7 @@ pub(crate) struct Space {
     high: usize,
     /// Which parts of the table are writable.
     opened: [u64; PARTS_MAX / 64],
+    opened_parts: usize,
 }
 
 impl Space {
@@ -42,6 +43,7 @@ impl Space {
             low: usize::MAX,
             high: 0,
             opened: [0; PARTS_MAX / 64],
+            opened_parts: 0,
         }
     }
 
@@ -60,6 +62,7 @@ impl Space {
             low: usize::MAX,
             high: 0,
             opened: [0; PARTS_MAX / 64],
+            opened_parts: 0,
         })
     }
 
@@ -129,6 +132,11 @@ impl Space {
         unsafe { self.table.add((start - self.base) >> BLOCK_SHIFT).write(block) };
     }
 
+    /// Bytes of the table that may be in memory.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.opened_parts * PART * ENTRY
+    }
+
     /// Makes part `part` of the table writable, once.
     fn open(&mut self, part: usize) -> bool {
         let (word, bit) = (&mut self.opened[part / 64], 1 << (part % 64));
@@ -139,6 +147,7 @@ impl Space {
                 return false;
             }
             *word |= bit;
+            self.opened_parts += 1;
         }
         true
     }

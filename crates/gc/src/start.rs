@@ -4,7 +4,7 @@ use crate::alloc::with_heap;
 use crate::config::Config;
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
-use crate::{budget, stop, thread, tls};
+use crate::{budget, idle_thread, stop, thread, tls};
 
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,7 @@ pub fn fork_parent() {
 pub fn fork_child() {
     HEAP.raw().reset_after_fork();
     budget::forget();
+    idle_thread::forget();
     // Its view of what is written is the parent's.
     let mut heap = HEAP.lock();
     heap.drop_cycle();

@@ -45,7 +45,17 @@ impl<V: Plain> Table<V> {
 
     /// Bytes the table takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.places.len() * size_of::<Entry<V>>()
+        self.places.capacity() * size_of::<Entry<V>>()
+    }
+
+    /// Bytes that [`Table::insert`] takes before it gives back what it had, if it has to grow now; 0 if it has not.
+    pub(crate) fn bytes_to_grow(&self) -> usize {
+        if self.is_full() { room_for(self.len) * size_of::<Entry<V>>() } else { 0 }
+    }
+
+    /// At most three quarters are used, so that every search ends.
+    fn is_full(&self) -> bool {
+        (self.used + 1) * 4 > self.places.len() * 3
     }
 
     fn find(&self, key: usize) -> Option<usize> {
@@ -74,8 +84,7 @@ impl<V: Plain> Table<V> {
             self.places[at].value = value;
             return Ok(());
         }
-        // At most three quarters are used, so that every search ends.
-        if (self.used + 1) * 4 > self.places.len() * 3 {
+        if self.is_full() {
             self.grow(value)?;
         }
         self.place(key, value);
@@ -94,7 +103,7 @@ impl<V: Plain> Table<V> {
     }
 
     fn grow(&mut self, filler: V) -> Result<(), OutOfMemory> {
-        let room = (self.len * 2).next_power_of_two().max(LEAST);
+        let room = room_for(self.len);
         let mut places = Buffer::new();
         places.reserve(room)?;
         for _ in 0..room {
@@ -131,6 +140,11 @@ impl<V: Plain> Table<V> {
             visit(entry.key, &entry.value);
         }
     }
+}
+
+/// Places of a table that grows with so many keys in it.
+fn room_for(len: usize) -> usize {
+    (len * 2).next_power_of_two().max(LEAST)
 }
 
 fn start(key: usize, mask: usize) -> usize {

@@ -19,6 +19,7 @@ use crate::block::{Block, Index};
 use crate::budget::Waiting;
 use crate::class::SLOTS_MAX;
 use crate::heap::{self, Heap};
+use crate::idle_thread;
 use crate::stack;
 use crate::tls::{self, Run};
 use core::cell::Cell;
@@ -206,7 +207,8 @@ fn attach() -> Option<&'static Thread> {
     let stack = stack::of_this_thread()?;
     let data = stack::thread_data(&stack);
     crate::stop::prepare();
-    let thread = all().find(|thread| !thread.taken.swap(true, Ordering::Acquire)).or_else(create)?;
+    let unused = all().find(|thread| !thread.taken.swap(true, Ordering::Acquire));
+    let thread = unused.or_else(|| heap::HEAP.lock().may_take(RECORD_BYTES).then(create)?)?;
     thread.stop_asked.store(false, Ordering::Relaxed);
     thread.stack_high.set(stack.end);
     thread.data.set(data);
@@ -222,12 +224,24 @@ fn attach() -> Option<&'static Thread> {
     Some(thread)
 }
 
+/// Bytes a record takes.
+const RECORD_BYTES: usize = size_of::<Thread>().next_multiple_of(PAGE);
+
+/// Records there are.
+static RECORDS: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that all records take.
+pub(crate) fn records_bytes() -> usize {
+    RECORDS.load(Ordering::Relaxed) * RECORD_BYTES
+}
+
 fn create() -> Option<&'static Thread> {
     let request = Request { bytes: size_of::<Thread>(), align: PAGE, zero: true };
     let extent = Pages::global().alloc(request).ok()?;
     // SAFETY: zeroed pages of the right size that are never given back; a zeroed record is a valid one.
     let thread: &'static Thread = unsafe { extent.addr.cast().as_ref() };
     thread.taken.store(true, Ordering::Relaxed);
+    RECORDS.fetch_add(1, Ordering::Relaxed);
     let mut head = THREADS.load(Ordering::Relaxed);
     loop {
         thread.next.store(head, Ordering::Relaxed);
@@ -296,6 +310,7 @@ extern "C" fn detach(_thread: *mut libc::c_void) {
     thread.state.store(BLOCKED, Ordering::Relaxed);
     thread.taken.store(false, Ordering::Release);
     drop(heap);
+    idle_thread::poke();
 }
 
 /// Takes the heap's lock; a slice that runs in idle time gives way.
@@ -308,6 +323,15 @@ fn wait_for_heap() -> Held<'static, Heap> {
 
 /// Calls `body` with the thread blocked: collections do not wait for it.
 pub(crate) fn blocking<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R {
+    idle_thread::ensure();
+    parked(thread, || {
+        idle_thread::poke();
+        body()
+    })
+}
+
+/// The same without a word to the collector's own thread.
+pub(crate) fn parked<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R {
     let mut registers = [0; 6];
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.block(low);

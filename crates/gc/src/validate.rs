@@ -23,7 +23,7 @@ impl Heap {
             self.check_block(block)?;
         }
         check(bytes == self.bytes, "the heap's bytes are those of its blocks")?;
-        check(self.bytes <= self.config.limit_bytes, "the heap keeps to its limit")?;
+        self.check_limits()?;
         for &unit in self.pool.iter() {
             check(self.space.block_of(unit).is_none(), "a free block has no descriptor")?;
         }
@@ -36,14 +36,36 @@ impl Heap {
                 next = block.next.get();
             }
         }
+        self.check_tables()?;
         self.check_threads()
     }
 
-    /// Checks that no object in reach leads to where an object was before it moved. Within a collection, when all is traced.
+    /// Checks that what the tables know by their objects' addresses are objects.
+    fn check_tables(&self) -> Result<(), &'static str> {
+        let mut result = Ok(());
+        let is_object = |address| self.block_starting(address).is_some();
+        let mut expect = |holds: bool, invariant| {
+            if !holds {
+                result = Err(invariant);
+            }
+        };
+        let mut due = 0;
+        self.finalizers.each(|object, finalizer| {
+            due += usize::from(finalizer.due);
+            expect(is_object(object), "finalizers are of objects");
+        });
+        expect(due == self.due, "so many finalizers are due as are counted");
+        self.kept.each(|object, _| expect(is_object(object), "what is kept are objects"));
+        self.ephemerons.each(|key, _| expect(is_object(key), "keys of ephemerons are objects"));
+        self.links.each(|_, link| expect(is_object(link.object), "links are to objects"));
+        result
+    }
+
+    /// Checks that what is alive leads to what is alive only, and to where that is now. Within a collection, when all is traced.
     ///
     /// # Errors
     /// Names what is broken.
-    pub(crate) fn check_moved(&self) -> Result<(), &'static str> {
+    pub(crate) fn check_traced(&self) -> Result<(), &'static str> {
         for &address in self.blocks.iter().chain(self.copies.targets.iter()) {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block: &'static Block = unsafe { &*(address as *const Block) };
@@ -53,9 +75,13 @@ impl Heap {
                 let mut look = |word: usize| {
                     // SAFETY: a word of an allocated object may be read.
                     let word = unsafe { ((object + word * WORD) as *const usize).read_volatile() };
-                    let found = mark::find(&self.space, word, self.config.only_starts);
-                    if found.is_some_and(|(block, index)| block.has_moved(index)) {
+                    let Some((block, index)) = mark::find(&self.space, word, self.config.only_starts) else {
+                        return;
+                    };
+                    if block.has_moved(index) {
                         result = Err("no object in reach leads to where another was before it moved");
+                    } else if block.is_allocated(index) && !block.is_marked(index) {
+                        result = Err("what an object in reach leads to is marked");
                     }
                 };
                 let words = block.size.get() / WORD;

@@ -176,7 +176,8 @@ fn links_are_cleared_when_their_object_dies() {
     assert!(cleared > LINKS * 9 / 10, "{cleared} of {LINKS} links are cleared");
     // SAFETY: nobody else uses the array.
     let last = unsafe { places.add(LINKS - 1) };
-    assert!(gc::unlink(places) && (!gc::unlink(last) || !found[LINKS - 1].is_null()));
+    assert_eq!(gc::unlink(places), kept);
+    assert!(gc::unlink(places).is_null() && (gc::unlink(last).is_null() || !found[LINKS - 1].is_null()));
     std::hint::black_box(kept);
 }
 

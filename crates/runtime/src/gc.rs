@@ -18,6 +18,10 @@ pub struct Settings {
     slice_us: c_uint,
     safepoints: c_int,
     tells_writes: c_int,
+    max_bytes: usize,
+    paranoid: c_int,
+    eager: c_int,
+    idle_thread: c_int,
 }
 
 /// The plans, by their numbers in the header.
@@ -69,9 +73,9 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
             known.assume_init()
         };
         let plan = usize::try_from(settings.plan).ok().and_then(|plan| PLANS.get(plan));
-        let Some(&plan) = plan.filter(|_| settings.percent <= gc::Config::PERCENT_MAX) else {
-            return refuse(libc::EINVAL);
-        };
+        let is_served = settings.percent <= gc::Config::PERCENT_MAX
+            && (settings.max_bytes == 0 || settings.max_bytes >= gc::Config::MAX_LEAST);
+        let Some(&plan) = plan.filter(|_| is_served) else { return refuse(libc::EINVAL) };
         config.plan = plan;
         config.only_starts = settings.only_starts != 0;
         config.fixed_bytes = settings.fixed_bytes;
@@ -79,6 +83,12 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         config.slice_ns = u64::from(settings.slice_us) * 1000;
         config.safepoints = settings.safepoints != 0;
         config.tells_writes = settings.tells_writes != 0;
+        config.paranoid = settings.paranoid != 0;
+        config.eager = settings.eager != 0;
+        config.idle_thread = settings.idle_thread != 0;
+        if settings.max_bytes != 0 {
+            config.max_bytes = settings.max_bytes;
+        }
         if settings.limit_bytes != 0 {
             config.limit_bytes = settings.limit_bytes;
         }
@@ -231,6 +241,16 @@ pub extern "C" fn vel_gc_set_limit(bytes: usize) {
     gc::set_limit(if bytes == 0 { usize::MAX } else { bytes });
 }
 
+/// Sets the maximum of the heap with its metadata.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_set_max(bytes: usize) -> c_int {
+    if bytes != 0 && bytes < gc::Config::MAX_LEAST {
+        return refuse(libc::EINVAL);
+    }
+    gc::set_max(if bytes == 0 { usize::MAX } else { bytes });
+    0
+}
+
 /// Sets what is called when there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_full(hook: Option<gc::FullFn>) -> Option<gc::FullFn> {
@@ -369,7 +389,38 @@ pub unsafe extern "C" fn vel_gc_set_finalizer(
 ) -> c_int {
     // SAFETY: passed on.
     let set = unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), unordered != 0) };
-    set.map_or_else(refused, |()| 0)
+    set.map_or_else(refused, |_| 0)
+}
+
+/// Sets a finalizer and says which one there was.
+///
+/// # Safety
+/// As for [`vel_gc_set_finalizer`]. What says where to put the old one is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_replace_finalizer(
+    object: *mut c_void,
+    finalizer: Option<gc::Function>,
+    data: *mut c_void,
+    unordered: c_int,
+    old_finalizer: *mut Option<gc::Function>,
+    old_data: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: passed on.
+    match unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), unordered != 0) } {
+        Ok(before) => {
+            // SAFETY: the caller vouches that both are null or may be written.
+            unsafe {
+                if let Some(place) = old_finalizer.as_mut() {
+                    *place = before.map(|(function, _)| function);
+                }
+                if let Some(place) = old_data.as_mut() {
+                    *place = before.map_or(null_mut(), |(_, data)| data.cast());
+                }
+            }
+            0
+        }
+        Err(why) => refused(why),
+    }
 }
 
 /// Runs the finalizers that are due.
@@ -401,6 +452,16 @@ pub unsafe extern "C" fn vel_gc_link(
 
 /// Undoes a link.
 #[unsafe(no_mangle)]
-pub extern "C" fn vel_gc_unlink(link: *mut *mut c_void) -> c_int {
-    c_int::from(gc::unlink(link.cast()))
+pub extern "C" fn vel_gc_unlink(link: *mut *mut c_void) -> *mut c_void {
+    gc::unlink(link.cast()).cast()
+}
+
+/// Moves a link.
+///
+/// # Safety
+/// As for [`vel_gc_link`], of `to`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_move_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
+    // SAFETY: passed on.
+    unsafe { gc::move_link(from.cast(), to.cast()) }.map_or_else(refused, c_int::from)
 }

@@ -5,12 +5,15 @@
 //! when all roots are gone, next to nothing may be left. Objects may move: after a collection the model follows its pointers to where they
 //! are, every way to an object must end at one place, and what something ambiguous leads to must not have moved. The seed is printed; `VELLUM_TEST_SEED` sets it.
 
+mod tables;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
 use vellum_gc as gc;
 
 const ROOTS: usize = 64;
+/// Steps of a program, if nothing else is said.
 const STEPS: usize = 60_000;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,6 +52,7 @@ struct Program {
     kinds: usize,
     /// Objects found elsewhere than before.
     moved: usize,
+    tables: tables::Tables,
 }
 
 /// Roots from here on are given precisely.
@@ -228,6 +232,9 @@ impl Program {
                     waiting.push((target, pointer.wrapping_sub(offset), *sort == Sort::Untyped));
                 }
             }
+            if let Some(value) = self.tables.value_at(object, address) {
+                waiting.push(value);
+            }
         }
         for (object, address) in found {
             self.moved += usize::from(self.objects[object].address != address);
@@ -236,26 +243,37 @@ impl Program {
     }
 
     fn reachable(&self) -> HashSet<usize> {
+        self.reachable_from(self.held.iter().flatten().copied().collect())
+    }
+
+    fn reachable_from(&self, mut waiting: Vec<usize>) -> HashSet<usize> {
         let mut found = HashSet::new();
-        let mut waiting: Vec<usize> = self.held.iter().flatten().copied().collect();
         while let Some(object) = waiting.pop() {
             if found.insert(object) {
-                waiting.extend(self.objects[object].content.iter().filter_map(|&word| match word {
-                    Word::Pointer(object, _) => Some(object),
-                    Word::Number(_) => None,
-                }));
+                waiting.extend(self.targets(object));
+                waiting.extend(self.tables.value_of(object));
             }
         }
         found
     }
 
+    /// What an object refers to.
+    fn targets(&self, object: usize) -> impl Iterator<Item = usize> {
+        self.objects[object].content.iter().filter_map(|&word| match word {
+            Word::Pointer(object, _) => Some(object),
+            Word::Number(_) => None,
+        })
+    }
+
     fn check(&mut self) {
         self.follow();
         gc::validate().expect("the heap's invariants hold");
-        for object in self.reachable() {
+        let reachable = self.reachable();
+        for &object in &reachable {
             self.verify(object);
             self.checked += 1;
         }
+        self.check_tables(&reachable);
     }
 
     fn step(&mut self) {
@@ -267,7 +285,8 @@ impl Program {
                 gc::idle(ns);
             }
             10..450 => self.allocate(),
-            450..850 => self.link(),
+            450..500 => self.step_tables(),
+            500..850 => self.link(),
             850..990 => {
                 let root = self.below(ROOTS);
                 let object = self.reach().filter(|_| root.is_multiple_of(2));
@@ -296,10 +315,18 @@ fn clear_stack() {
 
 /// Runs the program on a heap of `config`, which is poisoned or not by the seed; of `kinds` objects, three are atomic or untyped and the
 /// rest typed. How many objects moved.
+#[allow(dead_code, reason = "each program needs one of the two")]
 pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
+    run_steps(config, kinds, STEPS)
+}
+
+/// The same for so many steps.
+#[allow(dead_code, reason = "each program needs one of the two")]
+pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize {
     let seed = std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed);
     eprintln!("VELLUM_TEST_SEED={seed}");
-    gc::init(gc::Config { poison: seed % 2 == 1, ..config }).expect("the heap starts");
+    gc::init(gc::Config { poison: config.poison || seed % 2 == 1, ..config }).expect("the heap starts");
+    gc::finalize_on_demand(true);
     let mut program = Program {
         random: Xoshiro256PlusPlus::seed_from_u64(seed),
         objects: Vec::new(),
@@ -309,6 +336,7 @@ pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
         seen: 0,
         kinds,
         moved: 0,
+        tables: tables::Tables::new(),
     };
     let range = program.roots.as_ptr_range();
     let middle = &raw const program.roots[PRECISE];
@@ -317,9 +345,9 @@ pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
         gc::add_roots(range.start.cast(), middle.cast()).expect("room for a range");
         gc::add_precise_roots(middle.cast(), range.end.cast()).expect("room for a range");
     }
-    for step in 0..STEPS {
+    for step in 1..=steps {
         program.step();
-        if step % 20_000 == 19_999 {
+        if step % (steps / 3) == 0 {
             // What was grown is dropped now and then, so that much dies at once.
             for root in 0..ROOTS / 2 {
                 program.hold(root, None);
@@ -328,23 +356,36 @@ pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
     }
     gc::collect();
     program.check();
+    program.tables.expect_use(steps);
     assert!(program.checked > 1000, "only {} objects were checked", program.checked);
     let stats = gc::stats();
     assert!(stats.collections > 20, "{stats:?}");
-    assert!(stats.slices > 20 || !gc::can_slice(), "{stats:?}");
+    // Where every allocation collects, idle time finds nothing worth a slice.
+    let has_slices = gc::can_slice() && (config.slice_ns > 0 || !config.eager);
+    assert!(stats.slices > 20 || !has_slices, "{stats:?}");
     eprintln!("{} collections, {} of them partial", stats.collections, stats.partial);
-    assert!(stats.partial > 3 || !gc::can_slice() || config.slice_ns == 0, "{stats:?}");
+    let has_cycles = gc::can_slice() && config.slice_ns > 0 && !config.eager;
+    assert!(stats.partial > 3 || !has_cycles, "{stats:?}");
     for root in 0..ROOTS {
         program.hold(root, None);
     }
     clear_stack();
-    gc::collect();
+    for _ in 0..4 {
+        gc::collect();
+        program.finalize();
+    }
+    program.check_tables(&HashSet::new());
+    program.tables.expect_death();
     // An old address on the stack may hold an object, but is not to hold all that this led to.
     gc::walk(|object, size| {
         // SAFETY: the program uses no object any more.
         unsafe { object.write_bytes(0, size) };
     });
     clear_stack();
+    for _ in 0..2 {
+        gc::collect();
+        gc::finalize();
+    }
     gc::collect();
     let mut left = 0;
     gc::walk(|_, _| left += 1);

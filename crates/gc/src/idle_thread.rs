@@ -1,0 +1,130 @@
+//! A thread of the collector's own that uses the time in which the whole program waits.
+//!
+//! ```text
+//!  mutator   ── blocking region ──────────────────────────────▶ out: waits some ten microseconds at most
+//!                  │ pokes, if there is work                          ▲
+//!  this      parked ──▶ is everybody blocked? ──▶ slices ──▶ gives way ┘ ──▶ parked
+//! ```
+//!
+//! A program that waits in blocking regions need not call [`idle`](fn@crate::idle) itself: this does. It is made when a thread first enters such a
+//! region, and only where the heap's settings ask for it; a forked child makes its own. Finalizers of what its collections find
+//! dead run on it.
+//!
+//! # Invariants
+//! * While it is parked it is blocked: nobody waits for it, and it is no mutator that runs.
+//! * It begins no slice while another known thread runs. One that comes out of its region is waited for by the slice that
+//!   runs ([`Waiting`](crate::budget::Waiting)), and not the other way round.
+//! * Whoever could be the last to run pokes it: on entering a blocking region, and on ending.
+//!
+//! Source: Bates, section "Improving the Results": slices while no thread is ready. There the scheduler runs them; a library has
+//! no scheduler, and this thread stands in for it.
+
+use crate::heap::Heap;
+use crate::idle;
+use crate::thread::{self, others_run};
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use vellum_sys::thread as futex;
+
+/// How long it sleeps between looks, if nobody pokes it.
+const PARKED_MAX_NS: u64 = 3_600_000_000_000;
+/// The part of the room from which on there is work: as for [`idle`](fn@crate::idle).
+const WORTH_PART: usize = idle::WORTH_PART;
+
+/// Nobody asks for it.
+const UNWANTED: u32 = 0;
+/// It is to be made.
+const WANTED: u32 = 1;
+/// It has been made.
+const MADE: u32 = 2;
+
+static STATE: AtomicU32 = AtomicU32::new(UNWANTED);
+/// Changes when it is poked.
+static POKES: AtomicU32 = AtomicU32::new(0);
+/// Whether there may be something to do.
+static WORK: AtomicBool = AtomicBool::new(false);
+
+/// Has the thread made when it is first of use.
+pub(crate) fn want() {
+    STATE.store(WANTED, Ordering::Relaxed);
+}
+
+/// In a forked child: it has stayed with the parent.
+pub(crate) fn forget() {
+    if STATE.load(Ordering::Relaxed) == MADE {
+        want();
+    }
+}
+
+/// Makes it if it is wanted. Before the caller enters a blocking region.
+#[inline]
+pub(crate) fn ensure() {
+    if STATE.load(Ordering::Relaxed) == WANTED {
+        make();
+    }
+}
+
+#[cold]
+fn make() {
+    if STATE.compare_exchange(WANTED, MADE, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        return;
+    }
+    // SAFETY: plain calls; the sets and attributes live here. The new thread inherits a mask in which everything is blocked, so
+    // that the program's signals go to the program's threads.
+    let made = unsafe {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+        let made = libc::pthread_create(thread.as_mut_ptr(), core::ptr::null(), run, core::ptr::null_mut());
+        if made == 0 {
+            libc::pthread_detach(thread.assume_init());
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut());
+        made
+    };
+    if made != 0 {
+        // The next region tries again: threads may be short for a while only.
+        STATE.store(WANTED, Ordering::Release);
+    }
+}
+
+/// Wakes it if there is something to do. The caller is blocked, or no mutator any more.
+#[inline]
+pub(crate) fn poke() {
+    if WORK.load(Ordering::Relaxed) && STATE.load(Ordering::Relaxed) == MADE {
+        POKES.fetch_add(1, Ordering::Release);
+        futex::wake(&POKES);
+    }
+}
+
+extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    let Some(thread) = thread::attached() else {
+        STATE.store(WANTED, Ordering::Release);
+        return core::ptr::null_mut();
+    };
+    let mut seen = POKES.load(Ordering::Acquire);
+    loop {
+        if !others_run() && !idle::idle(u64::MAX) && !others_run() {
+            WORK.store(false, Ordering::Relaxed);
+        }
+        thread::parked(thread, || {
+            while POKES.load(Ordering::Acquire) == seen {
+                futex::wait(&POKES, seen, PARKED_MAX_NS);
+            }
+        });
+        seen = POKES.load(Ordering::Acquire);
+    }
+}
+
+impl Heap {
+    /// Notes that enough was allocated for idle time to be used, if it is.
+    #[inline]
+    pub(crate) fn note_work(&self) {
+        if self.config.idle_thread && self.used >= self.room / WORTH_PART && !WORK.load(Ordering::Relaxed) {
+            WORK.store(true, Ordering::Relaxed);
+        }
+    }
+}
