@@ -155,7 +155,7 @@ static inline void *vel_gc_new(vel_gc_type type)
 
 /* With `tells_writes`, a pointer is stored into an object by this: *place = value. What is stored into a new object before the same
  * thread allocates again, and stores that are no pointers, may be made directly. Without `tells_writes`
- * the kernel tells which pages were written to (Linux 6.7; collections are made at one go where it does not), and this is just a store. */
+ * the kernel tells which pages were written to (Linux 6.7; where it does not, pages are protected: see docs/gc.md), and this is just a store. */
 extern unsigned char *vel_gc_cards; /* Not for users: a byte for each page of memory, from address 0. */
 #define VEL_GC_PAGE_SHIFT 12
 static inline void vel_gc_write(void *place, const void *value)
@@ -253,6 +253,8 @@ struct vel_gc_stats {
     uint64_t pause_cpu_ns_total;
     uint64_t pause_cpu_ns_last;
     uint64_t partial;            /* of the collections: those that followed only what was new since the one before */
+    uint64_t protected_pages;    /* those in slices for which written pages were found out by page protection */
+    uint64_t unsliced;           /* those that were made at one go despite `slice_us`, as nobody told what is written */
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

@@ -10,6 +10,12 @@ use vellum_wire::{Counter, PAUSE_BUCKETS, Slot};
 pub(crate) struct Account {
     pub(crate) collections: u64,
     pub(crate) slices: u64,
+    /// Of the collections: those that followed only what was new.
+    pub(crate) partial: u64,
+    /// Those in slices whose account of writes was kept by page protection.
+    pub(crate) protected: u64,
+    /// Those that were made at one go although slices were asked for.
+    pub(crate) unsliced: u64,
     pub(crate) pauses: u64,
     pub(crate) pause_ns: u64,
     pub(crate) pause_cpu_ns: u64,
@@ -37,6 +43,9 @@ impl Account {
         Account {
             collections: get(Counter::GcCollections),
             slices: get(Counter::GcSlices),
+            partial: get(Counter::GcPartial),
+            protected: get(Counter::GcProtected),
+            unsliced: get(Counter::GcUnsliced),
             pauses: get(Counter::GcPauses),
             pause_ns: get(Counter::GcPauseNs),
             pause_cpu_ns: get(Counter::GcPauseCpuNs),
@@ -62,6 +71,15 @@ impl Account {
         let mut work = vec![many(self.collections, "collection")];
         if self.slices > 0 {
             work.push(many(self.slices, "slice"));
+        }
+        if self.partial > 0 {
+            work.push(format!("{} partial", count(self.partial)));
+        }
+        if self.protected > 0 {
+            work.push(format!("{} by page protection", count(self.protected)));
+        }
+        if self.unsliced > 0 {
+            work.push(format!("{} at one go, as nothing tells what is written", count(self.unsliced)));
         }
         work.push(format!("{} allocated", bytes(self.allocated_bytes)));
         if self.copied_bytes > 0 {

@@ -238,6 +238,7 @@ fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
             return false;
         }
     }
+    heap.stats.unsliced += u64::from(heap.wants_slices_in_vain());
     collect_now(heap, thread);
     true
 }

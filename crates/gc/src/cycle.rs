@@ -132,6 +132,11 @@ impl Heap {
         self.config.plan == Plan::MarkSweep && !self.slicing_failed && Dirty::is_available()
     }
 
+    /// Whether a collection is about to be made at one go, although slices are asked for, as nobody tells what is written.
+    pub(crate) fn wants_slices_in_vain(&self) -> bool {
+        self.config.slice_ns != 0 && (self.slicing_failed || !Dirty::is_available())
+    }
+
     /// Whether all that is left to do is the end, which is made at one go.
     pub(crate) fn is_cycle_ready(&self) -> bool {
         self.cycle.as_ref().is_some_and(|cycle| cycle.phase == Phase::Ready)
@@ -226,7 +231,7 @@ impl Heap {
             }
             self.dirty = Some(cycle.dirty);
         }
-        if self.dirty.as_ref().is_some_and(Dirty::is_lost) {
+        if self.dirty.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
             self.end_account();
         }
     }
@@ -241,7 +246,7 @@ impl Heap {
 
     /// A collection at one go has ended, with every object's mark as it should be; it took `spent_ns`.
     pub(crate) fn whole_ended(&mut self, spent_ns: u64) {
-        if self.dirty.as_ref().is_some_and(Dirty::is_lost) {
+        if self.dirty.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
             self.end_account();
         }
         self.sticky.whole_ended(spent_ns, self.stats.live_bytes as usize, self.room);
@@ -288,13 +293,13 @@ pub(crate) fn let_go(heap: &mut Heap, mut budget: Budget) {
 }
 
 fn begin(heap: &mut Heap, whole: bool) {
-    if heap.is_leaving || heap.dirty.as_ref().is_some_and(Dirty::is_lost) {
+    if heap.is_leaving || heap.dirty.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
         // Two accounts cannot be kept of the same memory.
         heap.end_account();
     }
     let slices = heap.slices_expected();
     let is_partial = !whole && heap.sticky.is_partial_next(heap.stats.live_bytes as usize);
-    let Some(dirty) = heap.dirty.take().or_else(Dirty::begin) else {
+    let Some(dirty) = heap.dirty.take().or_else(|| Dirty::begin(&heap.space)) else {
         // It would be refused again and again: the next collection is made at one go.
         heap.slicing_failed = true;
         return;
@@ -469,12 +474,13 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
         crate::survey::survey(heap)
     });
     let Cycle { dirty, spent_ns, is_partial, faults, .. } = cycle;
+    heap.stats.protected += u64::from(dirty.is_exact());
+    // What protects pages must be gone before any are given back.
+    heap.dirty = Some(dirty).filter(Dirty::can_go_on);
     heap.end_ns = pause.end(heap);
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     let spent_ns = spent_ns + heap.end_ns;
     collect::end(heap, survey, (!is_partial).then_some(spent_ns));
-    let is_lost = dirty.is_lost();
-    heap.dirty = Some(dirty);
     if is_partial {
         heap.stats.partial += 1;
         let live = heap.stats.live_bytes as usize;
@@ -484,7 +490,7 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
         heap.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.room);
     }
     match () {
-        () if is_lost => heap.end_account(),
+        () if heap.dirty.is_none() => heap.end_account(),
         () if heap.sticky.is_worth_keeping() => heap.sticky.know(),
         () => heap.is_leaving = true,
     }

@@ -1,9 +1,11 @@
 //! Which parts of the heap were written to since they were last looked at: what a trace in slices has to look at again.
 //!
-//! Two sources, one of them for a cycle:
+//! Three sources, one of them for a cycle:
 //!
+//! * *cards*, one byte a page, which the program sets itself at each store of a pointer (`vel_gc_write` of the header), if it has said so;
 //! * [the kernel's account](vellum_sys::track) of written pages, which needs nothing of the program;
-//! * *cards*, one byte a page, which the program sets itself at each store of a pointer (`vel_gc_write` of the header).
+//! * [page protection](vellum_sys::guard) where the kernel has none. The program meets it, so it never lasts beyond a cycle, and touches exactly the
+//!   blocks with pointers: reading into atomic objects works.
 //!
 //! ```text
 //! begin, arm ──▶ nothing is written    enter: a block or large object came to the heap while it is on
@@ -27,8 +29,8 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use vellum_pages::{Buffer, HUGE, PAGE, Plain};
 use vellum_sys::caps::{self, Caps};
-use vellum_sys::map;
 use vellum_sys::track::{Tracker, Written};
+use vellum_sys::{guard, map};
 use vellum_sys::{round_down, round_up};
 
 /// Bytes that one call looks at, or arms, at most. Whole huge pages where it can be: a huge page that is armed in part is split.
@@ -64,6 +66,8 @@ unsafe impl Plain for Covered {}
 enum Source {
     /// The kernel, in these parts of the address space.
     Kernel(Tracker, Buffer<Covered>),
+    /// Page protection, of these parts.
+    Guard(Buffer<Covered>),
     /// The program.
     Cards,
 }
@@ -127,15 +131,24 @@ fn cards(start: usize, end: usize) -> (*mut u8, usize) {
 impl Dirty {
     /// Whether [`Dirty::begin`] is worth trying.
     pub(crate) fn is_available() -> bool {
-        caps::has(Caps::TRACK) || !vel_gc_cards.load(Ordering::Relaxed).is_null()
+        caps::has(Caps::TRACK) || caps::has(Caps::PROTECT) || !vel_gc_cards.load(Ordering::Relaxed).is_null()
     }
 
-    /// Begins: nothing is looked at yet. `None`: that cannot be had here and now.
-    pub(crate) fn begin() -> Option<Dirty> {
+    /// Whether the program's writes must be let through: see [`guard::let_through`].
+    pub(crate) fn may_protect() -> bool {
+        !caps::has(Caps::TRACK) && caps::has(Caps::PROTECT) && vel_gc_cards.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Begins, for objects in `space`: nothing is looked at yet. `None`: that cannot be had here and now.
+    pub(crate) fn begin(space: &Space) -> Option<Dirty> {
+        let (base, bytes) = space.span();
         let source = if !vel_gc_cards.load(Ordering::Acquire).is_null() {
             Source::Cards
+        } else if let Ok(tracker) = Tracker::new() {
+            Source::Kernel(tracker, Buffer::new())
         } else {
-            Source::Kernel(Tracker::new().ok()?, Buffer::new())
+            guard::open(base, bytes).ok()?;
+            Source::Guard(Buffer::new())
         };
         let found = [Written::default(); RANGES];
         Some(Dirty { source, lost: false, found, waiting: 0, expected: (0, 0), handed_out: 0 })
@@ -146,8 +159,11 @@ impl Dirty {
     pub(crate) fn arm(&mut self, space: &Space, from: usize) -> Option<usize> {
         self.waiting = 0;
         self.expected = (0, 0);
-        let (start, end) = run(space, from, STEP)?;
+        let (start, end) = run(space, from, STEP, self.is_exact())?;
         match &mut self.source {
+            Source::Guard(parts) => {
+                self.lost |= !add(parts, start, end) || guard::arm(start, end).is_err();
+            }
             Source::Kernel(tracker, covered) => {
                 self.lost |=
                     cover(tracker, covered, start, end).is_none() || tracker.arm(start, end).is_err();
@@ -190,6 +206,10 @@ impl Dirty {
                 Some(false) => self.take_for_written(start, end, ahead),
                 None => self.lost = true,
             },
+            Source::Guard(parts) => {
+                self.lost |= !add(parts, start, end);
+                guard::note(start, end);
+            }
             Source::Cards => set_cards(start, end),
         }
     }
@@ -214,8 +234,20 @@ impl Dirty {
                     is_done((start, end));
                 }
             }
+            // A fault for four blocks costs less than two map entries for each.
+            Source::Guard(_) => {}
             Source::Cards => set_cards(start, end),
         }
+    }
+
+    /// Whether it can go on between cycles.
+    pub(crate) fn can_go_on(&self) -> bool {
+        !self.lost && !matches!(self.source, Source::Guard(_))
+    }
+
+    /// Whether it is told by page protection.
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.source, Source::Guard(_))
     }
 
     /// Of `written` bytes found since this was asked last, the pages that nobody had said would be written: each has cost the program a fault.
@@ -247,7 +279,7 @@ impl Dirty {
             }
             return Look::Written(start, end);
         }
-        let Some((start, end)) = run(space, *from, STEP) else { return Look::End };
+        let Some((start, end)) = run(space, *from, STEP, self.is_exact()) else { return Look::End };
         if again {
             self.expected = (0, 0);
         }
@@ -262,12 +294,39 @@ impl Dirty {
                     return Look::End;
                 }
             },
+            Source::Guard(_) => match guard::take(start, end, again, &mut self.found) {
+                Ok((count, walked)) => {
+                    self.waiting = count;
+                    *from = walked;
+                }
+                Err(_) => {
+                    self.lost = true;
+                    return Look::End;
+                }
+            },
             Source::Cards => *from = take_cards(start, end, again, &mut self.found, &mut self.waiting),
         }
         // They are reported from the last on.
         self.found[..self.waiting].reverse();
         Look::On
     }
+}
+
+impl Drop for Dirty {
+    fn drop(&mut self) {
+        if let Source::Guard(parts) = &self.source {
+            parts.iter().for_each(|part| guard::release(part.start, part.end));
+        }
+    }
+}
+
+/// Notes that `start..end` is protected; false if memory for that is out.
+fn add(parts: &mut Buffer<Covered>, start: usize, end: usize) -> bool {
+    match parts.last_mut() {
+        Some(last) if last.end == start => last.end = end,
+        _ => return parts.push(Covered { start, end }).is_ok(),
+    }
+    true
 }
 
 /// Fills `found` with ranges of pages from `start` up to `end` whose cards are set, and clears these if `again`. Where to go on.
@@ -336,18 +395,19 @@ fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: us
 }
 
 /// The first run of neighbouring blocks with pointers that ends above `from`; it may begin within a block, and hold a few
-/// blocks without. At most `bytes` bytes of it, up to the end of a huge page.
-fn run(space: &Space, from: usize, bytes: usize) -> Option<(usize, usize)> {
+/// blocks without, unless it is to be `exact`. At most `bytes` bytes of it, up to the end of a huge page.
+fn run(space: &Space, from: usize, bytes: usize, exact: bool) -> Option<(usize, usize)> {
+    let gap = if exact { 0 } else { GAP_BLOCKS * BLOCK };
     let mut found: Option<(usize, usize)> = None;
     let mut at = from;
     while let Some(block) = space.next(at) {
         let (base, stop) = (block.base.get(), block.base.get() + block.extent.get());
-        // `at` is where the block before ended.
-        if found.is_some() && base > at {
+        // `at` is where the block before ended, or the next could begin.
+        if found.is_some_and(|(_, end)| base > at || exact && base > end) {
             break;
         }
         match (&mut found, block.scan.get() == Scan::Nothing) {
-            (Some((_, end)), true) if stop - *end > GAP_BLOCKS * BLOCK => break,
+            (Some((_, end)), true) if stop - *end > gap => break,
             (_, true) => {}
             (Some((_, end)), false) => *end = stop,
             (None, false) if stop > from => found = Some((base.max(from), stop)),

@@ -22,6 +22,9 @@ impl Heap {
             (Counter::GcSweepNs, now.sweep_ns_total, told.sweep_ns_total),
             (Counter::GcAllocated, now.allocated_bytes, told.allocated_bytes),
             (Counter::GcCopied, now.copied_bytes, told.copied_bytes),
+            (Counter::GcPartial, now.partial, told.partial),
+            (Counter::GcProtected, now.protected, told.protected),
+            (Counter::GcUnsliced, now.unsliced, told.unsliced),
         ] {
             slot.add(counter, now - before);
         }

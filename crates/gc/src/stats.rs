@@ -46,6 +46,10 @@ pub struct Stats {
     pub pause_cpu_ns_last: u64,
     /// Of the collections: those that followed only what was new since the one before.
     pub partial: u64,
+    /// Those in slices whose account of writes was kept by page protection.
+    pub protected: u64,
+    /// Those that were made at one go, although slices were wanted, as nobody told what is written.
+    pub unsliced: u64,
 }
 
 impl Stats {
@@ -72,6 +76,8 @@ impl Stats {
             pause_cpu_ns_total: 0,
             pause_cpu_ns_last: 0,
             partial: 0,
+            protected: 0,
+            unsliced: 0,
         }
     }
 }

@@ -18,6 +18,7 @@
 use crate::block::{Block, Index};
 use crate::budget::Waiting;
 use crate::class::SLOTS_MAX;
+use crate::dirty::Dirty;
 use crate::heap::{self, Heap};
 use crate::idle_thread;
 use crate::stack;
@@ -26,6 +27,7 @@ use core::cell::Cell;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use vellum_pages::{PAGE, Pages, Request};
+use vellum_sys::guard;
 use vellum_sys::lock::Held;
 
 /// In the program's own code.
@@ -207,6 +209,9 @@ fn attach() -> Option<&'static Thread> {
     let stack = stack::of_this_thread()?;
     let data = stack::thread_data(&stack);
     crate::stop::prepare();
+    if Dirty::may_protect() {
+        guard::let_through();
+    }
     let unused = all().find(|thread| !thread.taken.swap(true, Ordering::Acquire));
     let thread = unused.or_else(|| heap::HEAP.lock().may_take(RECORD_BYTES).then(create)?)?;
     thread.stop_asked.store(false, Ordering::Relaxed);

@@ -31,8 +31,10 @@ bitflags::bitflags! {
         const NOREPLACE = 1 << 9;
         /// `membarrier`, Linux 4.14. Without it idle threads keep their free small blocks.
         const MEMBARRIER = 1 << 10;
-        /// Asynchronous write-protection and `PAGEMAP_SCAN`, Linux 6.7. Without them incremental collection stops the world once.
+        /// Asynchronous write-protection and `PAGEMAP_SCAN`, Linux 6.7. Without them pages are protected.
         const TRACK = 1 << 11;
+        /// Finding out writes by page protection and SIGSEGV. Without it, too, a collection stops the world once.
+        const PROTECT = 1 << 12;
         /// Being told of the kernel's own page faults, for which `userfaultfd` asks privilege. Without it system calls must not meet pages
         /// that a pager has taken away.
         const KERNEL_FAULTS = 1 << 12;
@@ -54,6 +56,7 @@ impl Caps {
         ("noreplace", Caps::NOREPLACE),
         ("membarrier", Caps::MEMBARRIER),
         ("track", Caps::TRACK),
+        ("protect", Caps::PROTECT),
         ("kernel_faults", Caps::KERNEL_FAULTS),
     ];
 

@@ -17,6 +17,7 @@ pub mod bpf;
 pub mod caps;
 pub mod clock;
 pub mod fault;
+pub mod guard;
 pub mod limits;
 pub mod line;
 pub mod lock;

@@ -106,6 +106,12 @@ counters! {
     NowGcLive = "now_gc_live_bytes", "bytes";
     /// The highest `NowGcHeap` so far.
     PeakGcHeap = "peak_gc_heap_bytes", "bytes";
+    /// Collections that followed only what was new since the one before.
+    GcPartial = "gc_partial", "collections";
+    /// Collections in slices for which written pages were found out by page protection.
+    GcProtected = "gc_protected", "collections";
+    /// Collections made at one go although slices were asked for, as nobody told what is written.
+    GcUnsliced = "gc_unsliced", "collections";
     /// Read faults of the pager on pages without contents.
     PagedReadZeroFilled = "paged_read_zero_filled", "pages";
     /// Read faults on pages whose contents nobody needed.
