@@ -100,9 +100,19 @@ pub(crate) enum Look {
 /// # Safety
 /// The place may be written.
 pub unsafe fn write(place: *mut usize, value: usize) {
-    let cards = vel_gc_cards.load(Ordering::Relaxed);
     // SAFETY: by this function's condition. Volatile: the collector reads what the compiler thinks nobody does.
     unsafe { place.write_volatile(value) };
+    // SAFETY: by this function's condition.
+    unsafe { wrote(place) };
+}
+
+/// Tells the collector that a pointer was stored at `place`.
+///
+/// # Safety
+/// The place is a word of an object.
+#[inline]
+pub unsafe fn wrote(place: *const usize) {
+    let cards = vel_gc_cards.load(Ordering::Relaxed);
     if !cards.is_null() {
         // SAFETY: the cards of objects lie within the table.
         unsafe { cards.wrapping_add(place.expose_provenance() / PAGE).write_volatile(1) };

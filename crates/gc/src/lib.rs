@@ -88,7 +88,7 @@ pub use class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,
 };
 pub use config::{Config, Plan};
-pub use dirty::write;
+pub use dirty::{write, wrote};
 pub use ephemeron::{ephemeron, set_ephemeron};
 pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
 pub use freed::free;

@@ -10,7 +10,7 @@ const STOREYS: &[&[&str]] = &[
     &["vellum-cli"],
     &["vellum-papers"],
     &["vellum-governor", "vellum-runtime", "vellum-recorder", "vellum-capi"],
-    &["vellum-libgc", "vellum-probe"],
+    &["vellum-libgc", "vellum-heap", "vellum-probe"],
     &["vellum-malloc", "vellum-gc"],
     &["vellum-pager"],
     &["vellum-pages", "vellum-measure"],

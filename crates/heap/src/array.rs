@@ -1,0 +1,105 @@
+//! Arrays of a length that is known when they are made.
+//!
+//! ```text
+//! len | (padding) | element 0 | element 1 | ...
+//!  one element's place
+//! ```
+//!
+//! The collector knows an array by its elements' pointers, one element after another; so the length takes the place of an element, in whose pointers it is a
+//! small number, which is no address.
+
+use crate::OutOfMemory;
+use crate::handle::Gc;
+use crate::object::{Object, Pointers, layout};
+use crate::scope::Scope;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use vellum_gc as gc;
+
+/// An array in the heap; reached by handles ([`Gc::items`]) and fields.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Array<T> {
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: its elements' fields are those of `has_field`. It has no values of its own that could be a part of another object.
+unsafe impl<T: Object> Object for Array<T> {
+    const POINTERS: Pointers = Pointers::NONE;
+
+    #[inline]
+    fn has_field(object: NonNull<Self>, offset: usize) -> bool {
+        // SAFETY: an array lives as long as handles to it.
+        let len = unsafe { object.as_ref() }.len;
+        offset >= Self::FIRST
+            && (offset - Self::FIRST) / size_of::<T>().max(1) < len
+            && T::POINTERS.has((offset - Self::FIRST) % size_of::<T>().max(1))
+    }
+}
+
+impl<T: Object> Array<T> {
+    /// Bytes from the start to the first element.
+    const FIRST: usize = {
+        assert!(align_of::<T>() <= gc::GRANULE, "an element is aligned to 16 bytes at most");
+        assert!(!std::mem::needs_drop::<T>(), "an element has no destructor");
+        let len = size_of::<usize>();
+        if T::POINTERS.any() {
+            assert!(size_of::<T>() >= len && size_of::<T>() <= gc::TYPE_MAX);
+            size_of::<T>()
+        } else {
+            len.next_multiple_of(align_of::<T>())
+        }
+    };
+
+    pub(crate) fn alloc<'s>(
+        scope: &Scope<'s>,
+        len: usize,
+        mut element: impl FnMut(usize) -> T,
+    ) -> Result<Gc<'s, Array<T>>, OutOfMemory> {
+        let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(Self::FIRST));
+        let bytes = bytes.ok_or(OutOfMemory { bytes: usize::MAX })?;
+        let object = if const { T::POINTERS.any() } {
+            layout::<T>().map_or(std::ptr::null_mut(), |layout| gc::alloc_array(layout, len + 1))
+        } else {
+            gc::alloc_atomic(bytes)
+        };
+        let object = NonNull::new(object.cast::<Array<T>>()).ok_or(OutOfMemory { bytes })?;
+        // SAFETY: a new object with room for the length.
+        unsafe { (&raw mut (*object.as_ptr()).len).write(0) };
+        // What makes the elements may collect.
+        let array = scope.root(object);
+        for index in 0..len {
+            let value = element(index);
+            // SAFETY: within the object, whose length says that the element is not one yet.
+            unsafe {
+                object.cast::<u8>().add(Self::FIRST).cast::<T>().add(index).write(value);
+            }
+        }
+        // SAFETY: as before; nobody else has a handle yet.
+        unsafe { (&raw mut (*object.as_ptr()).len).write(len) };
+        Ok(array)
+    }
+
+    /// Elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl<'s, T: Object> Gc<'s, Array<T>> {
+    /// The elements.
+    #[inline]
+    pub fn items(self) -> &'s [T] {
+        let first = self.object().cast::<u8>();
+        // SAFETY: the array has so many elements from there on, all of them made; the scope keeps it, and nothing borrows it mutably.
+        unsafe { std::slice::from_raw_parts(first.add(Array::<T>::FIRST).cast().as_ptr(), self.as_ref().len) }
+    }
+}

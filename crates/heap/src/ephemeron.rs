@@ -1,0 +1,38 @@
+//! Ephemerons: what is known of an object, and goes with it, without being a part of it.
+
+use crate::OutOfMemory;
+use crate::handle::Gc;
+use crate::heap::refused;
+use crate::object::Object;
+use crate::scope::Scope;
+use std::ptr::NonNull;
+use vellum_gc as gc;
+
+/// Objects of which something is known: an object of the type [`Keyed::Value`], which lives as long as its key, and does not keep that, even if it
+/// refers to it.
+pub trait Keyed: Object {
+    /// What is known of one.
+    type Value: Object;
+}
+
+impl<T: Keyed> Gc<'_, T> {
+    /// Has `value`, or nothing, be what is known of this object, in place of what was.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; nothing has changed then.
+    pub fn know<'a>(
+        self,
+        _scope: &Scope<'_>,
+        value: impl Into<Option<Gc<'a, T::Value>>>,
+    ) -> Result<(), OutOfMemory> {
+        let value = value.into().map_or(std::ptr::null_mut(), Gc::as_ptr);
+        gc::set_ephemeron(self.as_ptr().cast(), value.cast()).map_err(refused)
+    }
+
+    /// What is known of this object.
+    pub fn known<'s>(self, scope: &Scope<'s>) -> Option<Gc<'s, T::Value>> {
+        let value = gc::ephemeron(self.as_ptr().cast_const().cast());
+        // Only `know` sets it, with an object of this type.
+        NonNull::new(value.cast::<T::Value>()).map(|value| scope.root(value))
+    }
+}

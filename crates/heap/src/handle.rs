@@ -1,0 +1,95 @@
+//! Handles: pointers to objects that a scope keeps alive.
+
+use crate::object::Object;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// A pointer to an object, which lives as long as the scope `'s` at least, and does not move meanwhile.
+///
+/// Copied freely, kept anywhere, sent to other threads. It cannot leave its scope:
+///
+/// ```compile_fail
+/// # use vellum_heap::Heap;
+/// let escaped = Heap::get().scope(|scope| scope.alloc(7u64).unwrap());
+/// ```
+///
+/// ```compile_fail,E0521
+/// # use vellum_heap::Heap;
+/// let mut kept = Vec::new();
+/// Heap::get().scope(|scope| kept.push(scope.alloc(7u64).unwrap()));
+/// ```
+///
+/// Nor can what it lends:
+///
+/// ```compile_fail
+/// # use vellum_heap::Heap;
+/// let number: &u64 = Heap::get().scope(|scope| scope.alloc(7u64).unwrap().as_ref());
+/// ```
+pub struct Gc<'s, T> {
+    object: NonNull<T>,
+    scope: PhantomData<&'s T>,
+}
+
+// SAFETY: a shared reference to a T, in effect; the scope that keeps the object outlives the handle, on whatever thread that is.
+unsafe impl<T: Sync> Send for Gc<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Gc<'_, T> {}
+
+impl<T> Clone for Gc<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Gc<'_, T> {}
+
+impl<'s, T: Object> Gc<'s, T> {
+    /// A handle to an object that the scope `'s` keeps.
+    ///
+    /// # Safety
+    /// It does, and the object is a `T`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(object: NonNull<T>) -> Gc<'s, T> {
+        Gc { object, scope: PhantomData }
+    }
+
+    /// The object's address. It stays the same as long as any handle is there.
+    #[inline]
+    pub fn as_ptr(self) -> *mut T {
+        self.object.as_ptr()
+    }
+
+    pub(crate) fn object(self) -> NonNull<T> {
+        self.object
+    }
+
+    /// The object, for as long as the scope lasts.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "the trait's would last as long as the handle only")]
+    pub fn as_ref(self) -> &'s T {
+        // SAFETY: the scope keeps the object alive and where it is; it is never borrowed mutably.
+        unsafe { self.object.as_ref() }
+    }
+
+    /// Whether both are the same object.
+    #[inline]
+    pub fn is(self, other: Gc<'_, T>) -> bool {
+        self.object == other.object
+    }
+}
+
+impl<T: Object> Deref for Gc<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.as_ref()
+    }
+}
+
+impl<T: Object + fmt::Debug> fmt::Debug for Gc<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(formatter)
+    }
+}

@@ -1,0 +1,100 @@
+//! The lists in which scopes enter their handles: chunks, which the collector looks through.
+//!
+//! A thread has a stock of chunks, cut from slabs that are roots as long as the thread lives. A scope takes what it needs, and puts it back
+//! empty: what it kept is kept no more. Each scope has chunks of its own, so an outer one can be used while an inner one is open.
+//!
+//! # Invariants
+//! * Slots of chunks in the stock are null, and in a scope's chunks those that it has not used yet.
+//! * Slabs are unmapped when their thread ends, after the collector was told.
+
+use std::cell::{Cell, RefCell};
+use std::ptr::{NonNull, null, null_mut};
+use vellum_gc as gc;
+
+/// Handles of a chunk: with the pointer to the next, half a KiB.
+pub(crate) const HANDLES: usize = 63;
+/// Chunks of a slab: 16 KiB.
+const CHUNKS: usize = 32;
+
+/// A piece of a list. The collector takes the pointer to the next one for what it is: nothing of its own.
+#[repr(C)]
+pub(crate) struct Chunk {
+    pub slots: [Cell<*const ()>; HANDLES],
+    pub next: Cell<*const Chunk>,
+}
+
+const _: () = assert!(size_of::<Chunk>() == 512);
+
+type Slab = [Chunk; CHUNKS];
+
+/// A thread's chunks that no scope has.
+struct Stock {
+    free: Cell<*const Chunk>,
+    slabs: RefCell<Vec<NonNull<Slab>>>,
+}
+
+thread_local! {
+    static STOCK: Stock = const { Stock { free: Cell::new(null()), slabs: RefCell::new(Vec::new()) } };
+}
+
+/// An empty chunk.
+///
+/// # Panics
+/// If there is no memory for chunks, or the thread is ending.
+pub(crate) fn take() -> NonNull<Chunk> {
+    STOCK.with(|stock| {
+        if stock.free.get().is_null() {
+            stock.fill();
+        }
+        let chunk = NonNull::new(stock.free.get().cast_mut()).expect("the stock was filled");
+        // SAFETY: chunks of the stock lie in slabs of the thread.
+        stock.free.set(unsafe { chunk.as_ref() }.next.replace(null()));
+        chunk
+    })
+}
+
+/// Puts a list back, whose first chunk has `used` handles and the others all they can; with all handles forgotten.
+pub(crate) fn put(mut chunk: NonNull<Chunk>, mut used: usize) {
+    loop {
+        // SAFETY: a chunk that the caller took and has put back nowhere.
+        let this = unsafe { chunk.as_ref() };
+        this.slots[..used].iter().for_each(|slot| slot.set(null()));
+        used = HANDLES;
+        let next = NonNull::new(this.next.get().cast_mut());
+        // A thread whose stock is gone is ending: what is left goes with it.
+        let _ = STOCK.try_with(|stock| this.next.set(stock.free.replace(chunk.as_ptr())));
+        match next {
+            Some(next) => chunk = next,
+            None => return,
+        }
+    }
+}
+
+impl Stock {
+    #[cold]
+    fn fill(&self) {
+        let empty = || Chunk { slots: [const { Cell::new(null()) }; HANDLES], next: Cell::new(null()) };
+        let slab = NonNull::from(Box::leak(Box::new(std::array::from_fn::<_, CHUNKS, _>(|_| empty()))));
+        let start = slab.as_ptr().cast::<u8>();
+        // SAFETY: the slab is freed in `drop`, after its roots were removed.
+        let added = unsafe { gc::add_thread_roots(start, start.add(size_of::<Slab>())) };
+        added.expect("memory for the collector to know of a thread's handles");
+        // SAFETY: the slab is this thread's, and nobody borrows it mutably.
+        for chunk in unsafe { slab.as_ref() } {
+            chunk.next.set(self.free.replace(chunk));
+        }
+        self.slabs.borrow_mut().push(slab);
+    }
+}
+
+impl Drop for Stock {
+    fn drop(&mut self) {
+        for slab in self.slabs.get_mut().drain(..) {
+            let start = slab.as_ptr().cast::<u8>();
+            gc::remove_roots(start, start.wrapping_add(size_of::<Slab>()));
+            // SAFETY: it was a box; no scope is open, as scopes end before their thread's statics.
+            drop(unsafe { Box::from_raw(slab.as_ptr()) });
+        }
+        self.free.set(null_mut());
+    }
+}

@@ -1,0 +1,92 @@
+//! Roots: what holds an object beyond every scope.
+//!
+//! Each has a word in one of several slabs that the collector looks through, and which are never given back: a word is used again. What a root
+//! leads to does not move, so a root may be cloned and dropped even where the thread is not stopped for collections.
+
+use crate::OutOfMemory;
+use crate::handle::Gc;
+use crate::heap::{expect_running, refused};
+use crate::object::Object;
+use crate::scope::Scope;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+use vellum_gc as gc;
+
+/// Words of a slab: 4 KiB.
+const WORDS: usize = 512;
+
+type Word = AtomicPtr<()>;
+
+static FREE: Mutex<Vec<&'static Word>> = Mutex::new(Vec::new());
+
+/// Holds an object until it is dropped, on whatever thread and wherever it lies.
+///
+/// ```
+/// # use vellum_heap::{Heap, Root};
+/// # let heap = Heap::get();
+/// let root = heap.scope(|scope| Root::new(scope.alloc(7u64)?))?;
+/// heap.collect();
+/// assert_eq!(heap.scope(|scope| *root.get(scope)), 7);
+/// # Ok::<(), vellum_heap::OutOfMemory>(())
+/// ```
+pub struct Root<T: Object> {
+    word: &'static Word,
+    object: PhantomData<fn() -> T>,
+}
+
+impl<T: Object> Root<T> {
+    /// Holds the handle's object.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: for the word, if a new slab is needed.
+    pub fn new(handle: Gc<'_, T>) -> Result<Root<T>, OutOfMemory> {
+        let word = match take() {
+            Some(word) => word,
+            None => {
+                expect_running("room for roots is made");
+                fill()?;
+                take().ok_or(OutOfMemory { bytes: size_of::<Word>() })?
+            }
+        };
+        word.store(handle.as_ptr().cast(), Ordering::Release);
+        Ok(Root { word, object: PhantomData })
+    }
+
+    /// A handle to the object.
+    #[inline]
+    pub fn get<'s>(&self, scope: &Scope<'s>) -> Gc<'s, T> {
+        let object = NonNull::new(self.word.load(Ordering::Acquire).cast::<T>());
+        scope.root(object.expect("a root leads to its object"))
+    }
+}
+
+fn take() -> Option<&'static Word> {
+    FREE.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
+/// Not under the lock: the collector may run finalizers, and those may drop roots.
+fn fill() -> Result<(), OutOfMemory> {
+    let slab: &'static [Word; WORDS] =
+        Box::leak(Box::new([const { Word::new(std::ptr::null_mut()) }; WORDS]));
+    let range = slab.as_ptr_range();
+    // SAFETY: the slab is never freed.
+    unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.map_err(refused)?;
+    FREE.lock().unwrap_or_else(PoisonError::into_inner).extend(slab);
+    Ok(())
+}
+
+impl<T: Object> Drop for Root<T> {
+    fn drop(&mut self) {
+        self.word.store(std::ptr::null_mut(), Ordering::Release);
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.word);
+    }
+}
+
+impl<T: Object> fmt::Debug for Root<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Root({:p})", self.word.load(Ordering::Relaxed))
+    }
+}

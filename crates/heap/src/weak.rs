@@ -1,0 +1,108 @@
+//! Weak references.
+//!
+//! The word that the collector clears lies in a box, where it does not look. A reference that is dropped in a blocking region leaves its box to the next one
+//! that is made or dropped elsewhere: undoing a link takes the heap's lock.
+
+use crate::OutOfMemory;
+use crate::handle::Gc;
+use crate::heap::{expect_running, is_blocked, refused};
+use crate::object::Object;
+use crate::scope::Scope;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+use vellum_gc as gc;
+
+type Word = AtomicPtr<u8>;
+
+/// A word that is not used any more, and may be a link still.
+struct Left(NonNull<Word>);
+
+// SAFETY: nobody else has it.
+unsafe impl Send for Left {}
+
+static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
+
+/// Leads to an object as long as something else holds it.
+///
+/// ```
+/// # use vellum_heap::{Heap, Weak};
+/// # let heap = Heap::get();
+/// heap.scope(|scope| {
+///     let number = scope.alloc(7u64)?;
+///     let weak = Weak::new(number)?;
+///     heap.collect();
+///     assert!(weak.get(scope).is_some_and(|found| found.is(number)));
+///     Ok::<(), vellum_heap::OutOfMemory>(())
+/// })?;
+/// # Ok::<(), vellum_heap::OutOfMemory>(())
+/// ```
+pub struct Weak<T: Object> {
+    word: NonNull<Word>,
+    object: PhantomData<fn() -> T>,
+}
+
+// SAFETY: an atomic word in a box.
+unsafe impl<T: Object> Send for Weak<T> {}
+// SAFETY: as above.
+unsafe impl<T: Object> Sync for Weak<T> {}
+
+impl<T: Object> Weak<T> {
+    /// Leads to the handle's object until that dies: before its finalizer runs.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn new(handle: Gc<'_, T>) -> Result<Weak<T>, OutOfMemory> {
+        expect_running("a weak reference is made");
+        clear_left();
+        let object = handle.as_ptr().cast::<u8>();
+        let word = NonNull::from(Box::leak(Box::new(Word::new(object))));
+        // SAFETY: the box is freed in `drop`, or by `clear_left`, after the link was undone.
+        let linked = unsafe { gc::link(word.as_ptr().cast(), object, false) };
+        if let Err(why) = linked {
+            // SAFETY: nobody knows of it.
+            drop(unsafe { Box::from_raw(word.as_ptr()) });
+            return Err(refused(why));
+        }
+        Ok(Weak { word, object: PhantomData })
+    }
+
+    /// A handle to the object, if it lives.
+    #[inline]
+    pub fn get<'s>(&self, scope: &Scope<'s>) -> Option<Gc<'s, T>> {
+        // SAFETY: the box lives as long as this.
+        let object = unsafe { self.word.as_ref() }.load(Ordering::Acquire);
+        NonNull::new(object.cast::<T>()).map(|object| scope.root(object))
+    }
+}
+
+fn undo(word: NonNull<Word>) {
+    gc::unlink(word.as_ptr().cast());
+    // SAFETY: it was a box, and is no link any more.
+    drop(unsafe { Box::from_raw(word.as_ptr()) });
+}
+
+fn clear_left() {
+    let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
+    left.into_iter().for_each(|Left(word)| undo(word));
+}
+
+impl<T: Object> Drop for Weak<T> {
+    fn drop(&mut self) {
+        if is_blocked() {
+            LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(Left(self.word));
+        } else {
+            clear_left();
+            undo(self.word);
+        }
+    }
+}
+
+impl<T: Object> fmt::Debug for Weak<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: the box lives as long as this.
+        write!(formatter, "Weak({:p})", unsafe { self.word.as_ref() }.load(Ordering::Relaxed))
+    }
+}
