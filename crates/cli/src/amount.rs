@@ -39,6 +39,20 @@ fn written(time: Duration) -> String {
     unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
+/// A number of bytes, or of binary thousands of them with K, M or G. `None` if it is none.
+pub(crate) fn memory(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 /// A percentage, with or without its sign, as a number: 2 for 2 %. `None` if it is none.
 pub(crate) fn percentage(text: &str) -> Option<f64> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();

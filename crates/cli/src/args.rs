@@ -89,6 +89,17 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_mmap: bool,
 
+    /// Give big blocks (above 256 KiB) of each process this much memory together, such as 512M, and page the rest to a file.
+    ///
+    /// The program may use many times as much; nothing else of it is limited, and neither privilege nor swap is needed. In bytes, or with K, M or G;
+    /// from 256K to 256G.
+    #[arg(long, value_name = "SIZE", value_parser = frames)]
+    pub(crate) frames: Option<u64>,
+
+    /// Where paged-out blocks go: a directory, or a file that does not exist yet. Nothing is left there (default: TMPDIR, else /var/tmp).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, requires = "frames")]
+    pub(crate) store: Option<PathBuf>,
+
     /// The library to preload, instead of the one VELLUM_LIB names or the libvellum.so found beside this command.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) lib: Option<PathBuf>,
@@ -138,6 +149,14 @@ pub(crate) const PAIRS_MIN: u32 = 5;
 /// The most pairs a comparison is made of.
 pub(crate) const PAIRS_MAX: u32 = 10_000;
 
+/// What big blocks may have in memory, in bytes.
+fn frames(text: &str) -> Result<u64, String> {
+    const LIMITS: std::ops::RangeInclusive<u64> = 256 << 10..=256 << 30;
+    crate::amount::memory(text).filter(|bytes| LIMITS.contains(bytes)).ok_or_else(|| {
+        "write a number of bytes, or one with K, M or G, such as 512M, from 256K to 256G".to_owned()
+    })
+}
+
 /// A number of pairs; 0 (no number given) means "choose".
 fn pairs(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -166,6 +185,20 @@ mod tests {
             assert_eq!(run.command, ["ls", "--json", "x"]);
             assert_eq!(run.json, None);
         }
+    }
+
+    #[test]
+    fn frames_have_units_and_limits() {
+        for (text, bytes) in [("512M", Some(512 << 20)), ("262144", Some(262_144)), ("2g", Some(2 << 30))] {
+            assert_eq!(frames(text).ok(), bytes, "{text}");
+        }
+        for wrong in ["", "M", "255K", "257G", "1T", "-1M", "1.5G"] {
+            assert!(frames(wrong).unwrap_err().contains("from 256K to 256G"), "{wrong}");
+        }
+        assert!(
+            Args::try_parse_from(["vellum", "run", "--store", "/x", "ls"]).is_err(),
+            "a store without frames"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use vellum_probe::Point;
 use vellum_wire::{Attach, Counter, SIZE_BUCKETS, Slot, size_bucket_floor};
 
 /// The page size a "fault avoided" is reckoned in: Vellum's page, whatever the kernel maps at a time.
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// The report of one run on Vellum.
 pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {

@@ -83,6 +83,13 @@ impl Plan {
         if run.no_mmap {
             knobs.push(("VELLUM_MMAP", "off".into()));
         }
+        if let Some(frames) = run.frames {
+            knobs.push(("VELLUM_FRAMES", frames.to_string().into()));
+        }
+        if let Some(store) = &run.store {
+            // The program may have gone elsewhere when it first needs the store.
+            knobs.push(("VELLUM_STORE", std::path::absolute(store).unwrap_or_else(|_| store.clone()).into()));
+        }
         Ok(Plan { program, argv: run.command.clone(), obstacle, library, knobs })
     }
 

@@ -9,6 +9,7 @@
 //!
 //! Lines about things that did not happen are left out, unless their absence is news.
 
+use crate::gather::PAGE_BYTES;
 use crate::report::{Outcome, Report, Standing};
 use crate::style::Style;
 use crate::units::{bytes, count, many, time};
@@ -144,6 +145,9 @@ fn pages(lines: &mut Lines, report: &Report) {
             ],
         );
     }
+    if get(Counter::PeakPagedFrames) > 0 {
+        paging(lines, report);
+    }
     if get(Counter::SmallBlocks) > 0 {
         lines.cells("small", &[many(get(Counter::SmallBlocks), "block")]);
     }
@@ -154,6 +158,41 @@ fn pages(lines: &mut Lines, report: &Report) {
     if get(Counter::OutOfMemory) > 0 {
         lines.note(&format!("{} answered with out-of-memory", many(get(Counter::OutOfMemory), "request")));
     }
+}
+
+/// What the pager did, in the words of the source's tables.
+fn paging(lines: &mut Lines, report: &Report) {
+    let get = |counter| report.pages.get(counter);
+    let size = |counter| bytes(get(counter) * PAGE_BYTES);
+    lines.cells(
+        "paged",
+        &[
+            format!("peak {}", size(Counter::PeakPagedPages)),
+            format!("in frames of {}", size(Counter::PeakPagedFrames)),
+            format!("{} brought ahead", many(get(Counter::PagedAhead), "page")),
+        ],
+    );
+    let kinds = |zero, not, read| {
+        vec![
+            format!("{} zero-filled", count(get(zero))),
+            format!("{} not read", count(get(not))),
+            format!("{} read", count(get(read))),
+        ]
+    };
+    let mut on_read = kinds(Counter::PagedReadZeroFilled, Counter::PagedReadNotRead, Counter::PagedReadRead);
+    on_read.push(format!("{} found", count(get(Counter::PagedFound))));
+    lines.cells("on read", &on_read);
+    let on_write = kinds(Counter::PagedWriteZeroFilled, Counter::PagedWriteNotRead, Counter::PagedWriteRead);
+    lines.cells("on write", &on_write);
+    lines.cells(
+        "paged out",
+        &[
+            format!("{} discarded", count(get(Counter::PagedDiscarded))),
+            format!("{} written", count(get(Counter::PagedWritten))),
+            format!("{} unchanged", count(get(Counter::PagedUnchanged))),
+            format!("{} flushed", count(get(Counter::PagedFlushed))),
+        ],
+    );
 }
 
 /// What went back to the kernel, and why.

@@ -29,8 +29,5 @@ pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
     if align > ALIGN_MAX {
         return out_of_memory();
     }
-    match large::extent(bytes, align, false) {
-        Some(extent) => extent.addr.as_ptr(),
-        None => out_of_memory(),
-    }
+    large::block(bytes, align, false)
 }

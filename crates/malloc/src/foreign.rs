@@ -1,11 +1,11 @@
-//! Addresses outside Vellum's span: another allocator's blocks, or nobody's.
+//! Addresses outside Vellum's span: paged blocks, another allocator's, or nobody's.
 //!
-//! They reach us in two ways. Vellum stands aside and everything but its own early blocks is the next allocator's. Or
+//! Those of others reach us in two ways. Vellum stands aside and everything but its own early blocks is the next allocator's. Or
 //! a library loaded with `RTLD_DEEPBIND` took its block from the C library's `malloc` directly and hands it to code that
 //! frees it with ours; such blocks lie in the C library's own heap, between the program's break at start and now, and
 //! go back there. Anything else is refused.
 
-use crate::{aside, misuse};
+use crate::{aside, misuse, paged};
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -39,6 +39,10 @@ fn c_library(name: &CStr, address: *mut u8) -> Option<*mut c_void> {
 /// # Safety
 /// Nobody uses the block any more.
 pub(crate) unsafe fn free(address: *mut u8) {
+    if paged::owns(address) {
+        // SAFETY: passed on.
+        return unsafe { paged::free(address) };
+    }
     let free = match (aside::next(), c_library(c"__libc_free", address)) {
         (Some(next), _) => next.free,
         // SAFETY: the signature of the function so called.
@@ -54,6 +58,9 @@ pub(crate) unsafe fn free(address: *mut u8) {
 /// # Safety
 /// The block is in use.
 pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
+    if paged::owns(address) {
+        return paged::usable_size("malloc_usable_size", address);
+    }
     let usable_size = match (aside::next(), c_library(c"malloc_usable_size", address)) {
         (Some(next), _) => next.malloc_usable_size,
         // SAFETY: the signature of the function so called.
@@ -71,6 +78,10 @@ pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
 /// # Safety
 /// The block is in use, and given up if the result is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
+    if paged::owns(address) {
+        // SAFETY: passed on.
+        return unsafe { paged::realloc(address, bytes) };
+    }
     let realloc = match (aside::next(), c_library(c"__libc_realloc", address)) {
         (Some(next), _) => next.realloc,
         // SAFETY: the signature of the function so called.

@@ -14,7 +14,7 @@
 use crate::alloc::{REQUEST_MAX, out_of_memory};
 use crate::slab::Slab;
 use crate::space::Space;
-use crate::{aside, misuse, registry};
+use crate::{aside, misuse, paged, registry};
 use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -116,7 +116,7 @@ pub(crate) fn malloc(bytes: usize) -> *mut u8 {
         // SAFETY: plain malloc.
         return unsafe { (next.malloc)(bytes) }.cast();
     }
-    extent(bytes, PAGE, false).map_or_else(out_of_memory, |extent| extent.addr.as_ptr())
+    block(bytes, PAGE, false)
 }
 
 /// Allocates a large block of zeros.
@@ -132,7 +132,7 @@ pub(crate) fn calloc(bytes: usize) -> *mut u8 {
         // SAFETY: plain calloc.
         return unsafe { (next.calloc)(1, bytes) }.cast();
     }
-    extent(bytes, PAGE, true).map_or_else(out_of_memory, |extent| extent.addr.as_ptr())
+    block(bytes, PAGE, true)
 }
 
 /// A block out of the thread's magazine.
@@ -155,11 +155,19 @@ fn kept(bytes: usize) -> Option<*mut u8> {
     Some(block)
 }
 
-/// An extent of at least `bytes` bytes from the page layer; `zero` asks for one known to be zero.
-pub(crate) fn extent(bytes: usize, align: usize, zero: bool) -> Option<Extent> {
+/// A large block from the pager or the page layer; `zero` asks for zeros. Null (and `ENOMEM`) when there is none.
+pub(crate) fn block(bytes: usize, align: usize, zero: bool) -> *mut u8 {
     if bytes > REQUEST_MAX {
-        return None;
+        return out_of_memory();
     }
+    if paged::wants(bytes) {
+        return paged::alloc(bytes, align, zero);
+    }
+    extent(bytes, align, zero).map_or_else(out_of_memory, |extent| extent.addr.as_ptr())
+}
+
+/// An extent of at least `bytes` bytes from the page layer; `zero` asks for one known to be zero.
+fn extent(bytes: usize, align: usize, zero: bool) -> Option<Extent> {
     let extent = Pages::global().alloc(Request { bytes: bytes.max(1), align: align.max(PAGE), zero }).ok()?;
     remember(extent);
     Some(extent)
@@ -237,6 +245,10 @@ pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut 
     if pages_of(bytes) * PAGE == old {
         return address;
     }
+    if paged::wants(bytes) {
+        // SAFETY: passed on.
+        return unsafe { move_to_pager(address, old, bytes) };
+    }
     let Some(start) = NonNull::new(address) else {
         return null_mut();
     };
@@ -255,6 +267,20 @@ pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut 
             out_of_memory()
         }
     }
+}
+
+/// # Safety
+/// As [`resize`].
+unsafe fn move_to_pager(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
+    let new = paged::alloc(bytes, PAGE, false);
+    if !new.is_null() {
+        // SAFETY: two different blocks, of at least the shorter length; the old one is given up then.
+        unsafe {
+            new.copy_from_nonoverlapping(address, old.min(bytes));
+            crate::free(address);
+        }
+    }
+    new
 }
 
 /// Moves a large block to a place of its own by moving its page tables; null leaves it where it was.

@@ -31,6 +31,7 @@ mod heap;
 mod large;
 mod misuse;
 pub mod mmap;
+pub mod paged;
 mod registry;
 mod remote;
 mod resize;

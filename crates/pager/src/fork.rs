@@ -138,6 +138,7 @@ impl<B: Backing + Send> Pager<B> {
             return;
         }
         self.is_child.store(1, Release);
+        self.show_nobody();
         // SAFETY: the lock has been held since `fork_prepare`, by the thread that this is a copy of, and there is no other.
         let inner = unsafe { self.inner.assume_held() };
         let mut forking = core::mem::replace(&mut inner.forking, Forking::not());
@@ -158,10 +159,15 @@ impl<B: Backing + Send> Pager<B> {
 /// Puts every page that is needed where it belongs.
 fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
     for page in (0..inner.high).map(PageNo) {
+        let to = inner.address(page);
         if marks.has(page.0) {
+            // What nobody needs, above all what is no object's, reads as zero here: new objects count on it.
+            if inner.record(page).state() == State::Mapped {
+                // SAFETY: its contents are not needed.
+                let _ = unsafe { map::flush(to, PAGE) };
+            }
             continue;
         }
-        let to = inner.address(page);
         match inner.record(page).state() {
             State::Held | State::Writing => {
                 let place = inner.record(page).place();

@@ -567,10 +567,18 @@ impl<B: Backing + Send> Pager<B> {
 
     /// Lets others see the counts, in `slot` from now on.
     pub fn count_in(&self, slot: &'static Slot) {
+        if self.is_child() {
+            return;
+        }
         self.slot.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
         let frames = self.inner.lock().frames;
         self.show(Counter::PeakPagedFrames, u64::from(frames));
         self.publish();
+    }
+
+    /// Counts for nobody but itself: a child's parent keeps its own counts.
+    pub(crate) fn show_nobody(&self) {
+        self.slot.store(core::ptr::null_mut(), Ordering::Release);
     }
 
     fn show(&self, counter: Counter, value: u64) {

@@ -62,6 +62,13 @@ fn children_see_everything_and_change_nothing() {
         unsafe { word(start, page).write_volatile(expected(page)) };
     }
     assert!(pager.count(Event::Written) > 0);
+    // What is free by then has been used, and is still mapped.
+    let used = pager.create(3 * PAGE, 1, false).expect("room");
+    // SAFETY: within the object, which is used no more afterwards.
+    unsafe {
+        used.as_ptr().write_bytes(9, 3 * PAGE);
+        pager.destroy(used).expect("an object");
+    }
     // SAFETY: within the object.
     let sees = move || (0..PAGES).all(|page| unsafe { word(start, page).read_volatile() } == expected(page));
     let pid = child(with_handlers(pager), || {
@@ -70,6 +77,10 @@ fn children_see_everything_and_change_nothing() {
         }
         // A child of its own, new objects, and ends of old ones: ordinary memory.
         let Ok(new) = pager.create(3 * PAGE, 1, true) else { return 2 };
+        // SAFETY: within the object.
+        if (0..3 * PAGE).any(|byte| unsafe { new.as_ptr().add(byte).read() } != 0) {
+            return 7;
+        }
         // SAFETY: within the object, which is used no more afterwards.
         unsafe {
             new.as_ptr().write_bytes(1, 3 * PAGE);

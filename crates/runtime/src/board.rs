@@ -60,6 +60,7 @@ fn take_seat(attach: Attach, sit: fn(&Pages, &'static Slot)) {
     // SAFETY: plain call.
     slot.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
     sit(Pages::global(), slot);
+    vellum_malloc::paged::count_paging_in(slot);
     vellum_door.open(slot);
 }
 

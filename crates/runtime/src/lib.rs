@@ -14,9 +14,10 @@
 //! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
 //! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
 //! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
+//! | [`transfers`] | `read`, `write`, `fread` and their kin, for paged memory |
 //! | [`vel`] | Vellum's own interface, `include/vellum.h` |
 //!
-//! `start` runs when the library is loaded and decides, with `standing` and `knobs`, whether Vellum serves the
+//! `start` runs when the library is loaded and decides, with `standing`, `knobs` and `paging`, whether Vellum serves the
 //! process; `board` counts it where `vellum run` can see.
 //!
 //! The release library is built without the standard library: it would bring a second library to load
@@ -27,6 +28,7 @@
 #![cfg_attr(panic = "abort", no_std)]
 
 mod board;
+mod bounce;
 pub mod c;
 pub mod cxx;
 pub mod filter;
@@ -35,10 +37,12 @@ pub mod identity;
 mod knobs;
 pub mod loading;
 pub mod mmap;
+mod paging;
 pub mod rlimit;
 mod standing;
 mod start;
 pub mod stats;
+pub mod transfers;
 pub mod vel;
 
 /// A broken invariant: one line, and the end. Nothing in Vellum panics on a path a program can reach.

@@ -33,6 +33,7 @@ extern "C" fn start() {
         loading::leave_alone();
     } else {
         Pages::global().configure(knobs.pages);
+        crate::paging::heed();
         heed_advice();
         vellum_malloc::start();
         vellum_malloc::mmap::serve_mappings(knobs.mmap);
@@ -75,14 +76,17 @@ fn watch_forks() {
 unsafe extern "C" fn before_fork() {
     vellum_gc::fork_prepare();
     vellum_malloc::fork_prepare();
+    vellum_malloc::paged::fork_prepare();
 }
 
 unsafe extern "C" fn after_fork_in_parent() {
+    vellum_malloc::paged::fork_parent();
     vellum_malloc::fork_parent();
     vellum_gc::fork_parent();
 }
 
 unsafe extern "C" fn after_fork_in_child() {
+    vellum_malloc::paged::fork_child();
     vellum_malloc::fork_child();
     vellum_gc::fork_child();
     board::take_seat_in_child(Attach::from_u32(ATTACH.load(Relaxed)));

@@ -10,6 +10,7 @@ mod limits;
 mod mappings;
 mod misuse;
 mod neighbours;
+mod paging;
 mod programs;
 mod signals;
 mod stress;

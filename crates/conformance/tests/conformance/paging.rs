@@ -1,0 +1,132 @@
+//! Big blocks in few frames: programs see nothing of it, with privilege and without, whatever the kernel lacks.
+
+use std::process::Command;
+use vellum_conformance::scenario::check_all_with;
+use vellum_conformance::{Place, plain, served, skip, tool};
+use vellum_wire::Counter;
+
+/// A quarter of each block of the program, an eighth of all.
+const FRAMES: (&str, &str) = ("VELLUM_FRAMES", "2M");
+
+#[test]
+fn with_whatever_the_kernel_allows() {
+    check_all_with(&Place::new().program("paging.c", &["-pthread"]), &[FRAMES]);
+}
+
+#[test]
+fn without_privilege() {
+    check_all_with(
+        &Place::new().program("paging.c", &["-pthread"]),
+        &[FRAMES, ("VELLUM_MASK", "kernel_faults")],
+    );
+}
+
+#[test]
+fn without_moving_frames() {
+    let mask = ("VELLUM_MASK", "kernel_faults,move");
+    check_all_with(&Place::new().program("paging.c", &["-pthread"]), &[FRAMES, mask]);
+}
+
+/// Runs the command paged and without Vellum; both must say the same, and pages must have gone out and come back.
+fn same_paged(make: impl Fn() -> Command, frames: &str) {
+    let without = plain(make()).succeeded();
+    for mask in ["", "kernel_faults"] {
+        let mut paged = make();
+        paged.env("VELLUM_FRAMES", frames).env("VELLUM_MASK", mask);
+        let paged = served(paged);
+        assert!(paged.status.success(), "{paged}");
+        assert!(
+            paged.stdout == without.stdout && paged.stderr == without.stderr,
+            "paged:\n{paged}\nwithout:\n{without}"
+        );
+        let count = |counter| paged.seats.iter().map(|seat| seat.get(counter)).sum::<u64>();
+        if count(Counter::PeakPagedFrames) == 0 && paged.stderr.contains("userfaultfd") {
+            return skip("this kernel or privilege has no userfaultfd");
+        }
+        let (written, read) =
+            (count(Counter::PagedWritten), count(Counter::PagedReadRead) + count(Counter::PagedWriteRead));
+        assert!(written > 0 && read > 0, "{written} pages written, {read} read: {paged}");
+    }
+}
+
+#[test]
+fn python() {
+    let Some(python) = tool("python3") else { return skip("no python3") };
+    let program = "
+import hashlib
+blocks = [bytearray(hashlib.sha256(bytes([i])).digest() * 65536) for i in range(12)]
+order = list(range(1500000))
+for block in blocks:
+    block[100] ^= 1
+order.sort(key=lambda i: i * 2654435761 % 4294967296)
+print(order[:5], order[-5:], [hashlib.sha256(block).hexdigest()[:8] for block in blocks])
+with open('/dev/null', 'wb') as out:
+    for block in blocks:
+        out.write(block)
+";
+    let make = || {
+        let mut command = Command::new(&python);
+        command.args(["-c", program]);
+        command
+    };
+    same_paged(make, "4M");
+}
+
+#[test]
+fn sort() {
+    let Some(sort) = tool("sort") else { return skip("no sort") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let input = directory.path().join("lines");
+    let mut state = 1u64;
+    let lines: String = (0..400_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{:016x}\n", state ^ state >> 31)
+        })
+        .collect();
+    std::fs::write(&input, lines).expect("a file");
+    let make = || {
+        let mut command = Command::new(&sort);
+        command.args(["--parallel=2", "-S", "64M"]).arg(&input);
+        command
+    };
+    same_paged(make, "8M");
+}
+
+/// A store with no room is an error when memory is asked for, and a crash leaves nothing behind.
+#[test]
+fn stores_and_ends() {
+    let Some(shell) = tool("sh") else { return skip("no sh") };
+    let Some(python) = tool("python3") else { return skip("no python3") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let paged = |script: &str| {
+        let mut command = Command::new(&shell);
+        command.args(["-c", script, "sh"]).arg(&python);
+        command.env("VELLUM_FRAMES", "1M").env("VELLUM_STORE", directory.path());
+        served(command)
+    };
+    let left = || std::fs::read_dir(directory.path()).expect("a directory").count();
+    // A limit on the size of files stands for a disk that is full; what is asked for beyond it is refused.
+    let full = "ulimit -f 16384; exec \"$1\" -c '
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+kept = []
+try:
+    while len(kept) < 100: kept.append(bytearray(b\"x\") * 1000000)
+    print(\"no end\")
+except MemoryError: print(\"refused\", 5 < len(kept) < 20)
+print(all(block == b\"x\" * 1000000 for block in kept[:3]))
+'";
+    let refused = paged(full);
+    if refused.stderr.contains("userfaultfd") {
+        return skip("this kernel or privilege has no userfaultfd");
+    }
+    assert_eq!(refused.clone().succeeded().text(), "refused True\nTrue\n", "{refused}");
+    for signal in ["SIGINT", "SIGKILL", "SIGSEGV"] {
+        let ended = paged(&format!(
+            "exec \"$1\" -c 'import os, signal; b = bytearray(b\"x\") * 20000000; os.kill(os.getpid(), signal.{signal})'"
+        ));
+        assert!(!ended.status.success(), "{ended}");
+        assert_eq!(left(), 0, "{signal} leaves files behind");
+    }
+}
