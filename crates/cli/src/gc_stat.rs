@@ -219,7 +219,7 @@ fn row(before: &Row, at_ns: u64, now: &Account) -> String {
 
 /// The summary as text.
 fn summary(total: &Account) -> String {
-    if total.pauses == 0 && total.allocated_bytes == 0 {
+    if total.pauses == 0 && total.heap_bytes == 0 {
         return "no collector was used\n".to_owned();
     }
     let mut text = String::new();

@@ -202,13 +202,259 @@ static void dead(void)
     EXPECT(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
 }
 
+/* Every pointer in the tables below is in disguise, so that nothing but what a scenario is about holds the objects. */
+static size_t disguised(const void *object)
+{
+    return ~(size_t)object;
+}
+
+static void *plain(size_t hidden)
+{
+    return (void *)~hidden;
+}
+
+static void wipe(void)
+{
+    volatile size_t used[1 << 14];
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        used[i] = 0;
+}
+
+enum { MANY = 200, MOST = MANY * 9 / 10 };
+static size_t hidden[MANY];
+
+static size_t left(void)
+{
+    size_t count = 0;
+    wipe();
+    vel_gc_collect();
+    wipe();
+    vel_gc_collect();
+    for (size_t i = 0; i < MANY; i++)
+        count += vel_gc_base(plain(hidden[i])) == plain(hidden[i]);
+    return count;
+}
+
+/* Freed by hand; never collected; held by a range of addresses, by one of a thread, and by none any more. */
+static void keeping(void)
+{
+    static void *range[MANY];
+    static void **outside;
+    EXPECT(left() == 0);
+    for (size_t i = 0; i < MANY; i++) {
+        void **object = (void **)vel_gc_alloc_uncollectable(40);
+        EXPECT(object);
+        hidden[i] = disguised(object);
+        /* What it refers to stays, too. */
+        object[1] = vel_gc_alloc_atomic(24);
+        memset(object[1], 7, 24);
+    }
+    EXPECT(left() == MANY);
+    for (size_t i = 0; i < MANY; i++)
+        EXPECT(*(char *)((void **)plain(hidden[i]))[1] == 7);
+    for (size_t i = 0; i < MANY; i++)
+        vel_gc_free(plain(hidden[i]));
+    EXPECT(left() == 0);
+
+    /* malloc's memory is no root, until it is said to be. */
+    outside = (void **)malloc(sizeof range);
+    EXPECT(outside && vel_gc_roots_add(outside, outside + MANY) == 0);
+    for (size_t i = 0; i < MANY; i++) {
+        outside[i] = vel_gc_alloc(32);
+        hidden[i] = disguised(outside[i]);
+    }
+    EXPECT(left() == MANY);
+    EXPECT(vel_gc_roots_remove(outside, outside + MANY) == 1 && vel_gc_roots_remove(outside, outside + MANY) == 0);
+    EXPECT(left() < MANY - MOST);
+    free(outside);
+    vel_gc_free(NULL);
+}
+
+static void *full_hook_result;
+static size_t full_asked;
+static void *on_full(size_t bytes)
+{
+    full_asked = bytes;
+    return full_hook_result;
+}
+
+/* Running out is a value, or what the hook says; a maximum covers the metadata, and can be changed. */
+static void limits(void)
+{
+    struct vel_gc_config config;
+    struct vel_gc_stats stats;
+    static char instead[64];
+    memset(&config, 0, sizeof config);
+    config.config_bytes = sizeof config;
+    config.max_bytes = 4096;
+    EXPECT(vel_gc_init(&config) == -1);
+    config.max_bytes = (size_t)8 << 20;
+    config.paranoid = 1;
+    EXPECT(vel_gc_init(&config) == 0);
+    void **list = NULL, **cell;
+    size_t cells = 0;
+    while ((cell = (void **)vel_gc_alloc(64))) {
+        *cell = list;
+        list = cell;
+        cells++;
+    }
+    vel_gc_get_stats(&stats, sizeof stats);
+    EXPECT(cells > 50000 && stats.heap_bytes + stats.metadata_bytes <= config.max_bytes);
+    EXPECT(!vel_gc_on_full(on_full));
+    EXPECT(!vel_gc_alloc(1 << 20) && full_asked == 1 << 20);
+    full_hook_result = instead;
+    EXPECT(vel_gc_alloc(1 << 20) == instead && vel_gc_alloc_atomic(1 << 20) == instead);
+    EXPECT(vel_gc_on_full(NULL) == on_full && !vel_gc_alloc(1 << 20));
+    /* A full heap still has room for what is kept about objects. */
+    for (int i = 0; i < 1000; i++) {
+        EXPECT(vel_gc_set_finalizer(list, NULL, NULL, 0) == 0);
+        EXPECT(vel_gc_set_ephemeron(list, list) == 0);
+        list = (void **)*list;
+    }
+    EXPECT(vel_gc_set_max(1000) == -1 && vel_gc_set_max((size_t)32 << 20) == 0);
+    EXPECT(vel_gc_alloc(1 << 20));
+    EXPECT(vel_gc_set_max(0) == 0);
+    EXPECT(!vel_gc_validate());
+}
+
+static size_t walked, walked_bytes;
+static void visit(void *object, size_t bytes, void *argument)
+{
+    walked++;
+    walked_bytes += bytes;
+    *(size_t *)argument += *(char *)object == 'x';
+}
+
+/* Every object is visited once. */
+static void walking(void)
+{
+    static char *text[1000];
+    size_t found = 0;
+    for (size_t i = 0; i < 1000; i++) {
+        text[i] = (char *)vel_gc_alloc(100 + i);
+        text[i][0] = 'x';
+    }
+    vel_gc_collect();
+    vel_gc_walk(visit, &found);
+    EXPECT(found == 1000 && walked >= found && walked_bytes >= 1000 * 600);
+    struct vel_gc_stats stats;
+    vel_gc_get_stats(&stats, sizeof stats);
+    EXPECT(walked_bytes >= stats.live_bytes);
+    EXPECT(vel_gc_base(text[3] + 50) == text[3] && vel_gc_size(text[3]) >= 103 && !vel_gc_size(text[3] + 1));
+    EXPECT(!vel_gc_base(&found));
+}
+
+/* Links follow, are moved, undone and cleared; finalizers are replaced and taken away. */
+static void weak(void)
+{
+    /* Static data is looked through: the links lie in an atomic object, which that holds. */
+    static void **places;
+    vel_gc_finalizer old = note;
+    void *old_data = &places;
+    make_type();
+    places = (void **)vel_gc_alloc_atomic(MANY * sizeof *places);
+    for (size_t i = 0; i < MANY; i++) {
+        void *object = tree(0, i);
+        hidden[i] = disguised(object);
+        places[i] = object;
+        EXPECT(vel_gc_link(&places[i], object, 0) == 0);
+        EXPECT(vel_gc_set_finalizer(object, note, (void *)100, 1) == 0);
+        EXPECT(vel_gc_replace_finalizer(object, i % 2 ? note : NULL, (void *)1, 1, &old, &old_data) == 0);
+        EXPECT(old == note && old_data == (void *)100);
+    }
+    EXPECT(vel_gc_replace_finalizer(plain(hidden[0]), NULL, NULL, 0, &old, NULL) == 0 && !old);
+    EXPECT(vel_gc_link(&places[0], &places, 0) == -1);
+    EXPECT(vel_gc_unlink(&places[1]) == plain(hidden[1]) && !vel_gc_unlink(&places[1]));
+    EXPECT(vel_gc_move_link(&places[2], &places[1]) == 1 && vel_gc_move_link(&places[2], &places[1]) == 0);
+    places[1] = places[2];
+    places[2] = NULL;
+    vel_gc_finalize_on_demand(1);
+    EXPECT(left() > 0);
+    size_t cleared = 0;
+    for (size_t i = 0; i < MANY; i++)
+        cleared += !places[i];
+    EXPECT(cleared > MOST && due == 0);
+    EXPECT(vel_gc_finalize() > MOST / 2 && due > MOST / 2 && due <= MANY / 2);
+    EXPECT(left() < MANY - MOST);
+}
+
+static volatile int blocked, may_go;
+static void *wait_blocked(void *argument)
+{
+    blocked = 1;
+    while (!may_go)
+        usleep(100);
+    return argument;
+}
+
+static void *block(void *argument)
+{
+    struct node *mine = tree(8, 1);
+    EXPECT(vel_gc_blocking(wait_blocked, argument) == argument);
+    EXPECT(nodes(mine, 1) == (2u << 8) - 1);
+    return NULL;
+}
+
+/* A thread in a blocking region is not waited for, and what it holds stays; static and own ranges of a thread. */
+static void blocking(void)
+{
+    pthread_t thread;
+    make_type();
+    EXPECT(vel_gc_thread_enter() == 0);
+    EXPECT(!pthread_create(&thread, NULL, block, hidden));
+    while (!blocked)
+        usleep(100);
+    for (int round = 0; round < 5; round++) {
+        tree(12, 1);
+        EXPECT(vel_gc_collect() == 0);
+    }
+    may_go = 1;
+    EXPECT(!pthread_join(thread, NULL));
+    void **own = (void **)malloc(sizeof *own);
+    EXPECT(own && vel_gc_thread_roots_add(own, own + 1) == 0);
+    *own = tree(3, 1);
+    wipe();
+    EXPECT(vel_gc_collect() == 0 && nodes((struct node *)*own, 1) == 15);
+    EXPECT(vel_gc_roots_remove(own, own + 1) == 1);
+    free(own);
+    vel_gc_hold();
+    EXPECT(vel_gc_collect() == -1);
+    vel_gc_let();
+    EXPECT(vel_gc_collect() == 0);
+}
+
+/* Every allocation collects, and every invariant is checked each time: what the compiler keeps in registers is enough. */
+static void eager(void)
+{
+    struct vel_gc_config config;
+    memset(&config, 0, sizeof config);
+    config.config_bytes = sizeof config;
+    config.eager = config.paranoid = config.poison = 1;
+    EXPECT(vel_gc_init(&config) == 0);
+    make_type();
+    struct node *mine = tree(8, 1);
+    for (int round = 0; round < 3; round++)
+        tree(6, 1);
+    EXPECT(nodes(mine, 1) == (2u << 8) - 1);
+    char *text = (char *)vel_gc_alloc_atomic(3);
+    for (size_t bytes = 4; bytes < 2000; bytes += 100) {
+        memset(text, 1, 3);
+        text = (char *)vel_gc_realloc(text, bytes);
+        EXPECT(text[0] == 1 && text[2] == 1);
+    }
+    struct vel_gc_stats stats;
+    vel_gc_get_stats(&stats, sizeof stats);
+    EXPECT(stats.collections > 500);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenarios[] = { { "typed", typed },     { "settings", settings }, { "threads", threads },
-                      { "forks", forks },     { "returns", returns },   { "dead", dead } };
+    } scenarios[] = { { "typed", typed },       { "settings", settings }, { "threads", threads }, { "forks", forks },
+                      { "returns", returns },   { "dead", dead },         { "keeping", keeping }, { "limits", limits },
+                      { "walking", walking },   { "weak", weak },         { "blocking", blocking }, { "eager", eager } };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         if (argc < 2)
             puts(scenarios[i].name);

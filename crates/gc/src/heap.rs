@@ -313,6 +313,7 @@ impl Heap {
     fn grew(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.stats.heap_peak_bytes = self.stats.heap_peak_bytes.max(self.bytes as u64);
+        self.publish_growth();
     }
 
     /// A large object; `Supply::Block` has it as its only one.

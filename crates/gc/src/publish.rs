@@ -38,6 +38,15 @@ impl Heap {
         slot.raise(Counter::PeakGcHeap, now.heap_peak_bytes);
     }
 
+    /// Tells that the heap has grown: whoever looks before the first collection sees that there is one.
+    pub(crate) fn publish_growth(&mut self) {
+        let slot = Pages::global().slot();
+        let allocated = core::mem::replace(&mut self.told.allocated_bytes, self.stats.allocated_bytes);
+        slot.add(Counter::GcAllocated, self.stats.allocated_bytes - allocated);
+        slot.set(Counter::NowGcHeap, self.bytes as u64);
+        slot.raise(Counter::PeakGcHeap, self.stats.heap_peak_bytes);
+    }
+
     /// A forked child tells of what it does itself.
     pub(crate) fn publish_anew(&mut self) {
         self.told = self.stats;

@@ -76,7 +76,7 @@ impl Pointers {
 /// Made by [`object!`](crate::object!) for structures. Numbers, atomics, arrays of objects and [`Plain`] values are objects, too.
 ///
 /// # Safety
-/// [`Object::POINTERS`] has every word of a value that is a [`Field`], and no other. A [`Object::has_field`] of one's own says no more.
+/// [`Object::POINTERS`] has every word of a value that is a [`Field`](crate::Field), and no other. A [`Object::has_field`] of one's own says no more.
 pub unsafe trait Object: Send + Sync + Sized + 'static {
     /// The words that are fields.
     const POINTERS: Pointers;

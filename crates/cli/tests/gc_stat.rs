@@ -1,0 +1,253 @@
+//! `vellum gc-stat` on real processes: one that is there already, one that it starts, one that ends while it is looked at, and those of which nothing
+//! can be known.
+
+mod common;
+
+use common::{VELLUM, compiled, report, said, text};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+
+/// Makes a list of a MiB, collects as often as its first argument says, says so, and does it again for each line it reads; ends with 7.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <vellum_gc.h>
+
+static void **list;
+
+int main(int argc, char **argv)
+{
+    int times = argc > 1 ? atoi(argv[1]) : 0;
+    for (int i = 0; i < 1 << 16; i++) {
+        void **cell = (void **)vel_gc_alloc(16);
+        *cell = list;
+        list = cell;
+    }
+    do {
+        for (int i = 0; i < times; i++)
+            vel_gc_collect();
+        puts("done");
+        fflush(stdout);
+    } while (getchar() != EOF);
+    return 7;
+}
+"#;
+
+/// The library as it is shipped, built now where there is a cargo.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test program has a path");
+    let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut build = Command::new(cargo);
+    build.args(["build", "--release", "--quiet", "-p", "vellum-runtime", "--target-dir"]).arg(target);
+    assert!(build.status().expect("cargo starts").success(), "vellum-runtime does not build");
+    target.join("release/libvellum.so")
+}
+
+/// The program, linked with the library; `None`, and a word, where there is no compiler.
+fn program(place: &Path) -> Option<PathBuf> {
+    let library = library();
+    let directory = text(library.parent().expect("a folder")).to_owned();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    let flags = [
+        include.to_owned(),
+        "-Wl,--no-as-needed".to_owned(),
+        format!("-L{directory}"),
+        "-lvellum".to_owned(),
+        format!("-Wl,-rpath,{directory}"),
+    ];
+    compiled("cc", &flags.each_ref().map(String::as_str), PROGRAM, place)
+}
+
+/// A program that runs, and waits to be told to go on.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(program: &Path, collections: u32) -> Running {
+        let mut child = Command::new(program)
+            .arg(collections.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
+        let mut running = Running { child, input, output: BufReader::new(output) };
+        running.wait();
+        running
+    }
+
+    /// Until it has done what it was told.
+    fn wait(&mut self) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        assert_eq!(line, "done\n");
+    }
+
+    fn again(&mut self) {
+        self.input.as_ref().expect("it runs").write_all(b"\n").expect("a pipe");
+        self.wait();
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    fn end(&mut self) {
+        drop(self.input.take());
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(7));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn gc_stat(arguments: &[&str]) -> Command {
+    let mut command = Command::new(VELLUM);
+    command.arg("gc-stat").args(arguments).env_remove("VELLUM_LIB").env_remove("LD_PRELOAD");
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    gc_stat(arguments).output().expect("vellum starts")
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", said(output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_running_process() {
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(program) = program(place.path()) else { return };
+    let mut running = Running::start(&program, 3);
+    let pid = running.pid();
+    let first = json(&output(&["--json", "-", &pid]));
+    assert_eq!(first["schema"], "vellum.gc-stat/1");
+    assert_eq!(first["pid"].as_u64(), Some(u64::from(running.child.id())));
+    let get = |seen: &Value, field: &str| seen["total"][field].as_u64().expect("a number");
+    let collections = get(&first, "collections");
+    assert!(collections >= 3, "{first}");
+    assert!(get(&first, "live_bytes") >= 1 << 20, "{first}");
+    assert!(get(&first, "heap_bytes") >= get(&first, "live_bytes"));
+    assert!(get(&first, "pause_ns") >= get(&first, "longest_ns") && get(&first, "longest_ns") > 0);
+    let histogram = first["total"]["histogram"].as_array().expect("a list");
+    assert_eq!(histogram.iter().filter_map(Value::as_u64).sum::<u64>(), get(&first, "pauses"));
+
+    running.again();
+    let second = json(&output(&["--json", "-", &pid]));
+    assert_eq!(get(&second, "collections"), collections + 3);
+
+    let words = output(&[&pid]);
+    let words = String::from_utf8_lossy(&words.stdout).into_owned();
+    for word in ["collections", "pauses", "roots", "alive", "pauses by length"] {
+        assert!(words.contains(word), "{word} in {words}");
+    }
+    running.end();
+    assert!(said(&output(&[&pid])).contains("there is no process"));
+}
+
+#[test]
+fn rows_at_intervals() {
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(program) = program(place.path()) else { return };
+    let running = Running::start(&program, 1);
+    let rows = output(&["--interval", "5ms", "-n", "3", &running.pid()]);
+    assert!(rows.status.success(), "{}", said(&rows));
+    let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+    assert_eq!(rows.lines().count(), 4, "a head and three rows: {rows}");
+    assert!(rows.lines().next().is_some_and(|head| head.contains("collections")), "{rows}");
+}
+
+/// It ends while it is looked at; what was seen until then is told.
+#[test]
+fn a_process_that_ends_midway() {
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(program) = program(place.path()) else { return };
+    let mut running = Running::start(&program, 1);
+    let file = place.path().join("seen.json");
+    let mut looking = gc_stat(&["--interval", "1ms", "--json", text(&file), &running.pid()])
+        .spawn()
+        .expect("vellum starts");
+    for _ in 0..20 {
+        running.again();
+    }
+    running.end();
+    assert!(looking.wait().expect("it ends by itself").success());
+    let seen = report(&file);
+    let rows = seen["rows"].as_array().expect("rows");
+    assert!(!rows.is_empty(), "{seen}");
+    let of = |row: &Value| row["collections"].as_u64().expect("a number");
+    assert!(rows.windows(2).all(|two| of(&two[0]) <= of(&two[1])), "{seen}");
+    assert_eq!(seen["total"]["collections"], rows.last().expect("a row")["collections"]);
+}
+
+#[test]
+fn a_program_that_it_starts() {
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(program) = program(place.path()) else { return };
+    let library = library();
+    let start = |options: &[&str], collections: &str| {
+        let mut arguments = vec!["--lib", text(&library)];
+        arguments.extend(options);
+        arguments.extend(["--", text(&program), collections]);
+        gc_stat(&arguments).stdin(Stdio::null()).output().expect("vellum starts")
+    };
+    let output = start(&[], "5");
+    assert_eq!(output.status.code(), Some(7), "the program's status: {}", said(&output));
+    assert_eq!(output.stdout, b"done\n", "the program's output");
+    let words = said(&output);
+    assert!(words.contains("collections") && words.contains("pauses by length"), "{words}");
+
+    let file = place.path().join("seen.json");
+    assert_eq!(start(&["--json", text(&file), "--interval", "1ms"], "5").status.code(), Some(7));
+    let seen = report(&file);
+    assert!(seen["total"]["collections"].as_u64() >= Some(5), "{seen}");
+    assert_eq!(seen["command"][1], "5");
+
+    // A heap in which nothing was collected is told from none.
+    let words = said(&start(&[], "0"));
+    assert!(words.contains("alive") && !words.contains("no collector"), "{words}");
+    let none = gc_stat(&["--lib", text(&library), "--", "true"]).output().expect("vellum starts");
+    assert!(none.status.success() && said(&none).contains("no collector was used"), "{}", said(&none));
+}
+
+#[test]
+fn processes_of_which_nothing_can_be_known() {
+    let own = std::process::id().to_string();
+    let output = output(&[&own]);
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(said(&output).contains(&format!("process {own} has no libvellum.so")), "{}", said(&output));
+    // SAFETY: plain call.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let copy = place.path().join("vellum");
+    std::fs::copy(VELLUM, &copy).expect("a copy that another user may start");
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).expect("its own folder");
+    use std::os::unix::process::CommandExt;
+    /// Nobody's number.
+    const NOBODY: u32 = 65_534;
+    let output = Command::new(copy).args(["gc-stat", &own]).uid(NOBODY).gid(NOBODY).output();
+    let output = output.expect("vellum starts");
+    assert!(!output.status.success());
+    assert!(
+        said(&output).contains("cannot be read") && said(&output).contains("be root"),
+        "{}",
+        said(&output)
+    );
+}
