@@ -32,6 +32,8 @@
  *     slice=US          collect in slices of so many microseconds, 0 at one go; given either way, the CPU time of every pause
  *                       is looked at, which costs some time of its own
  *
+ *     markers=N         threads that mark at once (default 1: collectors are compared by what one thread does)
+ *
  * Objects may move: no client keeps an address anywhere but in pointers, or computes with one.
  * Each heap is at its best: the usual path of an allocation is inlined in both collectors, and an object without pointers
  * is atomic in both. libgc has types too, but they cost it a word an object; so it is not told any, as in the source.
@@ -56,6 +58,8 @@ static unsigned heap_scale = 100;
 /* The size of the heap in MiB; 0 lets it grow. */
 static unsigned heap_mib;
 static const char *heap_plan = "";
+/* Threads that mark. */
+static unsigned heap_markers = 1;
 /* The length of a slice in microseconds, and whether pauses are looked at. */
 static unsigned heap_slice_us;
 static int heap_watches;
@@ -200,10 +204,12 @@ static inline void heap_begin(int argc, char **argv) {
             continue;
         if (!strncmp(argv[i], "plan=", 5))
             heap_plan = argv[i] + 5;
+        else if (sscanf(argv[i], "markers=%u", &heap_markers) == 1)
+            heap_demand(heap_markers > 0, "markers=N is at least one");
         else if (sscanf(argv[i], "slice=%u", &heap_slice_us) == 1)
             heap_watches = 1;
         else if (!strchr(argv[i], '='))
-            heap_fail("words are scale=PERCENT heap=MIB plan=NAME slice=US");
+            heap_fail("words are scale=PERCENT heap=MIB plan=NAME slice=US markers=N");
     }
     heap_open();
     heap_begun_cpu = heap_now(CLOCK_PROCESS_CPUTIME_ID);

@@ -109,7 +109,9 @@ static void GC_CALLBACK heap_event(GC_EventType event) {
 
 static inline void heap_open(void) {
     heap_demand(!*heap_plan, "plan: libgc has none");
-    setenv("GC_MARKERS", "1", 1);
+    char markers[16];
+    snprintf(markers, sizeof markers, "%u", heap_markers);
+    setenv("GC_MARKERS", markers, 1);
     GC_set_all_interior_pointers(0);
     GC_INIT();
     if (heap_slice_us) {

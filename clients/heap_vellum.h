@@ -132,6 +132,7 @@ static inline void heap_open(void) {
     else
         heap_demand(!*heap_plan || !strcmp(heap_plan, "mark_sweep"), "plan: mark_sweep or mostly_copying");
     config.slice_us = heap_slice_us;
+    config.markers = heap_markers;
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;
     heap_demand(vel_gc_init(&config) == 0, "vellum: the heap cannot be made: has this library the plan?");
     vel_gc_on_full(heap_exhausted);

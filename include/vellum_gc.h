@@ -52,6 +52,8 @@ struct vel_gc_config {
     int paranoid;        /* 1: every invariant is checked after each phase of each collection; a broken one ends the process. Slow */
     int eager;           /* 1: every allocation collects, or makes a slice. Very slow: for tests */
     int idle_thread;     /* 1: a thread of the collector's own does what vel_gc_idle() does while all others are in vel_gc_blocking() */
+    unsigned markers;    /* threads that mark in a collection at one go while 32 MiB or more live, 16 at most; 0: one for each processor, four at
+                          * most; 1: only the thread that collects */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan this library lacks),
@@ -255,6 +257,8 @@ struct vel_gc_stats {
     uint64_t partial;            /* of the collections: those that followed only what was new since the one before */
     uint64_t protected_pages;    /* those in slices for which written pages were found out by page protection */
     uint64_t unsliced;           /* those that were made at one go despite `slice_us`, as nobody told what is written */
+    uint64_t parallel;           /* those that several threads marked at once */
+    uint64_t helped_objects;     /* objects that threads of the collector's own marked in these */
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

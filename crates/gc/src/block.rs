@@ -27,6 +27,7 @@ use crate::class::{BLOCK, GRANULE, WORD};
 use crate::layout::Layout;
 use core::cell::Cell;
 use core::ptr::null;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// What the collector looks at in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +213,12 @@ impl Block {
         }
         marks.set(before | bit);
         true
+    }
+
+    /// Notes that objects in it were marked but not looked through. Other threads may do so, too.
+    pub(crate) fn note_overflow(&self) {
+        // SAFETY: a live flag, which is only stored to as long as there are several threads.
+        unsafe { AtomicBool::from_ptr(self.overflowed.as_ptr()) }.store(true, Ordering::Relaxed);
     }
 
     /// From now on objects leave the block when they are reached, but for those that get a pin.

@@ -15,23 +15,24 @@
 //! Nothing in between takes a lock: a thread may have been stopped while it held the page layer's or `malloc`'s.
 
 use crate::block::Block;
-use crate::config::STACK_KEPT;
 use crate::ephemeron;
 use crate::evacuate::Evacuation;
 use crate::finalize::{self, Finalizer};
 use crate::heap::{Address, Heap};
 use crate::links::{self, Link};
-use crate::mark::{Marker, Paused};
+use crate::mark::{Marker, Paused, StackMemory, give_back_stack};
 use crate::movement::{InPlace, Movement};
+use crate::parallel;
 use crate::pause::Pause;
 use crate::roots::Roots;
 use crate::sizing::{Found, cost_ns};
+use crate::space::Space;
 use crate::survey::{give_back, survey};
 use crate::table::Table;
 use crate::thread::{self, Thread};
 use crate::{stop, tls};
 use core::sync::atomic::Ordering;
-use vellum_sys::{clock, map};
+use vellum_sys::clock;
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
 pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
@@ -40,6 +41,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         return false;
     }
     heap.plan_copies();
+    let markers = heap.markers_ready();
     let pause = Pause::begin();
     let survey = with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
@@ -57,7 +59,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
             other.keep_runs(heap.slots_in_use());
         }
         heap.pin();
-        let (rooted, marked) = trace(heap);
+        let (rooted, marked) = trace(heap, markers);
         heap.check_after("tracing", Heap::check_traced);
         heap.finish_copies();
         let survey = survey(heap);
@@ -122,7 +124,7 @@ pub(crate) fn retire(heap: &mut Heap) {
 }
 
 /// Marks everything alive, moving what is to be moved; returns when the roots had been looked through, and when all had.
-fn trace(heap: &mut Heap) -> (u64, u64) {
+fn trace(heap: &mut Heap, markers: u32) -> (u64, u64) {
     let Heap { space, slots, stack, config, descriptors, copies, .. } = heap;
     let reached = Reached {
         roots: &heap.roots,
@@ -138,6 +140,8 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
     let traced = if copies.any() {
         let movement = Evacuation { space, slots, copies, descriptors };
         follow(Marker::new(space, *stack, config.only_starts, movement).when_near(near), reached)
+    } else if markers > 1 {
+        follow_together(space, *stack, config.only_starts, reached)
     } else {
         follow(Marker::new(space, *stack, config.only_starts, InPlace).when_near(near), reached)
     };
@@ -170,12 +174,11 @@ fn account(heap: &mut Heap, traced: &Traced) {
     heap.due += traced.due;
     heap.stats.marked_objects_last = traced.marked;
     heap.stats.overflows += traced.overflows;
-    let touched = traced.deepest * size_of::<usize>();
-    if touched > STACK_KEPT {
-        let start = heap.stack.start as usize + STACK_KEPT;
-        // SAFETY: the stack is empty. A refusal only means that the pages stay.
-        let _ = unsafe { map::flush(start, vellum_sys::round_up(touched - STACK_KEPT, vellum_sys::PAGE)) };
+    if let Some(helped) = traced.helped {
+        heap.stats.parallel += 1;
+        heap.stats.helped_objects += helped;
     }
+    give_back_stack(heap.stack, traced.deepest);
 }
 
 /// Where a trace begins, and what it decides on.
@@ -200,12 +203,24 @@ struct Traced {
     overflows: u64,
     /// The most words the stack held.
     deepest: usize,
+    /// Objects that helpers marked, if there were any.
+    helped: Option<u64>,
 }
 
 /// Follows every pointer from the roots, and sees to the dead that have finalizers and links.
 fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
     let root_words = mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.slots_used);
     Traced { root_words, ..conclude(marker, from) }
+}
+
+/// The same with helpers, for as long as there is something to share.
+fn follow_together(space: &Space, stack: StackMemory, only_starts: bool, from: Reached<'_>) -> Traced {
+    let mut marker = Marker::new(space, stack, only_starts, InPlace);
+    let root_words = mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.slots_used);
+    let rooted_ns = clock::now_ns();
+    let (left, helped) = parallel::trace(space, from.blocks, stack, only_starts, marker.pause());
+    let marker = Marker::resume(space, stack, only_starts, InPlace, left);
+    Traced { root_words, rooted_ns, helped: Some(helped), ..conclude(marker, from) }
 }
 
 /// Marks what the roots refer to; how many words they are. The world is stopped, and the caller's stack known.
@@ -265,5 +280,6 @@ fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced
         marked: marker.marked,
         overflows: marker.overflows,
         deepest: marker.deepest,
+        helped: None,
     }
 }

@@ -40,6 +40,9 @@ pub struct Config {
     pub slice_ns: u64,
     /// Whether threads stop for collections at safepoints only, and not by a signal.
     pub safepoints: bool,
+    /// Threads that mark in a collection at one go where much is alive (`parallel`), the collecting one among them; 0: as many as there are processors,
+    /// up to four.
+    pub markers: u32,
     /// Whether the program tells of each store of a pointer by `vel_gc_write`.
     pub tells_writes: bool,
 }
@@ -60,6 +63,7 @@ impl Config {
         restless: false,
         slice_ns: 0,
         safepoints: false,
+        markers: 0,
         tells_writes: false,
     };
     /// The largest percentage accepted.

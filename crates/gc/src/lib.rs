@@ -30,7 +30,8 @@
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
 //! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
-//! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `evacuate`,
+//! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `parallel` marking by several
+//! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them;
 //! `stop` and `thread` the world; `finalize`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
 //! `object` everything else a program may ask; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
@@ -41,13 +42,17 @@
 //! * It collects at two thirds of the heap; here the room is a part of what is alive, or what a fixed size leaves.
 
 #![cfg_attr(not(test), no_std)]
+// The model checker builds `crew` alone, over its own atomics: see tests/loom.rs.
+#![cfg(not(loom))]
 
 mod alloc;
 mod block;
 mod budget;
+mod bytes;
 mod class;
 mod collect;
 mod config;
+mod crew;
 mod cycle;
 mod descriptors;
 mod dirty;
@@ -64,6 +69,7 @@ mod links;
 mod mark;
 mod movement;
 mod object;
+mod parallel;
 mod pause;
 mod publish;
 mod roots;

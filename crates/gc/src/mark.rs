@@ -17,10 +17,13 @@
 
 use crate::block::MAPPED_WORDS;
 use crate::block::{Block, Index, Scan};
+use crate::bytes::Bytes;
 use crate::class::{BLOCK, WORD};
+use crate::config::STACK_KEPT;
 use crate::movement::Movement;
 use crate::space::Space;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use vellum_sys::{PAGE, map, round_up};
 
 /// Objects between their prefetch and their turn.
 const QUEUE: usize = 32;
@@ -87,6 +90,28 @@ pub(crate) struct Paused {
     overflows: u64,
 }
 
+impl Paused {
+    /// The same after others have traced, too: they marked so many objects, and some found no room on their stacks.
+    pub(crate) fn and(self, marked: u64, overflowed: bool) -> Paused {
+        Paused { marked: self.marked + marked, overflowed: self.overflowed || overflowed, ..self }
+    }
+
+    /// Gives back what the empty stack has touched beyond what is kept.
+    pub(crate) fn give_back(&self, stack: StackMemory) {
+        give_back_stack(stack, self.deepest);
+    }
+}
+
+/// Gives back what `words` words on the stack, which is empty, have touched beyond what is kept.
+pub(crate) fn give_back_stack(stack: StackMemory, words: usize) {
+    let touched = words * WORD;
+    if touched > STACK_KEPT {
+        let start = stack.start as usize + STACK_KEPT;
+        // SAFETY: the stack is empty. A refusal only means that the pages stay.
+        let _ = unsafe { map::flush(start, round_up(touched - STACK_KEPT, PAGE)) };
+    }
+}
+
 /// One trace.
 pub(crate) struct Marker<'h, M> {
     space: &'h Space,
@@ -102,6 +127,8 @@ pub(crate) struct Marker<'h, M> {
     queued: usize,
     overflowed: bool,
     movement: M,
+    /// Where marks are set while several threads mark.
+    bytes: Bytes,
     /// Objects marked.
     pub marked: u64,
     /// The most words the stack held.
@@ -127,6 +154,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             queued: 0,
             overflowed: false,
             movement,
+            bytes: Bytes::get(),
             marked: 0,
             deepest: 0,
             overflows: 0,
@@ -180,10 +208,16 @@ impl<'h, M: Movement> Marker<'h, M> {
         }
     }
 
+    /// Marks an object; false if it was marked already or is not allocated.
+    #[inline(always)]
+    fn mark(&self, block: &Block, index: Index) -> bool {
+        if M::SHARES { self.bytes.mark(block, index) } else { block.mark(index) }
+    }
+
     /// Marks the object that `word` points into where it is.
     #[inline(always)]
     fn reach(&mut self, block: &'static Block, index: Index, word: usize) {
-        if block.mark(index) {
+        if self.mark(block, index) {
             self.marked += 1;
             if block.scan.get() != Scan::Nothing {
                 self.push(self.entry(block, start(block, index, word)));
@@ -225,7 +259,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             self.wait(at);
             return None;
         }
-        if !block.mark(index) {
+        if !self.mark(block, index) {
             return None;
         }
         self.marked += 1;
@@ -296,7 +330,7 @@ impl<'h, M: Movement> Marker<'h, M> {
     #[cold]
     fn overflow(&mut self, object: usize) {
         // SAFETY: objects that are marked lie in blocks.
-        unsafe { (*self.space.within_bounds(object)).overflowed.set(true) };
+        unsafe { (*self.space.within_bounds(object)).note_overflow() };
         self.overflowed = true;
     }
 
@@ -403,6 +437,56 @@ impl<'h, M: Movement> Marker<'h, M> {
                 self.look_again(block, &mut go_on);
                 copied += 1;
             }
+        }
+    }
+
+    /// Traces `objects` objects, or until nothing waits; whether nothing does. What found no room on the stack is left out.
+    pub(crate) fn trace_some(&mut self, objects: u32) -> bool {
+        let mut left = objects;
+        self.empty_stack(&mut || {
+            let is_free = left > 0;
+            left = left.saturating_sub(1);
+            is_free
+        })
+    }
+
+    /// Whether some found no room on the stack.
+    pub(crate) fn has_overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Words on the stack.
+    pub(crate) fn waiting(&self) -> usize {
+        self.depth
+    }
+
+    /// Moves what has waited longest, half of the stack at most, into `room`: it leads furthest. How many words that were; none if there is no
+    /// place to cut.
+    pub(crate) fn give(&mut self, room: &mut [usize]) -> usize {
+        /// An entry takes two words at most, so that one of these cuts is between entries at both ends.
+        const CUTS: usize = 4;
+        debug_assert_eq!(self.queued, 0);
+        // SAFETY: the stack's memory up to its depth has been written.
+        let stack = unsafe { core::slice::from_raw_parts_mut(self.stack.start, self.depth) };
+        let most = room.len().min(self.depth / 2);
+        let is_cut = |at: usize| stack.get(at).is_none_or(|&word| word & PART == 0);
+        let cut =
+            (most.saturating_sub(CUTS) + 1..=most).rev().find(|&at| is_cut(at) && is_cut(self.depth - at));
+        let Some(count) = cut else { return 0 };
+        room[..count].copy_from_slice(&stack[..count]);
+        // What is on top fills the hole: in which order things wait means nothing.
+        stack.copy_within(self.depth - count.., 0);
+        self.depth -= count;
+        count
+    }
+
+    /// Has what another marker gave wait here.
+    pub(crate) fn receive(&mut self, words: &[usize]) {
+        debug_assert!(self.depth + words.len() <= self.stack.room);
+        for &word in words {
+            // SAFETY: a member receives when its stack is empty, which has room for more than a packet.
+            unsafe { self.stack.start.add(self.depth).write(word) };
+            self.depth += 1;
         }
     }
 
@@ -617,7 +701,7 @@ impl<'h, M: Movement> Marker<'h, M> {
         let to = end.min(from + step);
         if to < end {
             if self.depth + 2 > self.stack.room {
-                block.overflowed.set(true);
+                block.note_overflow();
                 self.overflowed = true;
             } else {
                 // SAFETY: there is room for two words.

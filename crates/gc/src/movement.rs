@@ -7,12 +7,31 @@ pub(crate) trait Movement {
     /// Whether anything moves. Where nothing does, a trace has no code for it.
     const MOVES: bool;
 
+    /// Whether several threads trace at once, so that marks are set in [`bytes`](crate::bytes).
+    const SHARES: bool = false;
+
     /// Copies an object of a block that is being evacuated, and leaves its new address behind; `None` if there is no room, and it
     /// must stay.
     fn copy(&mut self, block: &Block, index: Index) -> Option<usize>;
 
     /// Address of the `index`th descriptor of a block that copies went to, if there are so many.
     fn target(&self, index: usize) -> Option<usize>;
+}
+
+/// Nothing moves, and several threads trace (`parallel`).
+pub(crate) struct Together;
+
+impl Movement for Together {
+    const MOVES: bool = false;
+    const SHARES: bool = true;
+
+    fn copy(&mut self, _block: &Block, _index: Index) -> Option<usize> {
+        None
+    }
+
+    fn target(&self, _index: usize) -> Option<usize> {
+        None
+    }
 }
 
 /// Nothing moves.

@@ -4,7 +4,7 @@ use crate::alloc::with_heap;
 use crate::config::Config;
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
-use crate::{budget, idle_thread, stop, thread, tls};
+use crate::{budget, idle_thread, parallel, stop, thread, tls};
 
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,7 @@ pub fn fork_child() {
     let mut heap = HEAP.lock();
     heap.drop_cycle();
     heap.end_account();
+    parallel::forget();
     heap.publish_anew();
     if let Some(thread) = tls::current() {
         heap.roots.other_threads_end(thread.key());

@@ -50,6 +50,10 @@ pub struct Stats {
     pub protected: u64,
     /// Those that were made at one go, although slices were wanted, as nobody told what is written.
     pub unsliced: u64,
+    /// Those that several threads marked at once.
+    pub parallel: u64,
+    /// Objects that threads of the collector's own marked in these.
+    pub helped_objects: u64,
 }
 
 impl Stats {
@@ -78,6 +82,8 @@ impl Stats {
             partial: 0,
             protected: 0,
             unsliced: 0,
+            parallel: 0,
+            helped_objects: 0,
         }
     }
 }

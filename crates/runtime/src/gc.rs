@@ -22,6 +22,7 @@ pub struct Settings {
     paranoid: c_int,
     eager: c_int,
     idle_thread: c_int,
+    markers: c_uint,
 }
 
 /// The plans, by their numbers in the header.
@@ -86,6 +87,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         config.paranoid = settings.paranoid != 0;
         config.eager = settings.eager != 0;
         config.idle_thread = settings.idle_thread != 0;
+        config.markers = settings.markers;
         if settings.max_bytes != 0 {
             config.max_bytes = settings.max_bytes;
         }

@@ -113,6 +113,17 @@ pub fn be_prompt() {
 /// Words of a set of processors: 1024 of them.
 const SET_WORDS: usize = 16;
 
+/// Processors that the calling thread may run on; 1 where the kernel does not say.
+pub fn processors() -> u32 {
+    let mut allowed = [0u64; SET_WORDS];
+    let block = [0, size_of_val(&allowed), allowed.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes at most the bytes given to the set.
+    if unsafe { raw::syscall(libc::SYS_sched_getaffinity, block) }.is_err() {
+        return 1;
+    }
+    allowed.iter().map(|word| word.count_ones()).sum::<u32>().max(1)
+}
+
 /// Has the helper `tid` run on the processor where the caller runs. That one is awake, and its timer interrupts it at
 /// once; another may first have to be woken, and a virtual one to be given back by its host, which takes up to
 /// milliseconds. The scheduler cannot know that the two belong together.
