@@ -75,11 +75,26 @@ typedef const struct vel_gc_layout *vel_gc_type;
 vel_gc_type vel_gc_type_of(size_t bytes, const uint64_t *pointers);
 #define VEL_GC_TYPE_MAX 4096
 
+/* Where a bitmap cannot say it: the type of objects whose pointers `procedure` names, each by vel_gc_visit() or a range of them by
+ * vel_gc_visit_words(). It is called during collections for every object of the type that is alive, with all threads stopped, from the object's
+ * allocation on (it reads zero then): it must not call any other function of this header, allocate, lock or block. What it leaves out keeps
+ * nothing; what it names may lie anywhere. Objects are made by vel_gc_new_array(type, words). NULL with errno EINVAL without a procedure, or
+ * ENOMEM, also under VEL_GC_MOSTLY_COPYING, which has no such types. */
+struct vel_gc_visitor;
+typedef void (*vel_gc_trace_fn)(void *object, size_t bytes, void *data, const struct vel_gc_visitor *visitor);
+vel_gc_type vel_gc_type_by(vel_gc_trace_fn procedure, void *data);
+void vel_gc_visit(const struct vel_gc_visitor *visitor, const void *pointer);
+void vel_gc_visit_words(const struct vel_gc_visitor *visitor, const void *start, const void *end);
+
 /* An array of `count` elements of a type, which follow each other at the type's size rounded up to words. */
 void *vel_gc_new_array(vel_gc_type type, size_t count);
 
 /* Objects that are kept until vel_gc_free(), and whose contents (if untyped) keep others alive. */
 void *vel_gc_alloc_uncollectable(size_t bytes);
+
+/* Has an object stay until vel_gc_free(), as one of vel_gc_alloc_uncollectable(). 0, or -1 with errno EINVAL (not the start of an object) or
+ * ENOMEM. */
+int vel_gc_keep(void *object);
 
 /* Aligned to `align` bytes, a power of two up to 4096. Untyped, or atomic if `atomic`. */
 void *vel_gc_alloc_aligned(size_t bytes, size_t align, int atomic);
@@ -185,6 +200,11 @@ int vel_gc_idle(unsigned us);
 typedef void (*vel_gc_pause_fn)(int kind, uint64_t start_ns, uint64_t end_ns);
 vel_gc_pause_fn vel_gc_on_pause(vel_gc_pause_fn hook);
 
+/* Has `hook()` called when a collection begins, on the thread that collects, the world going on: it must call nothing of this header. NULL:
+ * none. Returns what was. */
+typedef void (*vel_gc_told_fn)(void);
+vel_gc_told_fn vel_gc_on_begin(vel_gc_told_fn hook);
+
 /* Holds collection off, and lets it on again; calls nest. The heap grows meanwhile, up to its limit. */
 void vel_gc_hold(void);
 void vel_gc_let(void);
@@ -210,6 +230,10 @@ int vel_gc_roots_add_precise(void *start, void *end);
 /* Undoes every vel_gc_roots_add() and vel_gc_roots_add_precise() of ranges that lie in this one. Returns how many there were. */
 size_t vel_gc_roots_remove(const void *start, const void *end);
 
+/* Has `hook(visitor)` called at each collection, as a trace procedure is, to name roots that no range holds. NULL: none. Returns what was. */
+typedef void (*vel_gc_roots_fn)(const struct vel_gc_visitor *visitor);
+vel_gc_roots_fn vel_gc_on_roots(vel_gc_roots_fn hook);
+
 /* A thread is known to the collector from its first call that allocates until it ends. A thread that holds
  * pointers but has never allocated makes itself known with this. 0, or -1 with errno ENOMEM. */
 int vel_gc_thread_enter(void);
@@ -225,6 +249,9 @@ void vel_gc_safepoint(void);
 /* Calls `function(argument)` as the body of a blocking region: it must not touch the heap, and collections do not wait for
  * it or interrupt it. What is on the thread's stack beneath stays a root. */
 void *vel_gc_blocking(void *(*function)(void *), void *argument);
+
+/* Within vel_gc_blocking(): calls `function(argument)` as if outside of it, so that it may touch the heap. Elsewhere it just calls it. */
+void *vel_gc_active(void *(*function)(void *), void *argument);
 
 /* ---- Looking ----------------------------------------------------------------------------------------------------- */
 
@@ -275,7 +302,8 @@ const char *vel_gc_validate(void);
 /* Has `finalizer(object, data)` called once after `object` has died, in vel_gc_finalize() or on the thread whose allocation
  * collected (with `idle_thread` also on that one), in place of the one it had. Objects that the dead one refers to stay for it; if several
  * dead objects with finalizers refer to each other, those referred to wait for a later collection (cycles of them are never
- * finalized), unless `unordered`. NULL takes a finalizer away. 0, or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
+ * finalized), unless `unordered` is 1; with 2, references of an object to itself do not count. NULL takes a finalizer away. 0, or -1
+ * with errno EINVAL (not the start of an object) or ENOMEM. */
 typedef void (*vel_gc_finalizer)(void *object, void *data);
 int vel_gc_set_finalizer(void *object, vel_gc_finalizer finalizer, void *data, int unordered);
 /* The same; stores the finalizer and the data that there were (NULL if none) where `old_finalizer` and `old_data` lead, unless those are NULL.
@@ -286,6 +314,10 @@ int vel_gc_replace_finalizer(void *object, vel_gc_finalizer finalizer, void *dat
 size_t vel_gc_finalize(void);
 /* 1: finalizers run only in vel_gc_finalize(); 0, the default: also after collections. */
 void vel_gc_finalize_on_demand(int on);
+
+/* Has `hook()` called after a collection that finds finalizers due, where they run on demand only: to wake the thread that runs them, say. It
+ * may call anything. NULL: none. Returns what was. */
+vel_gc_told_fn vel_gc_on_due(vel_gc_told_fn hook);
 
 /* Has `*link` set to NULL when `object` dies: before its finalizer runs, or after if `after_finalizer`. `link` is anywhere the
  * collector does not look (malloc, an atomic object). One within a dead object is forgotten. What was said of the same `link` before is

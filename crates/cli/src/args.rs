@@ -100,6 +100,12 @@ pub(crate) struct Run {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, requires = "frames")]
     pub(crate) store: Option<PathBuf>,
 
+    /// Run a program that is linked with libgc (the Boehm-Demers-Weiser collector) on Vellum's collector.
+    ///
+    /// Puts the folder of Vellum's libgc.so.1 first on the program's LD_LIBRARY_PATH. docs/libgc.md says what is served.
+    #[arg(long)]
+    pub(crate) libgc: bool,
+
     /// The library to preload, instead of the one VELLUM_LIB names or the libvellum.so found beside this command.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) lib: Option<PathBuf>,

@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) obstacle: Option<Obstacle>,
     /// The library.
     pub(crate) library: PathBuf,
+    /// The folder of `libgc.so.1`, if the program is to run on Vellum's collector.
+    libgc: Option<PathBuf>,
     knobs: Vec<(&'static str, OsString)>,
 }
 
@@ -90,7 +92,8 @@ impl Plan {
             // The program may have gone elsewhere when it first needs the store.
             knobs.push(("VELLUM_STORE", std::path::absolute(store).unwrap_or_else(|_| store.clone()).into()));
         }
-        Ok(Plan { program, argv: run.command.clone(), obstacle, library, knobs })
+        let libgc = if run.libgc { Some(library::find_libgc()?) } else { None };
+        Ok(Plan { program, argv: run.command.clone(), obstacle, library, libgc, knobs })
     }
 
     /// Whether the library goes into the program's environment.
@@ -148,6 +151,9 @@ impl Plan {
         // A program built with AddressSanitizer, started by ours, would otherwise refuse to run because another library is loaded before
         // its own. The library stands aside there, and the order does no harm.
         edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
+        if let Some(folder) = &self.libgc {
+            edit(&mut env, "LD_LIBRARY_PATH", |old| prepend(folder.as_os_str(), old));
+        }
         for (name, value) in &self.knobs {
             edit(&mut env, name, |_| value.clone());
         }

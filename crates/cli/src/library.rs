@@ -1,5 +1,5 @@
 //! Which libraries are preloaded: the runtime, and for `vellum cost` the recorder `libvellum_cost.so`, found the same way
-//! (by `--recorder` or `VELLUM_COST_LIB`).
+//! (by `--recorder` or `VELLUM_COST_LIB`). The folder of `libgc.so.1` is looked for as `libgc` in the same places.
 //!
 //! ```text
 //! --lib FILE  or  VELLUM_LIB             as said, or an error
@@ -26,15 +26,28 @@ pub(crate) fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| Failure::NoRecorder { looked })
 }
 
+/// The absolute path of the folder with `libgc.so.1` in it.
+pub(crate) fn find_libgc() -> Result<PathBuf, Failure> {
+    let looked = candidates(&own_directory(), "libgc");
+    let has_it = |folder: &PathBuf| folder.join("libgc.so.1").is_file();
+    let found = looked.iter().find(|folder| has_it(folder)).and_then(|folder| folder.canonicalize().ok());
+    found.ok_or(Failure::NoLibgc { looked })
+}
+
 /// The path of library `name`, or where it was looked for.
 fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBuf, Vec<PathBuf>> {
     let from_env = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(asked) = asked.or(from_env.as_deref()) {
         return canonical_file(asked).ok_or_else(|| vec![asked.to_path_buf()]);
     }
-    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
-    let looked = candidates(own.parent().unwrap_or(Path::new(".")), name);
+    let looked = candidates(&own_directory(), name);
     looked.iter().find_map(|path| canonical_file(path)).ok_or(looked)
+}
+
+/// Where this command's own file is.
+fn own_directory() -> PathBuf {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    own.parent().unwrap_or(Path::new(".")).to_path_buf()
 }
 
 fn candidates(directory: &Path, name: &str) -> Vec<PathBuf> {

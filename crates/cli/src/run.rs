@@ -48,6 +48,13 @@ pub(crate) enum Failure {
         /// Where it was looked for.
         looked: Vec<PathBuf>,
     },
+    /// The library in libgc's place is not there.
+    #[error("libgc/libgc.so.1 not found (looked for {}); build it with `./build`",
+        .looked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoLibgc {
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
     /// The recorder is not there.
     #[error("libvellum_cost.so not found (looked for {}); build it with `cargo build --release -p vellum-recorder`, \
         or name it with --recorder or VELLUM_COST_LIB",

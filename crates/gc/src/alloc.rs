@@ -11,23 +11,20 @@ use crate::cycle::{self, Progress};
 use crate::finalize;
 use crate::heap::{Heap, Supply};
 use crate::layout::Layout;
+use crate::procedure::Hook;
 use crate::strict;
 use crate::thread::{self, Thread};
 use core::ptr::null;
-use core::sync::atomic::{AtomicPtr, Ordering};
 use vellum_pages::BLOCK_MAX;
 
 /// What is called when there is no memory: `vel_gc_full_fn` of the header.
 pub type FullFn = unsafe extern "C" fn(bytes: usize) -> *mut core::ffi::c_void;
 
-static ON_FULL: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(core::ptr::null_mut());
+static ON_FULL: Hook<FullFn> = Hook::none();
 
 /// Sets what is called when there is no memory; returns what was.
 pub fn on_full(hook: Option<FullFn>) -> Option<FullFn> {
-    let hook = hook.map_or(core::ptr::null_mut(), |hook| hook as *mut core::ffi::c_void);
-    let before = ON_FULL.swap(hook, Ordering::AcqRel);
-    // SAFETY: the static holds null or a FullFn.
-    (!before.is_null()).then(|| unsafe { core::mem::transmute::<*mut core::ffi::c_void, FullFn>(before) })
+    ON_FULL.set(hook)
 }
 
 /// An untyped object of `bytes` bytes, reading zero; null if there is no memory.
@@ -55,7 +52,7 @@ pub fn alloc_array(layout: &'static Layout, count: usize) -> *mut u8 {
         return full(usize::MAX);
     };
     if bytes > SMALL_MAX {
-        let scan = if layout.has_pointers.get() { Scan::Layout } else { Scan::Nothing };
+        let scan = layout.scan();
         let object = large(bytes, scan, layout);
         if scan == Scan::Nothing && !object.is_null() {
             // SAFETY: a new object of so many bytes. Without pointers it came as it was.
@@ -146,12 +143,8 @@ fn finish(object: Option<usize>, bytes: usize, collected: bool) -> *mut u8 {
 
 #[cold]
 fn full(bytes: usize) -> *mut u8 {
-    let hook = ON_FULL.load(Ordering::Acquire);
-    if hook.is_null() {
-        return core::ptr::null_mut();
-    }
-    // SAFETY: the static holds null or a FullFn, which the user vouches may be called.
-    unsafe { core::mem::transmute::<*mut core::ffi::c_void, FullFn>(hook)(bytes).cast() }
+    // SAFETY: the user vouches that it may be called.
+    ON_FULL.get().map_or(core::ptr::null_mut(), |hook| unsafe { hook(bytes).cast() })
 }
 
 /// The next object of the thread's run of `slot`. The size is the block's, as the slot's is behind the lock.

@@ -39,6 +39,8 @@ pub(crate) enum Scan {
     Words,
     /// The words that the layout names.
     Layout,
+    /// What the layout's procedure names.
+    Procedure,
 }
 
 /// A block of small objects, or one large object. Reached under the heap's lock, or by the thread that allocates from it.

@@ -30,7 +30,7 @@ use crate::space::Space;
 use crate::survey::{give_back, survey};
 use crate::table::Table;
 use crate::thread::{self, Thread};
-use crate::{stop, tls};
+use crate::{procedure, stop, tls};
 use core::sync::atomic::Ordering;
 use vellum_sys::clock;
 
@@ -40,6 +40,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
     if !prepare(heap) {
         return false;
     }
+    procedure::tell_begin();
     heap.plan_copies();
     let markers = heap.markers_ready();
     let pause = Pause::begin();
@@ -252,6 +253,7 @@ pub(crate) fn mark_roots<M: Movement>(
     }
     kept.each(|object, _| marker.root(object));
     finalize::mark_roots(finalizers, marker);
+    procedure::mark_roots(marker);
     for range in roots.precise() {
         // SAFETY: the user vouches for what was added.
         unsafe { marker.fields(range.start, range.end) };

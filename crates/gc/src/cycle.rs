@@ -36,6 +36,7 @@ use crate::heap::Heap;
 use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
 use crate::pause::Pause;
+use crate::procedure;
 use crate::thread::{self, Thread};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -297,6 +298,7 @@ fn begin(heap: &mut Heap, whole: bool) {
         // Two accounts cannot be kept of the same memory.
         heap.end_account();
     }
+    procedure::tell_begin();
     let slices = heap.slices_expected();
     let is_partial = !whole && heap.sticky.is_partial_next(heap.stats.live_bytes as usize);
     let Some(dirty) = heap.dirty.take().or_else(|| Dirty::begin(&heap.space)) else {

@@ -16,18 +16,37 @@ use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
 use crate::table::Table;
-use crate::thread;
+use crate::{procedure, thread};
 use vellum_pages::Plain;
 
 /// What runs when an object has died: the object, and what was given with it.
 pub type Function = unsafe extern "C" fn(object: *mut core::ffi::c_void, data: *mut core::ffi::c_void);
+
+/// Which of several dead objects that refer to each other are finalized first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Order {
+    /// What refers to others comes before them; what is in a ring, never.
+    Ordered = 0,
+    /// All at once.
+    Unordered = 1,
+    /// As [`Ordered`](Order::Ordered), but an object may refer to itself.
+    IgnoringItself = 2,
+}
+
+impl From<bool> for Order {
+    /// Whether unordered.
+    fn from(unordered: bool) -> Order {
+        if unordered { Order::Unordered } else { Order::Ordered }
+    }
+}
 
 /// An object's finalizer.
 #[derive(Clone, Copy)]
 pub(crate) struct Finalizer {
     pub function: Function,
     pub data: Address,
-    pub unordered: bool,
+    pub order: Order,
     /// The object has died; the finalizer is to run.
     pub due: bool,
 }
@@ -54,7 +73,10 @@ pub(crate) fn find_due<M: Movement>(
     let mut found = 0;
     let mut judge = |finalizers: &mut Table<Finalizer>, marker: &Marker<'_, M>, unordered: bool| {
         finalizers.retain(|object, finalizer| {
-            if !finalizer.due && finalizer.unordered == unordered && !marker.is_marked(object) {
+            if !finalizer.due
+                && (finalizer.order == Order::Unordered) == unordered
+                && !marker.is_marked(object)
+            {
                 finalizer.due = true;
                 found += 1;
             }
@@ -64,7 +86,11 @@ pub(crate) fn find_due<M: Movement>(
     judge(finalizers, marker, true);
     finalizers.each(|object, finalizer| {
         if !finalizer.due && !marker.is_marked(object) {
-            marker.contents(object);
+            if finalizer.order == Order::IgnoringItself && !M::MOVES {
+                marker.contents_but_itself(object);
+            } else {
+                marker.contents(object);
+            }
             marker.drain(blocks);
         }
     });
@@ -134,7 +160,13 @@ pub fn run() -> usize {
 #[cold]
 pub(crate) fn run_after_collection() {
     let Some(thread) = thread::attached() else { return };
-    let wanted = with_heap(thread, |heap| heap.due > 0 && !heap.finalize_on_demand);
+    let (wanted, told) = with_heap(thread, |heap| {
+        let is_due = heap.due > 0;
+        (is_due && !heap.finalize_on_demand, is_due && heap.finalize_on_demand)
+    });
+    if told {
+        procedure::tell_due();
+    }
     if wanted && !thread.finalizing.replace(true) {
         run();
         thread.finalizing.set(false);

@@ -17,6 +17,7 @@ use crate::idle_thread;
 use crate::layout::{Layout, LayoutRoom, Shape};
 use crate::links::Link;
 use crate::mark::StackMemory;
+use crate::procedure::TraceFn;
 use crate::roots::Roots;
 use crate::sizing::{Found, cache_bytes};
 use crate::space::Space;
@@ -103,6 +104,8 @@ pub(crate) struct Heap {
     pub kept: Table<u8>,
     /// Values by their keys.
     pub ephemerons: Table<Address>,
+    /// Whether any type's pointers are named by a procedure.
+    pub has_procedures: bool,
     /// Finalizers that are due.
     pub due: usize,
     pub finalize_on_demand: bool,
@@ -172,6 +175,7 @@ impl Heap {
             links: Table::new(),
             kept: Table::new(),
             ephemerons: Table::new(),
+            has_procedures: false,
             due: 0,
             finalize_on_demand: false,
             bytes: 0,
@@ -378,8 +382,12 @@ impl Heap {
         Some(block)
     }
 
-    /// The layout of `shape`, made if there is none; `None` if memory is out.
-    pub(crate) fn layout(&mut self, shape: Shape) -> Option<&'static Layout> {
+    /// The layout of `shape`, made if there is none; `None` if memory is out. `procedure` is the one that the shape has the address of.
+    pub(crate) fn layout(
+        &mut self,
+        shape: Shape,
+        procedure: Option<(TraceFn, usize)>,
+    ) -> Option<&'static Layout> {
         let mut next = self.layouts;
         // SAFETY: null, or a layout, which lives for ever.
         while let Some(layout) = unsafe { next.as_ref() } {
@@ -396,6 +404,8 @@ impl Heap {
         layout.words.set(shape.words);
         layout.has_pointers.set(shape.has_pointers());
         layout.pointers.set(shape.pointers);
+        layout.procedure.set(procedure);
+        self.has_procedures |= procedure.is_some();
         layout.next.set(self.layouts);
         self.layouts = layout;
         let class = crate::class::class_of(shape.bytes());
@@ -411,12 +421,8 @@ impl Heap {
         if known.get() != 0 {
             return known.get();
         }
-        let slot = if !layout.has_pointers.get() {
-            // Pointer-free objects of a type read zero at first, and so cannot share the atomic slots.
-            self.new_slot(class, Scan::Nothing, layout)
-        } else {
-            self.new_slot(class, Scan::Layout, layout)
-        };
+        // Pointer-free objects of a type read zero at first, and so cannot share the atomic slots.
+        let slot = self.new_slot(class, layout.scan(), layout);
         known.set(slot.unwrap_or(class as u16));
         known.get()
     }

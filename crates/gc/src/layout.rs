@@ -4,7 +4,9 @@
 //! end, so that an array and a single object whose size was rounded up are the same thing; the words behind the last
 //! element are zero.
 
+use crate::block::Scan;
 use crate::class::{BLOCK, CLASS_LAST, WORD, bytes_of, class_of};
+use crate::procedure::TraceFn;
 use core::cell::Cell;
 use core::ptr::null_mut;
 use vellum_pages::{PAGE, Pages, Request};
@@ -26,6 +28,8 @@ pub struct Layout {
     /// Whether any word may hold a pointer.
     pub(crate) has_pointers: Cell<bool>,
     pub(crate) pointers: Cell<[u64; BITMAP]>,
+    /// Names what objects refer to, in place of the bitmap; and what it is given.
+    pub(crate) procedure: Cell<Option<(TraceFn, usize)>>,
     /// The slots of arrays by class; 0 where there is none yet.
     pub(crate) array_slots: [Cell<u16>; CLASS_LAST + 1],
     pub(crate) next: Cell<*const Layout>,
@@ -36,6 +40,8 @@ pub struct Layout {
 pub(crate) struct Shape {
     pub words: u32,
     pub pointers: [u64; BITMAP],
+    /// By its address, and what it is given.
+    pub procedure: Option<(usize, usize)>,
 }
 
 impl Shape {
@@ -50,7 +56,7 @@ impl Shape {
             let in_use = (words - index * 64).min(64);
             *word = bitmap(index) & (!0 >> (64 - in_use));
         }
-        Some(Shape { words: words as u32, pointers })
+        Some(Shape { words: words as u32, pointers, procedure: None })
     }
 
     pub(crate) fn has_pointers(&self) -> bool {
@@ -65,7 +71,20 @@ impl Shape {
 
 impl Layout {
     pub(crate) fn shape(&self) -> Shape {
-        Shape { words: self.words.get(), pointers: self.pointers.get() }
+        Shape {
+            words: self.words.get(),
+            pointers: self.pointers.get(),
+            procedure: self.procedure.get().map(|(procedure, data)| (procedure as usize, data)),
+        }
+    }
+
+    /// What of such objects is looked at.
+    pub(crate) fn scan(&self) -> Scan {
+        match (self.procedure.get(), self.has_pointers.get()) {
+            (Some(_), _) => Scan::Procedure,
+            (None, true) => Scan::Layout,
+            (None, false) => Scan::Nothing,
+        }
     }
 
     /// Which words of an object of `words` words may hold pointers.

@@ -34,7 +34,7 @@
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them;
 //! `stop` and `thread` the world; `finalize`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
-//! `object` everything else a program may ask; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
+//! `object` everything else a program may ask; `procedure` what the program's procedures say; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
@@ -71,6 +71,7 @@ mod movement;
 mod object;
 mod parallel;
 mod pause;
+mod procedure;
 mod publish;
 mod roots;
 mod sizing;
@@ -96,7 +97,7 @@ pub use class::{
 pub use config::{Config, Plan};
 pub use dirty::{write, wrote};
 pub use ephemeron::{ephemeron, set_ephemeron};
-pub use finalize::{Function, on_demand as finalize_on_demand, run as finalize};
+pub use finalize::{Function, Order, on_demand as finalize_on_demand, run as finalize};
 pub use freed::free;
 pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};
@@ -106,5 +107,9 @@ pub use object::{
     set_finalizer, set_limit, set_max, size, stats, validate, walk,
 };
 pub use pause::{PauseFn, on_pause};
-pub use start::{Already, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint, type_of};
+pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_roots};
+pub use start::{
+    Already, active, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint, type_by,
+    type_of,
+};
 pub use stats::Stats;

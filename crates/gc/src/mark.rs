@@ -21,6 +21,7 @@ use crate::bytes::Bytes;
 use crate::class::{BLOCK, WORD};
 use crate::config::STACK_KEPT;
 use crate::movement::Movement;
+use crate::procedure::Visitor;
 use crate::space::Space;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use vellum_sys::{PAGE, map, round_up};
@@ -540,6 +541,7 @@ impl<'h, M: Movement> Marker<'h, M> {
                 let element = unsafe { (*block.layout.get()).words.get() as usize } * WORD;
                 self.typed(block, object, object + (from - object) / element * element, to);
             }
+            Scan::Procedure => self.by_procedure(block, object),
         }
     }
 
@@ -674,7 +676,7 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     #[inline(always)]
     fn look_through(&mut self, block: &Block, object: usize) {
-        if block.size.get() > STRETCH * WORD {
+        if block.size.get() > STRETCH * WORD && block.scan.get() != Scan::Procedure {
             return self.stretch(block, object, object);
         }
         let end = object + block.size.get();
@@ -682,6 +684,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             // SAFETY: an allocated object's words may be read.
             Scan::Words => unsafe { self.words(object, end, self.only_starts) },
             Scan::Layout => self.typed(block, object, object, end),
+            Scan::Procedure => self.by_procedure(block, object),
             Scan::Nothing => {}
         }
     }
@@ -691,7 +694,8 @@ impl<'h, M: Movement> Marker<'h, M> {
     fn stretch(&mut self, block: &Block, object: usize, from: usize) {
         let end = object + block.size.get();
         let element = match block.scan.get() {
-            Scan::Nothing => return,
+            // A procedure is asked once for the whole object.
+            Scan::Nothing | Scan::Procedure => return,
             Scan::Words => 1,
             // SAFETY: a block with layout has one, which lives for ever.
             Scan::Layout => unsafe { (*block.layout.get()).words.get() as usize },
@@ -717,6 +721,44 @@ impl<'h, M: Movement> Marker<'h, M> {
             unsafe { self.words(from, to, self.only_starts) };
         } else {
             self.typed(block, object, from, to);
+        }
+    }
+
+    /// Follows what the program's procedure names of an object.
+    #[cold]
+    fn by_procedure(&mut self, block: &Block, object: usize) {
+        // SAFETY: a block with layout has one, which lives for ever.
+        let layout = unsafe { &*block.layout.get() };
+        let Some((procedure, data)) = layout.procedure.get() else { return };
+        let visitor = Visitor::of(self);
+        let object = core::ptr::with_exposed_provenance_mut(object);
+        let data = core::ptr::with_exposed_provenance_mut(data);
+        // SAFETY: who made the type vouches for it; the visitor lives across the call, in which this trace is nobody else's.
+        unsafe { procedure(object, block.size.get(), data, &raw const visitor) };
+    }
+
+    /// Marks what the object at `address` points to other than itself. Where nothing moves.
+    pub(crate) fn contents_but_itself(&mut self, address: usize) {
+        let Some(block) = self.space.block_of(address) else { return };
+        let itself = address..address + block.size.get();
+        let is_clear = match block.scan.get() {
+            Scan::Nothing => true,
+            // SAFETY: an allocated object's words may be read.
+            Scan::Words | Scan::Layout => itself
+                .clone()
+                .step_by(WORD)
+                .all(|at| !itself.contains(&unsafe { (at as *const usize).read_volatile() })),
+            Scan::Procedure => false,
+        };
+        if is_clear {
+            return self.look_through(block, address);
+        }
+        for at in itself.clone().step_by(WORD) {
+            // SAFETY: as above.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            if !itself.contains(&word) {
+                self.consider(word, self.only_starts);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use crate::alloc::{self, with_heap};
 use crate::block::{Block, Index, Scan};
 use crate::class::ATOMIC_FIRST;
 use crate::collect;
-use crate::finalize::{self, Finalizer, Function};
+use crate::finalize::{self, Finalizer, Function, Order};
 use crate::freed;
 use crate::heap::Heap;
 use crate::roots::Range;
@@ -87,9 +87,10 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
         let block = heap.block_starting(address(pointer))?;
         let atomic = (ATOMIC_FIRST..crate::class::TYPED_FIRST).contains(&usize::from(block.slot.get()))
             || (block.slot.get() == 0 && block.scan.get() == Scan::Nothing);
-        Some((block.size.get(), atomic, block.scan.get(), block.layout.get()))
+        let is_kept = heap.kept.get(address(pointer)).is_some();
+        Some((block.size.get(), atomic, block.scan.get(), block.layout.get(), is_kept))
     });
-    let Some((room, atomic, scan, layout)) = found.flatten() else { return null_mut() };
+    let Some((room, atomic, scan, layout, is_kept)) = found.flatten() else { return null_mut() };
     // It fits, and would not waste more than half.
     if bytes <= room && bytes > room / 2 {
         return pointer;
@@ -97,12 +98,17 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
     // SAFETY: a block's layout is null or lives for ever.
     let layout = unsafe { layout.as_ref() };
     let new = match layout {
-        Some(layout) if scan == Scan::Layout || !atomic => {
+        Some(layout) if matches!(scan, Scan::Layout | Scan::Procedure) || !atomic => {
             alloc::alloc_array(layout, bytes.div_ceil(layout.words.get() as usize * crate::class::WORD))
         }
         _ if atomic => alloc::alloc_atomic(bytes),
         _ => alloc::alloc(bytes),
     };
+    if !new.is_null() && is_kept && keep(new).is_err() {
+        // SAFETY: nobody else knows it.
+        let _ = unsafe { freed::free(new) };
+        return null_mut();
+    }
     if !new.is_null() {
         // SAFETY: both objects have so many bytes, and they are not the same.
         unsafe {
@@ -141,7 +147,7 @@ pub unsafe fn set_finalizer(
     pointer: *mut u8,
     function: Option<Function>,
     data: *mut u8,
-    unordered: bool,
+    order: impl Into<Order>,
 ) -> Result<Option<(Function, *mut u8)>, Refused> {
     let (object, data) = (address(pointer), address(data));
     let needs = |heap: &Heap| if function.is_some() { heap.finalizers.bytes_to_grow() } else { 0 };
@@ -149,7 +155,7 @@ pub unsafe fn set_finalizer(
         heap.block_starting(object).ok_or(Refused::NoObject)?;
         let before = match function {
             Some(function) => {
-                let finalizer = Finalizer { function, data, unordered, due: false };
+                let finalizer = Finalizer { function, data, order: order.into(), due: false };
                 let before = heap.finalizers.get(object);
                 heap.finalizers.insert(object, finalizer).map_err(|_| Refused::OutOfMemory)?;
                 before

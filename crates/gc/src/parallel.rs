@@ -91,6 +91,10 @@ impl Heap {
         if self.config.markers == 1 || self.config.max_bytes != usize::MAX {
             return 1;
         }
+        // A program's procedures are not for threads that its C library does not know.
+        if self.has_procedures {
+            return 1;
+        }
         // A test is to see it in a small heap, too.
         if self.stats.live_bytes < LIVE_MIN && !(self.config.paranoid && self.config.markers > 1) {
             return 1;

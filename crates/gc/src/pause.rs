@@ -1,7 +1,7 @@
 //! One time for which the program did not run, the account of all of them, and who is told.
 
 use crate::heap::Heap;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use crate::procedure::Hook;
 use vellum_sys::clock;
 
 /// What is called after a pause: `vel_gc_pause_fn` of the header.
@@ -17,14 +17,11 @@ pub(crate) enum Kind {
     Idle = 2,
 }
 
-static HOOK: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(core::ptr::null_mut());
+static HOOK: Hook<PauseFn> = Hook::none();
 
 /// Sets what is called after each pause; returns what was.
 pub fn on_pause(hook: Option<PauseFn>) -> Option<PauseFn> {
-    let hook = hook.map_or(core::ptr::null_mut(), |hook| hook as *mut core::ffi::c_void);
-    let before = HOOK.swap(hook, Ordering::AcqRel);
-    // SAFETY: the static holds null or a PauseFn.
-    (!before.is_null()).then(|| unsafe { core::mem::transmute::<*mut core::ffi::c_void, PauseFn>(before) })
+    HOOK.set(hook)
 }
 
 /// A pause that is on.
@@ -53,16 +50,9 @@ impl Pause {
         stats.pause_cpu_ns_last = cpu_ns;
         let kind = if heap.is_idle { Kind::Idle } else { Kind::Major };
         heap.publish();
-        let hook = HOOK.load(Ordering::Acquire);
-        if !hook.is_null() {
-            // SAFETY: the static holds null or a PauseFn, which the user vouches may be called.
-            unsafe {
-                core::mem::transmute::<*mut core::ffi::c_void, PauseFn>(hook)(
-                    kind as i32,
-                    self.wall_ns,
-                    self.wall_ns + wall_ns,
-                );
-            }
+        if let Some(hook) = HOOK.get() {
+            // SAFETY: the user vouches that it may be called.
+            unsafe { hook(kind as i32, self.wall_ns, self.wall_ns + wall_ns) };
         }
         cpu_ns
     }

@@ -1,9 +1,11 @@
 //! Starting the heap, making types and threads known, and forks.
 
 use crate::alloc::with_heap;
-use crate::config::Config;
+use crate::class::WORD;
+use crate::config::{Config, Plan};
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
+use crate::procedure::TraceFn;
 use crate::{budget, idle_thread, parallel, stop, thread, tls};
 
 /// Why the heap was not started.
@@ -38,8 +40,36 @@ pub fn type_of(bytes: usize, bitmap: impl Fn(usize) -> u64) -> Option<&'static L
         if !heap.started && !heap.start(Config::DEFAULT) {
             return None;
         }
-        heap.layout(shape)
+        heap.layout(shape, None)
     })
+}
+
+/// The type of objects of any size whose references `procedure` names, given `data`: made as arrays of words. `None` under a plan that moves
+/// objects, or if there is no memory.
+///
+/// # Safety
+/// The procedure may be called with any object of the type, from its allocation on, whenever collections happen.
+pub unsafe fn type_by(procedure: TraceFn, data: usize) -> Option<&'static Layout> {
+    let shape = Shape { procedure: Some((procedure as usize, data)), ..Shape::new(WORD, |_| 1)? };
+    let thread = thread::attached()?;
+    with_heap(thread, |heap| {
+        if !heap.started && !heap.start(Config::DEFAULT) {
+            return None;
+        }
+        if heap.config.plan == Plan::MostlyCopying {
+            return None;
+        }
+        heap.layout(shape, Some((procedure, data)))
+    })
+}
+
+/// Calls `body` from within a blocking region as if it were outside: it may touch the heap, and collections stop it. Outside of
+/// one it is just called.
+pub fn active<R>(body: impl FnOnce() -> R) -> R {
+    match thread::attached() {
+        Some(thread) => thread::active(thread, body),
+        None => body(),
+    }
 }
 
 /// Makes the calling thread known; false if there is no memory.

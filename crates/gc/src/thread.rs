@@ -348,6 +348,23 @@ pub(crate) fn parked<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R 
     result
 }
 
+/// Runs `body` within a blocking region as if outside of it.
+pub(crate) fn active<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R {
+    if thread.state.load(Ordering::Relaxed) != BLOCKED {
+        return body();
+    }
+    let held = wait_for_heap();
+    thread.state.store(RUNNING, Ordering::Relaxed);
+    drop(held);
+    let result = body();
+    // What the rest of the region has on the stack is looked through too: it lies above.
+    let mut registers = [0; 6];
+    let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
+    thread.block(low);
+    core::hint::black_box(&registers);
+    result
+}
+
 /// In a forked child there is one thread: forgets the others.
 pub(crate) fn forget_others() {
     for thread in all() {

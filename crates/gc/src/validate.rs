@@ -86,7 +86,8 @@ impl Heap {
                 };
                 let words = block.size.get() / WORD;
                 match block.scan.get() {
-                    Scan::Nothing => {}
+                    // What a procedure names, only it knows.
+                    Scan::Nothing | Scan::Procedure => {}
                     Scan::Words => (0..words).for_each(look),
                     // SAFETY: a block with layout has one, which lives for ever.
                     Scan::Layout => unsafe { (*block.layout.get()).each(words, &mut look) },

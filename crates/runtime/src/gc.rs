@@ -126,6 +126,85 @@ pub unsafe extern "C" fn vel_gc_type_of(bytes: usize, pointers: *const u64) -> *
     )
 }
 
+/// A type whose pointers a procedure names.
+///
+/// # Safety
+/// The procedure may be called with every object of the type whenever collections happen.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_type_by(
+    procedure: Option<gc::TraceFn>,
+    data: *mut c_void,
+) -> *const gc::Layout {
+    let Some(procedure) = procedure else {
+        refuse(libc::EINVAL);
+        return core::ptr::null();
+    };
+    // SAFETY: the caller vouches for it.
+    let layout = unsafe { gc::type_by(procedure, data.expose_provenance()) };
+    layout.map_or_else(
+        || {
+            refuse(libc::ENOMEM);
+            core::ptr::null()
+        },
+        core::ptr::from_ref,
+    )
+}
+
+/// Names a pointer.
+///
+/// # Safety
+/// `visitor` is what a procedure was given, and the procedure has not returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_visit(visitor: *const gc::Visitor, pointer: *const c_void) {
+    // SAFETY: the caller vouches for it.
+    unsafe { (*visitor).visit(pointer.cast()) };
+}
+
+/// Names all pointers of a range.
+///
+/// # Safety
+/// As [`vel_gc_visit`]; the range may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_visit_words(
+    visitor: *const gc::Visitor,
+    start: *const c_void,
+    end: *const c_void,
+) {
+    // SAFETY: the caller vouches for both.
+    unsafe { (*visitor).visit_words(start.cast(), end.cast()) };
+}
+
+/// Sets what names further roots.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_on_roots(hook: Option<gc::RootsFn>) -> Option<gc::RootsFn> {
+    gc::on_roots(hook)
+}
+
+/// Sets what is called when a collection begins.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_on_begin(hook: Option<gc::ToldFn>) -> Option<gc::ToldFn> {
+    gc::on_begin(hook)
+}
+
+/// Sets what is called when finalizers are due.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_on_due(hook: Option<gc::ToldFn>) -> Option<gc::ToldFn> {
+    gc::on_due(hook)
+}
+
+/// Calls `function(argument)` from within a blocking region as if outside of it.
+///
+/// # Safety
+/// The function may be called so.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_active(
+    function: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the caller vouches for it.
+    gc::active(|| unsafe { function(argument) })
+}
+
 /// An array of a type's elements.
 ///
 /// # Safety
@@ -144,6 +223,15 @@ pub extern "C" fn vel_gc_alloc_uncollectable(bytes: usize) -> *mut c_void {
         return object(null_mut());
     }
     new.cast()
+}
+
+/// Has an object stay until it is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_keep(object: *mut c_void) -> c_int {
+    match gc::keep(object.cast()) {
+        Ok(()) => 0,
+        Err(why) => refused(why),
+    }
 }
 
 /// An aligned object.
@@ -378,6 +466,15 @@ pub extern "C" fn vel_gc_validate() -> *const c_char {
     c"an invariant of the heap is broken; it was written to standard error".as_ptr()
 }
 
+/// The order that a number of the header's stands for.
+fn order(unordered: c_int) -> gc::Order {
+    match unordered {
+        0 => gc::Order::Ordered,
+        2 => gc::Order::IgnoringItself,
+        _ => gc::Order::Unordered,
+    }
+}
+
 /// Sets a finalizer.
 ///
 /// # Safety
@@ -390,7 +487,7 @@ pub unsafe extern "C" fn vel_gc_set_finalizer(
     unordered: c_int,
 ) -> c_int {
     // SAFETY: passed on.
-    let set = unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), unordered != 0) };
+    let set = unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), order(unordered)) };
     set.map_or_else(refused, |_| 0)
 }
 
@@ -408,7 +505,7 @@ pub unsafe extern "C" fn vel_gc_replace_finalizer(
     old_data: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: passed on.
-    match unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), unordered != 0) } {
+    match unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), order(unordered)) } {
         Ok(before) => {
             // SAFETY: the caller vouches that both are null or may be written.
             unsafe {

@@ -1,0 +1,218 @@
+//! Programs written for libgc, on Vellum's `libgc.so.1`: C programs that check what `gc.h` promises, and one of Debian's.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The folder with `libgc.so.1`, or a word why there is none: it is made by `./build`.
+fn folder() -> Option<PathBuf> {
+    let folder = Path::new(VELLUM).parent().unwrap().join("libgc");
+    if !folder.join("libgc.so.1").is_file() {
+        eprintln!("skipped: {} has no libgc.so.1: run ./build, as ./test does", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+/// Compiles `name`.c for Vellum's library; `None`, and a word, where there is no compiler.
+fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<PathBuf> {
+    let program = place.join(name);
+    let source = Path::new(REPOSITORY).join("crates/libgc/tests/c").join(name).with_extension("c");
+    let mut command = Command::new("cc");
+    command
+        .args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .arg("-o")
+        .args([&program, &source]);
+    command
+        .arg("-I")
+        .arg(Path::new(REPOSITORY).join("include/libgc"))
+        .arg(folder.join("libgc.so.1"))
+        .arg("-lpthread");
+    match command.output() {
+        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
+        Err(error) => {
+            eprintln!("skipped: cc cannot be started: {error}");
+            return None;
+        }
+    }
+    Some(program)
+}
+
+fn on_the_library_path(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", folder).env_remove("LD_PRELOAD");
+    command
+}
+
+fn passes(output: &Output, name: &str) {
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && out == format!("{name}: as promised\n"),
+        "{name}: {out}{}",
+        said(output)
+    );
+}
+
+#[test]
+fn c_programs_find_what_gc_h_promises() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    for name in ["objects", "finalizers", "kinds", "threads", "typed"] {
+        for flags in [&["-std=gnu99"][..], &["-std=gnu17", "-DGC_DEBUG"]] {
+            let Some(program) = compiled(name, flags, &folder, place.path()) else { return };
+            passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
+            let mut run = Command::new(VELLUM);
+            run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
+            passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), name);
+        }
+    }
+}
+
+#[test]
+fn variables_are_heeded_or_said_to_be_ignored() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("typed", &[], &folder, place.path()) else { return };
+    let ended = on_the_library_path(&program, &folder)
+        .envs([("GC_MARKERS", "4"), ("GC_PRINT_STATS", "1"), ("GC_MAXIMUM_HEAP_SIZE", "a lot")])
+        .output()
+        .unwrap();
+    passes(&ended, "typed");
+    let said = said(&ended);
+    for line in ["GC_MARKERS is ignored", "GC_MAXIMUM_HEAP_SIZE=a lot is ignored", "collections  "] {
+        assert!(said.contains(line), "no {line:?} in:\n{said}");
+    }
+    // Of the objects program a fortieth of the memory it needs.
+    let Some(program) = compiled("objects", &[], &folder, place.path()) else { return };
+    let ended = on_the_library_path(&program, &folder).env("GC_MAXIMUM_HEAP_SIZE", "256k").output().unwrap();
+    assert!(!ended.status.success(), "the limit did not hold");
+}
+
+#[test]
+fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
+    let Some(folder) = folder() else { return };
+    let library = folder.join("libgc.so.1");
+    let Ok(read) = Command::new("readelf").args(["-d", text(&library)]).output() else {
+        eprintln!("skipped: readelf cannot be started");
+        return;
+    };
+    assert!(String::from_utf8_lossy(&read.stdout).contains("Library soname: [libgc.so.1]"));
+    let named = Command::new("nm").args(["-D", "--defined-only", text(&library)]).output().unwrap();
+    let symbols = String::from_utf8(named.stdout).unwrap();
+    let exported: BTreeSet<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .filter(|name| name.starts_with("GC_"))
+        .collect();
+    let mut declared = BTreeSet::new();
+    for header in ["gc.h", "gc_mark.h", "gc_typed.h", "gc_pthread_redirects.h"] {
+        let source =
+            std::fs::read_to_string(Path::new(REPOSITORY).join("include/libgc").join(header)).unwrap();
+        for line in source.lines().filter(|line| line.starts_with("GC_API ") || line.starts_with("extern ")) {
+            let before = line.split_once('(').map_or(line.trim_end_matches(';'), |(before, _)| before);
+            if let Some(name) = before.rsplit([' ', '*']).next().filter(|name| name.starts_with("GC_")) {
+                assert!(exported.contains(name), "{header} declares {name}, which is not there");
+                declared.insert(name.to_owned());
+            }
+        }
+    }
+    let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
+    for name in exported.iter().filter(|name| !declared.contains(**name)) {
+        assert!(
+            pages.contains(*name),
+            "{name} is exported, but neither declared nor told of in docs/libgc.md"
+        );
+    }
+}
+
+#[test]
+fn w3m_shows_the_same_pages() {
+    let Some(folder) = folder() else { return };
+    let w3m = Path::new("/usr/bin/w3m");
+    if !w3m.is_file() {
+        eprintln!("skipped: there is no {} (Debian's package w3m)", w3m.display());
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let page = place.path().join("page.html");
+    let mut source = String::from("<html><title>Tables</title><body>");
+    for table in 0..40 {
+        source += &format!("<h2>Part {table}</h2><table border=1>");
+        for row in 0..30 {
+            source += &format!(
+                "<tr><td><a href='x{row}'>row {row}</a><td>{}<td>&auml;&euro; {}",
+                "w ".repeat(row % 9),
+                row * table
+            );
+        }
+        source += "</table><ul><li>one<li>two<ol><li>three</ol></ul>";
+    }
+    std::fs::write(&page, source).unwrap();
+    for options in [&["-dump"][..], &["-dump", "-cols", "40"], &["-dump_source"], &["-dump_head"]] {
+        let plain =
+            Command::new(w3m).args(options).arg(&page).env_remove("LD_LIBRARY_PATH").output().unwrap();
+        let ours = on_the_library_path(w3m, &folder).args(options).arg(&page).output().unwrap();
+        assert!(plain.status.success() && ours.status.success(), "{}", said(&ours));
+        assert!(plain.stdout == ours.stdout, "another page with {options:?}");
+    }
+}
+
+/// Guardians, weak tables, threads, bignums, continuations, strings; it prints what it finds.
+const SCHEME: &str = r#"
+(use-modules (ice-9 threads) (srfi srfi-1))
+(define (tree n) (if (= n 0) '() (cons (tree (- n 1)) (tree (- n 1)))))
+(define (count t) (if (null? t) 1 (+ (count (car t)) (count (cdr t)))))
+(write (fold + 0 (map (lambda (i) (count (tree 11))) (iota 20)))) (newline)
+(define guardian (make-guardian))
+(for-each (lambda (i) (guardian (list i i))) (iota 1000))
+(gc) (gc)
+(write (> (let loop ((k 0)) (if (guardian) (loop (+ k 1)) k)) 900)) (newline)
+(define table (make-weak-key-hash-table))
+(for-each (lambda (i) (hashq-set! table (list i) i)) (iota 2000))
+(define kept (list 'kept))
+(hashq-set! table kept 42)
+(gc) (gc)
+(write (list (hashq-ref table kept) (< (hash-fold (lambda (k v n) (+ n 1)) 0 table) 400))) (newline)
+(write (par-map (lambda (i) (let loop ((k 0) (acc '()))
+  (if (< k 50000) (loop (+ k 1) (if (= 0 (modulo k 1000)) '() (cons k acc))) (+ i (length acc))))) (iota 8))) (newline)
+(write (let loop ((i 0) (acc 1)) (if (= i 300) (modulo acc 1000007) (loop (+ i 1) (* acc (+ i 1)))))) (newline)
+(write (call/cc (lambda (k) (for-each (lambda (i) (if (= i 500) (k i))) (iota 1000)) 'none))) (newline)
+(write (string-length (string-concatenate (map number->string (iota 20000))))) (newline)
+"#;
+
+#[test]
+fn guile_computes_and_compiles_the_same() {
+    let Some(folder) = folder() else { return };
+    let guile = Path::new("/usr/bin/guile");
+    if !guile.is_file() {
+        eprintln!("skipped: there is no {} (Debian's package guile-3.0)", guile.display());
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let (program, compiler) = (place.path().join("program.scm"), place.path().join("compiler.scm"));
+    std::fs::write(&program, SCHEME).unwrap();
+    let compile = "(use-modules (system base compile)) (compile-file (cadr (command-line)) #:output-file (caddr (command-line)))";
+    std::fs::write(&compiler, compile).unwrap();
+    let run = |mut command: Command, object: &Path| {
+        let ran = command.arg("--no-auto-compile").arg(&program).output().unwrap();
+        assert!(ran.status.success(), "{}", said(&ran));
+        let mut again = Command::new(command.get_program());
+        again.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let compiled =
+            again.arg("--no-auto-compile").args([&compiler, &program]).arg(object).output().unwrap();
+        assert!(compiled.status.success(), "{}", said(&compiled));
+        (ran.stdout, std::fs::read(object).unwrap())
+    };
+    let mut plain = Command::new(guile);
+    plain.env_remove("LD_LIBRARY_PATH");
+    let theirs = run(plain, &place.path().join("theirs.go"));
+    let ours = run(on_the_library_path(guile, &folder), &place.path().join("ours.go"));
+    assert_eq!(String::from_utf8_lossy(&theirs.0), String::from_utf8_lossy(&ours.0));
+    assert!(theirs.1 == ours.1, "another object file");
+}

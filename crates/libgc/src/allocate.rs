@@ -1,0 +1,324 @@
+//! Objects: making, resizing, freeing, finding.
+//!
+//! A C program may keep an object by a pointer just past its end only, so each is a byte longer than asked for while interior
+//! pointers count (`GC_all_interior_pointers`), as with libgc: there, too, 16 bytes take 32.
+
+use crate::settings::{GC_all_interior_pointers, out_of_memory};
+use crate::{start, vel};
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr::null_mut;
+
+/// Where `GC_malloc_many` stops: about as much as libgc hands out at once.
+const MANY_BYTES: usize = 4096;
+
+/// `bytes` and the byte that catches a pointer past the end.
+#[inline(always)]
+pub(crate) fn with_end(bytes: usize) -> usize {
+    bytes.saturating_add(usize::from(
+        GC_all_interior_pointers.load(core::sync::atomic::Ordering::Relaxed) != 0,
+    ))
+}
+
+/// `object`, or what the program's procedure for such a case returns.
+#[inline(always)]
+fn or_out_of_memory(object: *mut c_void, bytes: usize) -> *mut c_void {
+    if object.is_null() { out_of_memory(bytes) } else { object }
+}
+
+/// An object of `bytes` bytes, cleared, in which any word may be a pointer.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
+    start::ensure();
+    or_out_of_memory(vel::alloc(with_end(bytes).max(1)), bytes)
+}
+
+/// An object without pointers, not cleared.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
+    start::ensure();
+    or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
+}
+
+/// As [`GC_malloc`]: that a program keeps a pointer to the first bytes is no help here.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_ignore_off_page(bytes: usize) -> *mut c_void {
+    GC_malloc(bytes)
+}
+
+/// As [`GC_malloc_atomic`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_atomic_ignore_off_page(bytes: usize) -> *mut c_void {
+    GC_malloc_atomic(bytes)
+}
+
+/// As [`GC_malloc`]: changes are not announced.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_stubborn(bytes: usize) -> *mut c_void {
+    GC_malloc(bytes)
+}
+
+/// Says nothing to a collector that sees writes by itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_change_stubborn(_object: *const c_void) {}
+
+/// Says nothing to a collector that sees writes by itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_end_stubborn_change(_object: *const c_void) {}
+
+fn kept(object: *mut c_void, bytes: usize) -> *mut c_void {
+    if object.is_null() {
+        return out_of_memory(bytes);
+    }
+    // SAFETY: the start of an object made just now.
+    if unsafe { vel::vel_gc_keep(object) } != 0 {
+        // SAFETY: nobody else knows it.
+        unsafe { vel::vel_gc_free(object) };
+        return out_of_memory(bytes);
+    }
+    object
+}
+
+/// An object that stays until it is freed, and keeps what it refers to.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_uncollectable(bytes: usize) -> *mut c_void {
+    start::ensure();
+    kept(vel::alloc(with_end(bytes).max(1)), bytes)
+}
+
+/// An object without pointers that stays until it is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
+    start::ensure();
+    kept(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
+}
+
+/// An object aligned to `align` bytes, a power of two up to a page.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_memalign(align: usize, bytes: usize) -> *mut c_void {
+    start::ensure();
+    if align <= 16 {
+        return GC_malloc(bytes);
+    }
+    // SAFETY: an alignment that is not served gives null.
+    or_out_of_memory(unsafe { vel::vel_gc_alloc_aligned(with_end(bytes).max(1), align, 0) }, bytes)
+}
+
+/// The same as `posix_memalign`.
+///
+/// # Safety
+/// `result` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_posix_memalign(result: *mut *mut c_void, align: usize, bytes: usize) -> c_int {
+    if !align.is_power_of_two() || align < size_of::<usize>() {
+        return libc::EINVAL;
+    }
+    let object = GC_memalign(align, bytes);
+    if object.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { result.write(object) };
+    0
+}
+
+/// Changes an object's size, moving it if it must. Null allocates, no bytes free.
+///
+/// # Safety
+/// Nobody uses the old object any more if it has moved.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
+    if object.is_null() {
+        return GC_malloc(bytes);
+    }
+    if bytes == 0 {
+        // SAFETY: the caller's object.
+        unsafe { vel::vel_gc_free(object) };
+        return null_mut();
+    }
+    // SAFETY: the caller's object.
+    or_out_of_memory(unsafe { vel::vel_gc_realloc(object, with_end(bytes)) }, bytes)
+}
+
+/// Gives an object back now; null is let pass.
+///
+/// # Safety
+/// Nobody uses the object any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_free(object: *mut c_void) {
+    // SAFETY: the caller's object.
+    unsafe { vel::vel_gc_free(object) };
+}
+
+/// Objects of one size, chained by their first words.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
+    start::ensure();
+    let each = with_end(bytes).max(size_of::<usize>());
+    let mut first = null_mut::<c_void>();
+    for _ in 0..(MANY_BYTES / each).max(1) {
+        let object = vel::alloc(each);
+        if object.is_null() {
+            break;
+        }
+        // SAFETY: a word at least is there.
+        unsafe { object.cast::<*mut c_void>().write(first) };
+        first = object;
+    }
+    or_out_of_memory(first, bytes)
+}
+
+/// Stores such a list at `result`.
+///
+/// # Safety
+/// `result` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
+    // A chain is kept by its words: a kind that does not name them all has its objects one at a time.
+    let list = if kind == 1 { GC_malloc_many(bytes) } else { alone(bytes, kind) };
+    // SAFETY: the caller vouches for it.
+    unsafe { result.write(list) };
+}
+
+fn alone(bytes: usize, kind: c_int) -> *mut c_void {
+    let object = crate::kinds::GC_generic_malloc(bytes.max(size_of::<usize>()), kind);
+    if !object.is_null() {
+        // SAFETY: a word at least is there.
+        unsafe { object.cast::<usize>().write(0) };
+    }
+    object
+}
+
+/// A copy of a C string, without pointers.
+///
+/// # Safety
+/// `text` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
+    // SAFETY: passed on.
+    unsafe { GC_strndup(text, usize::MAX) }
+}
+
+/// A copy of a C string's first `bytes` bytes at most, with a zero behind.
+///
+/// # Safety
+/// `text` is null, a C string, or has so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_strndup(text: *const c_char, bytes: usize) -> *mut c_char {
+    if text.is_null() {
+        return null_mut();
+    }
+    // SAFETY: it ends within so many bytes, or has as many.
+    let length = unsafe { if bytes == usize::MAX { libc::strlen(text) } else { libc::strnlen(text, bytes) } };
+    let copy = GC_malloc_atomic(length + 1).cast::<c_char>();
+    if !copy.is_null() {
+        // SAFETY: one byte more than the text has is there.
+        unsafe {
+            copy.copy_from_nonoverlapping(text, length);
+            copy.add(length).write(0);
+        }
+    }
+    copy
+}
+
+/// A copy of a wide string.
+///
+/// # Safety
+/// `text` ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {
+    // SAFETY: the caller vouches for the end.
+    let length = unsafe { libc::wcslen(text) } + 1;
+    let copy = GC_malloc_atomic(length * size_of::<libc::wchar_t>()).cast::<libc::wchar_t>();
+    if !copy.is_null() {
+        // SAFETY: as many are there.
+        unsafe { copy.copy_from_nonoverlapping(text, length) };
+    }
+    copy
+}
+
+/// The start of the object that holds `address`; null for none.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_base(address: *mut c_void) -> *mut c_void {
+    // SAFETY: any address may be asked about.
+    unsafe { vel::vel_gc_base(address) }
+}
+
+/// Bytes of room in the object that starts here.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_size(object: *const c_void) -> usize {
+    // SAFETY: any address may be asked about.
+    unsafe { vel::vel_gc_size(object) }
+}
+
+/// Whether `address` is within an object.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_heap_ptr(address: *const c_void) -> c_int {
+    // SAFETY: any address may be asked about.
+    c_int::from(!unsafe { vel::vel_gc_base(address) }.is_null())
+}
+
+/// Says nothing: interior pointers of every displacement count.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_displacement(_bytes: usize) {}
+
+/// `address`, if what it points to would be kept by a pointer stored there.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_valid_displacement(address: *mut c_void) -> *mut c_void {
+    address
+}
+
+/// `address`; every place that the collector looks at is visible, and what is not cannot be told from what is.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_visible(address: *mut c_void) -> *mut c_void {
+    address
+}
+
+/// `p`, after a check that it and `q` point into one object, if either points into any.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_same_obj(p: *mut c_void, q: *mut c_void) -> *mut c_void {
+    let base = GC_base(p);
+    if base != GC_base(q) {
+        crate::say::line(&[b"libgc: GC_same_obj: the two point into different objects"]);
+        // SAFETY: abort has no preconditions.
+        unsafe { libc::abort() }
+    }
+    p
+}
+
+/// Adds `bytes` to `*place`, within the object; what it is then.
+///
+/// # Safety
+/// `place` holds a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pre_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        let next = GC_same_obj((*place).wrapping_byte_offset(bytes), *place);
+        place.write(next);
+        next
+    }
+}
+
+/// Adds `bytes` to `*place`, within the object; what it was before.
+///
+/// # Safety
+/// `place` holds a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_post_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        let before = *place;
+        place.write(GC_same_obj(before.wrapping_byte_offset(bytes), before));
+        before
+    }
+}
+
+/// Stores a pointer into an object.
+///
+/// # Safety
+/// `place` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_ptr_store_and_dirty(place: *mut c_void, value: *const c_void) {
+    // SAFETY: the caller vouches for it.
+    unsafe { place.cast::<*const c_void>().write(value) };
+}

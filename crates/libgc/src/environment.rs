@@ -1,0 +1,92 @@
+//! `GC_*` variables: those in common use are heeded, the rest named in one line each.
+
+use crate::say;
+use core::ffi::{CStr, c_uint};
+
+/// What the environment asks for.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Wishes {
+    pub maximum_bytes: Option<usize>,
+    pub divisor: Option<usize>,
+    pub slice_us: Option<c_uint>,
+    pub never_collects: bool,
+    pub prints: bool,
+}
+
+/// Variables that say nothing to this collector, and why.
+const IGNORED: [(&CStr, &[u8]); 14] = [
+    (c"GC_MARKERS", b"the collector chooses"),
+    (c"GC_NPROCS", b"the collector chooses"),
+    (c"GC_INITIAL_HEAP_SIZE", b"the heap grows without collecting while it is small"),
+    (c"GC_FULL_FREQUENCY", b"every collection is whole"),
+    (c"GC_UNMAP_THRESHOLD", b"memory is given back by age"),
+    (c"GC_FORCE_UNMAP_ON_GCOLLECT", b"memory is given back by age; GC_gcollect_and_unmap does it at once"),
+    (c"GC_USE_ENTIRE_HEAP", b"there is no such choice"),
+    (c"GC_FIND_LEAK", b"leaks are not looked for"),
+    (c"GC_TRACE", b"use vellum gc-stat"),
+    (c"GC_DUMP_REGULARLY", b"use vellum gc-stat"),
+    (c"GC_BACKTRACES", b"use vellum cost"),
+    (c"GC_PRINT_BACK_HEIGHT", b"it is not kept"),
+    (c"GC_RETRY_SIGNALS", b"signals are not lost"),
+    (c"GC_DISABLE_INCREMENTAL", b"collections are made at one go unless GC_ENABLE_INCREMENTAL is set"),
+];
+
+/// Reads them all.
+pub(crate) fn read() -> Wishes {
+    let mut wishes = Wishes {
+        maximum_bytes: get(c"GC_MAXIMUM_HEAP_SIZE").and_then(size),
+        divisor: get(c"GC_FREE_SPACE_DIVISOR").and_then(size),
+        slice_us: None,
+        never_collects: get(c"GC_DONT_GC").is_some(),
+        prints: get(c"GC_PRINT_STATS").is_some() || get(c"GC_PRINT_VERBOSE_STATS").is_some(),
+    };
+    if get(c"GC_ENABLE_INCREMENTAL").is_some() {
+        let milliseconds = get(c"GC_PAUSE_TIME_TARGET").and_then(size).unwrap_or(1);
+        wishes.slice_us = Some(c_uint::try_from(milliseconds.clamp(1, 1000) * 1000).unwrap_or(1000));
+    }
+    for (name, why) in IGNORED {
+        if get(name).is_some() {
+            say::line(&[b"libgc (Vellum): ", name.to_bytes(), b" is ignored: ", why]);
+        }
+    }
+    for name in [c"GC_MAXIMUM_HEAP_SIZE", c"GC_FREE_SPACE_DIVISOR"] {
+        if let Some(text) = get(name)
+            && size(text).is_none()
+        {
+            say::line(&[
+                b"libgc (Vellum): ",
+                name.to_bytes(),
+                b"=",
+                text,
+                b" is ignored: not a number of bytes (k, m, g may follow)",
+            ]);
+        }
+    }
+    wishes
+}
+
+fn get(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: a C string; what is found is the environment's, which lives on.
+    let text = unsafe { libc::getenv(name.as_ptr()) };
+    (!text.is_null()).then(|| say::bytes(text))
+}
+
+/// A number, with k, m, g or t for powers of 1024 behind it.
+fn size(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let shift = match text.get(digits..)? {
+        [] => 0,
+        [b'k' | b'K'] => 10,
+        [b'm' | b'M'] => 20,
+        [b'g' | b'G'] => 30,
+        [b't' | b'T'] => 40,
+        _ => return None,
+    };
+    if digits == 0 {
+        return None;
+    }
+    let number = text[..digits]
+        .iter()
+        .try_fold(0_usize, |sum, digit| sum.checked_mul(10)?.checked_add(usize::from(digit - b'0')))?;
+    number.checked_mul(1 << shift)
+}

@@ -1,0 +1,83 @@
+//! The heap's first moment: what was set before it, and what the environment says.
+
+use crate::environment::{self, Wishes};
+use crate::{settings, vel};
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::{
+    AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+const NOT_YET: u8 = 0;
+const STARTING: u8 = 1;
+const STARTED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
+
+/// Whether [`GC_init`] has been called, by the program or by what it called first.
+pub(crate) fn is_started() -> bool {
+    STATE.load(Acquire) == STARTED
+}
+
+/// Starts the heap unless it has started.
+#[inline(always)]
+pub(crate) fn ensure() {
+    if !is_started() {
+        GC_init();
+    }
+}
+
+/// Starts the heap.
+#[cold]
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_init() {
+    if STATE.compare_exchange(NOT_YET, STARTING, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    let wishes = environment::read();
+    let Wishes { maximum_bytes, divisor, slice_us, .. } = wishes;
+    if let Some(divisor) = divisor {
+        settings::GC_set_free_space_divisor(divisor);
+    }
+    let config = vel::Config {
+        config_bytes: size_of::<vel::Config>(),
+        limit_bytes: maximum_bytes.unwrap_or_else(settings::max_heap_bytes),
+        percent: percent(settings::GC_get_free_space_divisor()),
+        slice_us: slice_us.unwrap_or(if settings::GC_is_incremental_mode() != 0 { SLICE_US } else { 0 }),
+        ..vel::Config::default()
+    };
+    // It may have been started by a library that uses Vellum's own interface; then its settings stand.
+    // SAFETY: the structure says its own size.
+    unsafe { vel::vel_gc_init(&raw const config) };
+    if wishes.never_collects {
+        crate::collect::GC_disable();
+    }
+    settings::told_of(wishes);
+    // The thread that starts the heap is known.
+    crate::records::register();
+    STATE.store(STARTED, core::sync::atomic::Ordering::Release);
+}
+
+/// Microseconds of a slice where collections are asked to be incremental and no time is named.
+const SLICE_US: c_uint = 1000;
+
+/// The room beyond live size, in percent of it, for what libgc calls the free space divisor: it allocates at least heap / divisor between collections.
+fn percent(divisor: usize) -> c_uint {
+    // A divisor of 3, the default there, leaves the choice to Vellum.
+    match divisor {
+        0 | 3 => 0,
+        1 => 400,
+        2 => 150,
+        more => c_uint::try_from(225 / more.min(45)).unwrap_or(0).max(5),
+    }
+}
+
+/// Whether the heap has started.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_init_called() -> c_int {
+    c_int::from(STATE.load(Relaxed) != NOT_YET)
+}
+
+/// Called at a program's end there; there is nothing to undo.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_deinit() {}

@@ -1,0 +1,305 @@
+//! Threads: known from their first allocation, or from where they make themselves known; their stacks and waits.
+
+use crate::{records, start, vel};
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+
+/// `struct GC_stack_base`.
+#[repr(C)]
+pub struct StackBase {
+    /// Where the thread's stack begins: its highest address.
+    pub mem_base: *mut c_void,
+}
+
+/// A thread is registered already: `GC_DUPLICATE`.
+const DUPLICATE: c_int = 1;
+const SUCCESS: c_int = 0;
+const NO_MEMORY: c_int = 2;
+const UNIMPLEMENTED: c_int = 3;
+
+/// The signal by which threads are stopped: `SIGRTMAX - 5`, as docs/gc.md says.
+fn signal() -> c_int {
+    libc::SIGRTMAX() - 5
+}
+
+/// Threads are always allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_allow_register_threads() {
+    start::ensure();
+}
+
+/// Threads are always discovered.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_use_threads_discovery() {
+    start::ensure();
+}
+
+/// The collector starts what threads it wants.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_start_mark_threads() {}
+
+/// Makes the calling thread known; [`DUPLICATE`] if it was made so before.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_my_thread(_base: *const StackBase) -> c_int {
+    start::ensure();
+    if records::is_registered() {
+        return DUPLICATE;
+    }
+    // SAFETY: may be called on any thread.
+    if unsafe { vel::vel_gc_thread_enter() } != 0 {
+        return NO_MEMORY;
+    }
+    records::register();
+    SUCCESS
+}
+
+/// Undoes [`GC_register_my_thread`]. The collector forgets the thread when it ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_unregister_my_thread() -> c_int {
+    records::unregister();
+    SUCCESS
+}
+
+/// Whether the calling thread was made known, by itself or as one of [`GC_pthread_create`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_thread_is_registered() -> c_int {
+    c_int::from(records::is_registered())
+}
+
+/// Where the calling thread's stack begins.
+///
+/// # Safety
+/// `base` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_get_stack_base(base: *mut StackBase) -> c_int {
+    let highest = stack_end();
+    if highest.is_null() {
+        return UNIMPLEMENTED;
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { (*base).mem_base = highest };
+    SUCCESS
+}
+
+/// The same, of the calling thread; null, as the handle is a thread's own.
+///
+/// # Safety
+/// `base` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_get_my_stackbottom(base: *mut StackBase) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { GC_get_stack_base(base) };
+    null_mut()
+}
+
+/// The highest address of the calling thread's stack; null if the C library cannot tell.
+fn stack_end() -> *mut c_void {
+    // SAFETY: the attributes are initialised by the first call, and destroyed.
+    unsafe {
+        let mut attributes = core::mem::zeroed::<libc::pthread_attr_t>();
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+            return null_mut();
+        }
+        let (mut lowest, mut bytes) = (null_mut(), 0);
+        let told = libc::pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut bytes);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if told == 0 { lowest.wrapping_byte_add(bytes) } else { null_mut() }
+    }
+}
+
+/// Calls `function` with where the stack begins, and `argument`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_stack_base(
+    function: unsafe extern "C" fn(*mut StackBase, *mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> *mut c_void {
+    let mut base = StackBase { mem_base: stack_end() };
+    // SAFETY: the program's own function and argument.
+    unsafe { function(&raw mut base, argument) }
+}
+
+/// Calls `function(argument)`, which does not touch the heap, without collections waiting for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_do_blocking(function: vel::Body, argument: *mut c_void) -> *mut c_void {
+    start::ensure();
+    // SAFETY: the program's own function and argument.
+    unsafe { vel::vel_gc_blocking(function, argument) }
+}
+
+/// Within [`GC_do_blocking`]: calls `function(argument)` as if outside of it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_gc_active(function: vel::Body, argument: *mut c_void) -> *mut c_void {
+    start::ensure();
+    // SAFETY: the program's own function and argument.
+    unsafe { vel::vel_gc_active(function, argument) }
+}
+
+/// Calls `function(argument)` so that no collection happens meanwhile.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_alloc_lock(function: vel::Body, argument: *mut c_void) -> *mut c_void {
+    start::ensure();
+    // SAFETY: holds nest, and this one is undone; the program's own function and argument.
+    unsafe {
+        vel::vel_gc_hold();
+        let result = function(argument);
+        vel::vel_gc_let();
+        result
+    }
+}
+
+/// The signal by which threads are stopped.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_suspend_signal() -> c_int {
+    signal()
+}
+
+/// The same: threads are resumed without one.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
+    signal()
+}
+
+/// Starts a thread that is known from its start. What it returns is kept until it is joined.
+///
+/// # Safety
+/// As `pthread_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    body: vel::Body,
+    argument: *mut c_void,
+) -> c_int {
+    start::ensure();
+    let mut detached = libc::PTHREAD_CREATE_JOINABLE;
+    if !attributes.is_null() {
+        // SAFETY: the caller's attributes.
+        unsafe { pthread_attr_getdetachstate(attributes, &raw mut detached) };
+    }
+    let is_detached = detached != libc::PTHREAD_CREATE_JOINABLE;
+    let Some(record) = records::add(body, argument, is_detached) else { return libc::EAGAIN };
+    // SAFETY: the record is the new thread's; the caller vouches for the rest.
+    let result = unsafe {
+        libc::pthread_create(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
+    };
+    if result != 0 {
+        records::remove(record);
+    }
+    result
+}
+
+extern "C" fn begin(record: *mut c_void) -> *mut c_void {
+    // SAFETY: GC_pthread_create made it, and it stays until this thread has ended and was joined.
+    unsafe {
+        vel::vel_gc_thread_enter();
+        let record = &*record.cast::<records::Record>();
+        records::begins(record);
+        let result = (record.body)(record.argument);
+        records::ends(result);
+        result
+    }
+}
+
+/// `pthread_join`, without collections waiting for it.
+///
+/// # Safety
+/// As `pthread_join`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
+    struct Join {
+        thread: libc::pthread_t,
+        value: *mut c_void,
+        status: c_int,
+    }
+    unsafe extern "C" fn join(this: *mut c_void) -> *mut c_void {
+        // SAFETY: the caller's own structure, which lives across the call.
+        unsafe {
+            let this = &mut *this.cast::<Join>();
+            this.status = libc::pthread_join(this.thread, &raw mut this.value);
+        }
+        null_mut()
+    }
+    let mut this = Join { thread, value: null_mut(), status: 0 };
+    GC_do_blocking(join, (&raw mut this).cast());
+    if this.status == 0 {
+        if !result.is_null() {
+            // SAFETY: the caller vouches for it.
+            unsafe { result.write(this.value) };
+        }
+        records::joined(thread);
+    }
+    this.status
+}
+
+/// `pthread_detach`.
+///
+/// # Safety
+/// As `pthread_detach`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pthread_detach(thread: libc::pthread_t) -> c_int {
+    // SAFETY: passed on.
+    let status = unsafe { libc::pthread_detach(thread) };
+    if status == 0 {
+        records::detached(thread);
+    }
+    status
+}
+
+unsafe extern "C" {
+    fn pthread_exit(value: *mut c_void) -> !;
+    fn pthread_cancel(thread: libc::pthread_t) -> c_int;
+    fn pthread_attr_getdetachstate(attributes: *const libc::pthread_attr_t, state: *mut c_int) -> c_int;
+}
+
+/// `pthread_exit`.
+///
+/// # Safety
+/// As `pthread_exit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pthread_exit(value: *mut c_void) -> ! {
+    records::ends(value);
+    // SAFETY: passed on.
+    unsafe { pthread_exit(value) }
+}
+
+/// `pthread_cancel`.
+///
+/// # Safety
+/// As `pthread_cancel`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
+    // SAFETY: passed on.
+    unsafe { pthread_cancel(thread) }
+}
+
+/// `pthread_sigmask`, which never blocks the signal that stops threads.
+///
+/// # Safety
+/// As `pthread_sigmask`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pthread_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    if set.is_null() || how == libc::SIG_UNBLOCK {
+        // SAFETY: passed on.
+        return unsafe { libc::pthread_sigmask(how, set, old) };
+    }
+    // SAFETY: the caller's set is read and copied; the rest is passed on.
+    unsafe {
+        let mut without = set.read();
+        libc::sigdelset(&raw mut without, signal());
+        libc::pthread_sigmask(how, &raw const without, old)
+    }
+}
+
+/// `dlopen`: what libraries hold is found at each collection.
+///
+/// # Safety
+/// As `dlopen`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { libc::dlopen(path, mode) }
+}

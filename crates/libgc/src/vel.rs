@@ -1,0 +1,196 @@
+//! What is used of `libvellum.so`: see `include/vellum_gc.h`, which says what each function does.
+
+use core::arch::asm;
+use core::ffi::{c_int, c_uint, c_void};
+
+/// `struct vel_gc_config`, as far as it is used here.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Config {
+    pub config_bytes: usize,
+    pub plan: c_int,
+    pub only_starts: c_int,
+    pub limit_bytes: usize,
+    pub fixed_bytes: usize,
+    pub percent: c_uint,
+    pub poison: c_int,
+    pub slice_us: c_uint,
+    pub safepoints: c_int,
+    pub tells_writes: c_int,
+}
+
+/// `struct vel_gc_stats`.
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Stats {
+    pub collections: u64,
+    pub heap_bytes: u64,
+    pub heap_peak_bytes: u64,
+    pub live_bytes: u64,
+    pub allocated_bytes: u64,
+    pub metadata_bytes: u64,
+    pub pause_ns_last: u64,
+    pub pause_ns_longest: u64,
+    pub pause_ns_total: u64,
+}
+
+/// `struct vel_gc_layout`.
+#[repr(C)]
+pub(crate) struct Layout {
+    pub slot: u32,
+    pub bytes: u32,
+}
+
+/// `struct vel_gc_run`.
+#[repr(C)]
+struct Run {
+    next: *mut u8,
+    end: *mut u8,
+}
+
+pub(crate) type Finalizer = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void);
+pub(crate) type Body = unsafe extern "C" fn(argument: *mut c_void) -> *mut c_void;
+pub(crate) type Visit = unsafe extern "C" fn(object: *mut c_void, bytes: usize, argument: *mut c_void);
+
+pub(crate) type Trace = unsafe extern "C" fn(*mut c_void, usize, *mut c_void, *const Visitor);
+pub(crate) type Roots = unsafe extern "C" fn(*const Visitor);
+pub(crate) type Told = unsafe extern "C" fn();
+
+/// `struct vel_gc_visitor`, of which nobody sees the inside.
+#[repr(C)]
+pub(crate) struct Visitor {
+    inside: [u8; 0],
+}
+
+/// The longest object of a type.
+pub(crate) const TYPE_MAX: usize = 4096;
+const GRANULE: usize = 16;
+const INLINE_MAX: usize = 512;
+const ATOMIC_SLOTS: usize = 64;
+
+unsafe extern "C" {
+    pub(crate) fn vel_gc_init(config: *const Config) -> c_int;
+    fn vel_gc_slow(bytes: usize) -> *mut c_void;
+    fn vel_gc_slow_atomic(bytes: usize) -> *mut c_void;
+    fn vel_gc_slow_type(layout: *const Layout) -> *mut c_void;
+    pub(crate) fn vel_gc_type_of(bytes: usize, pointers: *const u64) -> *const Layout;
+    pub(crate) fn vel_gc_type_by(procedure: Trace, data: *mut c_void) -> *const Layout;
+    pub(crate) fn vel_gc_visit(visitor: *const Visitor, pointer: *const c_void);
+    pub(crate) fn vel_gc_visit_words(visitor: *const Visitor, start: *const c_void, end: *const c_void);
+    pub(crate) fn vel_gc_on_roots(hook: Option<Roots>) -> Option<Roots>;
+    pub(crate) fn vel_gc_on_begin(hook: Option<Told>) -> Option<Told>;
+    pub(crate) fn vel_gc_on_due(hook: Option<Told>) -> Option<Told>;
+    pub(crate) fn vel_gc_active(function: Body, argument: *mut c_void) -> *mut c_void;
+    pub(crate) fn vel_gc_new_array(layout: *const Layout, count: usize) -> *mut c_void;
+    pub(crate) fn vel_gc_alloc_aligned(bytes: usize, align: usize, atomic: c_int) -> *mut c_void;
+    pub(crate) fn vel_gc_keep(object: *mut c_void) -> c_int;
+    pub(crate) fn vel_gc_realloc(object: *mut c_void, bytes: usize) -> *mut c_void;
+    pub(crate) fn vel_gc_free(object: *mut c_void);
+    pub(crate) fn vel_gc_collect() -> c_int;
+    pub(crate) fn vel_gc_idle(us: c_uint) -> c_int;
+    pub(crate) fn vel_gc_hold();
+    pub(crate) fn vel_gc_let();
+    pub(crate) fn vel_gc_set_limit(bytes: usize);
+    pub(crate) fn vel_gc_roots_add(start: *const c_void, end: *const c_void) -> c_int;
+    pub(crate) fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) -> usize;
+    pub(crate) fn vel_gc_thread_enter() -> c_int;
+    pub(crate) fn vel_gc_blocking(function: Body, argument: *mut c_void) -> *mut c_void;
+    pub(crate) fn vel_gc_base(address: *const c_void) -> *mut c_void;
+    pub(crate) fn vel_gc_size(object: *const c_void) -> usize;
+    pub(crate) fn vel_gc_get_stats(stats: *mut Stats, bytes: usize);
+    pub(crate) fn vel_gc_walk(visit: Visit, argument: *mut c_void);
+    pub(crate) fn vel_gc_replace_finalizer(
+        object: *mut c_void,
+        finalizer: Option<Finalizer>,
+        data: *mut c_void,
+        unordered: c_int,
+        old_finalizer: *mut Option<Finalizer>,
+        old_data: *mut *mut c_void,
+    ) -> c_int;
+    pub(crate) fn vel_gc_finalize() -> usize;
+    pub(crate) fn vel_gc_finalize_on_demand(on: c_int);
+    pub(crate) fn vel_gc_link(link: *mut *mut c_void, object: *mut c_void, after_finalizer: c_int) -> c_int;
+    pub(crate) fn vel_gc_unlink(link: *mut *mut c_void) -> *mut c_void;
+    pub(crate) fn vel_gc_move_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int;
+    pub(crate) fn vel_trim(severity: c_int) -> usize;
+}
+
+/// The calling thread's runs of free memory: what the header's inline functions read.
+#[inline(always)]
+fn runs() -> *mut Run {
+    let runs;
+    // SAFETY: reads the thread's own variable, which the library defines and which is never null.
+    unsafe {
+        asm!(
+            "mov {runs}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
+            "mov {runs}, qword ptr fs:[{runs}]",
+            runs = out(reg) runs,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    runs
+}
+
+/// `bytes` bytes, a multiple of the granule, off run `slot`; null when it has no more.
+#[inline(always)]
+fn off(slot: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: every thread has a run for each slot, and is the only one to use it. Read and written once and in order, as a
+    // collection may stop the thread in between.
+    unsafe {
+        let run = runs().add(slot);
+        let object = (&raw const (*run).next).read_volatile();
+        if (*run).end as usize - object as usize >= bytes {
+            (&raw mut (*run).next).write_volatile(object.wrapping_add(bytes));
+            object.cast()
+        } else {
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// An untyped object; null if there is no memory.
+#[inline(always)]
+pub(crate) fn alloc(bytes: usize) -> *mut c_void {
+    if bytes.wrapping_sub(1) < INLINE_MAX {
+        let granules = bytes.div_ceil(GRANULE);
+        let object = off(granules, granules * GRANULE);
+        if !object.is_null() {
+            return object;
+        }
+    }
+    // SAFETY: any size may be asked for.
+    unsafe { vel_gc_slow(bytes) }
+}
+
+/// An object without pointers, not cleared; null if there is no memory.
+#[inline(always)]
+pub(crate) fn alloc_atomic(bytes: usize) -> *mut c_void {
+    if bytes.wrapping_sub(1) < INLINE_MAX {
+        let granules = bytes.div_ceil(GRANULE);
+        let object = off(ATOMIC_SLOTS + granules, granules * GRANULE);
+        if !object.is_null() {
+            return object;
+        }
+    }
+    // SAFETY: any size may be asked for.
+    unsafe { vel_gc_slow_atomic(bytes) }
+}
+
+/// An object of a type; null if there is no memory.
+#[inline(always)]
+pub(crate) fn alloc_typed(layout: &Layout) -> *mut c_void {
+    let object = off(layout.slot as usize, layout.bytes as usize);
+    if !object.is_null() {
+        return object;
+    }
+    // SAFETY: the layout came from the library.
+    unsafe { vel_gc_slow_type(layout) }
+}
+
+/// The heap's figures.
+pub(crate) fn stats() -> Stats {
+    let mut stats = Stats::default();
+    // SAFETY: as many bytes as there are.
+    unsafe { vel_gc_get_stats(&raw mut stats, size_of::<Stats>()) };
+    stats
+}

@@ -1,0 +1,99 @@
+/* Threads that allocate, wait in blocking regions and end, while others collect. */
+#define GC_THREADS
+#include "check.h"
+#include <gc.h>
+#include <string.h>
+
+enum { THREADS = 6, ROUNDS = 60, LENGTH = 500 };
+struct cell {
+    struct cell *next;
+    long number;
+};
+
+static struct cell *list_of(long seed)
+{
+    struct cell *list = NULL;
+    for (long i = 0; i < LENGTH; i++) {
+        struct cell *cell = GC_NEW(struct cell);
+        cell->next = list;
+        cell->number = seed + i;
+        list = cell;
+    }
+    return list;
+}
+
+static void check(struct cell *list, long seed)
+{
+    long i = LENGTH;
+    for (; list; list = list->next)
+        CHECK(list->number == seed + --i);
+    CHECK(i == 0);
+}
+
+static void *wait_a_little(void *argument)
+{
+    for (volatile int i = 0; i < 20000; i++)
+        ;
+    return argument;
+}
+
+static void *make_a_list(void *argument)
+{
+    return list_of((long)argument);
+}
+
+/* In a blocking region, where the heap may be used by way of GC_call_with_gc_active() only. */
+static void *turn_around(void *argument)
+{
+    struct cell *list = GC_call_with_gc_active(make_a_list, argument);
+    return GC_call_with_gc_active(make_a_list, argument) ? list : NULL;
+}
+
+static void *body(void *argument)
+{
+    long seed = (long)argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct cell *list = list_of(seed);
+        CHECK(GC_do_blocking(wait_a_little, list) == list);
+        if (round % 9 == 0)
+            CHECK(GC_do_blocking(turn_around, argument));
+        if (round % 7 == 0)
+            GC_gcollect();
+        check(list, seed);
+    }
+    return list_of(seed);
+}
+
+static void *with_base(struct GC_stack_base *base, void *argument)
+{
+    CHECK((char *)base->mem_base > (char *)&base);
+    return argument;
+}
+
+int main(void)
+{
+    GC_INIT();
+    GC_allow_register_threads();
+    struct GC_stack_base base;
+    CHECK(GC_get_stack_base(&base) == GC_SUCCESS && (char *)base.mem_base > (char *)&base);
+    /* The thread that starts the heap is known already. */
+    CHECK(GC_thread_is_registered() && GC_register_my_thread(&base) == GC_DUPLICATE);
+    CHECK(GC_call_with_stack_base(with_base, &base) == &base);
+    pthread_t threads[THREADS];
+    for (long i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, body, (void *)(i * 1000)) == 0);
+    body((void *)77);
+    for (long i = 0; i < THREADS; i++) {
+        void *list;
+        CHECK(pthread_join(threads[i], &list) == 0);
+        check(list, i * 1000);
+    }
+    sigset_t all;
+    sigfillset(&all);
+    CHECK(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
+    sigset_t now;
+    CHECK(pthread_sigmask(SIG_SETMASK, NULL, &now) == 0);
+    CHECK(sigismember(&now, SIGUSR1) && !sigismember(&now, GC_get_suspend_signal()));
+    puts("threads: as promised");
+    return 0;
+}

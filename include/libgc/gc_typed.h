@@ -1,0 +1,31 @@
+/* Objects of which a bitmap says where pointers are, as libgc declares them. */
+#ifndef VELLUM_LIBGC_GC_TYPED_H
+#define VELLUM_LIBGC_GC_TYPED_H
+#define GC_TYPED_H
+
+#include "gc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef GC_word *GC_bitmap;
+typedef GC_word GC_descr;
+#define GC_WORDSZ (8 * sizeof(GC_word))
+#define GC_BITMAP_SIZE(type) ((sizeof(type) + sizeof(GC_word) - 1) / sizeof(GC_word) / GC_WORDSZ + 1)
+#define GC_get_bit(bitmap, index) (((bitmap)[(index) / GC_WORDSZ] >> ((index) % GC_WORDSZ)) & 1)
+#define GC_set_bit(bitmap, index) ((bitmap)[(index) / GC_WORDSZ] |= (GC_word)1 << ((index) % GC_WORDSZ))
+#define GC_WORD_OFFSET(type, field) (offsetof(type, field) / sizeof(GC_word))
+#define GC_WORD_LEN(type) (sizeof(type) / sizeof(GC_word))
+extern GC_descr GC_make_descriptor(const GC_word *bitmap, size_t bits);
+extern void *GC_malloc_explicitly_typed(size_t bytes, GC_descr descriptor);
+extern void *GC_malloc_explicitly_typed_ignore_off_page(size_t bytes, GC_descr descriptor);
+extern void *GC_calloc_explicitly_typed(size_t count, size_t bytes, GC_descr descriptor);
+#define GC_MALLOC_EXPLICITLY_TYPED(bytes, descriptor) GC_malloc_explicitly_typed(bytes, descriptor)
+#define GC_CALLOC_EXPLICITLY_TYPED(count, bytes, descriptor) GC_calloc_explicitly_typed(count, bytes, descriptor)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
