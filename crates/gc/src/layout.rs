@@ -157,3 +157,37 @@ impl LayoutRoom {
 
 const _: () = assert!(size_of::<Layout>() <= PAGE);
 const _: () = assert!(TYPE_MAX < BLOCK && core::mem::offset_of!(Layout, bytes) == 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_repeat_their_elements_pointers() {
+        for (bytes, bitmap, words) in
+            [(8, 1u64, 5), (24, 0b101, 9), (40, 0b10110, 7), (4096, 1 << 63 | 1, 512)]
+        {
+            let shape = Shape::new(bytes, |_| bitmap).expect("a size that is served");
+            let mut room = Box::new(std::mem::MaybeUninit::<Layout>::zeroed());
+            // SAFETY: a zeroed layout is a valid one.
+            let layout = unsafe { room.assume_init_mut() };
+            layout.words.set(shape.words);
+            layout.pointers.set(shape.pointers);
+            assert_eq!(layout.shape(), shape);
+            let period = bytes / WORD;
+            let is_pointer = |word: usize| bitmap >> (word % period % 64) & 1 != 0;
+            let mut found = Vec::new();
+            layout.each(words, |word| found.push(word));
+            assert_eq!(found, (0..words).filter(|&word| is_pointer(word)).collect::<Vec<_>>());
+            for index in 0..period.div_ceil(64) {
+                let expected = (0..64.min(period - index * 64))
+                    .filter(|bit| is_pointer(index * 64 + bit))
+                    .fold(0, |map, bit| map | 1 << bit);
+                assert_eq!(layout.pointers(index), expected, "word {index} of {bytes} bytes");
+            }
+        }
+        assert!(Shape::new(0, |_| 0).is_none() && Shape::new(TYPE_MAX + 1, |_| 0).is_none());
+        // Bits beyond the object do not count.
+        assert_eq!(Shape::new(16, |_| !0), Shape::new(16, |_| 3));
+    }
+}

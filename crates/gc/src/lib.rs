@@ -61,6 +61,8 @@ mod evacuate;
 mod finalize;
 mod footprint;
 mod freed;
+#[cfg(test)]
+mod graph;
 mod heap;
 mod idle;
 mod idle_thread;

@@ -66,6 +66,14 @@ impl Space {
         })
     }
 
+    /// A space over blocks that follow each other in memory from `base`, for tests of what needs no more.
+    #[cfg(test)]
+    pub(crate) fn over(table: &[*const Block], base: usize) -> Space {
+        let bytes = table.len() * BLOCK;
+        let table = table.as_ptr().cast_mut();
+        Space { base, bytes, table, low: base, high: base + bytes, ..Space::none() }
+    }
+
     /// The lowest and one beyond the highest address that can be in a block.
     #[inline]
     pub(crate) fn bounds(&self) -> (usize, usize) {

@@ -162,7 +162,8 @@ pub unsafe fn remap(from: usize, to: usize, len: usize) -> Result<(), Errno> {
     if !caps::has(Caps::REMAP) {
         return Err(Errno::NOSYS);
     }
-    let keep = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
+    // By its number: rustix names it for one of its two backends only.
+    let keep = MremapFlags::MAYMOVE | MremapFlags::from_bits_retain(libc::MREMAP_DONTUNMAP as u32);
     // SAFETY: by this function's condition.
     let moved = unsafe { rustix::mm::mremap_fixed(from as *mut _, len, len, keep, to as *mut _) };
     match moved {
