@@ -381,15 +381,31 @@ impl Job {
         if self.taken.0 - self.taken_when_asked.0 >= GIVEN_MIN.0 {
             (self.asked, self.taken_when_asked) = (0, self.taken);
         }
-        if decision.take > Bytes(0) {
+        self.owed = decision.take;
+        let idle = self.idle();
+        let due = decision.take > Bytes(0) && self.state == State::Running;
+        // Where it is not known yet what is idle, to give nothing is no answer.
+        let known = !due || self.means.age(self.may_age().then_some(idle / 2), idle);
+        if decision.take > Bytes(0) && known {
             self.asked += 1;
         }
-        self.owed = decision.take;
-        let now = matches!(self.means, Means::Reclaim(_)) || self.state == State::Suspended;
-        if now {
-            let which = if self.state == State::Suspended { Which::All } else { Which::Idle };
-            self.take(which, events);
+        match self.means {
+            _ if self.state == State::Suspended => self.take(Which::All, events),
+            Means::Evict(..) if !known => {}
+            Means::Evict(..) | Means::Reclaim(_) => self.take(Which::Idle(idle), events),
+            _ => {}
         }
+    }
+
+    /// The window that it is worth, in wall-clock time at the rate at which it runs.
+    fn idle(&self) -> Duration {
+        let (Some(watch), Some((judged, _))) = (&self.watch, self.judged) else { return Duration::MAX };
+        Duration::from_nanos((judged.point.window / watch.rate()) as u64)
+    }
+
+    /// Whether nothing is being found out by the same accessed bits.
+    fn may_age(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| !watch.in_cycle())
     }
 
     /// Pages are taken when a look has just shown what is idle, for at least the window that it is worth.
@@ -397,8 +413,9 @@ impl Job {
         let window = self.judged.map(|(judged, _)| judged.point.window);
         if let (Some(looked), Some(window)) = (looked, window)
             && looked.as_nanos() as f64 >= window
+            && !matches!(self.means, Means::Evict(..))
         {
-            self.take(Which::Idle, events);
+            self.take(Which::Idle(looked), events);
         }
     }
 

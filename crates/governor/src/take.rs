@@ -2,6 +2,7 @@
 //!
 //! | means | needs | takes |
 //! | --- | --- | --- |
+//! | [`Means::Evict`] | the same, root, and a kernel with generations (MGLRU) | pages that were not referenced within the window; of a suspended job, what the kernel finds oldest |
 //! | [`Means::Reclaim`] | a control group of version 2 whose `memory.reclaim` may be written | what the kernel finds oldest |
 //! | [`Means::PageOut`] | `CAP_SYS_NICE`, and the right to look into the process | mappings in which nothing was referenced within the window; of a suspended job, all |
 //! | [`Means::SoftLimit`] | a control group of version 1 | nothing by itself: the kernel turns here first when memory is short |
@@ -10,13 +11,19 @@
 //! None of them is a hard limit: lowering one under a running job can kill it. Nothing is taken where there is no place for it: without
 //! swap, anonymous memory stays where it is.
 //!
-//! Departure from the source, which evicts page by page: accessed bits of *pages* of another process are not to be had without
+//! [`Means::Evict`] is the source's own way, eviction by age: the job's watch ages its control group at each look
+//! ([`vellum_probe::generations`]); where that is more than half a window ago the governor does; and taken are only generations that ended a whole
+//! window ago. There are four of them, so pages go when they have been idle for one to two windows.
+//!
+//! Departure from the source, which evicts page by page, where that is not to be had: accessed bits of *pages* of another process are not to be had without
 //! privilege of another kind, so [`Means::PageOut`] knows mappings only. A job with one large mapping, part of which is in use,
 //! gives nothing that way before it is suspended.
 
 use crate::guardian::Guardian;
 use crate::members::Members;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vellum_probe::generations::{GroupGenerations, List};
 use vellum_probe::{Bytes, Pid};
 use vellum_sys::remote;
 
@@ -31,6 +38,8 @@ const CAP_SYS_NICE: u32 = 23;
 /// By what means memory is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Means {
+    /// The generations of a control group, and its `memory.reclaim`.
+    Evict(GroupGenerations, PathBuf),
     /// `memory.reclaim` of this control group.
     Reclaim(PathBuf),
     /// `process_madvise`.
@@ -41,11 +50,12 @@ pub(crate) enum Means {
     Nothing,
 }
 
-/// From which mappings.
+/// Which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those in which nothing was referenced since the accessed bits were cleared.
-    Idle,
+    /// Pages that were not referenced for so much wall-clock time, where ages are known; elsewhere mappings in which nothing was since the
+    /// accessed bits were cleared.
+    Idle(Duration),
     /// All.
     All,
 }
@@ -55,8 +65,12 @@ impl Means {
     pub(crate) fn choose(group: Option<&Path>) -> Means {
         let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
         if let Some(group) = group {
-            if writable(&group.join("memory.reclaim")) {
-                return Means::Reclaim(group.join("memory.reclaim"));
+            let reclaim = group.join("memory.reclaim");
+            if writable(&reclaim) {
+                return match GroupGenerations::of(group) {
+                    Ok(generations) => Means::Evict(generations, reclaim),
+                    Err(_) => Means::Reclaim(reclaim),
+                };
             }
             if writable(&group.join("memory.soft_limit_in_bytes")) && !may_page_out() {
                 return Means::SoftLimit(group.join("memory.soft_limit_in_bytes"));
@@ -68,6 +82,7 @@ impl Means {
     /// In words, for reports.
     pub(crate) fn words(&self) -> &'static str {
         match self {
+            Means::Evict(..) => "evicting old generations",
             Means::Reclaim(_) => "memory.reclaim",
             Means::PageOut => "paging out idle mappings",
             Means::SoftLimit(_) => "a soft limit",
@@ -77,21 +92,38 @@ impl Means {
 
     /// Whether it takes anything where `swap` is free.
     pub(crate) fn takes(&self, swap: Bytes) -> bool {
-        matches!(self, Means::Reclaim(_) | Means::PageOut) && swap >= SWAP_MIN
+        matches!(self, Means::Evict(..) | Means::Reclaim(_) | Means::PageOut) && swap >= SWAP_MIN
     }
 
     /// Takes about `wanted` from the members; returns what they hold less.
     pub(crate) fn take(&self, wanted: Bytes, members: &Members, which: Which) -> Bytes {
         let before = resident(members);
-        match self {
-            Means::Reclaim(file) => {
+        match (self, which) {
+            (Means::Evict(generations, _), Which::Idle(idle)) => {
+                // A group that is gone has nothing to give.
+                let _ = generations.evict(idle, wanted.0.div_ceil(vellum_sys::PAGE as u64));
+            }
+            (Means::Reclaim(file) | Means::Evict(_, file), _) => {
                 // The kernel says EAGAIN if it found less: then less was taken.
                 let _ = std::fs::write(file, wanted.0.to_string());
             }
-            Means::PageOut => page_out(wanted, members, which),
-            Means::SoftLimit(_) | Means::Nothing => {}
+            (Means::PageOut, _) => page_out(wanted, members, which),
+            (Means::SoftLimit(_) | Means::Nothing, _) => {}
         }
         Bytes(before.0.saturating_sub(resident(members).0))
+    }
+
+    /// Has the kernel sort out what was referenced lately, if it was last asked to more than `after` ago. Whether it is known now which pages
+    /// have been idle for `idle`.
+    pub(crate) fn age(&self, after: Option<Duration>, idle: Duration) -> bool {
+        let Means::Evict(generations, _) = self else { return true };
+        let Ok(lists) = generations.lists() else { return false };
+        let due = |list: &List| list.generations.last().is_some_and(|last| Some(last.age) >= after);
+        let lists = match after {
+            Some(_) if lists.iter().any(due) => generations.age().unwrap_or(lists),
+            _ => lists,
+        };
+        lists.iter().any(|list| list.idle_for(idle).is_some())
     }
 
     /// Says how much the job may have when memory is short.
@@ -236,7 +268,7 @@ mod tests {
         assert_eq!(all.len(), 5);
         assert_eq!((all[0].start, all[0].end, all[0].resident), (0x7f00, 0x7f10, Bytes::from_kib(40)));
         let gives = |which| all.iter().map(|mapping| mapping.gives(which)).collect::<Vec<_>>();
-        assert_eq!(gives(Which::Idle), [true, false, false, false, false]);
+        assert_eq!(gives(Which::Idle(Duration::ZERO)), [true, false, false, false, false]);
         assert_eq!(gives(Which::All), [true, true, false, false, false]);
         assert_eq!(mappings("nonsense\n:::\n-\n").count(), 0);
     }

@@ -42,6 +42,8 @@
 //!
 //! [`reference`](mod@reference) says which pages a running job has referenced lately, and makes working-set curves of that.
 //!
+//! [`generations`] reads, ages and evicts what the kernel's own page replacement knows of a control group.
+//!
 //! [`confine`] makes memory short for an experiment, and takes nothing of the machine's own for it.
 //!
 //! One rule holds for all of it: between two stamps there is the operation and nothing else, and what is kept goes into memory
@@ -50,7 +52,7 @@
 //! Words: a *job* is the program and its descendants; the *tree* is the job's processes now; a *sample* is one look at
 //! the tree; *resident* memory is the sum of the processes' resident pages, shared pages counted in each.
 //!
-//! Nothing here but [`confine`] needs privilege. What cannot be read on a machine is an `Option` that is `None`, never a zero.
+//! Nothing here but [`confine`], [`generations`] and some sources of references needs privilege. What cannot be read on a machine is an `Option` that is `None`, never a zero.
 
 mod arms;
 pub mod bench;
@@ -63,6 +65,7 @@ pub mod confine;
 pub mod cost;
 mod door;
 pub mod duel;
+pub mod generations;
 mod image;
 mod inherited;
 mod interrupt;

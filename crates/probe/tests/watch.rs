@@ -10,6 +10,7 @@
 //! Truth does not depend on when a cycle begins, on the machine's load or on its speed; nor does the test.
 
 use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,10 +23,18 @@ const PAGE: usize = 4096;
 const SETS: [(usize, u64); 3] = [(3000, 20), (3000, 700), (4000, 4000)];
 /// The walker looks at its clock this often.
 const TURN: Duration = Duration::from_micros(500);
+/// And in between at another, each so many turns of a loop: some microseconds.
+const PAUSE: u32 = 5000;
 /// What the command and its libraries keep touching, beside the sets.
 const BESIDE_PAGES: f64 = 60.0;
 /// How far from the truth a curve may be.
 const WITHIN: f64 = 0.02;
+/// The same by samples, for what the draw has strayed.
+const SAMPLED_WITHIN: f64 = 0.1;
+/// In an emulated machine (`.ci/vm`) what is user time is known less well: clock ticks come late.
+const EMULATED_WITHIN: f64 = 0.06;
+/// How many monitors are set up.
+const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
 /// Where translations outlive a clearing, short windows miss up to so many pages, a TLB's entries, and are said to;
 const TLB_PAGES: f64 = 3072.0;
 /// from this window on a thread has been switched away often enough.
@@ -49,7 +58,10 @@ fn walker() {
     while began.elapsed() < HANG {
         let turn = Instant::now();
         while turn.elapsed() < TURN {
-            std::hint::spin_loop();
+            // Looking at a clock is a system call on some machines, and system time is no virtual time.
+            for step in 0..PAUSE {
+                std::hint::black_box(step);
+            }
         }
         let now = cpu_ns() - start;
         for (region, period, touched) in &mut sets {
@@ -109,8 +121,22 @@ struct Walker {
 
 impl Walker {
     fn start(huge: bool) -> Walker {
+        Walker::start_in(None, huge)
+    }
+
+    /// In a control group from its first page on.
+    fn start_in(group: Option<&Group>, huge: bool) -> Walker {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let program = std::env::current_exe().unwrap();
+        let mut command = match group {
+            None => Command::new(&program),
+            Some(group) => {
+                let mut command = Command::new("sh");
+                let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.path.display());
+                command.args(["-c", &enter, "sh"]).arg(&program);
+                command
+            }
+        };
         command.args(["--exact", "walker", "--ignored", "--nocapture"]).stdout(Stdio::piped());
         if huge {
             command.env("WALKER_HUGE", "1");
@@ -130,6 +156,35 @@ impl Drop for Walker {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A control group of version 2 with memory of its own, removed when dropped.
+struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    /// `None` where none can be made.
+    fn make(name: &str) -> Option<Group> {
+        let path = Path::new("/sys/fs/cgroup").join(format!("vellum-{name}-{}", std::process::id()));
+        if std::fs::create_dir(&path).is_err() || !path.join("memory.reclaim").exists() {
+            // Something else may be mounted there.
+            let _ = std::fs::remove_dir(&path);
+            eprintln!("skipped: no control group of version 2 with memory of its own can be made here");
+            return None;
+        }
+        Some(Group { path })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The last process is gone, and the kernel may take a moment to agree.
+        let began = Instant::now();
+        while std::fs::remove_dir(&self.path).is_err() && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -165,16 +220,41 @@ fn watch_until(watcher: &mut Watcher, mut enough: impl FnMut(&Watcher, &[Event])
     }
 }
 
+/// What of a process's CPU time was user time: windows are of that, and the walker's clock is of all.
+struct UserPart {
+    pid: Pid,
+    before: (f64, f64),
+}
+
+impl UserPart {
+    fn from_now(pid: Pid) -> UserPart {
+        UserPart { pid, before: UserPart::used(pid) }
+    }
+
+    /// User and all CPU time.
+    fn used(pid: Pid) -> (f64, f64) {
+        let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+        let own = vellum_probe::Stat::parse(&text).unwrap().own;
+        (own.user.as_secs_f64(), own.cpu.as_secs_f64())
+    }
+
+    fn so_far(&self) -> f64 {
+        let now = UserPart::used(self.pid);
+        (now.0 - self.before.0) / (now.1 - self.before.1)
+    }
+}
+
 fn truth(window_ns: f64) -> f64 {
     SETS.iter().map(|(pages, ms)| *pages as f64 * (window_ns / (*ms as f64 * 1e6)).min(1.0)).sum()
 }
 
-/// How far the curve is off; `stale` if translations outlive a clearing here.
-fn worst(curve: &Curve, until_ns: f64, stale: bool) -> f64 {
+/// How far the curve is off; `stale` if translations outlive a clearing here, `user` the part of the walker's time that was user time.
+fn worst(curve: &Curve, until_ns: f64, stale: bool, user: f64) -> f64 {
+    eprintln!("{:.1} % user time", user * 100.0);
     let points = curve.points().iter().filter(|point| point.window <= until_ns);
     points
         .map(|point| {
-            let truth = truth(point.window);
+            let truth = truth(point.window / user);
             let off = (point.pages - truth - BESIDE_PAGES / 2.0).abs() - BESIDE_PAGES / 2.0;
             eprintln!(
                 "T {:7.1} ms  z {:8.1}  truth {truth:8.1}  {:+.2} %",
@@ -205,21 +285,72 @@ fn the_curve_read_out_of_page_tables_is_within_two_percent() {
     }
 }
 
+#[test]
+fn the_curve_by_generations_of_a_control_group_is_within_two_percent() {
+    match SourceKind::Generations.availability() {
+        Availability::Usable => {}
+        why => return eprintln!("skipped: no generations can be read here: {why:?}"),
+    }
+    let Some(group) = Group::make("generations") else { return };
+    let walker = Walker::start_in(Some(&group), false);
+    let target = Target::cgroup(&group.path).unwrap();
+    the_curve_is_within(WITHIN, &walker, &target, SourceKind::Generations);
+    // The group is the walker's own, which may as well be named itself.
+    let process = Watcher::new(Target::process(walker.pid()).unwrap(), eagerly_by(SourceKind::Generations));
+    assert_eq!(process.unwrap().source(), SourceKind::Generations);
+    drop(walker);
+}
+
+#[test]
+fn the_curve_sampled_by_damon_is_near_and_the_monitor_goes() {
+    match SourceKind::Damon.availability() {
+        Availability::Usable => {}
+        why => return eprintln!("skipped: DAMON cannot be used here: {why:?}"),
+    }
+    let walker = Walker::start(false);
+    the_curve_is_within(SAMPLED_WITHIN, &walker, &Target::process(walker.pid()).unwrap(), SourceKind::Damon);
+    // It excludes another of ours, and takes away what it has set up.
+    let watch = || Watcher::new(Target::process(walker.pid()).unwrap(), eagerly_by(SourceKind::Damon));
+    let first = watch().unwrap();
+    let why = watch().unwrap_err().to_string();
+    assert!(why.contains("monitor"), "{why}");
+    drop(first);
+    assert_eq!(std::fs::read_to_string(MONITORS).unwrap().trim(), "0");
+}
+
+#[test]
+fn the_curve_by_the_idle_bitmap_is_within_two_percent() {
+    match SourceKind::IdleBitmap.availability() {
+        Availability::Usable => {
+            let walker = Walker::start(false);
+            let target = Target::process(walker.pid()).unwrap();
+            the_curve_is_within(WITHIN, &walker, &target, SourceKind::IdleBitmap);
+        }
+        why => eprintln!("skipped: there is no idle bitmap here: {why:?}"),
+    }
+}
+
 fn the_curve_is_within_two_percent_by(kind: SourceKind) {
     let walker = Walker::start(false);
-    let target = Target::process(walker.pid()).unwrap();
-    let mut watcher = Watcher::new(target, eagerly_by(kind)).unwrap();
+    the_curve_is_within(WITHIN, &walker, &Target::process(walker.pid()).unwrap(), kind);
+}
+
+fn the_curve_is_within(within: f64, walker: &Walker, target: &Target, kind: SourceKind) {
+    let user = UserPart::from_now(walker.pid());
+    let mut watcher = Watcher::new(target.clone(), eagerly_by(kind)).unwrap();
     assert_eq!(watcher.source(), kind);
     let far = |curve: Curve| curve.last().window >= 3.1e9;
     watch_until(&mut watcher, |watcher, _| watcher.curve().is_some_and(far));
     watcher.finish();
     let curve = watcher.curve().expect("a curve");
     assert!(curve.last().window >= 3.1e9, "windows up to {:.1} s", curve.last().window / 1e9);
-    let off = worst(&curve, 4e9, watcher.caveat().is_some());
-    assert!(off <= WITHIN, "off by {:.1} %", off * 100.0);
+    let off = worst(&curve, 4e9, watcher.caveat().is_some(), user.so_far());
+    let within = if std::env::var_os("VELLUM_VM").is_some() { within.max(EMULATED_WITHIN) } else { within };
+    assert!(off <= within, "off by {:.1} %", off * 100.0);
     assert_eq!(watcher.grain(), Grain::Base);
     assert!(watcher.first_curve().is_some());
-    assert!(watcher.cost().cpu > Duration::ZERO && watcher.cost().longest_stall > Duration::ZERO);
+    let clears = matches!(kind, SourceKind::AccessedBits | SourceKind::PageTables);
+    assert!(watcher.cost().cpu > Duration::ZERO && (watcher.cost().longest_stall > Duration::ZERO) == clears);
     eprintln!("{:?}", watcher.cost());
 }
 

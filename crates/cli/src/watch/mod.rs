@@ -158,6 +158,9 @@ impl<'a> Session<'a> {
                 Event::Restarted if self.drawn.is_none() => {
                     say!("vellum: it has executed another program: the watch begins anew");
                 }
+                Event::Spoiled { why } if self.drawn.is_none() => {
+                    say!("vellum: a cycle is given up: {why}");
+                }
                 Event::Ended if self.drawn.is_none() => say!("vellum: the watched program has ended"),
                 _ => {}
             }
@@ -240,7 +243,6 @@ fn sources() -> String {
     for kind in SourceKind::ALL {
         let found = match kind.availability() {
             Availability::Usable => "usable".to_owned(),
-            Availability::NotRead => record::NOT_READ.to_owned(),
             Availability::Absent(why) => format!("absent: {why}"),
         };
         text += &format!("{:<SOURCE$} {}\n", kind.name(), kind.words());

@@ -11,8 +11,6 @@ use vellum_probe::reference::{Availability, Delay, Frame, Options, SourceKind};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.watch/1";
-/// Of a source that is there and that this version cannot read.
-pub(super) const NOT_READ: &str = "here, but not read by this version";
 /// Frames of one file that are read.
 const FRAMES_MAX: usize = 1 << 20;
 /// A longer line is none of ours.
@@ -69,7 +67,6 @@ pub(crate) struct Absent {
 fn absent(used: SourceKind) -> Vec<Absent> {
     let why = |source: SourceKind| match source.availability() {
         Availability::Usable => None,
-        Availability::NotRead => Some(NOT_READ.to_owned()),
         Availability::Absent(why) => Some(why),
     };
     let others = SourceKind::ALL.into_iter().filter(|source| *source != used);

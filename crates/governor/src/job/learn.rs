@@ -12,6 +12,7 @@
 use super::{Job, RESTART_WAITS, bytes};
 use crate::event::Event;
 use crate::snapshot::State;
+use crate::take::Means;
 use std::time::{Duration, Instant};
 use vellum_probe::reference::{self, Options, SourceKind, Target, Watcher};
 use vellum_workset::{Answer, Demand, knee};
@@ -92,8 +93,12 @@ impl Job {
             Some(group) => Target::cgroup(group),
             None => Target::process(self.root),
         };
-        // Jobs come and go, and to load what reads page tables takes some 20 ms for each.
-        let source = Some(SourceKind::AccessedBits);
+        // What ages its pages must be what looks at them: both take the same bits. Otherwise: jobs come and go, and to load what reads page tables
+        // takes some 20 ms for each.
+        let source = Some(match self.means {
+            Means::Evict(..) => SourceKind::Generations,
+            _ => SourceKind::AccessedBits,
+        });
         let options =
             Options { delta: self.config.delta, alpha: self.config.alpha, source, ..Options::default() };
         let watch = target.map_err(|error| error.to_string());

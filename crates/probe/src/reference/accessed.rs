@@ -24,7 +24,7 @@
 //! Source: Nishigaki, section 3, for looking at accessed bits at intervals; proc(5).
 
 use super::clearing::Clearing;
-use super::source::{Count, Source, SourceError, SourceKind, Spent};
+use super::source::{Count, PerProcess, SourceError, SourceKind, Spent};
 use crate::{Bytes, Pid};
 use std::collections::HashSet;
 use std::fs::File;
@@ -58,7 +58,7 @@ impl Default for AccessedBits {
     }
 }
 
-impl Source for AccessedBits {
+impl PerProcess for AccessedBits {
     fn kind(&self) -> SourceKind {
         SourceKind::AccessedBits
     }
@@ -86,7 +86,7 @@ impl Source for AccessedBits {
             self.by_sum.insert(pid);
         }
         // The kernel lets go of its lock for reading when somebody waits for it.
-        Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), stall: Duration::ZERO }))
+        Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
     }
 
     fn forget(&mut self, pid: Pid) {

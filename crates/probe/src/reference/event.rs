@@ -43,6 +43,11 @@ pub enum Event {
         /// Pages (of 4 KiB) referenced in it.
         pages: u64,
     },
+    /// What was referenced since the clearing cannot be told any more: the cycle is given up, and another will begin.
+    Spoiled {
+        /// Why.
+        why: &'static str,
+    },
     /// A cycle has ended, and the history has a sample more.
     Cycle {
         /// How many samples there are.

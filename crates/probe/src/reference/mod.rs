@@ -17,9 +17,9 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | source | how the kernel is asked: [`SourceKind`]; unless told, [`AccessedBits`], and for large jobs [`PageTables`] where it may be |
+//! | source | how the kernel is asked: [`SourceKind`]; unless told, [`AccessedBits`], for large jobs [`PageTables`] and for very large ones [`Damon`] or [`Generations`], where they may be |
 //! | Δ | the smallest window, in user CPU time of the job |
-//! | cycle | one clearing of a source, and the looks at it until the next |
+//! | cycle | one clearing of a source, and the looks at it until the next; more than one where a clearing is not good for all looks |
 //! | stall | time in which a process waits for us |
 //! | imposed | time of the job's own that the watch costs it |
 //! | grain | the page size in which an answer is true: [`Grain`] |
@@ -49,15 +49,21 @@
 
 mod accessed;
 mod advice;
+mod aside;
 mod budget;
+mod choice;
 mod clearing;
+mod damon;
 mod delay;
 mod event;
 mod frame;
+mod generations;
+mod idle;
 mod job;
 mod options;
 mod source;
 mod stale;
+mod status;
 mod tables;
 mod target;
 mod verdict;
@@ -66,13 +72,16 @@ mod whole;
 
 pub use accessed::AccessedBits;
 pub use advice::RESERVE;
+pub use damon::Damon;
 pub use delay::{Delay, DelayError, Device};
 pub use event::Event;
 pub use frame::{Disturbance, Frame, Window};
+pub use generations::Generations;
+pub use idle::IdleBitmap;
 pub use options::{
     BUDGET, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, Options, WINDOWS, WINDOWS_MAX, WatchError,
 };
-pub use source::{Availability, Count, Source, SourceError, SourceKind, Spent};
+pub use source::{Availability, Count, Done, PerProcess, Source, SourceError, SourceKind, Spent};
 pub use tables::PageTables;
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{Ground, Kind, Knee, LESS, Limit, Verdict};

@@ -1,7 +1,16 @@
 //! Where references are learnt from: one trait, several ways a kernel can tell.
 //!
-//! A source is cleared for a process and counts, whenever asked, the pages that the process has referenced since. That is all a
-//! [`Watcher`](super::Watcher) needs; what it costs, and whom it disturbs, each source says itself.
+//! A [`Source`] is cleared for a job and says, when looked at, what the job has referenced since. Kernels tell that in two ways:
+//!
+//! ```text
+//! process by process   PerProcess   accessed bits, page tables, the idle bitmap       looks as many and whenever one likes
+//! of a whole job       Source       generations: of a control group                   two looks to a clearing: there are four generations
+//!                                   DAMON: samples that the kernel draws itself       one look to a clearing, and the kernel says when
+//! ```
+//!
+//! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]); one whose looks the kernel times
+//! says when the next one is there ([`Source::to_come`]); one whose looks clear bits as a clearing does says so
+//! ([`Source::looks_clear`]), since each of them costs the job time. What it costs otherwise, and whom it disturbs, each source says itself.
 //!
 //! Which sources a machine has depends on its kernel's configuration and on privilege. [`SourceKind::availability`] looks, changes
 //! nothing, and gives the reason for each that is missing: a source is absent by name, never silently.
@@ -10,7 +19,6 @@ use super::tables::Reader;
 use crate::{Bytes, Pid};
 use std::fmt::{self, Display, Formatter};
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 /// The ways of learning references that Vellum knows of.
@@ -34,8 +42,6 @@ pub enum SourceKind {
 pub enum Availability {
     /// Yes.
     Usable,
-    /// This kernel has it, and this version of Vellum does not read it.
-    NotRead,
     /// No, and why.
     Absent(String),
 }
@@ -70,29 +76,25 @@ impl SourceKind {
             SourceKind::AccessedBits => "accessed bits (clear_refs, smaps_rollup)",
             SourceKind::IdleBitmap => "the idle bitmap of frames (page_idle)",
             SourceKind::Generations => "generations of the multi-generational LRU (lru_gen)",
-            SourceKind::Damon => "the kernel's data access monitor (DAMON)",
+            SourceKind::Damon => "pages sampled by the kernel's data access monitor (DAMON)",
         }
     }
 
-    /// Whether this machine, and this process's privilege, allow it. Only looks.
+    /// Whether this machine, and this process's privilege, allow it. Only looks. Of [`SourceKind::Generations`] it cannot say whether the job to
+    /// watch is a control group.
     #[must_use]
     pub fn availability(self) -> Availability {
+        let usable =
+            |found: Result<(), String>| found.map_or_else(Availability::Absent, |()| Availability::Usable);
         match self {
             SourceKind::PageTables => match accessed_bits() {
-                Availability::Usable => {
-                    Reader::open().map_or_else(Availability::Absent, |_| Availability::Usable)
-                }
+                Availability::Usable => usable(Reader::open().map(|_| ())),
                 absent => absent,
             },
             SourceKind::AccessedBits => accessed_bits(),
-            SourceKind::IdleBitmap => {
-                readable("/sys/kernel/mm/page_idle/bitmap", "CONFIG_IDLE_PAGE_TRACKING")
-            }
-            SourceKind::Generations => match readable("/sys/kernel/mm/lru_gen/enabled", "CONFIG_LRU_GEN") {
-                Availability::NotRead => readable("/sys/kernel/debug/lru_gen", "a mounted debugfs, and root"),
-                absent => absent,
-            },
-            SourceKind::Damon => damon(),
+            SourceKind::IdleBitmap => usable(super::idle::available()),
+            SourceKind::Generations => usable(crate::generations::available()),
+            SourceKind::Damon => usable(super::damon::available()),
         }
     }
 }
@@ -111,37 +113,6 @@ fn accessed_bits() -> Availability {
     match std::fs::read("/proc/self/smaps_rollup") {
         Ok(_) => Availability::Usable,
         Err(error) => refused("/proc/self/smaps_rollup", error),
-    }
-}
-
-fn readable(path: &str, needs: &str) -> Availability {
-    match std::fs::File::open(path) {
-        Ok(_) => Availability::NotRead,
-        Err(error) => Availability::Absent(format!("{path}: {error}; it needs {needs}")),
-    }
-}
-
-/// Writing how many monitors there are to be makes all of them anew: where somebody has set one up, there is no place for another.
-fn damon() -> Availability {
-    const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
-    const OPERATIONS: &str = "/sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/avail_operations";
-    if let Ok(known) = std::fs::read_to_string(OPERATIONS)
-        && !known.lines().any(|line| line.trim() == "vaddr")
-    {
-        let known: Vec<&str> = known.split_whitespace().collect();
-        let known = known.join(", ");
-        return Availability::Absent(format!(
-            "this kernel monitors {known} only; a process's addresses (vaddr) need CONFIG_DAMON_VADDR"
-        ));
-    }
-    match std::fs::read_to_string(Path::new(MONITORS)) {
-        Ok(number) if number.trim() != "0" => {
-            Availability::Absent(format!("{} monitor(s) of somebody else's are set up", number.trim()))
-        }
-        Ok(_) => Availability::NotRead,
-        Err(error) => {
-            Availability::Absent(format!("{MONITORS}: {error}; it needs CONFIG_DAMON_SYSFS, and root"))
-        }
     }
 }
 
@@ -176,11 +147,13 @@ impl std::ops::AddAssign for Count {
 pub struct Spent {
     /// CPU time of ours, which is the kernel's on our behalf for nearly all of it.
     pub cpu: Duration,
+    /// CPU time of other threads on our behalf: the kernel's own.
+    pub elsewhere: Duration,
     /// For how long the process could not change its mappings, nor take faults that must.
     pub stall: Duration,
 }
 
-/// A source failed for one process.
+/// A source failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The process has ended: an event, and no failure.
@@ -206,6 +179,12 @@ pub enum SourceError {
         /// What it said.
         source: io::Error,
     },
+    /// What was referenced since the clearing cannot be told any more; another clearing will do.
+    #[error("this look is lost: {0}")]
+    Spoiled(&'static str),
+    /// It has failed for the whole job.
+    #[error("{0}")]
+    Whole(String),
 }
 
 impl SourceError {
@@ -218,8 +197,86 @@ impl SourceError {
     }
 }
 
-/// A way of learning which pages were referenced.
+/// What was done for a job.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// What is known of all processes that could be reached, added up; of a clearing, nothing.
+    pub count: Count,
+    /// What it cost: all CPU time, and the longest stall of any process.
+    pub spent: Spent,
+    /// How many processes it was done for.
+    pub reached: usize,
+    /// Those that could not be looked into, and why.
+    pub lost: Vec<(Pid, SourceError)>,
+}
+
+/// A way of learning which pages of a job were referenced.
 pub trait Source: Send + std::fmt::Debug {
+    /// Which one.
+    fn kind(&self) -> SourceKind;
+
+    /// Forgets what these processes have referenced until now. The first look is wanted `ahead` of now, in wall-clock time.
+    ///
+    /// # Errors
+    /// [`SourceError`] if it fails for the whole job; what fails for one process is in [`Done::lost`].
+    fn clear(&mut self, job: &[Pid], ahead: Duration) -> Result<Done, SourceError>;
+
+    /// What these processes have referenced since they were cleared, or since they began if they never were.
+    ///
+    /// # Errors
+    /// [`SourceError::Spoiled`] if that cannot be told any more; otherwise as for [`clear`](Self::clear).
+    fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError>;
+
+    /// What can be known of the job without a clearing: all but what is referenced.
+    ///
+    /// # Errors
+    /// As for [`clear`](Self::clear).
+    fn size(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
+        self.count(job)
+    }
+
+    /// The process is no more, or runs another program: whatever is kept for it can go.
+    fn forget(&mut self, pid: Pid);
+
+    /// How many looks one clearing is good for.
+    fn looks(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Whether a look takes the job's accessed bits as a clearing does.
+    fn looks_clear(&self) -> bool {
+        false
+    }
+
+    /// Whether looks are taken by the kernel at a time that it was told at the clearing. Otherwise they are taken when asked for.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// For how long the look is still to come, if the kernel takes it: zero from the moment on at which it has.
+    fn to_come(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Of so many page-table entries, how many a clearing and a look go to.
+    fn visits(&self, entries: f64) -> f64 {
+        entries
+    }
+
+    /// What the counts are not to be trusted in, on this machine; `None` if there is no such thing.
+    fn caveat(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What an entry costs to count, until that is measured.
+    fn count_a_page(&self) -> Duration;
+
+    /// User CPU time that the process itself loses for each page that it references again after its bit was cleared.
+    fn penalty_a_page(&self) -> Duration;
+}
+
+/// A source that goes from process to process.
+pub trait PerProcess: Send + std::fmt::Debug {
     /// Which one.
     fn kind(&self) -> SourceKind;
 
@@ -235,19 +292,68 @@ pub trait Source: Send + std::fmt::Debug {
     /// As for [`clear`](Self::clear).
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
 
-    /// The process is no more, or runs another program: whatever is kept for it can go.
+    /// As [`Source::forget`].
     fn forget(&mut self, pid: Pid);
 
-    /// What the counts are not to be trusted in, on this machine; `None` if there is no such thing.
+    /// As [`Source::caveat`].
     fn caveat(&self) -> Option<&'static str> {
         None
     }
 
-    /// What a page costs to count, until that is measured.
+    /// As [`Source::count_a_page`].
     fn count_a_page(&self) -> Duration;
 
-    /// User CPU time that the process itself loses for each page that it references again after a clearing.
+    /// As [`Source::penalty_a_page`].
     fn penalty_a_page(&self) -> Duration;
+}
+
+impl<T: PerProcess> Source for T {
+    fn kind(&self) -> SourceKind {
+        PerProcess::kind(self)
+    }
+
+    fn clear(&mut self, job: &[Pid], _: Duration) -> Result<Done, SourceError> {
+        Ok(each(job, |pid| PerProcess::clear(self, pid).map(|spent| (Count::default(), spent))))
+    }
+
+    fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
+        Ok(each(job, |pid| PerProcess::count(self, pid)))
+    }
+
+    fn forget(&mut self, pid: Pid) {
+        PerProcess::forget(self, pid);
+    }
+
+    fn caveat(&self) -> Option<&'static str> {
+        PerProcess::caveat(self)
+    }
+
+    fn count_a_page(&self) -> Duration {
+        PerProcess::count_a_page(self)
+    }
+
+    fn penalty_a_page(&self) -> Duration {
+        PerProcess::penalty_a_page(self)
+    }
+}
+
+/// Does the same for each process. Those that have ended are left out silently.
+fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceError>) -> Done {
+    let mut done = Done::default();
+    for pid in job {
+        match work(*pid) {
+            Ok((count, spent)) => {
+                done.count += count;
+                done.spent.cpu += spent.cpu;
+                done.spent.elsewhere += spent.elsewhere;
+                done.spent.stall = done.spent.stall.max(spent.stall);
+                done.reached += 1;
+            }
+            Err(SourceError::Ended(_)) => {}
+            Err(error) => done.lost.push((*pid, error)),
+        }
+    }
+    done
 }
 
 #[cfg(test)]
@@ -265,6 +371,22 @@ mod tests {
                 found => eprintln!("{kind}: {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_job_is_its_processes_added_up_and_those_that_fail_are_named() {
+        let done = each(&[Pid(1), Pid(2), Pid(3), Pid(4)], |pid| match pid.0 {
+            1 => Err(SourceError::Ended(pid)),
+            2 => Err(SourceError::Forbidden { operation: "read", pid }),
+            number => {
+                let millis = Duration::from_millis(number as u64);
+                let count = Count { referenced: Bytes(10), resident: Bytes(100), ..Count::default() };
+                Ok((count, Spent { cpu: millis, stall: millis, ..Spent::default() }))
+            }
+        });
+        assert_eq!((done.reached, done.count.referenced, done.count.resident), (2, Bytes(20), Bytes(200)));
+        assert_eq!((done.spent.cpu, done.spent.stall), (Duration::from_millis(7), Duration::from_millis(4)));
+        assert!(matches!(done.lost[..], [(Pid(2), SourceError::Forbidden { .. })]));
     }
 
     #[test]

@@ -30,6 +30,10 @@ const ENTRY: u64 = 8;
 const LEFT: &str = "windows below 0.4 s may come out too small, by up to some 3,000 pages: this kernel's soft-dirty bits \
     forbid to flush what the processor remembers of the program's pages";
 
+/// What is said of counts by sources that clear bits in the kernel, which flushes nothing.
+pub(super) const LEFT_BY_OTHERS: &str = "windows below 0.4 s may come out too small, by up to some 3,000 pages: the kernel clears \
+    accessed bits itself here, and does not flush what the processor remembers of the program's pages";
+
 /// What is done about translations that outlive a clearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {

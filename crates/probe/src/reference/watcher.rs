@@ -7,31 +7,32 @@
 //!   └────────────────────────────────┘
 //! ```
 //!
-//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing runs in between: no thread, no timer.
+//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing of ours runs in between but what a source waits for.
 //!
 //! A cycle is as long as half of what was watched so far, within [`FIRST_LOOKS`] and the options' number of windows: the first curve
 //! comes soon, and the longest windows as soon as there is time for them.
 //!
 //! The time that the job loses to our clearing is taken off its clock within the cycle.
 //!
+//! A source may allow fewer looks to a clearing than a cycle has ([`Source::looks`]). Then it is cleared again within the cycle, and each look is as long as
+//! the time since the last clearing: windows that follow each other, of a job that is taken to be stationary over the cycle, as it is anyhow.
+//!
 //! Departure from the source (section 3): it looks at every Δ and keeps a counter a page. One clearing for several looks costs a job
 //! a fraction of that and says the same of a job that is stationary ([`vellum_workset::cycle`]).
 
-use super::accessed::{AccessedBits, thread_cpu};
-use super::budget::{Budget, Size};
+use super::accessed::thread_cpu;
+use super::budget::{Budget, Plan, Size};
+use super::choice::choose;
 use super::event::Event;
 use super::job::Job;
 use super::options::{FIRST_LOOKS, Options, WINDOWS_MAX, WatchError};
-use super::source::{Availability, Count, Source, SourceError, SourceKind};
-use super::tables::PageTables;
+use super::source::{Count, Done, Source, SourceError, SourceKind};
 use super::target::Target;
 use super::whole::Whole;
 use crate::{Bytes, Pid};
 use std::time::{Duration, Instant};
 use vellum_workset::{Curve, History, cycle};
 
-/// Where a job has so much memory, what it costs to load the program that reads page tables comes back with the first cycle.
-const TABLES_FROM: Bytes = Bytes(128 << 20);
 /// Bytes of a page in every count of pages.
 pub const PAGE_BYTES: u64 = vellum_sys::PAGE as u64;
 /// A look comes at a window if it comes within this factor of it.
@@ -99,8 +100,14 @@ pub const HUGE_FROM: f64 = 0.5;
 
 #[derive(Debug)]
 struct Cycle {
+    /// The job's time at the last clearing.
     began: Duration,
+    /// How long before each look the clearing was, and what was referenced since, with how many entries that was.
     looks: Vec<(f64, f64)>,
+    /// Looks since the last clearing.
+    looked: u32,
+    /// Entries referenced at the last look.
+    touched: f64,
     /// The next window to look at, and how many there will be.
     next: u32,
     windows: u32,
@@ -185,8 +192,7 @@ impl Watcher {
             self.ended = true;
             None
         } else {
-            let clock = self.advance(&mut events)?;
-            Some(self.wall(clock.saturating_sub(self.job.clock())))
+            Some(self.advance(&mut events)?)
         };
         let spent = thread_cpu().saturating_sub(cpu);
         if events.is_empty() {
@@ -386,45 +392,85 @@ impl Watcher {
         }
     }
 
-    /// The wall-clock time in which the job's clock will advance by this.
-    fn wall(&self, clock: Duration) -> Duration {
-        let rate = self.rate.max(RATE_MIN);
-        Duration::from_secs_f64(clock.as_secs_f64() / rate).clamp(WAIT_MIN, WAIT_MAX)
+    /// The part of a processor that the job uses, lately; more than 1 for one that uses several.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rate.max(RATE_MIN)
     }
 
-    /// Does what is due; the job's time at which there is more to do.
+    /// Whether a cycle is under way: what others then do to accessed bits is taken for the job's silence.
+    #[must_use]
+    pub fn in_cycle(&self) -> bool {
+        self.cycle.is_some()
+    }
+
+    /// The wall-clock time in which the job's clock will advance by this.
+    fn wall(&self, clock: Duration) -> Duration {
+        Duration::from_secs_f64(clock.as_secs_f64() / self.rate())
+    }
+
+    /// Does what is due; for how long, in wall-clock time, there is nothing more to do.
     fn advance(&mut self, events: &mut Vec<Event>) -> Result<Duration, WatchError> {
         if let Some(cycle) = &self.cycle {
-            let due = cycle.began + self.window(cycle.next);
-            let now = self.job.clock();
-            let net = now.saturating_sub(cycle.began);
-            if net < self.window(cycle.next).mul_f64(NEARLY) {
-                return Ok(due);
+            let since = self.job.clock().saturating_sub(cycle.began);
+            let early = match self.source.is_timed() {
+                true => !self.source.to_come().is_zero(),
+                false => since < self.window(cycle.next).mul_f64(NEARLY),
+            };
+            if early {
+                return Ok(self.until_look());
             }
             self.look(events)?;
-            let ends = self.cycle.as_ref().is_none_or(|cycle| cycle.next >= cycle.windows);
-            if !ends {
-                let cycle = self.cycle.as_ref().map_or(now, |cycle| cycle.began + self.window(cycle.next));
-                return Ok(cycle);
+            match &self.cycle {
+                Some(cycle) if cycle.next < cycle.windows => {
+                    if cycle.looked >= self.source.looks() {
+                        self.clear(cycle.windows, events)?;
+                    }
+                    return Ok(self.until_look());
+                }
+                _ => self.end_cycle(events),
             }
-            self.end_cycle(events);
         }
         if self.latest.resident == Bytes(0) {
             // How much of it is in huge pages, which cost next to nothing, is worth a count of its own.
             let affordable = self.budget.count_affordable_at(self.size());
             if self.job.clock() < affordable {
-                return Ok(affordable.max(self.next_idle()));
+                return Ok(self.until(affordable.max(self.next_idle())));
             }
-            self.count(events)?;
+            self.latest = self.asked(events, |source, job| source.size(job))?.unwrap_or_default().count;
         }
         let windows = self.next_windows();
-        let length = self.window(windows - 1);
-        let affordable = self.budget.affordable_at(self.size(), windows, length);
+        let affordable = self.affordable_at(windows);
         if self.job.clock() < affordable {
-            return Ok(affordable.max(self.next_idle()));
+            return Ok(self.until(affordable.max(self.next_idle())));
         }
         self.clear(windows, events)?;
-        Ok(self.job.clock() + self.window(0))
+        Ok(self.until_look())
+    }
+
+    /// Wall-clock time until the job's clock will be at this.
+    fn until(&self, clock: Duration) -> Duration {
+        self.wall(clock.saturating_sub(self.job.clock())).clamp(WAIT_MIN, WAIT_MAX)
+    }
+
+    /// Wall-clock time until the next look.
+    fn until_look(&mut self) -> Duration {
+        match &self.cycle {
+            Some(_) if self.source.is_timed() => self.source.to_come().clamp(WAIT_MIN, WAIT_MAX),
+            Some(cycle) => self.until(cycle.began + self.window(cycle.next)),
+            None => WAIT_MIN,
+        }
+    }
+
+    /// The job's time at which a cycle of so many windows can be paid for.
+    fn affordable_at(&self, windows: u32) -> Duration {
+        // Each clearing's last look is the longest, and the cycle is all of these.
+        let looks = self.source.looks().min(windows);
+        let ends = (0..windows).filter(|window| (window + 1) % looks == 0 || window + 1 == windows);
+        let (clearings, length) = ends
+            .fold((0, Duration::ZERO), |(count, length), window| (count + 1, length + self.window(window)));
+        let looks_clear = self.source.looks_clear();
+        self.budget.affordable_at(self.size(), Plan { looks: windows, clearings, looks_clear, length })
     }
 
     /// The job's time at which to wake up next though nothing can be paid for yet.
@@ -448,7 +494,7 @@ impl Watcher {
         let resident: Bytes = self.job.members().values().map(|member| member.resident).sum();
         let huge = self.latest.huge.0 as f64 / self.latest.resident.0.max(1) as f64;
         let referenced = self.history.mean().map(|curve| curve.last().pages);
-        let entries = entries(resident, Bytes((resident.0 as f64 * huge) as u64));
+        let entries = self.source.visits(entries(resident, Bytes((resident.0 as f64 * huge) as u64)));
         Size {
             entries,
             processes: self.job.members().len() as f64,
@@ -456,58 +502,72 @@ impl Watcher {
         }
     }
 
+    /// Clears the source: a cycle of so many windows begins, or goes on with another clearing.
     fn clear(&mut self, windows: u32, events: &mut Vec<Event>) -> Result<(), WatchError> {
         // Who is not listed now would count all of its references as if they were new.
         let mut listed = self.job.update(true);
         self.note(&mut listed);
         events.append(&mut listed);
         let entries = self.size().entries;
-        let mut cpu = Duration::ZERO;
-        self.every_process(events, |source, pid| {
-            source.clear(pid).map(|spent| {
-                cpu += spent.cpu;
-                spent.stall
-            })
-        })?
-        .into_iter()
-        .for_each(|stall| self.longest_stall = self.longest_stall.max(stall));
-        self.budget.cleared(entries, cpu);
-        let began = self.midway(events);
-        self.cycle = Some(Cycle { began, looks: Vec::new(), next: 0, windows });
+        let next = self.cycle.as_ref().map_or(0, |cycle| cycle.next);
+        let ahead = self.wall(self.window(next));
+        self.impose();
+        let Some(done) = self.asked(events, |source, job| source.clear(job, ahead))? else { return Ok(()) };
+        self.budget.cleared(entries, done.spent.cpu + done.spent.elsewhere);
+        let midway = self.midway(events);
+        // A source that takes its looks itself has begun at the end of the clearing; others have gone from page to page meanwhile.
+        let began = if self.source.is_timed() { self.job.clock() } else { midway };
+        let looks = self.cycle.take().map_or_else(Vec::new, |cycle| cycle.looks);
+        self.cycle = Some(Cycle { began, looks, looked: 0, touched: 0.0, next, windows });
         events.push(Event::Cleared);
         Ok(())
     }
 
-    /// What all processes have referenced since they were cleared.
-    fn count(&mut self, events: &mut Vec<Event>) -> Result<Count, WatchError> {
-        let mut cpu = Duration::ZERO;
-        let mut sum = Count::default();
-        self.every_process(events, |source, pid| {
-            source.count(pid).map(|(count, spent)| {
-                cpu += spent.cpu;
-                count
-            })
-        })?
-        .into_iter()
-        .for_each(|count| sum += count);
-        self.budget.counted(entries(sum.resident, sum.huge), cpu);
+    /// The last clearing's cost to the job is known now.
+    fn impose(&mut self) {
+        if let Some(cycle) = &mut self.cycle {
+            let clearings = clearings(self.source.as_ref(), cycle.looked);
+            self.budget.imposed += self.source.penalty_a_page().mul_f64(cycle.touched * f64::from(clearings));
+            cycle.touched = 0.0;
+        }
+    }
+
+    /// What all processes have referenced since they were cleared; `None` if that cannot be told any more.
+    fn count(&mut self, events: &mut Vec<Event>) -> Result<Option<Count>, WatchError> {
+        let Some(done) = self.asked(events, |source, job| source.count(job))? else { return Ok(None) };
+        let sum = done.count;
+        let visited = self.source.visits(entries(sum.resident, sum.huge));
+        self.budget.counted(visited, done.spent.cpu + done.spent.elsewhere);
         self.latest = sum;
         let transferred: u64 = self.job.members().keys().filter_map(|pid| transferred(*pid)).sum();
         self.transferred = self.transferred.max(Bytes(transferred));
         self.peak = self.peak.max(sum.resident + sum.swapped);
-        Ok(sum)
+        Ok(Some(sum))
     }
 
     fn look(&mut self, events: &mut Vec<Event>) -> Result<(), WatchError> {
-        let sum = self.count(events)?;
-        let penalty =
-            self.source.penalty_a_page().mul_f64(entries(sum.referenced, sum.huge.min(sum.referenced)));
+        // A look that the kernel has taken was at a time of its own, which has just come; others are taken meanwhile.
+        let taken = self.source.is_timed().then(|| self.job.clock());
+        let Some(sum) = self.count(events)? else {
+            self.impose();
+            self.cycle = None;
+            return Ok(());
+        };
+        let touched = self.source.visits(entries(sum.referenced, sum.huge.min(sum.referenced)));
         let pages = sum.referenced.0 / PAGE_BYTES;
-        let clock = self.midway(events);
+        let passed = self.midway(events);
+        let clock = taken.unwrap_or(passed);
         let had_curve = self.first_curve.is_some();
         let Some(cycle) = &mut self.cycle else { return Ok(()) };
+        let clearings = clearings(self.source.as_ref(), cycle.looked);
+        let penalty = self.source.penalty_a_page().mul_f64(touched * f64::from(clearings));
+        (cycle.touched, cycle.looked) = (touched, cycle.looked + 1);
         let window = clock.saturating_sub(cycle.began).saturating_sub(penalty);
-        cycle.looks.push((window.as_nanos() as f64, pages as f64));
+        let nanos = window.as_nanos() as f64;
+        // Where a clearing came between, a stretch in which the job ran less than it was expected to gives a window that was looked at before.
+        if cycle.looks.last().is_none_or(|(before, _)| *before < nanos) {
+            cycle.looks.push((nanos, pages as f64));
+        }
         // Windows that have passed meanwhile are given by this look.
         let passed = |number: u32| self.options.delta * (1 << number);
         while cycle.next < cycle.windows
@@ -532,65 +592,50 @@ impl Watcher {
     }
 
     fn end_cycle(&mut self, events: &mut Vec<Event>) {
+        self.impose();
         let Some(cycle) = self.cycle.take() else { return };
-        let touched = cycle.looks.last().map_or(0.0, |(_, pages)| *pages);
-        let huge = self.latest.huge.min(self.latest.referenced);
-        let touched = entries(Bytes(touched as u64 * PAGE_BYTES), huge);
-        self.budget.imposed += self.source.penalty_a_page().mul_f64(touched);
         self.whole.cycle(at_common_windows(&self.history, &cycle), self.job.resident());
         if push(&mut self.history, &cycle) {
             events.push(Event::Cycle { samples: self.history.samples() });
         }
     }
 
-    /// Does the same to each process that can be looked into.
-    fn every_process<T>(
+    /// Asks the source about the processes that can be looked into; `None` if what it was asked cannot be told any more.
+    fn asked(
         &mut self,
         events: &mut Vec<Event>,
-        mut work: impl FnMut(&mut dyn Source, Pid) -> Result<T, SourceError>,
-    ) -> Result<Vec<T>, WatchError> {
+        question: impl FnOnce(&mut dyn Source, &[Pid]) -> Result<Done, SourceError>,
+    ) -> Result<Option<Done>, WatchError> {
         let pids: Vec<Pid> =
             self.job.members().iter().filter(|(_, member)| member.open).map(|(pid, _)| *pid).collect();
-        let (mut done, mut why) = (Vec::with_capacity(pids.len()), None);
-        for pid in pids {
-            match work(self.source.as_mut(), pid) {
-                Ok(value) => done.push(value),
-                Err(SourceError::Ended(_)) => {}
-                Err(error) => {
-                    self.job.shut(pid);
-                    let said = error.to_string();
-                    events.push(Event::Lost { pid, why: said.clone() });
-                    why = Some(said);
-                }
+        let done = match question(self.source.as_mut(), &pids) {
+            Ok(done) => done,
+            Err(SourceError::Spoiled(why)) => {
+                events.push(Event::Spoiled { why });
+                return Ok(None);
             }
+            Err(error) => return Err(WatchError::Blind(error.to_string())),
+        };
+        let mut why = None;
+        for (pid, error) in &done.lost {
+            self.job.shut(*pid);
+            let said = error.to_string();
+            events.push(Event::Lost { pid: *pid, why: said.clone() });
+            why = Some(said);
         }
+        // `step` adds up what this thread spends.
+        self.budget.cpu += done.spent.elsewhere;
+        self.longest_stall = self.longest_stall.max(done.spent.stall);
         match why {
-            Some(why) if done.is_empty() => Err(WatchError::Blind(why)),
-            _ => Ok(done),
+            Some(why) if done.reached == 0 => Err(WatchError::Blind(why)),
+            _ => Ok(Some(done)),
         }
     }
 }
 
-/// The source asked for; else the one that will cost less, of those that can be used.
-fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<dyn Source>, WatchError> {
-    let tables = match asked {
-        Some(kind) => kind == SourceKind::PageTables,
-        None => target.resident() >= TABLES_FROM,
-    };
-    if tables && SourceKind::AccessedBits.availability() == Availability::Usable {
-        match (PageTables::open(), asked) {
-            (Ok(source), _) => return Ok(Box::new(source)),
-            (Err(why), Some(kind)) => return Err(WatchError::Source { kind, why }),
-            (Err(_), None) => {}
-        }
-    }
-    let kind = asked.unwrap_or(SourceKind::AccessedBits);
-    let why = match kind.availability() {
-        Availability::Usable => return Ok(Box::new(AccessedBits::default())),
-        Availability::NotRead => "this machine has it, but this version does not read it".to_owned(),
-        Availability::Absent(why) => why,
-    };
-    Err(WatchError::Source { kind, why })
+/// How often the job's bits have been taken since a clearing, that one included, before another look.
+fn clearings(source: &dyn Source, looked: u32) -> u32 {
+    if source.looks_clear() { 1 + looked } else { 1 }
 }
 
 /// What a process has read and written by calls since it began; `None` if we may not know.

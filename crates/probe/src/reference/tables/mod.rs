@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Two things are not in page tables and are taken from `/proc`: what is swapped out (at each look), and how much of a program's text and
-//! libraries other processes have mapped too (from `smaps`, every [`SHARED_EVERY`]-th look).
+//! libraries other processes have mapped too (from `smaps`, at every 64th look: [`Aside`]).
 //!
 //! What it sees is otherwise what `smaps` sees, and no more.
 
@@ -23,16 +23,15 @@ mod reader;
 
 pub(super) use reader::Reader;
 
-use super::accessed::{AccessedBits, REARM, thread_cpu};
+use super::accessed::{REARM, thread_cpu};
+use super::aside::Aside;
 use super::clearing::Clearing;
-use super::source::{Count, Source, SourceError, SourceKind, Spent};
+use super::source::{Count, PerProcess, SourceError, SourceKind, Spent};
+use super::status::Status;
 use crate::{Bytes, Pid};
 use program::Counted;
-use std::collections::HashMap;
 use std::time::Duration;
 
-/// How much of a process is shared with others is looked up once in so many looks.
-const SHARED_EVERY: u32 = 64;
 /// What a page costs to count, until that is measured.
 const COUNT: Duration = Duration::from_nanos(4);
 
@@ -41,9 +40,7 @@ const COUNT: Duration = Duration::from_nanos(4);
 pub struct PageTables {
     clearing: Clearing,
     reader: Reader,
-    smaps: AccessedBits,
-    /// What other processes share of each, and for how many looks more that is believed.
-    shared: HashMap<Pid, (Bytes, u32)>,
+    aside: Aside,
 }
 
 impl PageTables {
@@ -53,29 +50,11 @@ impl PageTables {
     /// Why this kernel, or this process's privilege, does not allow it.
     pub fn open() -> Result<PageTables, String> {
         let reader = Reader::open()?;
-        Ok(PageTables {
-            clearing: Clearing::new(),
-            reader,
-            smaps: AccessedBits::default(),
-            shared: HashMap::new(),
-        })
-    }
-
-    /// What other processes have mapped too of the program's text and libraries.
-    fn shared(&mut self, pid: Pid) -> Result<Bytes, SourceError> {
-        if let Some((shared, looks)) = self.shared.get_mut(&pid)
-            && *looks > 0
-        {
-            *looks -= 1;
-            return Ok(*shared);
-        }
-        let shared = self.smaps.count(pid)?.0.shared;
-        self.shared.insert(pid, (shared, SHARED_EVERY - 1));
-        Ok(shared)
+        Ok(PageTables { clearing: Clearing::new(), reader, aside: Aside::default() })
     }
 }
 
-impl Source for PageTables {
+impl PerProcess for PageTables {
     fn kind(&self) -> SourceKind {
         SourceKind::PageTables
     }
@@ -86,23 +65,22 @@ impl Source for PageTables {
 
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError> {
         let cpu = thread_cpu();
-        let shared = self.shared(pid)?;
+        let shared = self.aside.of(pid)?.shared;
         let (of_program, other) =
             self.reader.count(pid).map_err(|source| SourceError::of("read the page tables", pid, source))?;
         if of_program == Counted::default() && other == Counted::default() {
             // A process that is ending has no memory left.
             return Err(SourceError::Ended(pid));
         }
-        let swapped = swapped(pid)?;
+        let swapped = Status::of(pid)?.swapped;
         // The kernel lets go of its lock for reading between one mapping and the next.
-        let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), stall: Duration::ZERO };
+        let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
         Ok((sum(of_program, other, shared, swapped), spent))
     }
 
     fn forget(&mut self, pid: Pid) {
         self.clearing.forget(pid);
-        self.smaps.forget(pid);
-        self.shared.remove(&pid);
+        self.aside.forget(pid);
     }
 
     fn caveat(&self) -> Option<&'static str> {
@@ -136,17 +114,9 @@ fn sum(of_program: Counted, other: Counted, shared: Bytes, swapped: Bytes) -> Co
     }
 }
 
-/// Swapped-out memory of the process.
-fn swapped(pid: Pid) -> Result<Bytes, SourceError> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
-        .map_err(|source| SourceError::of("read the status", pid, source))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    Ok(Bytes::from_kib(number.unwrap_or(0)))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::accessed::AccessedBits;
     use super::*;
 
     #[test]

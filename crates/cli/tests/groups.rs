@@ -1,0 +1,134 @@
+//! What `kill -9` leaves behind where `vellum` has set something up in the kernel: nothing.
+//!
+//! Skipped where the kernel or privilege lacks it; `.ci/vm` boots a kernel that has all of it.
+
+mod common;
+
+use common::VELLUM;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use vellum_probe::reference::{Availability, SourceKind};
+
+/// A hang is one after this; the machine may be an emulated one.
+const PATIENCE: Duration = Duration::from_secs(120);
+const FOREVER: &str = "while :; do :; done";
+const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[test]
+fn a_watch_by_damon_that_is_killed_leaves_no_monitor() {
+    match SourceKind::Damon.availability() {
+        Availability::Usable => {}
+        why => return eprintln!("skipped: DAMON cannot be used here: {why:?}"),
+    }
+    let monitors = || std::fs::read_to_string(MONITORS).unwrap().trim().to_owned();
+    let job = Running::start(Command::new("sh").args(["-c", FOREVER]));
+    for signal in [libc::SIGKILL, libc::SIGINT] {
+        let mut watch = Running::start(Command::new(VELLUM).args([
+            "watch",
+            &job.0.id().to_string(),
+            "--source",
+            "damon",
+            "--delay",
+            "1ms",
+            "--budget",
+            "100%",
+        ]));
+        until("a monitor is set up", || monitors() == "1");
+        // In the midst of a sample, too.
+        until("it samples", || {
+            std::fs::read_to_string("/sys/kernel/mm/damon/admin/kdamonds/0/state")
+                .is_ok_and(|state| state.trim() == "on")
+        });
+        // SAFETY: a signal to our own child.
+        unsafe { libc::kill(watch.0.id() as i32, signal) };
+        watch.0.wait().unwrap();
+        until("the monitor goes", || monitors() == "0");
+    }
+}
+
+/// A control group for the groups of jobs, removed with all that is in it.
+struct Groups(PathBuf);
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        loop {
+            for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
+                if entry.path().is_dir() {
+                    let _ = std::fs::write(entry.path().join("cgroup.kill"), "1");
+                    let _ = std::fs::remove_dir(entry.path());
+                }
+            }
+            if std::fs::remove_dir(&self.0).is_ok() || began.elapsed() > PATIENCE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_governor_that_is_killed_leaves_no_group_frozen_or_limited() {
+    let top = Path::new("/sys/fs/cgroup");
+    let path = top.join(format!("vellum-killed-{}", std::process::id()));
+    // Not a directory of something else that is mounted there.
+    let controllers = std::fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
+    if !controllers.split_whitespace().any(|controller| controller == "memory") {
+        return eprintln!("skipped: there are no control groups of version 2 with memory here");
+    }
+    let made = std::fs::create_dir(&path);
+    let groups = Groups(path);
+    if let Err(why) = made.and_then(|()| std::fs::write(groups.0.join("cgroup.subtree_control"), "+memory")) {
+        return eprintln!("skipped: no control group of version 2 with memory can be made here: {why}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("jobs.toml");
+    let job = |name: &str| format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", \"{FOREVER}\"]\n");
+    let head = format!(
+        "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"2 s\"\nbudget = \"1 MiB\"\ngroups = {:?}\n",
+        groups.0
+    );
+    std::fs::write(&table, head + &job("a") + &job("b")).unwrap();
+    let mut governor = Running::start(Command::new(VELLUM).arg("govern").arg(&table).stdout(Stdio::null()));
+    let read = |job: &str, file: &str| {
+        std::fs::read_to_string(groups.0.join(format!("vellum-{job}/{file}"))).unwrap_or_default()
+    };
+    let frozen = || ["a", "b"].iter().any(|job| read(job, "cgroup.events").contains("frozen 1"));
+    until("one is frozen", frozen);
+    governor.kill();
+    until("all run again", || !frozen());
+    for job in ["a", "b"] {
+        for (file, none) in [("memory.max", "max"), ("memory.high", "max"), ("cgroup.freeze", "0")] {
+            assert_eq!(read(job, file).trim(), none, "{job}: {file}");
+        }
+        assert!(!read(job, "cgroup.procs").is_empty(), "{job} runs on");
+    }
+}
