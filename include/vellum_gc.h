@@ -234,6 +234,12 @@ size_t vel_gc_roots_remove(const void *start, const void *end);
 typedef void (*vel_gc_roots_fn)(const struct vel_gc_visitor *visitor);
 vel_gc_roots_fn vel_gc_on_roots(vel_gc_roots_fn hook);
 
+/* Leaves static data from `start` up to `end` out: a cache that is to keep nothing, a table of numbers that look like pointers. Such a range
+ * should be let in again before its library is unloaded. 0, or -1 with errno ENOMEM. */
+int vel_gc_roots_exclude(const void *start, const void *end);
+/* Undoes every vel_gc_roots_exclude() of ranges that lie in this one. Returns how many there were. */
+size_t vel_gc_roots_include(const void *start, const void *end);
+
 /* A thread is known to the collector from its first call that allocates until it ends. A thread that holds
  * pointers but has never allocated makes itself known with this. 0, or -1 with errno ENOMEM. */
 int vel_gc_thread_enter(void);

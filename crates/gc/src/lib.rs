@@ -105,8 +105,8 @@ pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};
 pub use links::{link, move_link, unlink};
 pub use object::{
-    Refused, add_precise_roots, add_roots, add_thread_roots, base, hold, keep, realloc, remove_roots,
-    set_finalizer, set_limit, set_max, size, stats, validate, walk,
+    Refused, add_precise_roots, add_roots, add_thread_roots, base, exclude_roots, hold, include_roots, keep,
+    realloc, remove_roots, set_finalizer, set_limit, set_max, size, stats, validate, walk,
 };
 pub use pause::{PauseFn, on_pause};
 pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_roots};

@@ -3,7 +3,7 @@
 
 use crate::alloc::{self, with_heap};
 use crate::block::{Block, Index, Scan};
-use crate::class::ATOMIC_FIRST;
+use crate::class::{ATOMIC_FIRST, WORD};
 use crate::collect;
 use crate::finalize::{self, Finalizer, Function, Order};
 use crate::freed;
@@ -99,7 +99,7 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
     let layout = unsafe { layout.as_ref() };
     let new = match layout {
         Some(layout) if matches!(scan, Scan::Layout | Scan::Procedure) || !atomic => {
-            alloc::alloc_array(layout, bytes.div_ceil(layout.words.get() as usize * crate::class::WORD))
+            alloc::alloc_array(layout, bytes.div_ceil(layout.words.get() as usize * WORD))
         }
         _ if atomic => alloc::alloc_atomic(bytes),
         _ => alloc::alloc(bytes),
@@ -208,6 +208,27 @@ pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), R
     let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
     let key = thread::attached().ok_or(Refused::OutOfMemory)?.key();
     look_with_room(|_| PAGE, |heap| heap.roots.add_of_thread(range, key).map_err(|_| Refused::OutOfMemory))
+}
+
+/// Leaves whole words of static data from `start` up to `end` out: they are not looked through from the next collection on.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// No word there is the only one that leads to an object, until [`include_roots`].
+pub unsafe fn exclude_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    let range = whole_words(start, end);
+    look_with_room(|_| PAGE, |heap| heap.roots.exclude(range).map_err(|_| Refused::OutOfMemory))
+}
+
+/// Undoes every [`exclude_roots`] of ranges within this one; returns how many there were.
+pub fn include_roots(start: *const u8, end: *const u8) -> usize {
+    look(|heap| heap.roots.include(whole_words(start, end))).unwrap_or(0)
+}
+
+fn whole_words(start: *const u8, end: *const u8) -> Range {
+    Range { start: address(start).next_multiple_of(WORD), end: address(end) / WORD * WORD }
 }
 
 /// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns how many there were.

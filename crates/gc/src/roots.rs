@@ -1,7 +1,8 @@
 //! Static data: where programs and libraries keep what outlives every function.
 //!
 //! The loader's list of objects names their writable segments. It is read before the world is stopped, as it takes the
-//! loader's lock, and only when the loader says that it has changed.
+//! loader's lock, and only when the loader says that it has changed. What a program excludes is cut out of the segments then: tables of
+//! numbers that look like pointers, caches that are to keep nothing.
 
 use core::ffi::c_void;
 use vellum_pages::{Buffer, OutOfMemory, Plain};
@@ -33,6 +34,8 @@ pub(crate) struct Roots {
     precise: Buffer<Range>,
     /// Ranges that go with a thread.
     owned: Buffer<Owned>,
+    /// Whole words of static data that are not looked through.
+    excluded: Buffer<Range>,
     /// The loader's counts of objects loaded and unloaded, when `images` was read.
     read_at: (u64, u64),
 }
@@ -44,6 +47,7 @@ impl Roots {
             added: Buffer::new(),
             precise: Buffer::new(),
             owned: Buffer::new(),
+            excluded: Buffer::new(),
             read_at: (0, 0),
         }
     }
@@ -53,8 +57,13 @@ impl Roots {
     /// # Errors
     /// [`OutOfMemory`]: the list is not complete, so nothing may be collected.
     pub(crate) fn refresh(&mut self) -> Result<(), OutOfMemory> {
-        let mut reading =
-            Reading { images: &mut self.images, known: self.read_at, now: None, result: Ok(()) };
+        let mut reading = Reading {
+            images: &mut self.images,
+            excluded: &self.excluded,
+            known: self.read_at,
+            now: None,
+            result: Ok(()),
+        };
         // SAFETY: the callback only reads what it is given, and `reading` lives.
         unsafe { libc::dl_iterate_phdr(Some(image), (&raw mut reading).cast()) };
         let (now, result) = (reading.now, reading.result);
@@ -77,6 +86,19 @@ impl Roots {
             + remove(&mut self.owned, |owned| is_within(owned.range))
     }
 
+    /// Excludes a range of static data.
+    pub(crate) fn exclude(&mut self, range: Range) -> Result<(), OutOfMemory> {
+        self.excluded.push(range)?;
+        self.read_at = (0, 0);
+        Ok(())
+    }
+
+    /// Undoes [`Roots::exclude`] of the ranges that lie in `range`; returns how many.
+    pub(crate) fn include(&mut self, range: Range) -> usize {
+        self.read_at = (0, 0);
+        remove(&mut self.excluded, |this: Range| this.start >= range.start && this.end <= range.end)
+    }
+
     /// Adds a range that goes when [`Roots::thread_ends`].
     pub(crate) fn add_of_thread(&mut self, range: Range, thread: usize) -> Result<(), OutOfMemory> {
         self.owned.push(Owned { range, thread })
@@ -94,8 +116,8 @@ impl Roots {
 
     /// Bytes the lists take.
     pub(crate) fn bytes(&self) -> usize {
-        (self.images.capacity() + self.added.capacity() + self.precise.capacity()) * size_of::<Range>()
-            + self.owned.capacity() * size_of::<Owned>()
+        let ranges = self.images.capacity() + self.added.capacity() + self.precise.capacity();
+        (ranges + self.excluded.capacity()) * size_of::<Range>() + self.owned.capacity() * size_of::<Owned>()
     }
 
     /// Every range of pointers that may be changed.
@@ -125,8 +147,24 @@ fn remove<T: Plain>(ranges: &mut Buffer<T>, goes: impl Fn(T) -> bool) -> usize {
     removed
 }
 
+/// Calls `keep` with what is left of `range` without the excluded ones, until it fails.
+fn cut<E>(range: Range, excluded: &[Range], mut keep: impl FnMut(Range) -> Result<(), E>) -> Result<(), E> {
+    let mut at = range.start;
+    while at < range.end {
+        let ahead = excluded.iter().filter(|this| this.end > at && this.start < range.end);
+        let next = ahead.min_by_key(|this| this.start);
+        let end = next.map_or(range.end, |next| next.start.max(at));
+        if end > at {
+            keep(Range { start: at, end })?;
+        }
+        at = next.map_or(range.end, |next| next.end);
+    }
+    Ok(())
+}
+
 struct Reading<'r> {
     images: &'r mut Buffer<Range>,
+    excluded: &'r [Range],
     known: (u64, u64),
     now: Option<(u64, u64)>,
     result: Result<(), OutOfMemory>,
@@ -164,10 +202,35 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
         if !is_program && (range.start..range.end).contains(&own) {
             continue;
         }
-        reading.result = reading.images.push(range);
+        reading.result = cut(range, reading.excluded, |part| reading.images.push(part));
         if reading.result.is_err() {
             return 1;
         }
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_excluded_is_cut_out() {
+        let parts = |start, end, excluded: &[(usize, usize)]| {
+            let excluded: Vec<Range> = excluded.iter().map(|&(start, end)| Range { start, end }).collect();
+            let mut found = Vec::new();
+            let all = cut::<()>(Range { start, end }, &excluded, |part| {
+                found.push((part.start, part.end));
+                Ok(())
+            });
+            assert_eq!(all, Ok(()));
+            found
+        };
+        assert_eq!(parts(80, 160, &[]), [(80, 160)]);
+        assert_eq!(parts(80, 160, &[(0, 80), (160, 200)]), [(80, 160)]);
+        assert_eq!(parts(80, 160, &[(96, 104), (88, 96), (120, 128)]), [(80, 88), (104, 120), (128, 160)]);
+        assert_eq!(parts(80, 160, &[(0, 88), (152, 400), (96, 128), (104, 112)]), [(88, 96), (128, 152)]);
+        assert_eq!(parts(80, 160, &[(0, 400)]), []);
+        assert_eq!(cut(Range { start: 0, end: 8 }, &[], |_| Err("full")), Err("full"));
+    }
 }

@@ -373,6 +373,22 @@ pub extern "C" fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) 
     gc::remove_roots(start.cast(), end.cast())
 }
 
+/// Leaves static data out.
+///
+/// # Safety
+/// No word there is the only one that leads to an object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_roots_exclude(start: *const c_void, end: *const c_void) -> c_int {
+    // SAFETY: passed on.
+    unsafe { gc::exclude_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
+}
+
+/// Looks through static data again.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_roots_include(start: *const c_void, end: *const c_void) -> usize {
+    gc::include_roots(start.cast(), end.cast())
+}
+
 /// Makes the calling thread known.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_thread_enter() -> c_int {
