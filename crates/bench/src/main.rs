@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
-use vellum_bench::{Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, peer, watch};
+use vellum_bench::{Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, pager, peer, watch};
 use vellum_bench::{advice, gc};
 use vellum_measure::{Machine, Verdict};
 use vellum_probe::machine;
@@ -26,7 +26,7 @@ const ROUNDS_MAX: u64 = 10_000;
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
 ///
 /// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools; with --only gc,
-/// Vellum's collector against libgc; with --only advice, what programs lose under the memory that `vellum run` advises.
+/// Vellum's collector against libgc; with --only pager, Vellum's pager against the kernel's (root); with --only advice, what programs lose under the memory that `vellum run` advises.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -39,7 +39,7 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this;
-    /// timing, watch, gc and advice, and their cells, run only when named so
+    /// timing, watch, pager, gc and advice, and their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -123,6 +123,9 @@ fn main() -> anyhow::Result<()> {
     }
     if options.list || of_watching {
         sections.push(watch::section(&plan));
+    }
+    if options.list || options.only.as_deref().is_some_and(pager::is_named) {
+        sections.push(pager::section(&plan));
     }
     if let Some(only) = &options.only {
         sections = vellum_bench::only(sections, only);

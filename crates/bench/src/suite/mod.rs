@@ -7,6 +7,7 @@ mod batch;
 mod growth;
 mod idle;
 mod large;
+pub mod pager;
 mod relocate;
 mod small;
 pub mod watch;
@@ -188,6 +189,7 @@ mod tests {
         for quick in [false, true] {
             let mut sections = suite(&plan(quick));
             sections.push(watch::section(&plan(quick)));
+            sections.push(pager::section(&plan(quick)));
             let names: Vec<&str> =
                 sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
             let unique: BTreeSet<&str> = names.iter().copied().collect();
@@ -210,8 +212,9 @@ mod tests {
     #[test]
     fn every_cell_has_its_controls_and_a_known_workload() {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
-        let (sections, named) = (suite(&plan(true)), watch::section(&plan(true)));
-        for cell in sections.iter().chain([&named]).flat_map(|section| &section.cells) {
+        let sections = suite(&plan(true));
+        let named = [watch::section(&plan(true)), pager::section(&plan(true))];
+        for cell in sections.iter().chain(&named).flat_map(|section| &section.cells) {
             for peer in [peer::GLIBC, peer::VELLUM] {
                 for label in [peer.to_owned(), twin(peer)] {
                     assert!(cell.arms.iter().any(|arm| arm.label == label), "{} lacks {label}", cell.name);

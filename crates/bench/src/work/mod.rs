@@ -9,6 +9,7 @@ mod cold;
 mod growth;
 mod idle;
 mod large;
+mod paged;
 mod relocate;
 mod small;
 mod watch;
@@ -132,6 +133,7 @@ pub const WORKLOADS: &[Workload] = &[
     workload("mleak", &["permille=1", "threads=2"], small::mleak::run),
     workload("lua", &["permille=1"], small::lua::run),
     workload("python", &["permille=1"], small::python::run),
+    workload("paged", &["frames=1048576", "times=2", "touches=50"], paged::run),
     workload("watched", &["bytes=1048576", "touches=100000", "watch=1"], watch::run),
 ];
 

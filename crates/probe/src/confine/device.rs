@@ -24,8 +24,37 @@ const BETWEEN: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 #[error("no paging device: {what} failed ({source}); it needs root and a kernel with zram")]
 pub struct DeviceError {
-    what: &'static str,
-    source: io::Error,
+    pub(super) what: &'static str,
+    pub(super) source: io::Error,
+}
+
+/// The header that makes `bytes` bytes swap: version 1, the number of the last page, and the signature at the end of the first page.
+pub(super) fn swap_header(bytes: u64) -> Vec<u8> {
+    let mut header = vec![0; PAGE];
+    header[1024..1028].copy_from_slice(&1u32.to_ne_bytes());
+    header[1028..1032].copy_from_slice(&((bytes / PAGE as u64 - 1) as u32).to_ne_bytes());
+    header[PAGE - 10..].copy_from_slice(b"SWAPSPACE2");
+    header
+}
+
+/// Swaps to `path` before anything else.
+pub(super) fn swap_on(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a NUL-terminated string that lives across the call.
+    match unsafe { libc::swapon(path.as_ptr(), SWAP_FLAG_PREFER | PRIORITY) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Swaps to `path` no more.
+pub(super) fn swap_off(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a NUL-terminated string that lives across the call.
+    match unsafe { libc::swapoff(path.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// A zram disk that is swap.
@@ -53,12 +82,7 @@ impl Device {
         let size = device.attribute("disksize");
         fs::write(size, bytes.to_string()).map_err(failed("setting the size of a zram disk"))?;
         device.format(bytes).map_err(failed("writing the swap header"))?;
-        let path = CString::new(device.node.as_os_str().as_bytes()).map_err(|error| error.into());
-        let path = path.map_err(failed("naming the zram disk"))?;
-        // SAFETY: the path is a NUL-terminated string that lives across the call.
-        if unsafe { libc::swapon(path.as_ptr(), SWAP_FLAG_PREFER | PRIORITY) } != 0 {
-            return Err(failed("swapon")(io::Error::last_os_error()));
-        }
+        swap_on(&device.node).map_err(failed("swapon"))?;
         device.swapping = true;
         Ok(device)
     }
@@ -67,14 +91,9 @@ impl Device {
         Path::new("/sys/block").join(format!("zram{}", self.number)).join(name)
     }
 
-    /// The header that makes a disk swap: version 1, the number of the last page, and the signature at the end of the first page.
     fn format(&self, bytes: u64) -> io::Result<()> {
-        let mut header = vec![0; PAGE];
-        header[1024..1028].copy_from_slice(&1u32.to_ne_bytes());
-        header[1028..1032].copy_from_slice(&((bytes / PAGE as u64 - 1) as u32).to_ne_bytes());
-        header[PAGE - 10..].copy_from_slice(b"SWAPSPACE2");
         let mut disk = OpenOptions::new().write(true).open(&self.node)?;
-        disk.write_all(&header)?;
+        disk.write_all(&swap_header(bytes))?;
         disk.sync_all()
     }
 }
@@ -82,14 +101,10 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         if self.swapping
-            && let Ok(path) = CString::new(self.node.as_os_str().as_bytes())
+            && let Err(error) = swap_off(&self.node)
         {
-            // SAFETY: the path is a NUL-terminated string that lives across the call.
-            if unsafe { libc::swapoff(path.as_ptr()) } != 0 {
-                let error = io::Error::last_os_error();
-                eprintln!("vellum: swapoff {} failed ({error}); do it by hand", self.node.display());
-                return;
-            }
+            eprintln!("vellum: swapoff {} failed ({error}); do it by hand", self.node.display());
+            return;
         }
         let gone = (0..TRIES).any(|attempt| {
             if attempt > 0 {

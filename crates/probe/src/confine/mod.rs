@@ -5,7 +5,7 @@
 //!   └── dropped: swapoff, reset, removed                  └── dropped: removed when its last process has left
 //! ```
 //!
-//! Both need root, and say so. Nothing that was there before is touched, and nothing is left, also when a signal asks to end:
+//! A paging device may also be a file on a disk, [`SwapFile`]. All need root, and say so. Nothing that was there before is touched, and nothing is left, also when a signal asks to end:
 //! [`Asking`] turns signals into a question that the experiment's loop answers by going home.
 //!
 //! Order: processes end first, then their group goes, then the device; so declare them the other way round.
@@ -13,7 +13,9 @@
 mod asking;
 mod device;
 mod group;
+mod swap_file;
 
 pub use asking::Asking;
 pub use device::{Device, DeviceError};
 pub use group::{BETWEEN_RELIEFS, Group, GroupError, RELIEF_BYTES};
+pub use swap_file::SwapFile;

@@ -1,0 +1,82 @@
+//! Vellum's pager beside the kernel's: the same touches of a block that is several times as large as the memory it may have.
+//!
+//! In *glibc* the block is the kernel's to page, in a memory control group of so many bytes and to a swap file (root); in *vellum* it has as many bytes of
+//! frames and a store on the same file system. Pages are base pages in both. Each has its second arm as the control.
+
+use super::{MIB, Plan, Section, line, size, table, tag};
+use crate::target::{Against, Target, twin};
+use crate::{Arm, Cell, Unit, peer};
+
+/// The section's name, with which all its cells begin.
+pub const PAGER: &str = "pager";
+
+/// The memory that the block may have, and how many times as large it is.
+const FRAMES: usize = 64 * MIB;
+const TIMES: usize = 4;
+/// Random touches of each kind.
+const TOUCHES: (usize, usize) = (20_000, 4_000);
+
+/// "at most 8 µs of CPU for a single one, 3 µs amortised where they cluster".
+const SINGLE_NS: f64 = 8_000.0;
+const CLUSTERED_NS: f64 = 3_000.0;
+/// "a sequential scan of four times its frames reaches 80 % of the store's own throughput".
+const SCAN: f64 = 1.0 / 0.8;
+/// No slower than the kernel.
+const KERNEL: f64 = 1.0;
+
+/// The cells. They run only when named: the kernel's arm needs root and makes swap.
+#[must_use]
+pub fn section(plan: &Plan) -> Section {
+    let params = [("frames", FRAMES), ("times", TIMES), ("touches", plan.pick(TOUCHES.0, TOUCHES.1))];
+    let mut arms = Vec::new();
+    if let Some(glibc) = plan.roster.get(peer::GLIBC) {
+        let mut params = params.to_vec();
+        params.push(("kernel", 1));
+        for label in [peer::GLIBC.to_owned(), twin(peer::GLIBC)] {
+            arms.push(Arm { label, launch: plan.launch(glibc, "paged", &params) });
+        }
+    }
+    if let Some(vellum) = plan.roster.get(peer::VELLUM) {
+        for label in [peer::VELLUM.to_owned(), twin(peer::VELLUM)] {
+            let mut launch = plan.launch(vellum, "paged", &params);
+            launch.env.push(("VELLUM_FRAMES".into(), FRAMES.to_string().into()));
+            arms.push(Arm { label, launch });
+        }
+    }
+    let name = format!("{PAGER}-{}", tag(FRAMES));
+    let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
+    let kernel = || Target::at_most(KERNEL, Against::Arm(peer::GLIBC));
+    let itself = |most| Target::at_most(most, Against::Itself);
+    let of = size(FRAMES);
+    let one = |title: &str, metric, target| {
+        table(&format!("Paging: {title}"), metric, Unit::Nanos, vec![line(&of, &cell, target)])
+    };
+    let tables = vec![
+        one("CPU time of a zero-filled page, in random order", "zero_cpu_ns", Some(itself(SINGLE_NS))),
+        one(
+            "CPU time of a new page, in order, with the page that it writes out",
+            "new_cpu_ns",
+            Some(itself(CLUSTERED_NS)),
+        ),
+        one("the same, wall time", "new_ns", Some(kernel())),
+        one("CPU time of a page that is read back, in order", "scan_cpu_ns", Some(itself(CLUSTERED_NS))),
+        one("the same, wall time", "scan_ns", Some(kernel())),
+        one("CPU time of a page that is read back, in random order", "read_cpu_ns", Some(itself(SINGLE_NS))),
+        one("the same, wall time", "read_ns", Some(kernel())),
+        one("CPU time of a page that is written to, in random order", "write_cpu_ns", None),
+        one("the same, wall time", "write_ns", Some(kernel())),
+        table(
+            "Paging: reading back in order over reading a file as long directly, wall time",
+            "scan_over_file",
+            Unit::Ratio,
+            vec![line(&of, &cell, Some(itself(SCAN)))],
+        ),
+    ];
+    Section { name: PAGER, cells: vec![cell], tables }
+}
+
+/// Whether `--only` means this section or cells of it.
+#[must_use]
+pub fn is_named(only: &str) -> bool {
+    only.starts_with(PAGER)
+}

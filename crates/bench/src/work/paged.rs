@@ -1,0 +1,219 @@
+//! A block several times as large as the memory it may have, touched in order and at random.
+//!
+//! With `kernel=1` the worker makes a swap file and a memory control group of `frames` bytes, and a child of it does the work in there: the kernel pages.
+//! Otherwise the worker does it itself, and whoever was preloaded pages.
+//!
+//! | phase | touches |
+//! | --- | --- |
+//! | `zero` | every page of a block half as long as the frames, for the first time, in random order |
+//! | `new` | every page of the long block, for the first time, in order: most write another one out |
+//! | `scan` | every page, read in order, twice |
+//! | `read`, `write` | pages at random |
+//!
+//! Beside them a file as long as the block is read directly, in pieces of 256 KiB, on the same file system: what the device can do.
+
+use super::{Failure, Params};
+use crate::Metrics;
+use crate::meter::Meter;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vellum_measure::Rng;
+use vellum_probe::confine::{Group, SwapFile};
+
+const PAGE: usize = 4096;
+/// Where the swap file and the store are.
+const FOLDER: &str = "/var/tmp";
+/// What a process needs besides its block: itself, and page tables.
+const BESIDES: usize = 6 << 20;
+/// Bytes of a direct read.
+const PIECE: usize = 256 << 10;
+const PHASES: [&str; 5] = ["zero", "new", "scan", "read", "write"];
+
+/// `times` times `frames` bytes in `frames` bytes, `touches` of each random kind.
+pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
+    let (frames, times) = (params.size("frames", 64 << 20), params.size("times", 4));
+    let bytes = frames * times;
+    let on_file =
+        read_file(bytes).map_err(|error| wrong(&format!("a file of {bytes} bytes in {FOLDER}: {error}")))?;
+    let results = if params.get("kernel", 0) == 0 {
+        phases(params, frames, bytes)?
+    } else {
+        confined(params, frames, bytes)?
+    };
+    let mut metrics = Metrics::new();
+    for (phase, [cpu, wall]) in PHASES.into_iter().zip(results) {
+        metrics.set(&format!("{phase}_cpu_ns"), cpu);
+        metrics.set(&format!("{phase}_ns"), wall);
+    }
+    metrics.set("file_ns", on_file);
+    metrics.set("scan_over_file", results[2][1] / on_file);
+    Ok(metrics)
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::Wrong { workload: "paged", what: what.to_owned() }
+}
+
+/// CPU and wall nanoseconds a page, of each phase.
+type Results = [[f64; 2]; PHASES.len()];
+
+/// Does the work.
+fn phases(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
+    let mut rng = Rng::new(params.seed());
+    let mut results = Results::default();
+    let touches = params.size("touches", 20_000);
+    let mut timed = |phase: usize, pages: usize, work: &mut dyn FnMut()| {
+        let meter = Meter::start();
+        work();
+        let took = meter.stop();
+        let each = |name| took.get(name).unwrap_or(f64::NAN) / pages as f64;
+        results[phase] = [each("cpu_ns"), each("wall_ns")];
+    };
+    let short = Block::new(frames / 2)?;
+    let mut order: Vec<usize> = (0..short.pages).collect();
+    rng.shuffle(&mut order);
+    timed(0, order.len(), &mut || order.iter().for_each(|&page| short.set(page, page as u64)));
+    drop(short);
+    let block = Block::new(bytes)?;
+    let value = |page: usize| page as u64 * 3 + 1;
+    timed(1, block.pages, &mut || (0..block.pages).for_each(|page| block.set(page, value(page))));
+    let mut is_right = true;
+    timed(2, 2 * block.pages, &mut || {
+        for _ in 0..2 {
+            is_right &= (0..block.pages).all(|page| block.get(page) == value(page));
+        }
+    });
+    let mut draw = || rng.below(block.pages as u64) as usize;
+    timed(3, touches, &mut || {
+        is_right &= (0..touches).map(|_| draw()).all(|page| block.get(page) == value(page));
+    });
+    timed(4, touches, &mut || (0..touches).map(|_| draw()).for_each(|page| block.set(page, value(page))));
+    if is_right { Ok(results) } else { Err(wrong("a page came back other than it went")) }
+}
+
+/// A block of base pages.
+struct Block {
+    whole: Vec<u8>,
+    skip: usize,
+    pages: usize,
+}
+
+impl Block {
+    fn new(bytes: usize) -> Result<Self, Failure> {
+        let mut whole: Vec<u8> = Vec::new();
+        whole.try_reserve_exact(bytes + PAGE).map_err(|error| wrong(&error.to_string()))?;
+        let start = whole.as_ptr().addr();
+        let skip = start.next_multiple_of(PAGE) - start;
+        // SAFETY: the range is the vector's; how it is paged changes nothing of it.
+        unsafe { libc::madvise(whole.as_mut_ptr().add(skip).cast(), bytes, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { whole, skip, pages: bytes / PAGE })
+    }
+
+    fn place(&self, page: usize) -> *mut u64 {
+        debug_assert!(page < self.pages);
+        self.whole.as_ptr().cast_mut().wrapping_add(self.skip + page * PAGE).cast()
+    }
+
+    fn set(&self, page: usize, value: u64) {
+        // SAFETY: within what the vector has reserved, aligned to a page; nobody refers to it otherwise.
+        unsafe { self.place(page).write_volatile(value) };
+    }
+
+    fn get(&self, page: usize) -> u64 {
+        // SAFETY: as above; only pages that were set are read.
+        unsafe { self.place(page).read_volatile() }
+    }
+}
+
+/// Has a child do the work in a group of its own, over a swap file.
+fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
+    let _swap =
+        SwapFile::new(Path::new(FOLDER), 2 * bytes as u64).map_err(|error| wrong(&error.to_string()))?;
+    let group =
+        Group::new("vellum-paged", (frames + BESIDES) as u64).map_err(|error| wrong(&error.to_string()))?;
+    // SAFETY: a fresh mapping that parent and child share, long enough for the results, zero at first.
+    let shared = unsafe {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        libc::mmap(std::ptr::null_mut(), size_of::<Results>(), protection, flags, -1, 0)
+    };
+    if shared == libc::MAP_FAILED {
+        return Err(wrong("no memory for the results"));
+    }
+    let shared: *mut Results = shared.cast();
+    // SAFETY: the worker has one thread, so that the child may do whatever it could.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: the child is ended if the worker ends; the mapping is alive; the child leaves without returning.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            let done = group.take(std::process::id()).is_ok()
+                && phases(params, frames, bytes).is_ok_and(|results| {
+                    shared.write(results);
+                    true
+                });
+            libc::_exit(i32::from(!done));
+        }
+    }
+    if child < 0 {
+        return Err(wrong("a child could not be forked"));
+    }
+    let mut status = 0;
+    // SAFETY: plain calls with a place for the answer.
+    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        group.relieve();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY: the child has written the results, or zeros are there.
+    let results = unsafe { shared.read() };
+    // SAFETY: the mapping is used no more.
+    unsafe { libc::munmap(shared.cast(), size_of::<Results>()) };
+    if status == 0 { Ok(results) } else { Err(wrong(&format!("the child failed (wait status {status:#x})"))) }
+}
+
+/// Writes a file of `bytes` bytes and reads it back directly, twice: wall nanoseconds for each page read.
+fn read_file(bytes: usize) -> std::io::Result<f64> {
+    let path = Path::new(FOLDER).join(format!(".vellum-paged-{}", std::process::id()));
+    let open =
+        |flags| OpenOptions::new().read(true).write(true).create_new(true).custom_flags(flags).open(&path);
+    // A file system in memory may have no direct reads; there the figure means little, and the workload runs.
+    let file = open(libc::O_DIRECT).or_else(|_| {
+        let _ = fs::remove_file(&path);
+        open(0)
+    })?;
+    fs::remove_file(&path)?;
+    let layout = std::alloc::Layout::from_size_align(PIECE, PAGE).map_err(std::io::Error::other)?;
+    // SAFETY: the layout is not empty; the memory is given back below, and is alive and the slice's alone until then.
+    let (memory, piece) = unsafe {
+        let memory = std::alloc::alloc_zeroed(layout);
+        if memory.is_null() {
+            return Err(std::io::ErrorKind::OutOfMemory.into());
+        }
+        (memory, std::slice::from_raw_parts_mut(memory, PIECE))
+    };
+    let result = write_and_read(&file, piece, bytes.next_multiple_of(PIECE));
+    // SAFETY: allocated above by this layout.
+    unsafe { std::alloc::dealloc(memory, layout) };
+    result
+}
+
+fn write_and_read(file: &File, piece: &mut [u8], bytes: usize) -> std::io::Result<f64> {
+    const TIMES: u32 = 2;
+    let offsets = || (0..bytes as u64).step_by(PIECE);
+    for offset in offsets() {
+        piece[..8].copy_from_slice(&offset.to_le_bytes());
+        file.write_all_at(piece, offset)?;
+    }
+    // SAFETY: plain call on an open descriptor.
+    unsafe { libc::fdatasync(file.as_raw_fd()) };
+    let start = Instant::now();
+    for _ in 0..TIMES {
+        for offset in offsets() {
+            file.read_exact_at(piece, offset)?;
+        }
+    }
+    Ok(start.elapsed().as_nanos() as f64 / (f64::from(TIMES) * (bytes / PAGE) as f64))
+}
