@@ -1,11 +1,13 @@
 /* libgc as its own documentation would have it used by a compiler. See heap.h.
  *
  * Allocation is inlined with free lists of the program's own (gc_inline.h), interior pointers are off in the heap (on the stack
- * they always count), and there is one marker: the clients have one thread, and the comparison is of CPU time.
+ * they always count), and there is one marker unless more are asked for: the clients have one thread, and the comparison is of CPU time.
  * What goes on behind an empty free list is the collector's time: collecting, sweeping the next block, threading its list.
  */
 #include <gc/gc.h>
 #include <gc/gc_inline.h>
+/* Declared by its headers for programs of several threads only; these have one, but several may mark. */
+void GC_start_mark_threads(void);
 #ifdef HEAP_PROFILE
 #include <gc/gc_mark.h>
 #endif
@@ -114,6 +116,8 @@ static inline void heap_open(void) {
     setenv("GC_MARKERS", markers, 1);
     GC_set_all_interior_pointers(0);
     GC_INIT();
+    if (heap_markers > 1)
+        GC_start_mark_threads();
     if (heap_slice_us) {
         GC_enable_incremental();
         /* Its unit is the millisecond. */

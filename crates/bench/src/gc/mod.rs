@@ -13,6 +13,7 @@
 //! (`--only gc`, or a cell of it).
 
 mod found;
+mod parallel;
 mod slices;
 
 pub use found::found;
@@ -91,6 +92,9 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     if wanted(slices::CELL) {
         cells.push(slices::prepare(&mut workshop, &here, &scale, plan.rounds));
     }
+    if wanted(parallel::CELL) {
+        cells.push(parallel::prepare(&mut workshop, &here, &scale, plan.rounds));
+    }
     for client in CLIENTS.iter().filter(|client| wanted(client.name)) {
         let heap = format!("heap={}", client.heap_mib);
         let arms = arms(&mut workshop, &here, client.name, &[&scale, &heap]);
@@ -107,7 +111,13 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
 #[must_use]
 pub fn names() -> Vec<String> {
     let clients = CLIENTS.iter().map(|client| client.name);
-    SMALL.iter().map(|small| small.cell).chain([slices::CELL]).chain(clients).map(name).collect()
+    SMALL
+        .iter()
+        .map(|small| small.cell)
+        .chain([slices::CELL, parallel::CELL])
+        .chain(clients)
+        .map(name)
+        .collect()
 }
 
 fn name(cell: &str) -> String {
