@@ -40,7 +40,7 @@ mod worker;
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
 pub use rounds::{Figures, within};
-pub use suite::{Plan, Section, only, pager, suite, watch};
+pub use suite::{Plan, Section, govern, only, pager, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_probe::campaign::{

@@ -6,7 +6,9 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
-use vellum_bench::{Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, pager, peer, watch};
+use vellum_bench::{
+    Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, govern, pager, peer, watch,
+};
 use vellum_bench::{advice, gc};
 use vellum_measure::{Machine, Verdict};
 use vellum_probe::machine;
@@ -39,7 +41,7 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this;
-    /// timing, watch, pager, gc and advice, and their cells, run only when named so
+    /// timing, watch, govern, pager, gc and advice, and their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -92,7 +94,8 @@ fn main() -> anyhow::Result<()> {
         return memory_to_give(&options);
     }
     let of_timings = options.only.as_deref().is_some_and(timing::is_named);
-    let of_watching = options.only.as_deref().is_some_and(watch::is_named);
+    let of_governing = options.only.as_deref().is_some_and(govern::is_named);
+    let of_watching = of_governing || options.only.as_deref().is_some_and(watch::is_named);
     let of_collectors = options.only.as_deref().is_some_and(gc::is_named);
     let (full, quick) = match (of_timings, of_collectors, of_watching) {
         (true, ..) => (timing::REPEATS, timing::REPEATS_QUICK),
@@ -123,6 +126,7 @@ fn main() -> anyhow::Result<()> {
     }
     if options.list || of_watching {
         sections.push(watch::section(&plan));
+        sections.push(govern::section(&plan));
     }
     if options.list || options.only.as_deref().is_some_and(pager::is_named) {
         sections.push(pager::section(&plan));

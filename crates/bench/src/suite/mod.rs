@@ -4,6 +4,7 @@
 //! arm of glibc and one of Vellum, the controls. `quick` has fewer sizes and shorter runs and the same lines.
 
 mod batch;
+pub mod govern;
 mod growth;
 mod idle;
 mod large;
@@ -190,6 +191,7 @@ mod tests {
             let mut sections = suite(&plan(quick));
             sections.push(watch::section(&plan(quick)));
             sections.push(pager::section(&plan(quick)));
+            sections.push(govern::section(&plan(quick)));
             let names: Vec<&str> =
                 sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
             let unique: BTreeSet<&str> = names.iter().copied().collect();
@@ -213,7 +215,7 @@ mod tests {
     fn every_cell_has_its_controls_and_a_known_workload() {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
         let sections = suite(&plan(true));
-        let named = [watch::section(&plan(true)), pager::section(&plan(true))];
+        let named = [watch::section(&plan(true)), pager::section(&plan(true)), govern::section(&plan(true))];
         for cell in sections.iter().chain(&named).flat_map(|section| &section.cells) {
             for peer in [peer::GLIBC, peer::VELLUM] {
                 for label in [peer.to_owned(), twin(peer)] {

@@ -1,7 +1,8 @@
 //! A program of fixed work, watched or not: what watching its working set costs it, and us.
 //!
 //! The worker forks two children of the same work: each touches pages of its own at random, so many times, computing for [`STEPS`] between two
-//! touches. With `watch=1` the worker watches the first with the settings that `vellum watch` has; it never watches the second.
+//! touches. With `watch=1` the worker watches the first with the settings that `vellum watch` has, with `govern=1` it governs it ([`super::govern`]); it
+//! does neither to the second.
 //!
 //! ```text
 //! ratio = (CPU time of the first + ours) / CPU time of the second
@@ -12,6 +13,7 @@
 //! times themselves differ by a tenth from run to run. Both have touched all of their memory before either begins, so that no host has
 //! to find any meanwhile.
 
+use super::govern::govern;
 use super::{Failure, Params};
 use crate::Metrics;
 use crate::meter::Meter;
@@ -51,6 +53,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let meter = Meter::start();
     gate.open();
     let watched = (second.is_ok() && params.get("watch", 0) != 0).then(|| watch(Pid(first)));
+    let governed = (second.is_ok() && params.get("govern", 0) != 0).then(|| govern(Pid(first)));
     let of_first = wait(first).ok_or_else(|| wrong("a child could not be waited for"))?;
     let of_second = wait(*second.as_ref().map_err(|_| wrong("a child could not be forked"))?)
         .ok_or_else(|| wrong("a child could not be waited for"))?;
@@ -64,6 +67,12 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     metrics.set("beside_ns", of_second);
     metrics.set("job_ratio", of_first / of_second);
     metrics.set("ratio", (of_first + ours) / of_second);
+    if let Some(governed) = governed {
+        let governed = governed.map_err(|why| wrong(&why))?;
+        let hours = governed.wall.as_secs_f64() / 3600.0;
+        metrics.set("governor_hour_ns", ours / hours);
+        metrics.set("decisions", governed.decisions as f64);
+    }
     if let Some(watched) = watched {
         let watcher = watched.map_err(|why| wrong(&why))?;
         let cost = watcher.cost();

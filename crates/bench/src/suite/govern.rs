@@ -1,0 +1,71 @@
+//! What it costs to have a governor: the same work, governed and not, while memory is not short.
+//!
+//! As in [`watch`](super::watch), each run is two jobs of the same work side by side on one processor, and its figure their ratio; in *glibc* neither is
+//! governed, in *vellum* the first is; each has its second arm as the control.
+
+use super::{MIB, Plan, Section, line, table};
+use crate::target::{Against, Target, twin};
+use crate::{Arm, Cell, Unit, peer};
+
+/// The section's name, with which all its cells begin.
+pub const GOVERN: &str = "govern";
+
+/// A job under the governor, and the governor itself: as for watching, of which most of it consists.
+const OVERHEAD: f64 = 1.01;
+/// How much memory, and how many touches: some 4 seconds for each of the two.
+const JOBS: [(usize, usize); 2] = [(8 * MIB, 40_000_000), (64 * MIB, 30_000_000)];
+
+/// The cells. They run only when named: they take minutes.
+#[must_use]
+pub fn section(plan: &Plan) -> Section {
+    let mut cells = Vec::new();
+    let (mut all, mut slowdown, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    for (bytes, touches) in JOBS {
+        let Some(glibc) = plan.roster.get(peer::GLIBC) else { continue };
+        let arm = |label: String, govern: usize| {
+            let params = [("bytes", bytes), ("touches", touches), ("govern", govern)];
+            Arm { label, launch: plan.launch(glibc, "governed", &params) }
+        };
+        let arms = vec![
+            arm(peer::GLIBC.to_owned(), 0),
+            arm(twin(peer::GLIBC), 0),
+            arm(peer::VELLUM.to_owned(), 1),
+            arm(twin(peer::VELLUM), 1),
+        ];
+        let name = format!("{GOVERN}-{}", super::tag(bytes));
+        let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
+        let label = format!("{} of memory", super::size(bytes));
+        let target = || Some(Target::at_most(OVERHEAD, Against::Arm(peer::GLIBC)));
+        all.push(line(label.clone(), &cell, target()));
+        slowdown.push(line(label.clone(), &cell, target()));
+        own.push(line(label, &cell, None));
+        cells.push(cell);
+    }
+    let tables = vec![
+        table(
+            "Governing: CPU time of a job and its governor over that of a job beside it, not governed (glibc) and governed (vellum)",
+            "ratio",
+            Unit::Ratio,
+            all,
+        ),
+        table(
+            "Governing: CPU time of the job alone over that of the job beside it",
+            "job_ratio",
+            Unit::Ratio,
+            slowdown,
+        ),
+        table(
+            "Governing: CPU time of the governor for one job, in an hour",
+            "governor_hour_ns",
+            Unit::Millis,
+            own,
+        ),
+    ];
+    Section { name: GOVERN, cells, tables }
+}
+
+/// Whether `--only` means this section or cells of it.
+#[must_use]
+pub fn is_named(only: &str) -> bool {
+    only.starts_with(GOVERN)
+}

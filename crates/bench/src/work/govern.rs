@@ -1,0 +1,36 @@
+//! A governor of one job that is never short of memory: what it costs to have one at all.
+//!
+//! It has all it has as `vellum govern`: the census of each period, the watch, its guardian, the sockets. Nothing is taken, nobody suspended: what that costs
+//! depends on what it saves, and is another question.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vellum_governor::{Config, Governor, Setting};
+use vellum_probe::Pid;
+
+/// How it went.
+pub(super) struct Governed {
+    /// For how long.
+    pub(super) wall: Duration,
+    /// How many periods.
+    pub(super) decisions: u64,
+}
+
+/// Governs the process until it ends.
+pub(super) fn govern(pid: Pid) -> Result<Governed, String> {
+    let folder = std::env::temp_dir();
+    let sockets = format!("vellum-bench-{}", std::process::id());
+    let table = format!("[governor]\nsockets = {sockets:?}\n[[job]]\nname = \"job\"\npid = {pid}\n");
+    let config = Config::parse(&table, Path::new("bench.toml"), &folder).map_err(|why| why.to_string())?;
+    let mut governor = Governor::new(config, Setting::default()).map_err(|why| why.to_string())?;
+    let began = Instant::now();
+    let (mut decisions, mut seen) = (0, -1.0);
+    while let Some(wait) = governor.step().wait {
+        let at = governor.snapshot().at_seconds;
+        if at != seen {
+            (decisions, seen) = (decisions + 1, at);
+        }
+        std::thread::sleep(wait);
+    }
+    Ok(Governed { wall: began.elapsed(), decisions })
+}
