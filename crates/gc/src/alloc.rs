@@ -14,6 +14,7 @@ use crate::layout::Layout;
 use crate::procedure::Hook;
 use crate::strict;
 use crate::thread::{self, Thread};
+use crate::tls;
 use core::ptr::null;
 use vellum_pages::BLOCK_MAX;
 
@@ -44,6 +45,23 @@ pub fn alloc_atomic(bytes: usize) -> *mut u8 {
 /// An object of a type, reading zero; null if there is no memory.
 pub fn alloc_typed(layout: &'static Layout) -> *mut u8 {
     small(layout.slot.get() as usize, layout.bytes.get() as usize)
+}
+
+/// The same, with the ordinary case inlined: `vel_gc_new` of the header.
+#[inline]
+pub fn alloc_typed_inline(layout: &'static Layout) -> *mut u8 {
+    let run = tls::run(layout.slot.get() as usize);
+    let bytes = layout.bytes.get() as usize;
+    // Read and written once and in order: a collection may stop the thread in between, and relies on it.
+    // SAFETY: the thread's own run, or one that is empty and so is not written.
+    unsafe {
+        let object = run.next.as_ptr().read_volatile();
+        if run.end.get().wrapping_sub(object) >= bytes {
+            run.next.as_ptr().write_volatile(object + bytes);
+            return core::ptr::with_exposed_provenance_mut(object);
+        }
+    }
+    alloc_typed(layout)
 }
 
 /// An array of `count` elements of a type, reading zero; null if there is no memory.

@@ -91,7 +91,10 @@ mod tls;
 mod validate;
 mod young;
 
-pub use alloc::{FullFn, alloc, alloc_aligned, alloc_array, alloc_atomic, alloc_typed, collect, on_full};
+pub use alloc::{
+    FullFn, alloc, alloc_aligned, alloc_array, alloc_atomic, alloc_typed, alloc_typed_inline, collect,
+    on_full,
+};
 pub use budget::give_way;
 pub use class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,

@@ -61,6 +61,24 @@ pub(crate) fn current() -> Option<&'static Thread> {
     Some(unsafe { &*local })
 }
 
+/// The calling thread's run of `slot`; an empty one if the thread is not known yet.
+#[inline(always)]
+pub(crate) fn run(slot: usize) -> &'static Run {
+    let local: *const Run;
+    // SAFETY: reads the thread's own variable.
+    unsafe {
+        asm!(
+            "mov {local}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
+            "mov {local}, qword ptr fs:[{local}]",
+            local = out(reg) local,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    debug_assert!(slot < SLOTS_MAX);
+    // SAFETY: the variable leads to EMPTY, or to a record, which begins with its runs; both have one for each slot, and live for ever.
+    unsafe { &*local.add(slot) }
+}
+
 /// Makes `thread` the calling thread's record, or none.
 pub(crate) fn set_current(thread: Option<&'static Thread>) {
     let local = thread.map_or((&raw const EMPTY).cast(), core::ptr::from_ref::<Thread>);

@@ -106,7 +106,7 @@ impl<'s> Scope<'s> {
         }
         let bytes = size_of::<T>().max(1);
         let object = if const { T::POINTERS.any() } {
-            layout::<T>().map_or(std::ptr::null_mut(), gc::alloc_typed)
+            layout::<T>().map_or(std::ptr::null_mut(), gc::alloc_typed_inline)
         } else {
             gc::alloc_atomic(bytes)
         };
