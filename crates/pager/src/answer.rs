@@ -44,7 +44,7 @@ pub(crate) extern "C" fn answer<B: Backing + Send + 'static>(argument: usize) ->
 }
 
 impl<B: Backing + Send> Pager<B> {
-    /// Opens what the two threads need, and starts the other.
+    /// Opens what the threads need, and starts the others.
     fn open(&'static self) -> Result<(), (u32, Errno)> {
         let faults = Faults::open().map_err(|errno| (AT_FAULTS, errno))?;
         let (pool, pool_bytes) = {
@@ -57,7 +57,7 @@ impl<B: Backing + Send> Pager<B> {
         // SAFETY: nobody looks before the pager serves.
         unsafe { *self.faults.get() = Some(faults) };
         self.store().open().map_err(|errno| (AT_STORE, errno))?;
-        self.launch_writer().map_err(|errno| (AT_THREAD, errno))
+        self.launch_helpers().map_err(|errno| (AT_THREAD, errno))
     }
 
     /// Answers faults until it is asked to stop.
@@ -80,6 +80,7 @@ impl<B: Backing + Send> Pager<B> {
             if inner.stopping {
                 drop(inner);
                 thread::wake(&self.work);
+                thread::wake(&self.reads);
                 return;
             }
             self.make_ready(&mut inner);
@@ -129,8 +130,18 @@ impl<B: Backing + Send> Pager<B> {
                         self.faults().wake(address, PAGE);
                     }
                 }
-                State::Held => self.bring_back(&mut inner, page),
+                State::Held => {
+                    self.bring_back(&mut inner, page);
+                    self.go_on(&mut inner, page);
+                }
                 State::Writing => inner.record(page).flags |= flag::WANTED,
+                State::Reading => {
+                    let record = inner.record(page);
+                    if record.flags & flag::WANTED == 0 {
+                        record.flags |= flag::WANTED;
+                        self.stats.count(if write { Event::WriteRead } else { Event::ReadRead }, 1);
+                    }
+                }
                 State::Stored if is_needed => {
                     if !self.read(&mut inner, page, write) {
                         continue;
@@ -177,7 +188,7 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     /// As [`Pager::bring`], for pages that had no frame.
-    fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
+    pub(crate) fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
         self.bring(inner, place, page, count);
         let now = self.now(&inner.policy);
         let Inner { policy, links, records, .. } = inner;
@@ -282,6 +293,9 @@ impl<B: Backing + Send> Pager<B> {
         }
         self.deliver(inner, place, page, sound);
         inner.streams.tell(stream, page, sound);
+        if sound == wanted && wanted > 1 {
+            self.look_ahead(inner, page.plus(sound), stream);
+        }
         self.stats.count(if write { Event::WriteRead } else { Event::ReadRead }, 1);
         true
     }

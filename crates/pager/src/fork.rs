@@ -71,7 +71,7 @@ impl<B: Backing + Send> Pager<B> {
         loop {
             let mut inner = self.inner.lock();
             self.submit(&mut inner);
-            if inner.queue.pending() == 0 {
+            if inner.queue.pending() == 0 && inner.ahead.is_none() {
                 match self.ready_child(&inner) {
                     Ok((store, [read, write])) => {
                         inner.forking.store = store.into_raw_fd();
@@ -175,7 +175,7 @@ fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
                 // SAFETY: the frame holds the page, and the page is ordinary memory of this process now, and empty.
                 unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, PAGE) };
             }
-            State::Stored => {
+            State::Stored | State::Reading => {
                 let slot = inner.record(page).slot().map_or(0, |slot| slot.0);
                 read_page(store, slot, to);
                 // SAFETY: read a moment ago, and nobody writes there.

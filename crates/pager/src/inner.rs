@@ -6,6 +6,7 @@ use crate::fork::Forking;
 use crate::objects::Objects;
 use crate::policy::{Choice, Chosen, Link, Policy};
 use crate::pool::Pool;
+use crate::reader::Ahead;
 use crate::record::{Record, State, flag};
 use crate::streams::Streams;
 use crate::table::Table;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) policy: Chosen,
     pub(crate) streams: Streams,
     pub(crate) queue: Queue,
+    /// What is being read ahead.
+    pub(crate) ahead: Option<Ahead>,
     pub(crate) key: Key,
     pub(crate) request: Request,
     pub(crate) answer: Result<(), Errno>,
@@ -75,6 +78,7 @@ impl Inner {
             policy: Chosen::new(Choice::Clock),
             streams: Streams::new(),
             queue: Queue::new(),
+            ahead: None,
             key: Key::new([0, 0]),
             request: Request::None,
             answer: Ok(()),
@@ -171,7 +175,7 @@ impl Inner {
                 self.free_slot(page);
                 self.record(page).set(State::Vague);
             }
-            State::Writing => self.record(page).flags |= flag::DROPPED,
+            State::Writing | State::Reading => self.record(page).flags |= flag::DROPPED,
             State::Fresh | State::Vague => {}
         }
     }
@@ -184,7 +188,7 @@ impl Inner {
                 self.policy.gone(&mut self.links, page);
                 self.release(page, State::Fresh);
             }
-            State::Writing => self.record(page).flags |= flag::DROPPED | flag::RENEWED,
+            State::Writing | State::Reading => self.record(page).flags |= flag::DROPPED | flag::RENEWED,
             State::Stored | State::Vague => {
                 self.free_slot(page);
                 self.record(page).set(State::Fresh);
@@ -203,7 +207,7 @@ impl Inner {
             match record.state() {
                 State::Mapped => mapped += 1,
                 State::Held => held += 1,
-                State::Writing => writing += 1,
+                State::Writing | State::Reading => writing += 1,
                 State::Stored if record.slot().is_none() => return Err("a stored page is nowhere"),
                 _ => {}
             }

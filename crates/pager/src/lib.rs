@@ -11,7 +11,8 @@
 //!      ▲                                                              │   ▲                       ▲
 //!      │                                 frames change places         │   │ room: what to replace │
 //!      └──────────────────────────────────────────────────────────────┘   ▼                       │
-//!                           span of objects ◀──── exchange ────▶ pool of frames ── writer (thread)┘
+//!                           span of objects ◀──── exchange ────▶ pool of frames ── writer (thread)┤
+//!                                                                              ◀── reader (thread)┘
 //! ```
 //!
 //! # Words
@@ -35,7 +36,7 @@
 //! # Where things are
 //! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up, `writer` what is written; `inner` is what
 //! the lock guards, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams` sees who goes
-//! through memory in order; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
+//! through memory in order, `reader` reads ahead of them; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
 //! [`stats`] counts as the source's tables do; `fork` is for children.
 //!
 //! # Departures from the source
@@ -58,6 +59,7 @@ mod objects;
 mod pager;
 pub mod policy;
 mod pool;
+mod reader;
 mod record;
 mod room;
 pub mod stats;

@@ -67,6 +67,9 @@ pub enum Refused {
     NoObject,
 }
 
+/// The answering, the writing and the reading thread.
+const THREADS: usize = 3;
+
 /// The stages of a pager's life, in `phase`.
 pub(crate) mod phase {
     pub(crate) const NONE: u32 = 0;
@@ -95,8 +98,10 @@ pub struct Pager<B: 'static> {
     /// Changes when pages have been written, and when there are some to write.
     pub(crate) written: AtomicU32,
     pub(crate) work: AtomicU32,
-    stacks: [AtomicUsize; 2],
-    pub(crate) threads: [AtomicU32; 2],
+    /// Changes when there is something to read ahead.
+    pub(crate) reads: AtomicU32,
+    stacks: [AtomicUsize; THREADS],
+    pub(crate) threads: [AtomicU32; THREADS],
     pub(crate) stats: Stats,
     slot: AtomicPtr<Slot>,
     /// Whether the calling process is a forked child, in which nobody pages.
@@ -129,15 +134,16 @@ impl<B: Backing + Send> Pager<B> {
             callers: Lock::new(),
             written: AtomicU32::new(0),
             work: AtomicU32::new(0),
-            stacks: [const { AtomicUsize::new(0) }; 2],
-            threads: [const { AtomicU32::new(0) }; 2],
+            reads: AtomicU32::new(0),
+            stacks: [const { AtomicUsize::new(0) }; THREADS],
+            threads: [const { AtomicU32::new(0) }; THREADS],
             stats: Stats::new(),
             slot: AtomicPtr::new(core::ptr::null_mut()),
             is_child: AtomicU32::new(0),
         }
     }
 
-    /// Starts the pager's two threads, over `store`. Called once, by one thread.
+    /// Starts the pager's threads, over `store`. Called once, by one thread.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left behind then, and nothing is paged.
@@ -209,12 +215,20 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    /// Starts the writer, from the thread whose descriptors it is to have.
-    pub(crate) fn launch_writer(&'static self) -> Result<(), Errno> {
-        let stack = self.stacks[1].load(Ordering::Relaxed) as *mut u8;
+    /// Starts the writer and the reader, from the thread whose descriptors they are to have.
+    pub(crate) fn launch_helpers(&'static self) -> Result<(), Errno> {
         let argument = core::ptr::from_ref(self) as usize;
-        // SAFETY: as in `launch`.
-        unsafe { thread::start(crate::writer::write::<B>, argument, stack, &self.threads[1]) }
+        let entries: [extern "C" fn(usize) -> !; 2] = [crate::writer::write::<B>, crate::reader::read::<B>];
+        for (index, entry) in (1..).zip(entries) {
+            let stack = self.stacks[index].load(Ordering::Relaxed) as *mut u8;
+            // SAFETY: as in `launch`.
+            if let Err(errno) = unsafe { thread::start(entry, argument, stack, &self.threads[index]) } {
+                self.inner.lock().stopping = true;
+                thread::wake(&self.work);
+                return Err(errno);
+            }
+        }
+        Ok(())
     }
 
     fn join(&self) {

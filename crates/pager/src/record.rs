@@ -28,9 +28,11 @@ pub(crate) enum State {
     Stored = 4,
     /// Nowhere, and whatever it reads as will do.
     Vague = 5,
+    /// In the store, and being read ahead into a frame at [`Record::place`].
+    Reading = 6,
 }
 
-/// What is to happen to a page once it is written.
+/// What is to happen to a page once it is written or read.
 pub(crate) mod flag {
     /// Somebody waits for it.
     pub(crate) const WANTED: u8 = 1 << 0;
@@ -65,6 +67,7 @@ impl Record {
             3 => State::Writing,
             4 => State::Stored,
             5 => State::Vague,
+            6 => State::Reading,
             _ => State::Fresh,
         }
     }

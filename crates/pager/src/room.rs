@@ -78,9 +78,9 @@ impl<B: Backing + Send> Pager<B> {
                 return inner;
             }
             let seen = self.written.load(Ordering::Acquire);
-            let is_written = inner.queue.pending() > 0;
+            let is_coming = inner.queue.pending() > 0 || inner.ahead.is_some();
             drop(inner);
-            if is_written {
+            if is_coming {
                 thread::wait(&self.written, seen, A_WHILE_NS);
             } else {
                 vain += 1;

@@ -16,6 +16,8 @@ struct Stream {
     given: u32,
     /// When it went on last.
     turn: u64,
+    /// The page, plus one, whose fault says that what was read ahead has been reached; 0 is none.
+    marker: u32,
 }
 
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) const fn new() -> Streams {
-        Streams { streams: [Stream { next: 0, given: 0, turn: 0 }; STREAMS], turn: 0 }
+        Streams { streams: [Stream { next: 0, given: 0, turn: 0, marker: 0 }; STREAMS], turn: 0 }
     }
 
     /// How many pages from `page` on are worth bringing, at most `most`, and whose stream to tell.
@@ -44,7 +46,22 @@ impl Streams {
 
     /// `given` pages from `page` on were brought for stream `which`.
     pub(crate) fn tell(&mut self, which: usize, page: PageNo, given: u32) {
-        self.streams[which] = Stream { next: page.0 + given, given, turn: self.turn };
+        self.streams[which] = Stream { next: page.0 + given, given, turn: self.turn, marker: 0 };
+    }
+
+    /// `given` pages from `page` on will have been read by the time that stream `which` gets there.
+    pub(crate) fn mark(&mut self, which: usize, page: PageNo, given: u32) {
+        self.tell(which, page, given);
+        self.streams[which].marker = page.0 + 1;
+    }
+
+    /// Whether `page` is where some stream's marker is: then it is no more, and told are the stream and the page behind what was read.
+    pub(crate) fn passed(&mut self, page: PageNo) -> Option<(usize, PageNo)> {
+        let which = self.streams.iter().position(|stream| stream.marker == page.0 + 1)?;
+        self.turn += 1;
+        let stream = &mut self.streams[which];
+        (stream.marker, stream.turn) = (0, self.turn);
+        Some((which, PageNo(stream.next)))
     }
 }
 
@@ -63,5 +80,17 @@ mod tests {
         assert_eq!([10, 11, 13, 17, 25, 33].map(&mut follow), [1, 2, 4, 8, 8, 8]);
         assert_eq!([500, 900, 41].map(&mut follow), [1, 1, 8], "another's jumps do not end it");
         assert_eq!([501, 901].map(&mut follow), [2, 2]);
+    }
+
+    #[test]
+    fn markers_are_passed_once() {
+        let mut streams = Streams::new();
+        let (_, which) = streams.ask(PageNo(10), 8);
+        streams.tell(which, PageNo(10), 8);
+        streams.mark(which, PageNo(18), 8);
+        assert_eq!(streams.passed(PageNo(19)), None);
+        assert_eq!(streams.passed(PageNo(18)), Some((which, PageNo(26))));
+        assert_eq!(streams.passed(PageNo(18)), None);
+        assert_eq!(streams.ask(PageNo(26), 8), (8, which), "what was not read ahead goes on as ever");
     }
 }

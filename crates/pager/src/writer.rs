@@ -91,7 +91,7 @@ impl Queue {
 
 /// The writing thread of the pager at `argument`.
 pub(crate) extern "C" fn write<B: Backing + Send + 'static>(argument: usize) -> ! {
-    // SAFETY: `Pager::launch_writer` passes a pager that lives for ever.
+    // SAFETY: `Pager::launch_helpers` passes a pager that lives for ever.
     let pager = unsafe { &*(argument as *const Pager<B>) };
     pager.write_batches();
     thread::exit()

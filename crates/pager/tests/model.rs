@@ -90,7 +90,10 @@ fn exercise<B: Backing + Send + Sync>(pager: &'static Pager<B>, random: &mut Ran
                 let object = &mut objects[which];
                 let from = random.below(object.bytes.len());
                 let len = random.below((object.bytes.len() - from).min(5 * PAGE));
-                if random.below(2) == 0 {
+                if random.below(12) == 0 {
+                    // In order, so that pages are read ahead.
+                    object.check(0, object.bytes.len());
+                } else if random.below(2) == 0 {
                     object.write(from, len.min(300), random);
                 } else {
                     object.check(from, len);
