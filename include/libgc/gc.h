@@ -153,6 +153,10 @@ struct GC_stack_base {
 typedef void *(*GC_fn_type)(void *argument);
 typedef void *(*GC_stack_base_func)(struct GC_stack_base *base, void *argument);
 GC_API void GC_add_roots(void *start, void *end);
+GC_API int GC_no_dls;
+GC_API void GC_set_no_dls(int on);
+GC_API int GC_get_no_dls(void);
+GC_API void GC_clear_roots(void);
 GC_API void GC_remove_roots(void *start, void *end);
 GC_API void GC_allow_register_threads(void);
 GC_API void GC_use_threads_discovery(void);

@@ -44,6 +44,8 @@ extern struct GC_ms_entry *GC_debug_mark_and_push(void *object, struct GC_ms_ent
 extern void GC_push_all(void *start, void *end);
 extern void GC_push_all_eager(void *start, void *end);
 extern void GC_push_conditional(void *start, void *end, int all);
+extern GC_push_other_roots_proc GC_push_other_roots;
+extern void GC_set_mark_bit(const void *object);
 extern void GC_set_push_other_roots(GC_push_other_roots_proc procedure);
 extern GC_push_other_roots_proc GC_get_push_other_roots(void);
 extern void GC_set_start_callback(GC_start_callback_proc callback);

@@ -216,3 +216,56 @@ fn guile_computes_and_compiles_the_same() {
     assert_eq!(String::from_utf8_lossy(&theirs.0), String::from_utf8_lossy(&ours.0));
     assert!(theirs.1 == ours.1, "another object file");
 }
+
+/// Conses, hash tables, strings, bignums, objects, a collection; it prints what it finds.
+const LISP: &str = r#"
+(defun tree (n) (if (= n 0) nil (cons (tree (- n 1)) (tree (- n 1)))))
+(defun leaves (x) (if (null x) 1 (+ (leaves (car x)) (leaves (cdr x)))))
+(print (loop for i below 10 sum (leaves (tree 11))))
+(let ((table (make-hash-table :test 'equal)))
+  (loop for i below 20000 do (setf (gethash (format nil "~a" i) table) (list i)))
+  (print (hash-table-count table)))
+(print (length (format nil "~{~a~}" (loop for i below 5000 collect (* i i i i)))))
+(print (mod (reduce #'* (loop for i from 1 below 400 collect (* i i))) 1000007))
+(defclass point () ((x :initarg :x :accessor x)))
+(print (reduce #'+ (mapcar #'x (loop for i below 5000 collect (make-instance 'point :x i)))))
+(ext:gc t)
+(print :done)
+(ext:quit 0)
+"#;
+
+const NEKO: &str = "tree = function(n) { if n == 0 null else $array(tree(n - 1), tree(n - 1)); }
+leaves = function(t) { if t == null 1 else leaves(t[0]) + leaves(t[1]); }
+i = 0; s = 0; while i < 20 { s = s + leaves(tree(11)); i = i + 1; }
+$print(s, \"\\n\");
+";
+
+#[test]
+fn ecl_and_neko_compute_the_same() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let (lisp, neko) = (place.path().join("program.lisp"), place.path().join("program.neko"));
+    std::fs::write(&lisp, LISP).unwrap();
+    std::fs::write(&neko, NEKO).unwrap();
+    let object = neko.with_extension("n");
+    if Path::new("/usr/bin/nekoc").is_file() {
+        assert!(Command::new("/usr/bin/nekoc").arg(&neko).status().unwrap().success());
+    }
+    for (program, package, arguments) in [
+        ("/usr/bin/ecl", "ecl", vec!["--norc", "--shell", text(&lisp)]),
+        ("/usr/bin/neko", "neko", vec![text(&object)]),
+    ] {
+        if !Path::new(program).is_file() {
+            eprintln!("skipped: there is no {program} (Debian's package {package})");
+            continue;
+        }
+        let theirs = Command::new(program).args(&arguments).env_remove("LD_LIBRARY_PATH").output().unwrap();
+        let ours = on_the_library_path(Path::new(program), &folder).args(&arguments).output().unwrap();
+        assert!(theirs.status.success() && ours.status.success(), "{program}: {}", said(&ours));
+        assert_eq!(
+            String::from_utf8_lossy(&theirs.stdout),
+            String::from_utf8_lossy(&ours.stdout),
+            "{program}"
+        );
+    }
+}

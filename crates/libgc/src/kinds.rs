@@ -264,9 +264,17 @@ pub extern "C" fn GC_debug_mark_and_push(
 /// `GC_push_other_roots`: what names further roots. Programs call what was there before.
 pub type PushOther = unsafe extern "C" fn();
 
-static PUSH_OTHER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// `GC_push_other_roots`: called at each collection. Programs that know it as a variable put theirs in its place, and call what was there.
+#[unsafe(no_mangle)]
+pub static GC_push_other_roots: AtomicPtr<c_void> = AtomicPtr::new(nothing_more as *mut c_void);
 
 extern "C" fn nothing_more() {}
+
+/// Has the procedure for further roots called at each collection.
+pub(crate) fn begin_roots() {
+    // SAFETY: it may be called whenever the world is stopped.
+    unsafe { vel::vel_gc_on_roots(Some(other_roots)) };
+}
 
 /// Calls the program's procedure for further roots.
 unsafe extern "C" fn other_roots(visitor: *const vel::Visitor) {
@@ -280,17 +288,26 @@ unsafe extern "C" fn other_roots(visitor: *const vel::Visitor) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_push_other_roots(procedure: Option<PushOther>) {
     start::ensure();
-    PUSH_OTHER.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
-    // SAFETY: it may be called whenever the world is stopped.
-    unsafe { vel::vel_gc_on_roots(Some(other_roots)) };
+    GC_push_other_roots.store(procedure.unwrap_or(nothing_more) as *mut c_void, Release);
 }
 
 /// What [`GC_set_push_other_roots`] set; one that does nothing if none.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_push_other_roots() -> PushOther {
-    // SAFETY: null or what was set, and an option of a function has null for none.
-    let set = unsafe { core::mem::transmute::<*mut c_void, Option<PushOther>>(PUSH_OTHER.load(Acquire)) };
+    // SAFETY: null or a procedure, and an option of a function has null for none.
+    let set =
+        unsafe { core::mem::transmute::<*mut c_void, Option<PushOther>>(GC_push_other_roots.load(Acquire)) };
     set.unwrap_or(nothing_more)
+}
+
+/// In a procedure for further roots: keeps the object, with what it refers to.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
+    let visitor = VISITOR.load(Relaxed);
+    if !visitor.is_null() {
+        // SAFETY: a procedure is being called with it.
+        unsafe { vel::vel_gc_visit(visitor, object) };
+    }
 }
 
 /// Names every aligned word of a range.

@@ -1,7 +1,8 @@
 //! Static data: that of the program and its libraries is found without being told; the rest is told here.
 
 use crate::{start, vel};
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Has the words from `start` up to `end` looked through.
 #[unsafe(no_mangle)]
@@ -22,4 +23,28 @@ pub extern "C" fn GC_remove_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
     // SAFETY: any range may be named.
     unsafe { vel::vel_gc_roots_remove(start, end) };
+}
+
+/// Undoes every [`GC_add_roots`]. Static data stays looked through.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_clear_roots() {
+    start::ensure();
+    // SAFETY: any range may be named.
+    unsafe { vel::vel_gc_roots_remove(core::ptr::null(), core::ptr::without_provenance(usize::MAX)) };
+}
+
+/// `GC_no_dls`: asks not to look through libraries' data. They are: the setting is kept and told.
+#[unsafe(no_mangle)]
+pub static GC_no_dls: AtomicI32 = AtomicI32::new(0);
+
+/// Kept, and changes nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_no_dls(on: c_int) {
+    GC_no_dls.store(on, Relaxed);
+}
+
+/// What [`GC_set_no_dls`] set.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_no_dls() -> c_int {
+    GC_no_dls.load(Relaxed)
 }

@@ -55,6 +55,7 @@ pub extern "C" fn GC_init() {
     settings::told_of(wishes);
     // The thread that starts the heap is known.
     crate::records::register();
+    crate::kinds::begin_roots();
     STATE.store(STARTED, core::sync::atomic::Ordering::Release);
 }
 
