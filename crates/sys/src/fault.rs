@@ -15,41 +15,18 @@
 //! of a move; a pager's ranges belong to neither.
 
 use crate::caps::{self, Caps};
+use crate::uffd::{
+    self, FEATURE_MOVE, FEATURE_PAGEFAULT_FLAG_WP, REGISTER_MODE_MISSING, REGISTER_MODE_WP, UFFDIO_MOVE,
+    USER_MODE_ONLY, ioctl,
+};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::mm::UserfaultfdFlags;
 
-const UFFD_API: u64 = 0xaa;
-const UFFDIO_API: u64 = 0xc018_aa3f;
-const UFFDIO_REGISTER: u64 = 0xc020_aa00;
 const UFFDIO_WAKE: u64 = 0x8010_aa02;
 const UFFDIO_COPY: u64 = 0xc028_aa03;
 const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
-const UFFDIO_MOVE: u64 = 0xc028_aa05;
-const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
-const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
-const FEATURE_MOVE: u64 = 1 << 16;
-const USER_MODE_ONLY: u32 = 1;
-const REGISTER_MODE_MISSING: u64 = 1 << 0;
-const REGISTER_MODE_WP: u64 = 1 << 1;
-const PROTECT: u64 = 1;
 const EVENT_PAGEFAULT: u64 = 0x12;
 const FLAG_WRITE: u64 = 1 << 0;
-
-#[repr(C)]
-struct Api {
-    api: u64,
-    features: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-struct Register {
-    start: u64,
-    len: u64,
-    mode: u64,
-    ioctls: u64,
-}
 
 /// What `UFFDIO_COPY` and `UFFDIO_MOVE` take; the last word is how many bytes were dealt with, or minus an errno.
 #[repr(C)]
@@ -110,21 +87,6 @@ pub struct Faults {
     moves: bool,
 }
 
-fn ioctl<T>(file: &OwnedFd, request: u64, argument: &mut T) -> Result<(), Errno> {
-    let number = file.as_raw_fd() as usize;
-    let args = [number, request as usize, core::ptr::from_mut(argument) as usize, 0, 0, 0];
-    // SAFETY: each caller passes the structure that belongs to `request`, alive for the call.
-    unsafe { crate::raw::syscall(libc::SYS_ioctl, args) }.map(drop)
-}
-
-fn open(mode: u32, features: u64) -> Result<OwnedFd, Errno> {
-    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(mode);
-    // SAFETY: creating the descriptor touches no memory.
-    let file = unsafe { rustix::mm::userfaultfd(flags)? };
-    ioctl(&file, UFFDIO_API, &mut Api { api: UFFD_API, features, ioctls: 0 })?;
-    Ok(file)
-}
-
 impl Faults {
     /// Opens a descriptor with as long a reach and as many features as are to be had, [`Caps::KERNEL_FAULTS`] and [`Caps::MOVE`]
     /// permitting.
@@ -140,7 +102,7 @@ impl Faults {
                     continue;
                 }
                 let features = FEATURE_PAGEFAULT_FLAG_WP | if moves { FEATURE_MOVE } else { 0 };
-                match open(mode, features) {
+                match uffd::open(mode, features) {
                     Ok(file) => return Ok(Faults { file, reach, moves }),
                     Err(errno) => refused = errno,
                 }
@@ -166,8 +128,7 @@ impl Faults {
     /// `BUSY` if they are another descriptor's.
     pub fn register(&self, start: usize, len: usize, told: bool) -> Result<(), Errno> {
         let mode = REGISTER_MODE_WP | if told { REGISTER_MODE_MISSING } else { 0 };
-        let mut request = Register { start: start as u64, len: len as u64, mode, ioctls: 0 };
-        ioctl(&self.file, UFFDIO_REGISTER, &mut request)
+        uffd::register(&self.file, start, len, mode)
     }
 
     /// Waits for faults, and returns how many are in `out` now (none if a signal came).
@@ -232,7 +193,7 @@ impl Faults {
             moved += usize::try_from(transfer.done).unwrap_or(0);
             match result {
                 // Mappings are being changed: the same again.
-                Ok(()) | Err(Errno::AGAIN) => {}
+                Ok(_) | Err(Errno::AGAIN) => {}
                 Err(errno) => return (moved, Err(errno)),
             }
         }
@@ -247,7 +208,7 @@ impl Faults {
         loop {
             let mut request = Range { start: page as u64, len: crate::PAGE as u64, mode: 0, done: 0 };
             match ioctl(&self.file, UFFDIO_ZEROPAGE, &mut request) {
-                Ok(()) => return Ok(true),
+                Ok(_) => return Ok(true),
                 Err(Errno::EXIST) => return Ok(false),
                 Err(Errno::AGAIN) => {}
                 Err(errno) => return Err(errno),
@@ -260,21 +221,11 @@ impl Faults {
     /// # Errors
     /// The kernel's errno; nothing has changed then.
     pub fn protect(&self, page: usize) -> Result<(), Errno> {
-        self.set_protection(page, PROTECT)
+        uffd::protect(&self.file, page, crate::PAGE, true)
     }
 
     /// Undoes [`Faults::protect`], and wakes who waits.
     pub fn unprotect(&self, page: usize) {
-        let _ = self.set_protection(page, 0);
-    }
-
-    fn set_protection(&self, page: usize, mode: u64) -> Result<(), Errno> {
-        let mut request = Range { start: page as u64, len: crate::PAGE as u64, mode, done: 0 };
-        loop {
-            match ioctl(&self.file, UFFDIO_WRITEPROTECT, &mut request) {
-                Err(Errno::AGAIN) => {}
-                other => return other,
-            }
-        }
+        let _ = uffd::protect(&self.file, page, crate::PAGE, false);
     }
 }

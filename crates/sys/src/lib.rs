@@ -29,6 +29,7 @@ pub mod text;
 pub mod thread;
 pub mod track;
 pub mod transfer;
+mod uffd;
 
 pub use caps::Caps;
 pub use line::Line;

@@ -17,59 +17,21 @@
 //! `UFFDIO_MOVE`. This is the one place that tracks; a pager that owns a range would answer here.
 
 use crate::caps::{self, Caps};
-use rustix::fd::{AsRawFd, OwnedFd};
+use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, Range, UFFDIO_UNREGISTER, ioctl};
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::UserfaultfdFlags;
 
-const UFFD_API: u64 = 0xaa;
-const UFFDIO_API: u64 = 0xc018_aa3f;
-const UFFDIO_REGISTER: u64 = 0xc020_aa00;
-const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
-const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
-const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
 /// Pages that have no frame yet are tracked too.
 const FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
 /// Faults are resolved in the kernel.
 const FEATURE_WP_ASYNC: u64 = 1 << 15;
 const FEATURES: u64 = FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC;
-const USER_MODE_ONLY: u32 = 1;
-const REGISTER_MODE_WP: u64 = 1 << 1;
-/// Takes the protection away, and wakes whoever waits for that.
-const RESOLVE: u64 = 0;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
 const SCAN_PROTECT_MATCHING: u64 = 1;
 /// Fails where pages are not tracked, rather than take them for unwritten.
 const SCAN_CHECK_TRACKED: u64 = 2;
-
-#[repr(C)]
-struct Api {
-    api: u64,
-    features: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-struct Register {
-    start: u64,
-    len: u64,
-    mode: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-struct Range {
-    start: u64,
-    len: u64,
-}
-
-#[repr(C)]
-struct WriteProtect {
-    start: u64,
-    len: u64,
-    mode: u64,
-}
 
 #[repr(C)]
 struct Scan {
@@ -114,13 +76,6 @@ pub struct Tracker {
     pages: OwnedFd,
 }
 
-fn ioctl<T>(file: &OwnedFd, request: u64, argument: &mut T) -> Result<usize, Errno> {
-    let number = file.as_raw_fd() as usize;
-    let args = [number, request as usize, core::ptr::from_mut(argument) as usize, 0, 0, 0];
-    // SAFETY: each caller passes the structure that belongs to `request`, alive for the call.
-    unsafe { crate::raw::syscall(libc::SYS_ioctl, args) }
-}
-
 impl Tracker {
     /// A tracker of nothing yet.
     ///
@@ -140,10 +95,7 @@ impl Tracker {
     }
 
     fn open() -> Result<Tracker, Errno> {
-        let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(USER_MODE_ONLY);
-        // SAFETY: creating the descriptor touches no memory.
-        let faults = unsafe { rustix::mm::userfaultfd(flags)? };
-        ioctl(&faults, UFFDIO_API, &mut Api { api: UFFD_API, features: FEATURES, ioctls: 0 })?;
+        let faults = uffd::open(uffd::USER_MODE_ONLY, FEATURES)?;
         let pages = rustix::fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let tracker = Tracker { faults, pages };
         // Whether the scan is known: of no pages, so that nothing need be covered.
@@ -156,9 +108,7 @@ impl Tracker {
     /// # Errors
     /// `BUSY` if another descriptor tracks any of it; `NOMEM` if it may not have a map entry of its own.
     pub fn cover(&self, start: usize, len: usize) -> Result<(), Errno> {
-        let mut request =
-            Register { start: start as u64, len: len as u64, mode: REGISTER_MODE_WP, ioctls: 0 };
-        ioctl(&self.faults, UFFDIO_REGISTER, &mut request).map(drop)
+        uffd::register(&self.faults, start, len, uffd::REGISTER_MODE_WP)
     }
 
     /// Takes the covered pages from `start` up to `end` for unwritten from now on.
@@ -182,17 +132,7 @@ impl Tracker {
     /// # Errors
     /// The kernel's errno; nothing has changed then.
     pub fn disarm(&self, start: usize, len: usize) -> Result<(), Errno> {
-        self.write_protect(start, len, RESOLVE)
-    }
-
-    fn write_protect(&self, start: usize, len: usize, mode: u64) -> Result<(), Errno> {
-        let mut request = WriteProtect { start: start as u64, len: len as u64, mode };
-        loop {
-            match ioctl(&self.faults, UFFDIO_WRITEPROTECT, &mut request) {
-                Err(Errno::AGAIN) => {}
-                other => return other.map(drop),
-            }
-        }
+        uffd::protect(&self.faults, start, len, false)
     }
 
     /// Ends the tracking of `len` bytes from `start`, all of them covered.

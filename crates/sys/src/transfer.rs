@@ -12,40 +12,11 @@
 
 use crate::caps::{self, Caps};
 use crate::map;
-use rustix::fd::{AsRawFd, OwnedFd};
+use crate::uffd::{self, Range, UFFDIO_MOVE, UFFDIO_UNREGISTER, ioctl};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::mm::UserfaultfdFlags;
 
-const UFFD_API: u64 = 0xaa;
-const UFFDIO_API: u64 = 0xc018_aa3f;
-const UFFDIO_REGISTER: u64 = 0xc020_aa00;
-const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
-const UFFDIO_MOVE: u64 = 0xc028_aa05;
-const UFFD_FEATURE_MOVE: u64 = 1 << 16;
-const UFFD_USER_MODE_ONLY: u32 = 1;
-const REGISTER_MODE_MISSING: u64 = 1;
 const MOVE_MODE_ALLOW_SRC_HOLES: u64 = 1 << 1;
-
-#[repr(C)]
-struct ApiRequest {
-    api: u64,
-    features: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    start: u64,
-    len: u64,
-}
-
-#[repr(C)]
-struct RegisterRequest {
-    range: Range,
-    mode: u64,
-    ioctls: u64,
-}
 
 #[repr(C)]
 struct MoveRequest {
@@ -74,25 +45,6 @@ pub enum Entries {
     Gladly,
 }
 
-fn ioctl<T>(file: &OwnedFd, request: u64, argument: &mut T) -> Result<(), Errno> {
-    // SAFETY: each caller passes the structure that belongs to `request`, alive for the call.
-    let result =
-        unsafe { libc::ioctl(file.as_raw_fd(), request as libc::Ioctl, core::ptr::from_mut(argument)) };
-    if result == 0 {
-        return Ok(());
-    }
-    // SAFETY: reads this thread's errno.
-    Err(Errno::from_raw_os_error(unsafe { *libc::__errno_location() }))
-}
-
-fn open() -> Result<OwnedFd, Errno> {
-    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(UFFD_USER_MODE_ONLY);
-    // SAFETY: creating the descriptor touches no memory.
-    let file = unsafe { rustix::mm::userfaultfd(flags)? };
-    ioctl(&file, UFFDIO_API, &mut ApiRequest { api: UFFD_API, features: UFFD_FEATURE_MOVE, ioctls: 0 })?;
-    Ok(file)
-}
-
 /// A range of empty memory that pages are being moved into. Dropping it ends that: only then may the range be touched.
 #[derive(Debug)]
 pub struct Inlet {
@@ -110,10 +62,9 @@ impl Inlet {
         if !caps::has(Caps::MOVE) {
             return Err(Errno::NOSYS);
         }
-        let opened = open().and_then(|file| {
+        let opened = uffd::open(uffd::USER_MODE_ONLY, uffd::FEATURE_MOVE).and_then(|file| {
             let range = Range { start: to as u64, len: len as u64 };
-            let mut request = RegisterRequest { range, mode: REGISTER_MODE_MISSING, ioctls: 0 };
-            ioctl(&file, UFFDIO_REGISTER, &mut request)?;
+            uffd::register(&file, to, len, uffd::REGISTER_MODE_MISSING)?;
             Ok(Inlet { file, range })
         });
         if let Err(errno) = opened
@@ -147,7 +98,7 @@ impl Inlet {
             let result = ioctl(&self.file, UFFDIO_MOVE, &mut request);
             done += usize::try_from(request.moved).unwrap_or(0);
             match result {
-                Ok(()) | Err(Errno::AGAIN) => {}
+                Ok(_) | Err(Errno::AGAIN) => {}
                 Err(Errno::INVAL) if piece > crate::HUGE => piece = crate::round_up(piece / 2, crate::HUGE),
                 Err(errno) => return Err((errno, done)),
             }
