@@ -157,6 +157,7 @@ GC_API int GC_no_dls;
 GC_API void GC_set_no_dls(int on);
 GC_API int GC_get_no_dls(void);
 GC_API void GC_clear_roots(void);
+GC_API void GC_exclude_static_roots(void *start, void *end);
 GC_API void GC_remove_roots(void *start, void *end);
 GC_API void GC_allow_register_threads(void);
 GC_API void GC_use_threads_discovery(void);

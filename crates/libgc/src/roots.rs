@@ -25,6 +25,14 @@ pub extern "C" fn GC_remove_roots(start: *mut c_void, end: *mut c_void) {
     unsafe { vel::vel_gc_roots_remove(start, end) };
 }
 
+/// Leaves static data from `start` up to `end` out.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_exclude_static_roots(start: *mut c_void, end: *mut c_void) {
+    start::ensure();
+    // SAFETY: any range may be named. Without memory it is looked through as before, which keeps more.
+    unsafe { vel::vel_gc_roots_exclude(start, end) };
+}
+
 /// Undoes every [`GC_add_roots`]. Static data stays looked through.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_roots() {

@@ -93,6 +93,7 @@ unsafe extern "C" {
     pub(crate) fn vel_gc_set_limit(bytes: usize);
     pub(crate) fn vel_gc_roots_add(start: *const c_void, end: *const c_void) -> c_int;
     pub(crate) fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) -> usize;
+    pub(crate) fn vel_gc_roots_exclude(start: *const c_void, end: *const c_void) -> c_int;
     pub(crate) fn vel_gc_thread_enter() -> c_int;
     pub(crate) fn vel_gc_blocking(function: Body, argument: *mut c_void) -> *mut c_void;
     pub(crate) fn vel_gc_base(address: *const c_void) -> *mut c_void;
