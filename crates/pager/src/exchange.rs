@@ -58,14 +58,17 @@ unsafe fn take_by_copy(faults: &Faults, from: usize, to: usize) -> Taken {
     if faults.protect(from).is_err() {
         return Taken::Stays;
     }
-    // SAFETY: `from` is there and nobody writes to it now; `to` is the pool's, for this page.
-    unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, PAGE) };
+    // The kernel copies: the program may have forbidden all access to the page, which would be this thread's end.
+    // SAFETY: if it can be read; nobody writes to it now.
+    let (copied, _) = unsafe { faults.copy_in(from, to, PAGE) };
     // SAFETY: the contents are safe at `to`.
-    if unsafe { map::flush(from, PAGE) }.is_err() {
-        faults.unprotect(from);
-        return Taken::Stays;
+    if copied == PAGE && unsafe { map::flush(from, PAGE) }.is_ok() {
+        return Taken::Held;
     }
-    Taken::Held
+    // SAFETY: what was copied is not needed.
+    let _ = unsafe { map::flush(to, PAGE) };
+    faults.unprotect(from);
+    Taken::Stays
 }
 
 /// Brings the frames of `len` bytes at `from` in the pool to the missing pages at `to`, and wakes who waits for them. The places at `from` are

@@ -2,7 +2,7 @@
 
 use crate::inner::{Inner, Request, SLACK, STEP};
 use crate::marks::Marks;
-use crate::policy::Choice;
+use crate::policy::{Choice, Policy};
 use crate::record::State;
 use crate::stats::{Event, Stats};
 use crate::store::Backing;
@@ -572,6 +572,26 @@ impl<B: Backing + Send> Pager<B> {
                 _ => inner.forget(page),
             }
         }
+    }
+
+    /// Calls `each` with every page that has a frame and the CPU time, in nanoseconds of the process, up to which it was referenced as far as is
+    /// known: the reference bits, finer than bits, that a working-set estimator asks for. Mapped pages may have been referenced until now and are
+    /// told as if they had. `None` under a policy that keeps no times. Slow: looks at all pages of all objects, with the lock held.
+    pub fn references(&self, mut each: impl FnMut(PageNo, u64)) -> Option<()> {
+        let _undisturbed = Undisturbed::new();
+        let mut inner = self.inner.lock();
+        if !inner.policy.goes_by_time() {
+            return None;
+        }
+        let now = self.now(&inner.policy);
+        for page in (0..inner.high).map(PageNo) {
+            match inner.record(page).state() {
+                State::Mapped => each(page, now),
+                State::Held => each(page, inner.links[page.index()].stamp()),
+                _ => {}
+            }
+        }
+        Some(())
     }
 
     /// How often `event` happened to a page.

@@ -194,6 +194,81 @@ fn a_full_store_is_an_error_when_memory_is_asked_for() {
     }
 }
 
+/// Who asks which pages are referenced is told of those that are, and of the others when they were last.
+#[test]
+fn references_are_told() {
+    const PAGES: usize = FRAMES_MIN as usize / 2;
+    let of_clock = start(config(FRAMES_MIN), Shaky::new(0, 8192));
+    assert_eq!(of_clock.and_then(|pager| pager.references(|_, _| panic!("a clock has no times"))), None);
+    let config = Config { policy: Choice::Window(4_000_000), ..config(FRAMES_MIN) };
+    let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
+    let object = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
+    let touch = |page: usize| {
+        // SAFETY: within the object.
+        unsafe { object.add(page * PAGE).write_volatile(1) };
+    };
+    (0..PAGES).for_each(touch);
+    let told = || {
+        let mut told = Vec::new();
+        pager.references(|page, until| told.push((page.0 as usize, until))).expect("times");
+        told
+    };
+    assert_eq!(told().iter().map(|&(page, _)| page).collect::<Vec<_>>(), (0..PAGES).collect::<Vec<_>>());
+    // Two pages are used on; the others are looked at after a quarter of the window, and found out to be idle.
+    loop {
+        (0..100_000).for_each(|_| [3, 9].into_iter().for_each(touch));
+        let told = told();
+        let newest = told.iter().map(|&(_, until)| until).max().expect("pages");
+        let idle = told.iter().filter(|&&(_, until)| newest - until > 8_000_000).count();
+        if idle == PAGES - 2 {
+            assert!(
+                told.iter().all(|&(page, until)| [3, 9].contains(&page) == (newest - until <= 8_000_000))
+            );
+            break;
+        }
+    }
+    pager.validate().expect("an invariant");
+    // SAFETY: the object is used no more.
+    unsafe { pager.stop() };
+}
+
+/// Pages that the program forbids itself, or locks into memory, stay where they are, and others make room.
+#[test]
+fn what_cannot_be_taken_away_stays() {
+    const PAGES: usize = 4 * FRAMES_MIN as usize;
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
+    let object = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
+    // SAFETY: within the object.
+    let word = |page: usize| unsafe { object.add(page * PAGE) };
+    let forbid = |page: usize, protection| {
+        // SAFETY: a page of the object, which nobody else uses.
+        assert_eq!(unsafe { libc::mprotect(word(page).cast(), PAGE, protection) }, 0);
+    };
+    // SAFETY: within the object, and nothing is forbidden yet.
+    (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(page as u8) });
+    for page in [PAGES - 1, PAGES - 3, 7] {
+        // SAFETY: as above.
+        unsafe { word(page).read_volatile() };
+        forbid(page, libc::PROT_NONE);
+    }
+    // SAFETY: as above.
+    unsafe { libc::mlock(word(20).cast(), PAGE) };
+    for _ in 0..3 {
+        for page in (0..PAGES).filter(|page| ![PAGES - 1, PAGES - 3, 7].contains(page)) {
+            // SAFETY: as above.
+            assert_eq!(unsafe { word(page).read_volatile() }, page as u8);
+        }
+    }
+    for page in [PAGES - 1, PAGES - 3, 7] {
+        forbid(page, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: as above.
+        assert_eq!(unsafe { word(page).read_volatile() }, page as u8);
+    }
+    pager.validate().expect("an invariant");
+    // SAFETY: the object is used no more.
+    unsafe { pager.stop() };
+}
+
 /// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is seen.
 #[test]
 fn threads_share_pages() {

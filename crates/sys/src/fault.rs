@@ -174,7 +174,7 @@ impl Faults {
     /// copied, and why not more.
     ///
     /// # Safety
-    /// `from` can be read.
+    /// Nobody writes to what is at `from` meanwhile. If it cannot be read, nothing is copied.
     pub unsafe fn copy_in(&self, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
         self.transfer(UFFDIO_COPY, from, to, len)
     }

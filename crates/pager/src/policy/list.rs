@@ -22,6 +22,11 @@ pub struct Link {
 unsafe impl Zero for Link {}
 
 impl Link {
+    /// When the page was last known to be referenced.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
     /// Whether the page is in a policy's care.
     pub(crate) fn is_listed(&self) -> bool {
         self.list != 0
