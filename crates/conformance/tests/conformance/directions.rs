@@ -19,7 +19,7 @@ const STOREYS: &[&[&str]] = &[
 ];
 
 /// Crates whose manifest has lints of its own, and why.
-const OWN_LINTS: &[(&str, &str)] = &[("vellum-malloc", LOOM), ("vellum-pager", LOOM)];
+const OWN_LINTS: &[(&str, &str)] = &[("vellum-gc", LOOM), ("vellum-malloc", LOOM), ("vellum-pager", LOOM)];
 const LOOM: &str = "cargo cannot add to inherited lints, and this crate must declare the configuration `loom`; the rest is the same list";
 
 /// Crates that need neither kernel nor unsafe code of their own.
