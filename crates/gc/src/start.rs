@@ -95,6 +95,7 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
 
 /// Before a fork: nobody changes the heap until [`fork_parent`] or [`fork_child`].
 pub fn fork_prepare() {
+    let _waiting = budget::Waiting::new();
     HEAP.raw().lock();
 }
 

@@ -213,7 +213,7 @@ fn attach() -> Option<&'static Thread> {
         guard::let_through();
     }
     let unused = all().find(|thread| !thread.taken.swap(true, Ordering::Acquire));
-    let thread = unused.or_else(|| heap::HEAP.lock().may_take(RECORD_BYTES).then(create)?)?;
+    let thread = unused.or_else(|| wait_for_heap().may_take(RECORD_BYTES).then(create)?)?;
     thread.stop_asked.store(false, Ordering::Relaxed);
     thread.stack_high.set(stack.end);
     thread.data.set(data);
@@ -221,7 +221,7 @@ fn attach() -> Option<&'static Thread> {
     thread.state.store(BLOCKED, Ordering::Relaxed);
     thread.stack_low.store(stack.end, Ordering::Relaxed);
     thread.tid.store(stack::tid(), Ordering::Release);
-    let held = heap::HEAP.lock();
+    let held = wait_for_heap();
     thread.state.store(RUNNING, Ordering::Relaxed);
     drop(held);
     tls::set_current(Some(thread));
