@@ -11,13 +11,16 @@
 //! The marks are bits of page-table entries, so that no map entry is spent on a page. A write to a marked page costs one fault,
 //! about 0.6 µs where this was written.
 //!
-//! Invariants: a tracker lives as long as one piece of work and never over a fork: the child's pages are not tracked, and its
-//! copies of the descriptors lead to the parent's, so that it must drop its tracker unused (the parent's goes on). A range can have one owner: while
+//! Invariants: a tracker never lives over a fork: the child's pages are not tracked, and its
+//! copies of the descriptors lead to the parent's, so that it must drop its tracker unused (the parent's goes on). A program may close descriptors
+//! that it does not know: tracking fails then, and what it has opened under their numbers is left alone. A range can have one owner: while
 //! another descriptor tracks any of it, [`Tracker::cover`] is refused, and while this one does, pages are not moved there by
 //! `UFFDIO_MOVE`. This is the one place that tracks; a pager that owns a range would answer here.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, Range, UFFDIO_UNREGISTER, ioctl};
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -69,11 +72,47 @@ impl Written {
     }
 }
 
+/// A descriptor that the program does not know, and might close.
+#[derive(Debug)]
+struct Hidden {
+    file: ManuallyDrop<OwnedFd>,
+    /// What it leads to: device and inode.
+    target: (u64, u64),
+}
+
+impl Hidden {
+    fn new(file: OwnedFd) -> Result<Hidden, Errno> {
+        let target = target(&file)?;
+        Ok(Hidden { file: ManuallyDrop::new(file), target })
+    }
+}
+
+impl Deref for Hidden {
+    type Target = OwnedFd;
+
+    fn deref(&self) -> &OwnedFd {
+        &self.file
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if target(&self.file) == Ok(self.target) {
+            // SAFETY: dropped once, here. Under a number that leads elsewhere now is the program's own file.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
+}
+
+fn target(file: &OwnedFd) -> Result<(u64, u64), Errno> {
+    rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
 /// The kernel's account of which pages are written to. Dropping it ends all tracking.
 #[derive(Debug)]
 pub struct Tracker {
-    faults: OwnedFd,
-    pages: OwnedFd,
+    faults: Hidden,
+    pages: Hidden,
 }
 
 impl Tracker {
@@ -95,8 +134,9 @@ impl Tracker {
     }
 
     fn open() -> Result<Tracker, Errno> {
-        let faults = uffd::open(uffd::USER_MODE_ONLY, FEATURES)?;
+        let faults = Hidden::new(uffd::open(uffd::USER_MODE_ONLY, FEATURES)?)?;
         let pages = rustix::fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let pages = Hidden::new(pages)?;
         let tracker = Tracker { faults, pages };
         // Whether the scan is known: of no pages, so that nothing need be covered.
         tracker.scan(0, 0, &mut [Written::default()], 0)?;
@@ -190,6 +230,31 @@ impl Tracker {
 mod tests {
     use super::*;
     use crate::PAGE;
+    use rustix::fd::AsRawFd;
+
+    /// A program that closes what it does not know, and opens files of its own, keeps these.
+    #[test]
+    fn numbers_that_lead_elsewhere_are_left_alone() {
+        let Ok(tracker) = Tracker::new() else {
+            eprintln!("skipped: this kernel or privilege does not track writes");
+            return;
+        };
+        let numbers = [&tracker.faults, &tracker.pages].map(|hidden| hidden.file.as_raw_fd());
+        let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY, Mode::empty()).expect("a file");
+        for number in numbers {
+            // SAFETY: puts another file under the number, as a program might.
+            assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), number) }, number);
+        }
+        assert!(tracker.cover(0, PAGE).is_err());
+        drop(tracker);
+        for number in numbers {
+            // SAFETY: asks whether the number is in use; then closes what was put there.
+            unsafe {
+                assert_ne!(libc::fcntl(number, libc::F_GETFD), -1, "the program's file was closed");
+                libc::close(number);
+            }
+        }
+    }
 
     const PAGES: usize = 64;
 
