@@ -213,6 +213,7 @@ pub(super) fn program(kernel: &Kernel, state: i32, table: i32) -> Option<Vec<u64
 
     begin(&mut code, kernel, LOOP, STEPS_MAX);
     code.place(next);
+    forget(&mut code, &[R6, R8, R9]);
     step(&mut code, kernel, LOOP, done);
     code.load(R6, R7, ADDRESS);
     code.load(R8, R7, END);
@@ -254,6 +255,14 @@ pub(super) fn program(kernel: &Kernel, state: i32, table: i32) -> Option<Vec<u64
 fn counter(code: &mut Code, counter: i32) {
     code.alu_by(Alu::Mov, R1, FRAME);
     code.alu(Alu::Add, R1, counter);
+}
+
+/// Sets scratch registers, and these, to zero. A turn of a loop then begins with what the turn before began with: older verifiers (Linux 6.12's) compare what nobody
+/// will read, too, and would go through the loop until they give up.
+fn forget(code: &mut Code, kept: &[Reg]) {
+    for register in [R0, R1, R2, R3, R4, R5].iter().chain(kept) {
+        code.alu(Alu::Mov, *register, 0);
+    }
 }
 
 /// Begins a loop of so many turns.
@@ -426,6 +435,7 @@ fn count_marked(code: &mut Code, kernel: &Kernel, table: i32, none: Label) {
     code.jump_if(When::NotEqual, R1, 0, none);
     begin(code, kernel, INNER_LOOP, ENTRIES);
     code.place(again);
+    forget(code, &[R6, R9]);
     step(code, kernel, INNER_LOOP, over);
     code.load_32(R1, R0, 0);
     code.jump_if_by(When::AtLeast, R1, R8, over);
