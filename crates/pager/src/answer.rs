@@ -43,6 +43,13 @@ pub(crate) extern "C" fn answer<B: Backing + Send + 'static>(argument: usize) ->
     thread::exit()
 }
 
+/// How many pages without contents one fault brings at least: several while most frames are free, as most pages near by are used sooner or later.
+/// One that is not costs a frame until frames are short, and is then given up unwritten, for it reads as zero.
+fn around(inner: &Inner) -> u32 {
+    const AROUND: u32 = 16;
+    if inner.pool.free() > inner.frames / 2 { AROUND } else { 1 }
+}
+
 impl<B: Backing + Send> Pager<B> {
     /// Opens what the threads need, and starts the others.
     fn open(&'static self) -> Result<(), (u32, Errno)> {
@@ -199,15 +206,17 @@ impl<B: Backing + Send> Pager<B> {
         self.stats.count(Event::Ahead, count - 1);
     }
 
-    /// How many pages from `page` on may be brought at once, as far as `alike` says they can be, and by whose stream.
+    /// How many pages from `page` on may be brought at once, at least `least` if they can be, as far as `alike` says that, and by whose stream.
     fn cluster(
         &self,
         inner: &mut Inner,
         page: PageNo,
+        least: u32,
         alike: impl Fn(&Inner, PageNo) -> bool,
     ) -> (u32, usize) {
         let most = inner.chunk.min(inner.pool.free() / 2).max(1);
         let (wanted, stream) = inner.streams.ask(page, most);
+        let wanted = wanted.max(least.min(most));
         let mut count = 1;
         while count < wanted && page.index() + (count as usize) < inner.records.len() {
             let next = page.plus(count);
@@ -222,7 +231,7 @@ impl<B: Backing + Send> Pager<B> {
     /// Brings a page that reads as zero. False if no frame was free.
     fn fill(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
         let is_fresh = |inner: &Inner, page: PageNo| inner.records[page.index()].state() == State::Fresh;
-        let (wanted, stream) = self.cluster(inner, page, is_fresh);
+        let (wanted, stream) = self.cluster(inner, page, around(inner), is_fresh);
         let Some((place, count)) = inner.take_frames(wanted) else { return false };
         let frames = inner.pool.address(place) as *mut u8;
         // SAFETY: the frames are free, so nobody else's.
@@ -236,7 +245,7 @@ impl<B: Backing + Send> Pager<B> {
     /// Brings a page whose contents nobody needs: any frame will do. False if none was free.
     fn give_any(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
         let is_vague = |inner: &Inner, page: PageNo| inner.records[page.index()].state() == State::Vague;
-        let (wanted, stream) = self.cluster(inner, page, is_vague);
+        let (wanted, stream) = self.cluster(inner, page, around(inner), is_vague);
         let Some((place, count)) = inner.take_frames(wanted) else { return false };
         inner.free_slot(page);
         self.deliver(inner, place, page, count);
@@ -254,7 +263,7 @@ impl<B: Backing + Send> Pager<B> {
             let record = &inner.records[next.index()];
             record.state() == State::Stored && record.slot() == Some(SlotNo(first.0 + next.0 - page.0))
         };
-        let (wanted, stream) = self.cluster(inner, page, follows);
+        let (wanted, stream) = self.cluster(inner, page, 1, follows);
         let Some((place, mut count)) = inner.take_frames(wanted) else { return false };
         let address = inner.pool.address(place);
         let mut tries = 0;

@@ -52,6 +52,8 @@ pub(crate) struct Inner {
     /// What is being read ahead.
     pub(crate) ahead: Option<Ahead>,
     pub(crate) key: Key,
+    /// The sum of a page of zeros, which need no room in the store.
+    pub(crate) zero_sum: Sum,
     pub(crate) request: Request,
     pub(crate) answer: Result<(), Errno>,
     pub(crate) stopping: bool,
@@ -80,6 +82,7 @@ impl Inner {
             queue: Queue::new(),
             ahead: None,
             key: Key::new([0, 0]),
+            zero_sum: [0, 0],
             request: Request::None,
             answer: Ok(()),
             stopping: false,
@@ -91,6 +94,9 @@ impl Inner {
     pub(crate) fn new(frames: u32, base: usize, pages: u32, choice: Choice) -> Result<Inner, Errno> {
         /// The part of all frames that one go may concern.
         const SHARE: u32 = 16;
+        let (pool, key) = (Pool::new(frames)?, Key::random());
+        // SAFETY: a page of the pool that nobody has written to yet.
+        let zero_sum = unsafe { key.sum(pool.start() as *const u8) };
         Ok(Inner {
             frames,
             chunk: (frames / SHARE).clamp(1, BATCH as u32),
@@ -98,11 +104,12 @@ impl Inner {
             records: Table::new(pages as usize)?,
             links: Table::new(pages as usize)?,
             sums: Table::new(pages as usize)?,
-            pool: Pool::new(frames)?,
+            pool,
             free_slots: Bits::new(pages + SLACK + STEP)?,
             objects: Objects::new(pages)?,
             policy: Chosen::new(choice),
-            key: Key::random(),
+            key,
+            zero_sum,
             ..Inner::none()
         })
     }

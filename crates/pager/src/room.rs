@@ -202,6 +202,11 @@ impl<B: Backing + Send> Pager<B> {
             self.stats.count(Event::Unchanged, 1);
             return;
         }
+        if sum == inner.zero_sum {
+            inner.release(page, State::Fresh);
+            self.stats.count(Event::Unchanged, 1);
+            return;
+        }
         inner.sums[page.index()] = sum;
         inner.record(page).set(State::Writing);
         inner.queue.push(page);

@@ -11,7 +11,7 @@
 //! and a page that loses its frame is *discarded* (nobody needs it) or *written*; *flushed* are discardable pages whose frames were taken at the
 //! program's word, before anybody wanted frames. Beside the tables: *found* are faults on pages that were held, which cost no
 //! transfer; *ahead* are pages brought with another's fault; *unchanged* are pages that lost their frames unwritten because the store had them
-//! already.
+//! already, or because they are all zeros.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_wire::{Counter, Slot};
@@ -58,7 +58,7 @@ events! {
     Found => PagedFound;
     /// A page brought before anybody asked for it.
     Ahead => PagedAhead;
-    /// A page-out that needed no writing.
+    /// A page-out that needed no writing: the store has the page already, or it is all zeros.
     Unchanged => PagedUnchanged;
 }
 
