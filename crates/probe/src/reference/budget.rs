@@ -10,6 +10,10 @@
 //! T is the job's user CPU time since the watch began. Large processes are therefore cleared seldom, and small ones cycle without a
 //! pause. A cycle is paid for halfway through, so that what is spent early in it is never far above the budget.
 //!
+//! The account does not see all: caches and translations that a look leaves cold are paid for later, by the job. Beside an unwatched job a
+//! watched one was 1.0 to 1.3 % slower where the account said 0.6 to 0.9 % (`vellum-bench --only watch`, 8 to 256 MiB). So the account
+//! may only reach a part of the budget, 1 / [`UNSEEN`].
+//!
 //! What a page costs to clear and to count is measured as the watch goes; a huge page costs as much as a small one.
 
 use std::time::Duration;
@@ -18,13 +22,15 @@ use std::time::Duration;
 const CLEAR_NS: f64 = 90.0;
 /// A call costs this even where there are no pages.
 const CALL_NS: f64 = 15_000.0;
+/// What watching costs, over what the account sees of it.
+const UNSEEN: f64 = 1.8;
 /// The weight of the newest measurement.
 const NEWEST: f64 = 0.3;
 
 /// A running account.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
-    /// Parts of the job's user time.
+    /// What the account may reach, in parts of the job's user time.
     share: f64,
     /// Our own CPU time so far.
     pub(crate) cpu: Duration,
@@ -58,6 +64,7 @@ impl Budget {
     /// Of this part of the job's user time, for a source that counts a page in `count`.
     pub(crate) fn new(share: f64, count: Duration) -> Budget {
         let count_ns = count.as_nanos() as f64;
+        let share = share / UNSEEN;
         Budget { share, cpu: Duration::ZERO, imposed: Duration::ZERO, clear_ns: CLEAR_NS, count_ns }
     }
 
@@ -123,12 +130,12 @@ mod tests {
         let cycle = Plan { looks: 4, clearings: 1, looks_clear: false, length };
         assert_eq!(budget.affordable_at(size(1000.0), cycle), Duration::ZERO);
         let large = budget.affordable_at(size(GIB_PAGES), cycle).as_secs_f64();
-        // By hand: 262,144 pages at 90 + 4 · 70 + 200 ns are 149 ms, 100 times that 14.9 s.
-        assert!((14.0..15.0).contains(&large), "{large}");
+        // By hand: 262,144 pages at 90 + 4 · 70 + 200 ns are 149 ms, 180 times that 26.9 s.
+        assert!((26.0..27.0).contains(&large), "{large}");
         let again = Plan { clearings: 2, looks_clear: true, ..cycle };
         let larger = budget.affordable_at(size(GIB_PAGES), again).as_secs_f64();
         // Another clearing of 90 ns, and 200 ns more for that and for each of four looks: 286 ms.
-        assert!((42.5..44.0).contains(&larger), "{larger}");
+        assert!((76.8..79.5).contains(&larger), "{larger}");
     }
 
     #[test]
@@ -137,7 +144,7 @@ mod tests {
         budget.cpu = Duration::from_millis(50);
         let cycle = Plan { looks: 4, clearings: 1, looks_clear: false, length: Duration::ZERO };
         let at = budget.affordable_at(size(10.0), cycle);
-        assert!(at >= Duration::from_secs(5) && at < Duration::from_secs(6), "{at:?}");
+        assert!(at >= Duration::from_secs(9) && at < Duration::from_secs(11), "{at:?}");
     }
 
     #[test]
