@@ -2,7 +2,7 @@
 //!
 //! The monitor (DAMON) draws a page from each of a number of regions, clears its accessed bit, and an interval later looks whether it is set again. That is
 //! usually done every few milliseconds, and regions are split and joined until pages within each are used alike. Here the interval *is the window*, the
-//! regions are [`strata`] of our own, and each is sampled once:
+//! regions are [`mod@strata`] of our own, and each is sampled once:
 //!
 //! ```text
 //! w(T) ≈ Σ bytes of the strata whose page was referenced within T        on average exact, whatever the strata

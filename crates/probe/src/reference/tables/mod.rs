@@ -1,6 +1,6 @@
 //! Accessed bits read out of page tables, where the kernel lets a program of ours run in it.
 //!
-//! Bits are cleared as for [`AccessedBits`]; they are counted by a BPF program that the kernel calls for each mapping of the
+//! Bits are cleared as for [`super::AccessedBits`]; they are counted by a BPF program that the kernel calls for each mapping of the
 //! process ([`program`]). That costs some 3 ns for a page that was referenced, where `smaps` costs 70, so that the looks of a cycle cost next to nothing beside
 //! its clearing, and a large job is looked at some two to four times as often for the same budget.
 //!
