@@ -16,7 +16,7 @@ use crate::thread;
 use vellum_sys::clock;
 
 /// The part of the room that must have been allocated for a collection to be begun in idle time: an eighth.
-pub(crate) const WORTH_PART: usize = 8;
+const WORTH_PART: usize = 8;
 
 /// Goes on with the collection in slices that is on, or begins one if enough was allocated, for `ns` nanoseconds at most, or
 /// until another thread wants to go on; not at all while one is running. Whether there may be more to do.
@@ -35,6 +35,24 @@ pub fn idle(ns: u64) -> bool {
             return Next::Later;
         }
         let mut budget = Budget::new(left, true);
+        if budget.look() { Next::Slice(budget) } else { Next::Later }
+    })
+}
+
+/// The same without a deadline, for the collector's own thread: everybody has waited for `waited_ns` nanoseconds. What cannot be cut short is
+/// done if that is longer than it takes: who has waited so long should wait as long again. No collection is begun before one part of `worth_part` of the room is used.
+pub(crate) fn unasked(waited_ns: u64, worth_part: usize) -> bool {
+    if thread::others_run() {
+        return true;
+    }
+    slices(false, |heap| {
+        if heap.cycle.is_none() && heap.used < heap.room / worth_part {
+            return Next::Nothing;
+        }
+        if waited_ns < heap.end_ns && heap.is_cycle_ready() {
+            return Next::Later;
+        }
+        let mut budget = Budget::new(u64::MAX, true);
         if budget.look() { Next::Slice(budget) } else { Next::Later }
     })
 }

@@ -1,7 +1,7 @@
 //! A thread of the collector's own that uses the time in which the whole program waits.
 //!
 //! ```text
-//!  mutator   ── blocking region ──────────────────────────────▶ out: waits some ten microseconds at most
+//!  mutator   ── blocking region ──────────────────────────────▶ out: a slice that runs gives way
 //!                  │ pokes, if there is work                          ▲
 //!  this      parked ──▶ is everybody blocked? ──▶ slices ──▶ gives way ┘ ──▶ parked
 //! ```
@@ -14,6 +14,7 @@
 //! * While it is parked it is blocked: nobody waits for it, and it is no mutator that runs.
 //! * It begins no slice while another known thread runs. One that comes out of its region is waited for by the slice that
 //!   runs ([`Waiting`](crate::budget::Waiting)), and not the other way round.
+//! * The end of a collection, which cannot be cut short, is made when everybody has waited for as long as it should take.
 //! * Whoever could be the last to run pokes it: on entering a blocking region, and on ending.
 //!
 //! Source: Bates, section "Improving the Results": slices while no thread is ready. There the scheduler runs them; a library has
@@ -25,12 +26,14 @@ use crate::thread::{self, others_run};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use vellum_sys::thread as futex;
+use vellum_sys::{clock, thread as futex};
 
 /// How long it sleeps between looks, if nobody pokes it.
 const PARKED_MAX_NS: u64 = 3_600_000_000_000;
-/// The part of the room from which on there is work: as for [`idle`](fn@crate::idle).
-const WORTH_PART: usize = idle::WORTH_PART;
+/// … and while everybody waits and there is something left to do.
+const SOON_NS: u64 = 1_000_000;
+/// The part of the room from which on there is work: half of it. Nobody has asked, so nothing is done long before it is due.
+const WORTH_PART: usize = 2;
 
 /// Nobody asks for it.
 const UNWANTED: u32 = 0;
@@ -106,16 +109,20 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         return core::ptr::null_mut();
     };
     let mut seen = POKES.load(Ordering::Acquire);
+    let mut since = clock::now_ns();
     loop {
-        if !others_run() && !idle::idle(u64::MAX) && !others_run() {
+        let is_left = idle::unasked(clock::now_ns() - since, WORTH_PART);
+        let is_quiet = !others_run();
+        if !is_left && is_quiet {
             WORK.store(false, Ordering::Relaxed);
         }
-        thread::parked(thread, || {
-            while POKES.load(Ordering::Acquire) == seen {
-                futex::wait(&POKES, seen, PARKED_MAX_NS);
-            }
-        });
-        seen = POKES.load(Ordering::Acquire);
+        let sleep_ns = if is_left && is_quiet { SOON_NS } else { PARKED_MAX_NS };
+        thread::parked(thread, || futex::wait(&POKES, seen, sleep_ns));
+        let now = POKES.load(Ordering::Acquire);
+        if now != seen {
+            // Somebody has run since, and waits now.
+            (seen, since) = (now, clock::now_ns());
+        }
     }
 }
 

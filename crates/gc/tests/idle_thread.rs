@@ -77,9 +77,9 @@ fn collects_while_everybody_waits() {
     }
     gc::on_pause(Some(count));
     let list = List::new(300_000);
-    // A fifth of the room or so: nothing is due by allocation.
+    // Two thirds of the room or so: nothing is due by allocation.
     gc::collect();
-    List::new(150_000).check();
+    List::new(250_000).check();
     wait_for(1);
     list.check();
     assert!(gc::stats().slices > 0);
@@ -115,7 +115,7 @@ fn forked(list: &List) {
         gc::fork_child();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             assert!(gc::collect());
-            List::new(150_000).check();
+            List::new(250_000).check();
             wait_for(1);
             list.check();
         }));
