@@ -190,7 +190,11 @@ pub(crate) fn trace(
     wake_sleepers();
     for &block in blocks {
         // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        Bytes::get().settle(unsafe { &*(block as *const Block) });
+        let block = unsafe { &*(block as *const Block) };
+        // One that is only to be forgotten names memory that may be another's by now, and so may the bytes.
+        if block.extent.get() != 0 {
+            Bytes::get().settle(block);
+        }
     }
     let helped = MARKED.load(Ordering::Relaxed);
     (left.and(helped, OVERFLOWED.load(Ordering::Relaxed)), helped)
