@@ -11,7 +11,7 @@
 //!
 //! Parallel marking is what makes small heaps slow elsewhere: threads are woken and waited for, and find nothing to do. So nothing is begun
 //! below [`LIVE_MIN`] bytes alive or on one processor; nobody waits for a helper that has not begun; and who finds nothing for some
-//! microseconds sleeps. Marks are bytes ([`bytes`](crate::bytes)) only while there are helpers.
+//! microseconds sleeps. Marks are bytes ([`bytes`]) only while there are helpers.
 //!
 //! # Invariants
 //! * The world stands still as long as a trace is open: heap words, descriptors and the address table are only read, but for the notes of overflow, which
