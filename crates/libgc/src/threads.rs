@@ -38,7 +38,7 @@ pub extern "C" fn GC_use_threads_discovery() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_mark_threads() {}
 
-/// Makes the calling thread known; [`DUPLICATE`] if it was made so before.
+/// Makes the calling thread known; 1 (`GC_DUPLICATE`) if it was made so before.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_my_thread(_base: *const StackBase) -> c_int {
     start::ensure();
