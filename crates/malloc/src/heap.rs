@@ -225,6 +225,10 @@ impl Heap {
 
     /// What `free` does when a slab's `needed` has reached zero. Inside the gate.
     pub(crate) fn settle(&'static self, slab: &'static Slab) {
+        if !core::ptr::eq(slab.owner.load(Relaxed), self) {
+            // The helper was in, saw that nothing was live, and has given the slab back.
+            return;
+        }
         let class = usize::from(slab.class.get());
         let (bin, list) = (&self.bins[class], &self.free[class]);
         let newest = slab.free.get();
@@ -284,7 +288,9 @@ impl Heap {
 
     /// Takes in what others have returned to an awake slab, if that leaves nothing live. Inside the gate.
     fn reclaim(&'static self, slab: &'static Slab) {
-        if slab.remote.blocks() == slab.live() && !slab.remote.is_told() {
+        // With none of others', what is live is the thread's own affair: it may be on its way to settle.
+        let remote = slab.remote.blocks();
+        if remote > 0 && remote == slab.live() && !slab.remote.is_told() {
             let taken = slab.remote.take();
             self.credit(slab, taken.head, taken.blocks);
         }
