@@ -15,6 +15,7 @@
 mod found;
 mod parallel;
 mod slices;
+mod ways;
 
 pub use found::found;
 

@@ -4,24 +4,23 @@
 //! millisecond. A pause is what one allocation took beyond its inlined path, in CPU time of the thread it happened to: wall time
 //! beyond that is other programs'. Looking at that clock costs time of its own, in all arms alike.
 
-use super::{cell, name};
+use super::ways::{self, Way, figure, libgc, ours};
 use crate::timing::Grid;
-use crate::{Arm, Cell, Sheet};
-use vellum_measure::{Bound, Goal, Interval, Verdict, median, paired_ratio};
-use vellum_papers::smith::{Build, Collector, Plan, Workshop};
+use crate::{Cell, Sheet};
+use vellum_measure::{Bound, Goal, Interval, Verdict, median};
+use vellum_papers::smith::{Collector, Workshop};
 
 /// The cell.
 pub(super) const CELL: &str = "slices";
 const CLIENT: &str = "trees";
 const AT_ONE_GO: &str = "slice=0";
 const IN_SLICES: &str = "slice=1000";
-/// An arm's label, whether it is libgc's, and its words.
-const ARMS: [(&str, bool, &str); 5] = [
-    ("at one go", false, AT_ONE_GO),
-    ("at one go, again", false, AT_ONE_GO),
-    ("in slices", false, IN_SLICES),
-    ("libgc", true, AT_ONE_GO),
-    ("libgc incremental", true, IN_SLICES),
+const WAYS: [Way; 5] = [
+    ours("at one go", AT_ONE_GO),
+    ours("at one go, again", AT_ONE_GO),
+    ours("in slices", IN_SLICES),
+    libgc("libgc", AT_ONE_GO),
+    libgc("libgc incremental", IN_SLICES),
 ];
 const CPU: &str = "cpu_ns";
 const PAUSE: &str = "pause_cpu_max_ns";
@@ -31,35 +30,19 @@ const PEAK: &str = "peak_bytes";
 const PAUSE_MAX_MS: f64 = 2.0;
 /// Time in slices over time at one go.
 const COST_MAX: f64 = 1.1;
-/// Drawings for an interval.
-const RESAMPLES: usize = 1000;
-
 /// The cell with its arms, as far as its collectors are here.
 pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, rounds: usize) -> Cell {
-    let arms: Vec<Arm> = ARMS
-        .iter()
-        .filter_map(|(label, is_libgc, words)| {
-            let collector = if *is_libgc { Collector::Libgc } else { Collector::Vellum(Plan::MarkSweep) };
-            let is_here = here.contains(&collector);
-            is_here.then(|| workshop.arm(label, CLIENT, collector, Build::Plain, &[words, scale])).flatten()
-        })
-        .collect();
-    cell(CELL, arms, rounds)
+    ways::prepare(CELL, CLIENT, &WAYS, workshop, here, scale, rounds)
 }
 
 /// What came of it, if it was run: a table and goals.
 pub(super) fn found(sheets: &[Sheet], seed: u64) -> Option<(Grid, Vec<Goal>)> {
-    let sheet = sheets.iter().find(|sheet| sheet.cell == name(CELL))?;
-    let ratio = |arm: &str| -> Option<Interval> {
-        let pairs = sheet.by_round(arm, CPU).into_iter().zip(sheet.by_round(ARMS[0].0, CPU));
-        let pairs: Vec<(f64, f64)> = pairs.filter_map(|(a, b)| Some((a?, b?))).collect();
-        paired_ratio(&pairs, RESAMPLES, seed)
-    };
-    let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+    let sheet = ways::sheet(sheets, CELL)?;
+    let ratio = |arm: &str| -> Option<Interval> { ways::ratio(sheet, arm, WAYS[0].label, CPU, seed) };
     let head =
         ["64 MiB alive", "longest pause, CPU ms", "pauses over 2 ms", "CPU ms", "/ at one go", "peak MiB"];
     let mut grid = Grid::new("Collections in slices: medians over the rounds", &head);
-    for (arm, _, _) in ARMS {
+    for Way { label: arm, .. } in WAYS {
         let middle = |metric: &str, unit: f64| median(&sheet.values(arm, metric)).map(|value| value / unit);
         grid.push(vec![
             arm.to_owned(),
@@ -70,10 +53,10 @@ pub(super) fn found(sheets: &[Sheet], seed: u64) -> Option<(Grid, Vec<Goal>)> {
             figure(middle(PEAK, 1048576.0)),
         ]);
     }
-    let sliced = ARMS[2].0;
+    let sliced = WAYS[2].label;
     let pause = median(&sheet.values(sliced, PAUSE)).map(|ns| ns / 1e6);
     let cost = ratio(sliced);
-    let noise = ratio(ARMS[1].0).map(|ratio| ratio.estimate.ln().abs());
+    let noise = ratio(WAYS[1].label).map(|ratio| ratio.estimate.ln().abs());
     let bound = Bound::AtMost(COST_MAX);
     let what = "mark_sweep in slices / at one go, CPU time".to_owned();
     let costs = match cost {

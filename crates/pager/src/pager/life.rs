@@ -1,0 +1,136 @@
+//! Starting a pager: its tables, its store, its three threads; and ending it.
+//!
+//! What is started is undone if a later step fails, in the opposite order.
+
+use super::{A_WHILE_NS, AT_FAULTS, AT_STORE, Config, Pager, StartError, phase};
+use crate::inner::{Inner, Request};
+use crate::store::Backing;
+use crate::table::Table;
+use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
+use core::sync::atomic::Ordering;
+use rustix::io::Errno;
+use vellum_sys::map;
+use vellum_sys::thread;
+
+impl<B: Backing + Send> Pager<B> {
+    /// Starts the pager's threads, over `store`. Called once, by one thread.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind then, and nothing is paged.
+    pub fn start(&'static self, config: Config, store: B) -> Result<(), StartError> {
+        if !(FRAMES_MIN..=FRAMES_MAX).contains(&config.frames) {
+            return Err(StartError::Frames(config.frames));
+        }
+        if self
+            .phase
+            .compare_exchange(phase::NONE, phase::STARTING, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
+            return Err(StartError::Again);
+        }
+        let started = self.settle(config, store).map_err(StartError::Memory).and_then(|()| self.launch());
+        if started.is_err() {
+            self.phase.store(phase::FAILED, Ordering::Release);
+            self.unmap();
+        }
+        started
+    }
+    fn settle(&'static self, config: Config, store: B) -> Result<(), Errno> {
+        let bytes = (config.span_pages as usize + 1) * PAGE;
+        let base = map::reserve_readable(bytes)?;
+        self.base.store(base, Ordering::Relaxed);
+        self.pages.store(config.span_pages, Ordering::Relaxed);
+        // SAFETY: reserved a moment ago.
+        unsafe { map::make_writable(base, bytes)? };
+        map::advise_huge(base, bytes, false);
+        for stack in &self.stacks {
+            let start = map::reserve_readable(thread::HELPER_BYTES)?;
+            stack.store(start, Ordering::Relaxed);
+            // SAFETY: reserved a moment ago.
+            unsafe { map::make_writable(start, thread::HELPER_BYTES)? };
+        }
+        let bitmap = Table::<u64>::new(config.span_pages.div_ceil(u64::BITS) as usize)?;
+        self.words.store(bitmap.as_ptr().cast_mut().cast(), Ordering::Relaxed);
+        *self.inner.lock() = Inner::new(config.frames, base, config.span_pages, config.policy)?;
+        // SAFETY: nobody else knows of the pager yet.
+        unsafe {
+            *self.bitmap.get() = bitmap;
+            *self.store.get() = Some(store);
+        }
+        self.keep_from_children(true);
+        Ok(())
+    }
+    fn launch(&'static self) -> Result<(), StartError> {
+        let stack = self.stacks[0].load(Ordering::Relaxed) as *mut u8;
+        let argument = core::ptr::from_ref(self) as usize;
+        // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `answer` uses no thread-local storage.
+        unsafe { thread::start(crate::answer::answer::<B>, argument, stack, &self.threads[0]) }
+            .map_err(StartError::Thread)?;
+        loop {
+            match self.phase.load(Ordering::Acquire) {
+                phase::SERVING => return Ok(()),
+                phase::FAILED => {
+                    self.join();
+                    let errno = Errno::from_raw_os_error(self.failure.load(Ordering::Relaxed));
+                    return Err(match self.failed_at.load(Ordering::Relaxed) {
+                        AT_FAULTS => StartError::Faults(errno),
+                        AT_STORE => StartError::Store(errno),
+                        _ => StartError::Thread(errno),
+                    });
+                }
+                other => thread::wait(&self.phase, other, A_WHILE_NS),
+            }
+        }
+    }
+    /// Starts the writer and the reader, from the thread whose descriptors they are to have.
+    pub(crate) fn launch_helpers(&'static self) -> Result<(), Errno> {
+        let argument = core::ptr::from_ref(self) as usize;
+        let entries: [extern "C" fn(usize) -> !; 2] = [crate::writer::write::<B>, crate::reader::read::<B>];
+        for (index, entry) in (1..).zip(entries) {
+            let stack = self.stacks[index].load(Ordering::Relaxed) as *mut u8;
+            // SAFETY: as in `launch`.
+            if let Err(errno) = unsafe { thread::start(entry, argument, stack, &self.threads[index]) } {
+                self.inner.lock().stopping = true;
+                thread::wake(&self.work);
+                return Err(errno);
+            }
+        }
+        Ok(())
+    }
+    fn join(&self) {
+        for tid in &self.threads {
+            loop {
+                match tid.load(Ordering::Acquire) {
+                    0 => break,
+                    alive => thread::wait(tid, alive, A_WHILE_NS),
+                }
+            }
+        }
+    }
+    fn unmap(&self) {
+        let base = self.base.swap(0, Ordering::AcqRel);
+        let bytes = (self.pages.swap(0, Ordering::Relaxed) as usize + 1) * PAGE;
+        for (start, len) in [(base, bytes)]
+            .into_iter()
+            .chain(self.stacks.iter().map(|stack| (stack.swap(0, Ordering::Relaxed), thread::HELPER_BYTES)))
+        {
+            if start != 0 {
+                // SAFETY: the pager's own, whose threads have ended or were never started.
+                let _ = unsafe { map::release(start, len) };
+            }
+        }
+        *self.inner.lock() = Inner::none();
+    }
+    /// Ends the pager. Its address range is gone afterwards.
+    ///
+    /// # Safety
+    /// Nobody uses an object any more.
+    pub unsafe fn stop(&'static self) {
+        if self.phase.load(Ordering::Acquire) == phase::SERVING {
+            let _ = self.call(Request::Stop);
+            self.join();
+            self.phase.store(phase::ENDED, Ordering::Release);
+            self.unmap();
+        }
+    }
+}
