@@ -79,7 +79,7 @@ vel_gc_type vel_gc_type_of(size_t bytes, const uint64_t *pointers);
  * vel_gc_visit_words(). It is called during collections for every object of the type that is alive, with all threads stopped, from the object's
  * allocation on (it reads zero then): it must not call any other function of this header, allocate, lock or block. What it leaves out keeps
  * nothing; what it names may lie anywhere. Objects are made by vel_gc_new_array(type, words). NULL with errno EINVAL without a procedure, or
- * ENOMEM, also under VEL_GC_MOSTLY_COPYING, which has no such types. */
+ * ENOMEM, also under VEL_GC_MOSTLY_COPYING, which has no such types. From the first such type on, collections are made at one go and by one thread. */
 struct vel_gc_visitor;
 typedef void (*vel_gc_trace_fn)(void *object, size_t bytes, void *data, const struct vel_gc_visitor *visitor);
 vel_gc_type vel_gc_type_by(vel_gc_trace_fn procedure, void *data);
@@ -308,7 +308,8 @@ const char *vel_gc_validate(void);
 /* Has `finalizer(object, data)` called once after `object` has died, in vel_gc_finalize() or on the thread whose allocation
  * collected (with `idle_thread` also on that one), in place of the one it had. Objects that the dead one refers to stay for it; if several
  * dead objects with finalizers refer to each other, those referred to wait for a later collection (cycles of them are never
- * finalized), unless `unordered` is 1; with 2, references of an object to itself do not count. NULL takes a finalizer away. 0, or -1
+ * finalized), unless `unordered` is 1; with 2, references of an object to itself do not count (in a collection that moves objects they do: it
+ * leaves such an object to a later one). NULL takes a finalizer away. 0, or -1
  * with errno EINVAL (not the start of an object) or ENOMEM. */
 typedef void (*vel_gc_finalizer)(void *object, void *data);
 int vel_gc_set_finalizer(void *object, vel_gc_finalizer finalizer, void *data, int unordered);

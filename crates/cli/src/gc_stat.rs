@@ -5,7 +5,7 @@
 //! -- prog  ─▶ a board of its own, library preloaded ──┴▶ Account ─▶ a row an interval · a summary · JSON
 //! ```
 //!
-//! A process is not stopped and not asked; a look reads one kilobyte. A started program keeps its input, output and exit status; what
+//! A process is not stopped and not asked; a look reads two kilobytes. A started program keeps its input, output and exit status; what
 //! this command says goes to standard error then, else to standard output.
 
 use crate::gc_account::Account;
@@ -21,12 +21,14 @@ use std::io::Write;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use vellum_governor::Stop;
-use vellum_probe::{BoardFile, Child, Command, Counters, Signals};
+use vellum_probe::{BoardFile, Child, Command, Counters, DoorError, Signals};
 
 /// The schema of the JSON and its version.
 const SCHEMA: &str = "vellum.gc-stat/1";
 /// How often one may look.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 3600);
+/// Rows that JSON has at most: some forty megabytes of memory.
+const ROWS_MAX: usize = 100_000;
 /// How often a started program's collector is looked at when no rows are asked for.
 const WAIT: Duration = Duration::from_millis(200);
 
@@ -76,11 +78,13 @@ struct Seen {
     command: Vec<String>,
     /// At the last look.
     total: Account,
-    /// The counters at each look.
+    /// The counters at each look, the first of them.
     rows: Vec<Row>,
+    /// Looks after these.
+    rows_left_out: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Row {
     /// Since the first look.
     at_ns: u64,
@@ -98,7 +102,7 @@ pub(crate) fn gc_stat(args: &GcStat) -> Result<u8, Failure> {
 
 fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
     let counters = Counters::of(pid)?;
-    let mut rows = Rows::new(args.json.is_none() && args.interval.is_some());
+    let mut rows = Rows::new(args);
     let stop = Stop::hold().map_err(crate::govern::GovernFailure::from)?;
     while let Some(slot) = counters.read() {
         rows.look(Account::of(std::iter::once(&*slot)), &mut std::io::stdout())?;
@@ -107,6 +111,10 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
             Some(interval) if !is_enough && !stop.wait_with(interval, []) => {}
             _ => break,
         }
+    }
+    if rows.last.is_none() {
+        // It has ended since it was found.
+        return Err(DoorError::NoProcess { pid }.into());
     }
     let seen = rows.seen(pid, Vec::new());
     match &args.json {
@@ -131,7 +139,7 @@ fn of_command(args: &GcStat) -> Result<u8, Failure> {
     let signals = Signals::hold()?;
     let child = Child::spawn(&command, &signals)?;
     let pid = child.pid().0 as u32;
-    let mut rows = Rows::new(args.json.is_none() && args.interval.is_some());
+    let mut rows = Rows::new(args);
     let ended = child.wait(Some(args.interval.unwrap_or(WAIT)), |_| {
         board.reserve_ahead();
         // A row that cannot be written loses nothing: the summary follows.
@@ -156,7 +164,11 @@ fn write_json(path: &std::path::Path, seen: &Seen) -> Result<(), Failure> {
 /// The looks so far.
 struct Rows {
     begun: Instant,
+    /// Those that are kept, for JSON.
     rows: Vec<Row>,
+    last: Option<Row>,
+    looks: u64,
+    keeps: bool,
     shows: bool,
 }
 
@@ -164,38 +176,49 @@ const HEADS: [&str; 8] =
     ["s", "heap", "alive", "allocated", "collections", "slices", "paused", "longest so far"];
 
 impl Rows {
-    fn new(shows: bool) -> Rows {
-        Rows { begun: Instant::now(), rows: Vec::new(), shows }
+    fn new(args: &GcStat) -> Rows {
+        let keeps = args.json.is_some();
+        let shows = !keeps && args.interval.is_some();
+        Rows { begun: Instant::now(), rows: Vec::new(), last: None, looks: 0, keeps, shows }
     }
 
     /// Rows shown: each tells of the time between two looks.
     fn shown(&self) -> u64 {
-        self.rows.len().saturating_sub(1) as u64
+        self.looks.saturating_sub(1)
     }
 
     /// Takes note of a look, and shows what has changed since the last one.
     fn look(&mut self, account: Account, out: &mut impl Write) -> Result<(), Failure> {
         let at_ns = self.begun.elapsed().as_nanos() as u64;
         if self.shows
-            && let Some(before) = self.rows.last()
+            && let Some(before) = &self.last
         {
             let lines = row(before, at_ns, &account);
             let lines =
-                if self.rows.len() == 1 { lines } else { lines.lines().skip(1).collect::<String>() + "\n" };
+                if self.looks == 1 { lines } else { lines.lines().skip(1).collect::<String>() + "\n" };
             out.write_all(lines.as_bytes())
                 .map_err(|source| Failure::Output { path: "the table".into(), source })?;
         }
-        self.rows.push(Row { at_ns, account });
+        self.note(Row { at_ns, account });
         Ok(())
     }
 
     fn last(&mut self, account: Account) {
-        self.rows.push(Row { at_ns: self.begun.elapsed().as_nanos() as u64, account });
+        self.note(Row { at_ns: self.begun.elapsed().as_nanos() as u64, account });
+    }
+
+    fn note(&mut self, row: Row) {
+        self.looks += 1;
+        if self.keeps && self.rows.len() < ROWS_MAX {
+            self.rows.push(row.clone());
+        }
+        self.last = Some(row);
     }
 
     fn seen(self, pid: u32, command: Vec<String>) -> Seen {
-        let total = self.rows.last().map(|row| row.account.clone()).unwrap_or_default();
-        Seen { schema: SCHEMA, pid, command, total, rows: self.rows }
+        let total = self.last.map(|row| row.account).unwrap_or_default();
+        let rows_left_out = if self.keeps { self.looks - self.rows.len() as u64 } else { 0 };
+        Seen { schema: SCHEMA, pid, command, total, rows: self.rows, rows_left_out }
     }
 }
 

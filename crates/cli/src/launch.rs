@@ -89,6 +89,7 @@ impl Plan {
             knobs.push(("VELLUM_FRAMES", frames.to_string().into()));
         }
         if let Some(store) = &run.store {
+            crate::store::check(store)?;
             // The program may have gone elsewhere when it first needs the store.
             knobs.push(("VELLUM_STORE", std::path::absolute(store).unwrap_or_else(|_| store.clone()).into()));
         }

@@ -54,6 +54,7 @@ mod run;
 mod screen;
 mod shell;
 mod stdout;
+mod store;
 mod style;
 mod table;
 mod text;

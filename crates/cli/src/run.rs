@@ -8,6 +8,7 @@ use crate::obs::ObsError;
 use crate::observations::InputError;
 use crate::output::Output;
 use crate::plot_command::PlotFailure;
+use crate::store::StoreError;
 use crate::style::Style;
 use crate::trace::TraceFailure;
 use crate::watch::WatchFailure;
@@ -37,6 +38,9 @@ pub(crate) enum Failure {
     /// The board could not be made.
     #[error(transparent)]
     Board(#[from] BoardError),
+    /// The pager's store cannot be where it should.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Signals could not be taken over.
     #[error(transparent)]
     Signals(#[from] SignalError),

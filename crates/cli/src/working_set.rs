@@ -73,8 +73,11 @@ impl References {
         };
         watcher.finish();
         if watcher.curve().is_none() {
-            let clock = crate::units::time(watcher.clock());
-            return Err(format!("no working-set curve: {clock} of user CPU time under watch are too little"));
+            let clock = match watcher.clock() {
+                Duration::ZERO => "no user CPU time under watch is".to_owned(),
+                clock => format!("{} of user CPU time under watch are", crate::units::time(clock)),
+            };
+            return Err(format!("no working-set curve: {clock} too little"));
         }
         // Without S there is a curve all the same.
         let delay = Delay::measure().ok();

@@ -56,15 +56,25 @@ fn arguments_and_environment_arrive() {
 fn lists_in_the_environment_are_extended_and_not_replaced() {
     let library = harmless_library();
     let print = "echo \"$LD_PRELOAD $ASAN_OPTIONS $VELLUM_HUGE $VELLUM_DECAY_MS $VELLUM_MMAP $VELLUM_FRAMES $VELLUM_STORE\"";
-    let ended =
-        run(&["-q", "--huge", "never", "--decay", "250", "--no-mmap", "--frames", "1M", "--store", "/x/y"])
-            .args(["sh", "-c", print])
-            .env("LD_PRELOAD", "libm.so.6")
-            .env("ASAN_OPTIONS", "detect_leaks=0")
-            .output()
-            .unwrap();
+    let ended = run(&[
+        "-q",
+        "--huge",
+        "never",
+        "--decay",
+        "250",
+        "--no-mmap",
+        "--frames",
+        "1M",
+        "--store",
+        "/var/tmp/no-such",
+    ])
+    .args(["sh", "-c", print])
+    .env("LD_PRELOAD", "libm.so.6")
+    .env("ASAN_OPTIONS", "detect_leaks=0")
+    .output()
+    .unwrap();
     let expected = format!(
-        "{}:libm.so.6 detect_leaks=0:verify_asan_link_order=0 never 250 off 1048576 /x/y\n",
+        "{}:libm.so.6 detect_leaks=0:verify_asan_link_order=0 never 250 off 1048576 /var/tmp/no-such\n",
         library.display()
     );
     assert_eq!(String::from_utf8_lossy(&ended.stdout), expected);

@@ -87,6 +87,10 @@ pub fn alloc_array(layout: &'static Layout, count: usize) -> *mut u8 {
         }
         slot => usize::from(slot),
     };
+    if slot < TYPED_FIRST && layout.scan() == Scan::Procedure {
+        // There are no more slots, and an untyped one would not call the procedure: a large object knows its type itself.
+        return large(bytes, Scan::Procedure, layout);
+    }
     small(slot, bytes)
 }
 

@@ -128,14 +128,17 @@ impl Heap {
         self.may_slice() && self.whole_ns_expected() > self.config.slice_ns
     }
 
-    /// Whether slices can be had.
+    /// Whether slices can be had. Not where procedures name what objects refer to: that may be written where nobody tells of it.
     pub(crate) fn may_slice(&self) -> bool {
-        self.config.plan == Plan::MarkSweep && !self.slicing_failed && Dirty::is_available()
+        self.config.plan == Plan::MarkSweep
+            && !self.has_procedures
+            && !self.slicing_failed
+            && Dirty::is_available()
     }
 
     /// Whether a collection is about to be made at one go, although slices are asked for, as nobody tells what is written.
     pub(crate) fn wants_slices_in_vain(&self) -> bool {
-        self.config.slice_ns != 0 && (self.slicing_failed || !Dirty::is_available())
+        self.config.slice_ns != 0 && (self.slicing_failed || self.has_procedures || !Dirty::is_available())
     }
 
     /// Whether all that is left to do is the end, which is made at one go.
@@ -353,6 +356,8 @@ impl Cycle {
                 None => self.phase = Phase::Start,
             }
             if !budget.look() {
+                // What was armed is accounted for from here on, also if another collection comes between.
+                self.dirty.rest(heap.slots_in_use());
                 return;
             }
         }

@@ -125,6 +125,8 @@ pub(crate) fn make_cards(space: &Space) -> bool {
     let Ok(start) = map::reserve_readable(bytes / PAGE) else { return false };
     // SAFETY: reserved a moment ago, nobody knows of it.
     if unsafe { map::make_writable(start, bytes / PAGE) }.is_err() {
+        // SAFETY: as above.
+        let _ = unsafe { map::release(start, bytes / PAGE) };
         return false;
     }
     let biased = start.wrapping_sub(base / PAGE);

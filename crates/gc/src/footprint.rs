@@ -22,7 +22,7 @@ use crate::block::{BITMAPS, BITMAPS_MAX, PAIRS_MAX, descriptor_bytes};
 use crate::class::BLOCK;
 use crate::config::{Plan, STACK_KEPT, STACK_WORDS};
 use crate::heap::{self, Heap};
-use crate::thread;
+use crate::{parallel, thread};
 use vellum_pages::{Buffer, PAGE, Plain, UNIT, UNIT_SIDE};
 
 /// The part of a maximum that blocks do not take: one thirty-second, at least [`KEPT_LEAST`].
@@ -61,6 +61,7 @@ impl Heap {
             + self.layout_room.taken
             + self.roots.bytes()
             + thread::records_bytes()
+            + parallel::taken_bytes(self.bytes)
             + units * (UNIT_SIDE + UNIT / PAGE * PAGE_RECORD)
     }
 

@@ -6,7 +6,7 @@
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
 use crate::block::{Block, Scan, count_of, pairs_of};
-use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, bytes_of};
+use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
 use crate::config::{Config, Plan, ROOM_MIN, STACK_WORDS, TRACE_NS_A_KIB};
 use crate::cycle::Cycle;
 use crate::descriptors::Descriptors;
@@ -206,16 +206,19 @@ impl Heap {
             return true;
         }
         let Some(space) = Space::new() else { return false };
-        let Ok(stack) = map::reserve_readable(STACK_WORDS * 8) else { return false };
-        // SAFETY: the range was reserved a moment ago.
-        if unsafe { map::make_writable(stack, STACK_WORDS * 8) }.is_err() {
+        let Some(stack) = reserve_stack() else {
+            space.give_back();
+            return false;
+        };
+        if config.tells_writes && !dirty::make_cards(&space) {
+            // SAFETY: the range was reserved a moment ago, and nobody knows of it.
+            let _ = unsafe { map::release(stack, STACK_WORDS * WORD) };
+            space.give_back();
             return false;
         }
+        // From here on nothing fails.
         if config.safepoints {
             stop::at_safepoints();
-        }
-        if config.tells_writes && !dirty::make_cards(&space) {
-            return false;
         }
         if config.idle_thread {
             idle_thread::want();
@@ -405,7 +408,11 @@ impl Heap {
         layout.has_pointers.set(shape.has_pointers());
         layout.pointers.set(shape.pointers);
         layout.procedure.set(procedure);
-        self.has_procedures |= procedure.is_some();
+        if procedure.is_some() && !self.has_procedures {
+            self.has_procedures = true;
+            self.drop_cycle();
+            self.end_account();
+        }
         layout.next.set(self.layouts);
         self.layouts = layout;
         let class = crate::class::class_of(shape.bytes());
@@ -434,6 +441,18 @@ impl Heap {
         self.slots_used += 1;
         Some(slot as u16)
     }
+}
+
+/// Address space for the mark stack.
+fn reserve_stack() -> Option<usize> {
+    let stack = map::reserve_readable(STACK_WORDS * WORD).ok()?;
+    // SAFETY: the range was reserved a moment ago, and nobody knows of it.
+    if unsafe { map::make_writable(stack, STACK_WORDS * WORD) }.is_err() {
+        // SAFETY: as above.
+        let _ = unsafe { map::release(stack, STACK_WORDS * WORD) };
+        return None;
+    }
+    Some(stack)
 }
 
 /// Gives an extent back to the page layer. Not while the world is stopped.

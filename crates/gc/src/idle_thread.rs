@@ -22,6 +22,7 @@
 
 use crate::heap::Heap;
 use crate::idle;
+use crate::stop;
 use crate::thread::{self, others_run};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -73,12 +74,14 @@ fn make() {
     if STATE.compare_exchange(WANTED, MADE, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
     }
-    // SAFETY: plain calls; the sets and attributes live here. The new thread inherits a mask in which everything is blocked, so
-    // that the program's signals go to the program's threads.
+    // The new thread inherits a mask in which everything is blocked, so that the program's signals go to the program's threads; but for the one that
+    // stops: `pthread_create` takes locks of the C library's, which a thread that is stopped already may hold.
+    // SAFETY: plain calls; the sets and attributes live here.
     let made = unsafe {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(all.as_mut_ptr());
+        libc::sigdelset(all.as_mut_ptr(), stop::signal());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
         let made = libc::pthread_create(thread.as_mut_ptr(), core::ptr::null(), run, core::ptr::null_mut());

@@ -93,6 +93,11 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
     let Some((room, atomic, scan, layout, is_kept)) = found.flatten() else { return null_mut() };
     // It fits, and would not waste more than half.
     if bytes <= room && bytes > room / 2 {
+        if !atomic {
+            // Should it grow again, what is gained must read zero; and until then it keeps nothing.
+            // SAFETY: the rest of an object that is the caller's.
+            unsafe { pointer.add(bytes).write_bytes(0, room - bytes) };
+        }
         return pointer;
     }
     // SAFETY: a block's layout is null or lives for ever.

@@ -22,6 +22,8 @@
 
 use crate::block::Block;
 use crate::bytes::{self, Bytes};
+use crate::class::GRANULE;
+use crate::config::STACK_KEPT;
 use crate::crew::{Crew, MEMBERS_MAX, PACKETS, Trace};
 use crate::heap::Heap;
 use crate::mark::{Marker, Paused, StackMemory};
@@ -120,6 +122,17 @@ fn make_packets() -> bool {
     let Some(start) = reserve(bytes) else { return false };
     PACKETS_AT.store(core::ptr::with_exposed_provenance_mut(start), Ordering::Release);
     true
+}
+
+/// Bytes of memory that marking by several threads has taken for a heap of so many bytes: packets, helpers, and a byte for each object.
+pub(crate) fn taken_bytes(heap_bytes: usize) -> usize {
+    if PACKETS_AT.load(Ordering::Relaxed).is_null() {
+        return 0;
+    }
+    let helpers = HELPERS.load(Ordering::Relaxed) as usize;
+    PACKETS as usize * size_of::<Packet>()
+        + helpers * (thread::HELPER_BYTES + STACK_KEPT)
+        + heap_bytes / GRANULE
 }
 
 /// Zeroed memory of the collector's own, which is never given back.

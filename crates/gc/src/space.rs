@@ -66,6 +66,13 @@ impl Space {
         })
     }
 
+    /// Gives the table's address space back, where the heap does not start. Nothing was entered.
+    pub(crate) fn give_back(self) {
+        let entries = (self.bytes >> BLOCK_SHIFT).next_multiple_of(PART);
+        // SAFETY: reserved by `new`; nothing leads there.
+        let _ = unsafe { map::release(self.table as usize, entries * ENTRY) };
+    }
+
     /// A space over blocks that follow each other in memory from `base`, for tests of what needs no more.
     #[cfg(test)]
     pub(crate) fn over(table: &[*const Block], base: usize) -> Space {

@@ -96,12 +96,27 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
 /// Before a fork: nobody changes the heap until [`fork_parent`] or [`fork_child`].
 pub fn fork_prepare() {
     let _waiting = budget::Waiting::new();
-    HEAP.raw().lock();
+    match tls::current() {
+        // It waits as everybody does, blocked: under safepoints no signal would stop it.
+        Some(thread) if thread.is_running() => {
+            thread.enter();
+            core::mem::forget(thread.lock());
+        }
+        _ => HEAP.raw().lock(),
+    }
+}
+
+/// Ends what [`fork_prepare`] began for the calling thread.
+fn fork_ended() {
+    if let Some(thread) = tls::current().filter(|thread| thread.is_inside()) {
+        thread.leave();
+    }
 }
 
 /// After a fork, in the parent.
 pub fn fork_parent() {
     HEAP.raw().unlock();
+    fork_ended();
 }
 
 /// After a fork, in the child, which has one thread.
@@ -121,4 +136,5 @@ pub fn fork_child() {
     drop(heap);
     stop::forget();
     thread::forget_others();
+    fork_ended();
 }

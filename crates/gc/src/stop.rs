@@ -35,7 +35,7 @@ static SAFEPOINTS: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that stops threads.
-fn signal() -> i32 {
+pub(crate) fn signal() -> i32 {
     libc::SIGRTMAX() - BELOW_LAST
 }
 

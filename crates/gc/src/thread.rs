@@ -87,6 +87,16 @@ impl Thread {
         compiler_fence(Ordering::SeqCst);
     }
 
+    /// Whether it is in the program's own code. The thread is the caller.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == RUNNING
+    }
+
+    /// Whether it is inside. The thread is the caller.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == INSIDE
+    }
+
     /// Ends what [`Thread::enter`] began, and stops if that was asked for.
     #[inline]
     pub(crate) fn leave(&self) {
@@ -214,7 +224,10 @@ fn attach() -> Option<&'static Thread> {
     }
     let unused = all().find(|thread| !thread.taken.swap(true, Ordering::Acquire));
     let thread = unused.or_else(|| wait_for_heap().may_take(RECORD_BYTES).then(create)?)?;
+    // A record that a fork has freed says what its thread was about.
     thread.stop_asked.store(false, Ordering::Relaxed);
+    thread.finalizing.set(false);
+    thread.large.set(null());
     thread.stack_high.set(stack.end);
     thread.data.set(data);
     // A collection that runs now does not know this thread, so it must not hold pointers yet: it enters with the lock.
@@ -361,6 +374,7 @@ pub(crate) fn active<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R 
     let mut registers = [0; 6];
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.block(low);
+    idle_thread::poke();
     core::hint::black_box(&registers);
     result
 }

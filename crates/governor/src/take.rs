@@ -12,7 +12,7 @@
 //! swap, anonymous memory stays where it is.
 //!
 //! [`Means::Evict`] is the source's own way, eviction by age: the job's watch ages its control group at each look
-//! ([`vellum_probe::generations`]); where that is more than half a window ago the governor does; and taken are only generations that ended a whole
+//! ([`vellum_probe::generations`]); where that is more than half a window ago the governor does, but for the time of a cycle; and taken are only generations that ended a whole
 //! window ago. There are four of them, so pages go when they have been idle for one to two windows.
 //!
 //! Departure from the source, which evicts page by page, where that is not to be had: accessed bits of *pages* of another process are not to be had without
@@ -117,7 +117,8 @@ impl Means {
     /// have been idle for `idle`.
     pub(crate) fn age(&self, after: Option<Duration>, idle: Duration) -> bool {
         let Means::Evict(generations, _) = self else { return true };
-        let Ok(lists) = generations.lists() else { return false };
+        // Where generations cannot be read any more, nothing will ever be known: then what it gives must count as nothing.
+        let Ok(lists) = generations.lists() else { return true };
         let due = |list: &List| list.generations.last().is_some_and(|last| Some(last.age) >= after);
         let lists = match after {
             Some(_) if lists.iter().any(due) => generations.age().unwrap_or(lists),

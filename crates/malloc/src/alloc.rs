@@ -10,7 +10,7 @@ use crate::slab::{Block, Slab};
 use crate::space::{Space, push_remote, slab_at};
 use crate::{aside, foreign, large, misuse, registry, tls};
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use vellum_pages::Misuse;
 
 /// The largest request: differences of pointers into a block must fit, as in the C library.
@@ -96,7 +96,8 @@ unsafe fn push_local(slab: &'static Slab, address: *mut u8) {
     unsafe { (*block).next.set(head) };
     slab.free.set(block);
     let needed = slab.needed.load(Relaxed).wrapping_sub(1);
-    slab.needed.store(needed, Relaxed);
+    // After the list: see `Slab::live`.
+    slab.needed.store(needed, Release);
     if needed == 0 {
         settle(slab);
     }

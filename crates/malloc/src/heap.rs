@@ -39,6 +39,8 @@ use vellum_wire::Counter;
 pub(crate) const HEAP_BYTES: usize = PAGE;
 /// Idle units a heap keeps.
 const SPARES: usize = 8;
+/// Slabs that [`Heap::woken_mark`] looks at.
+const WALKED_MAX: usize = 1024;
 /// Slabs of a class given back in a row that tell the end of a burst: then its list goes too, so that it pins no slab.
 const BURST: u8 = 4;
 /// Blocks of a class counted privately before the process's counters are told.
@@ -86,6 +88,8 @@ pub(crate) struct Heap {
     pub seen_turns: Cell<u32>,
     /// The turns of the gate when the helper last gave back what was free.
     pub swept_turns: Cell<u32>,
+    /// [`Heap::woken_mark`] as the helper left it.
+    pub seen_mark: Cell<u32>,
     /// The next of all heaps.
     pub next: AtomicPtr<Heap>,
     /// Slabs to which others returned blocks.
@@ -268,8 +272,36 @@ impl Heap {
         self.units.get()
     }
 
-    /// Credits what other threads have returned. Inside the gate.
+    /// Credits what other threads have returned, for the heap's thread or the tenant of an orphan. Inside the gate.
     pub(crate) fn drain(&'static self) {
+        self.drain_where(|_| true);
+    }
+
+    /// As [`Heap::drain`], for the helper: only slabs that the heap's thread cannot be freeing to meanwhile. The others stay on the stack.
+    pub(crate) fn drain_finished(&'static self) {
+        self.drain_where(Slab::is_finished);
+    }
+
+    /// A figure of the slabs on the stack that changes when a block of theirs is freed: whether to look at them again. Outside the gate, so
+    /// that the slabs may change meanwhile: a guess.
+    pub(crate) fn woken_mark(&self) -> u32 {
+        let (mut mark, mut next) = (0u32, self.woken.newest());
+        for _ in 0..WALKED_MAX {
+            // SAFETY: descriptions of units are never unmapped, also where the slab has been given back since.
+            let Some(slab) = (unsafe { next.as_ref() }) else {
+                break;
+            };
+            mark = mark
+                .wrapping_mul(31)
+                .wrapping_add(slab.remote.blocks())
+                .wrapping_add(slab.needed.load(Relaxed) << 16)
+                .wrapping_add(1);
+            next = slab.told_next.load(Relaxed);
+        }
+        mark
+    }
+
+    fn drain_where(&'static self, is_ready: impl Fn(&Slab) -> bool) {
         let mut next = self.woken.take().cast_const();
         // SAFETY: slabs on the stack are live descriptions: a told slab is not given back before it is drained.
         while let Some(slab) = unsafe { next.as_ref() } {
@@ -281,6 +313,10 @@ impl Heap {
                 unsafe { (*owner).woken.push(slab) };
                 continue;
             }
+            if !is_ready(slab) {
+                self.woken.push(slab);
+                continue;
+            }
             let taken = slab.remote.drain();
             self.credit(slab, taken.head, taken.blocks);
         }
@@ -288,9 +324,7 @@ impl Heap {
 
     /// Takes in what others have returned to an awake slab, if that leaves nothing live. Inside the gate.
     fn reclaim(&'static self, slab: &'static Slab) {
-        // With none of others', what is live is the thread's own affair: it may be on its way to settle.
-        let remote = slab.remote.blocks();
-        if remote > 0 && remote == slab.live() && !slab.remote.is_told() {
+        if slab.is_finished() && !slab.remote.is_told() {
             let taken = slab.remote.take();
             self.credit(slab, taken.head, taken.blocks);
         }

@@ -23,7 +23,7 @@ use crate::heap::Heap;
 use crate::remote::{RemoteList, Wakeable};
 use core::cell::Cell;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use vellum_pages::{PAGE, UNIT, UNIT_SIDE};
 
 /// A free block: its first word leads to the next.
@@ -124,12 +124,20 @@ impl Slab {
     /// Blocks that are in use, in a heap's list, or freed by others and not yet credited.
     #[inline]
     pub(crate) fn live(&self) -> u32 {
-        let needed = self.needed.load(Relaxed);
+        // Acquire: pairs with the store in `free`, so that the helper, where it finds nothing of the thread's left, finds the list complete.
+        let needed = self.needed.load(Acquire);
         if self.awake.get() {
             needed
         } else {
             u32::from(self.carved.get()) + needed - u32::from(self.slept.get())
         }
+    }
+
+    /// Whether others have freed all that is live, so that the owner's thread has no block left here to free or to allocate, and is done with those it has
+    /// freed. With none of others', what is live is that thread's own affair: it may be on its way to settle.
+    pub(crate) fn is_finished(&self) -> bool {
+        let remote = self.remote.blocks();
+        remote > 0 && remote == self.live()
     }
 
     /// Marks the slab asleep, its free blocks having been taken.

@@ -1,9 +1,9 @@
 //! What is done to heaps from outside: by the page layer's helper while their threads idle, and across `fork`.
 //!
 //! **Idle threads.** A heap whose gate was not passed between two ticks belongs to a thread that is asleep, or busy
-//! elsewhere. Once per such pause the helper closes the gate, takes in what other threads have freed, and gives back
-//! free slabs and spare units. What stays is the lists `malloc` pops from, at most one slab a class. A thread that is
-//! allocating is never disturbed. A heap without a thread gives those lists back too.
+//! elsewhere, or on its fast paths all the while. Once per such pause the helper closes the gate, gives back slabs of which other threads have freed
+//! what was left, and spare units; slabs in which the thread still has a block it leaves alone, as that may be freed this moment. What stays is the lists
+//! `malloc` pops from, at most one slab a class. A thread that is allocating is never disturbed. A heap without a thread gives those lists back too.
 //!
 //! **Fork.** The forking thread takes the few locks in one fixed order, helper's round, heap creation, gates, page
 //! layer, so that in the child no slow path is half done. Fast paths may be: a thread that is stopped between two stores
@@ -79,7 +79,7 @@ pub fn trim() -> usize {
 fn wants_care(heap: &'static Heap) -> bool {
     let turns = heap.gate.turns();
     let idle = turns == heap.seen_turns.get() && turns & 1 == 0;
-    idle && (heap.swept_turns.get() != turns || !heap.woken.is_empty())
+    idle && (heap.swept_turns.get() != turns || heap.woken_mark() != heap.seen_mark.get())
 }
 
 fn care_for(heap: &'static Heap) {
@@ -87,13 +87,14 @@ fn care_for(heap: &'static Heap) {
         return;
     }
     if !registry::with_orphan(heap, Heap::flush) {
-        heap.drain();
+        heap.drain_finished();
         heap.sweep();
         heap.flush_counts();
         heap.return_spares(0);
         heap.magazine.flush();
     }
     heap.swept_turns.set(heap.gate.turns());
+    heap.seen_mark.set(heap.woken_mark());
 }
 
 /// Before `fork`, in the parent: stops every heap between two slow paths.

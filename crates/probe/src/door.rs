@@ -7,6 +7,7 @@
 //! Nothing is asked of the process and nothing stops it: each look is one read of [`SLOT_BYTES`] bytes. Whose memory may be read is the
 //! kernel's decision (ptrace(2), "access mode"): one's own processes, unless the system restricts that to children.
 
+use crate::procfs;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ObjectSymbol, ReadCache, elf};
 use std::fs::File;
@@ -66,14 +67,24 @@ impl Counters {
             _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess { pid },
             _ => DoorError::Forbidden { pid, source },
         };
-        let maps = std::fs::read_to_string(place.join("maps")).map_err(explain)?;
+        let maps = procfs::text(place.join("maps")).map_err(explain)?;
         let memory = File::open(place.join("mem")).map_err(explain)?;
         for (start, path) in libraries(&maps) {
             // The library as the process sees it, which may live in a container.
             let seen = place.join("root").join(path.trim_start_matches('/'));
             let Some(door) = door_of(&seen).or_else(|| door_of(Path::new(path))) else { continue };
             let mut bytes = [0; Door::BYTES];
-            memory.read_exact_at(&mut bytes, start.wrapping_add(door)).map_err(explain)?;
+            match memory.read_exact_at(&mut bytes, start.wrapping_add(door)) {
+                Ok(()) => {}
+                // The file has been replaced since by one in which the door is elsewhere.
+                Err(error)
+                    if error.kind() == io::ErrorKind::UnexpectedEof
+                        || error.raw_os_error() == Some(libc::EIO) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(explain(error)),
+            }
             if let Some(slot) = Door::read(&bytes) {
                 return Ok(Counters { memory, slot });
             }

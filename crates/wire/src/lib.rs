@@ -15,7 +15,6 @@
 //! The layout is fixed by [`VERSION`]; a reader refuses a board whose magic, version or sizes it does not know. A
 //! counter's meaning never changes: a new one is appended and the version raised. All fields are atomics, written
 //! relaxed by one process and read by any: a reader sees each counter exact, though not all of one instant.
-
 //!
 //! A process that nobody started so keeps its counters in a slot of its own, and the [`Door`] says where: another process that may
 //! look into its memory finds them there.

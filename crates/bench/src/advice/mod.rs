@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_measure::{Interval, Order, paired_ratio};
 use vellum_papers::{Bound, Finding, Goal, Table, Value};
-use vellum_probe::confine::{Asking, Device, DeviceError};
+use vellum_probe::Interrupt;
+use vellum_probe::confine::{Device, DeviceError};
 
 /// The section's name.
 pub const SECTION: &str = "advice";
@@ -36,8 +37,12 @@ pub const ROUNDS_QUICK: usize = 2;
 /// What the limit advised may cost, and what two thirds of it must, as ratios of CPU time.
 const COST_MAX: f64 = 1.05;
 const COST_CLEAR_MIN: f64 = 1.1;
-/// Wall time of a limited run, at most, as so many times that of the slowest without limit.
+/// Wall time of a limited run, at most, as so many times that of the first, which has none.
 const LONGEST: u32 = 4;
+/// Where the programs' files are: on a disk, as in memory they would count under the limit.
+const FOLDER: &str = "/var/tmp";
+/// Said when a signal has ended it early.
+const STOPPED: &str = "a signal asked to end: what comes after was not measured";
 /// The device, bytes: more than all programs together hold.
 const DEVICE_BYTES: u64 = 2 << 30;
 /// The longest that a run without limit may take.
@@ -115,7 +120,7 @@ pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Adv
     if let Some(path) = missing {
         return Err(AdviceError::Missing(path.clone()));
     }
-    let asking = Asking::new();
+    let _caught = Interrupt::catch()?;
     let folder = Folder::new()?;
     program::prepare(&folder.0, asked.seed)?;
     let _device = Device::new(DEVICE_BYTES)?;
@@ -141,11 +146,14 @@ pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Adv
             finding.notes.push(format!("{}: missing; apt-get install {}", program.name, program.package));
             continue;
         };
-        let setting =
-            Setting { program, executable, folder: &folder.0, library: &asked.library, asking: &asking };
+        let setting = Setting { program, executable, folder: &folder.0, library: &asked.library };
         tell(&format!("{cell}: advice"));
         let advice = match advised(&setting, &asked.vellum) {
             Ok(advice) => advice,
+            Err(_) if Interrupt::arrived().is_some() => {
+                finding.notes.push(STOPPED.to_owned());
+                break;
+            }
             Err(why) => {
                 finding.notes.push(format!("{}: no advice: {why}", program.name));
                 continue;
@@ -155,7 +163,7 @@ pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Adv
         match measured(asked, &setting, &advice, &mut tell) {
             Ok(rounds) => add(&mut finding, &program, &advice, &rounds, asked.seed),
             Err(RunError::Asked) => {
-                finding.notes.push("a signal asked to end: what comes after was not measured".to_owned());
+                finding.notes.push(STOPPED.to_owned());
                 break;
             }
             Err(error) => finding.notes.push(format!("{}: no figure: {error}", program.name)),
@@ -328,7 +336,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> io::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("vellum-advice-{}", std::process::id()));
+        let path = Path::new(FOLDER).join(format!("vellum-advice-{}", std::process::id()));
         std::fs::create_dir(&path)?;
         Ok(Folder(path))
     }

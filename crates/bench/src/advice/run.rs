@@ -8,7 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vellum_probe::confine::{Asking, Group, GroupError};
+use vellum_probe::Interrupt;
+use vellum_probe::confine::{Group, GroupError};
 
 /// How long between looks at whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
@@ -56,7 +57,6 @@ pub(super) struct Setting<'a> {
     pub(super) executable: OsString,
     pub(super) folder: &'a Path,
     pub(super) library: &'a Path,
-    pub(super) asking: &'a Asking,
 }
 
 impl Setting<'_> {
@@ -94,7 +94,7 @@ impl Setting<'_> {
             if let Some(ended) = ended(pid) {
                 break ended;
             }
-            let asked = self.asking.asked();
+            let asked = Interrupt::arrived().is_some();
             if began.elapsed() > longest || asked {
                 cut = true;
                 // SAFETY: a signal to the group of processes that ours leads; it has not been waited for.
@@ -103,7 +103,7 @@ impl Setting<'_> {
             group.relieve();
             std::thread::sleep(LOOK);
         };
-        if self.asking.asked() {
+        if Interrupt::arrived().is_some() {
             return Err(RunError::Asked);
         }
         let time = |t: libc::timeval| t.tv_sec as f64 * 1e9 + t.tv_usec as f64 * 1e3;

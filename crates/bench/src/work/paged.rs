@@ -21,6 +21,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_measure::Rng;
+use vellum_probe::Interrupt;
 use vellum_probe::confine::{Group, SwapFile};
 
 const PAGE: usize = 4096;
@@ -130,6 +131,8 @@ impl Block {
 
 /// Has a child do the work in a group of its own, over a swap file.
 fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
+    // First of all, so that it goes last: what is made below must be removed, whoever asks to end.
+    let _caught = Interrupt::catch().map_err(|error| wrong(&error.to_string()))?;
     let _swap =
         SwapFile::new(Path::new(FOLDER), 2 * bytes as u64).map_err(|error| wrong(&error.to_string()))?;
     let group =
@@ -150,12 +153,15 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
         // SAFETY: the child is ended if the worker ends; the mapping is alive; the child leaves without returning.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            let done = group.take(std::process::id()).is_ok()
-                && phases(params, frames, bytes).is_ok_and(|results| {
-                    shared.write(results);
-                    true
-                });
-            libc::_exit(i32::from(!done));
+            let done = group.take(std::process::id()).map_err(|error| error.to_string()).and_then(|()| {
+                phases(params, frames, bytes)
+                    .map(|results| shared.write(results))
+                    .map_err(|error| error.to_string())
+            });
+            if let Err(why) = &done {
+                eprintln!("{why}");
+            }
+            libc::_exit(i32::from(done.is_err()));
         }
     }
     if child < 0 {
@@ -164,6 +170,10 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
     let mut status = 0;
     // SAFETY: plain calls with a place for the answer.
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        if Interrupt::arrived().is_some() {
+            // SAFETY: a signal to our own child, which has not been waited for.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+        }
         group.relieve();
         std::thread::sleep(Duration::from_millis(1));
     }

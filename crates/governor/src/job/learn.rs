@@ -110,7 +110,7 @@ impl Job {
 
     /// It counts with what it holds from now on.
     fn unwatched(&mut self, why: String, events: &mut Vec<Event>) {
-        self.watch = None;
+        (self.watch, self.judged) = (None, None);
         self.told = Some((0.0, ""));
         events.push(Event::Unwatched { job: self.config.name.clone(), why });
     }

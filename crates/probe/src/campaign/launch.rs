@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// What takes too long is asked to end, and killed so much later.
+const GRACE: Duration = Duration::from_secs(10);
 /// Where the child finds programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -137,8 +139,13 @@ impl Running {
         let left = allowed.saturating_sub(self.begun.elapsed());
         let in_time = ends_within(self.child.id(), left);
         if !in_time {
-            // Already gone is as good as killed.
-            let _ = self.child.kill();
+            // What it has made of the machine's it may want to put back.
+            // SAFETY: a signal to our own child, which has not been waited for.
+            unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+            if !ends_within(self.child.id(), GRACE) {
+                // Already gone is as good as killed.
+                let _ = self.child.kill();
+            }
         }
         let (status, usage) = reap(self.child.id());
         let wall = self.begun.elapsed();

@@ -22,9 +22,10 @@ const BETWEEN: Duration = Duration::from_millis(100);
 
 /// There is no paging device.
 #[derive(Debug, thiserror::Error)]
-#[error("no paging device: {what} failed ({source}); it needs root and a kernel with zram")]
+#[error("no paging device: {what} failed ({source}); it needs root and {needs}")]
 pub struct DeviceError {
     pub(super) what: &'static str,
+    pub(super) needs: &'static str,
     pub(super) source: io::Error,
 }
 
@@ -71,7 +72,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError`] naming what failed; what was made until then is removed.
     pub fn new(bytes: u64) -> Result<Self, DeviceError> {
-        let failed = |what| move |source| DeviceError { what, source };
+        let failed = |what| move |source| DeviceError { what, needs: "a kernel with zram", source };
         let number =
             fs::read_to_string(Path::new(CONTROL).join("hot_add")).map_err(failed("adding a zram disk"))?;
         let number = number.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into());

@@ -6,16 +6,14 @@
 //! ```
 //!
 //! A paging device may also be a file on a disk, [`SwapFile`]. All need root, and say so. Nothing that was there before is touched, and nothing is left, also when a signal asks to end:
-//! [`Asking`] turns signals into a question that the experiment's loop answers by going home.
+//! [`Interrupt`](crate::Interrupt) turns signals into a question that the experiment's loop answers by going home.
 //!
 //! Order: processes end first, then their group goes, then the device; so declare them the other way round.
 
-mod asking;
 mod device;
 mod group;
 mod swap_file;
 
-pub use asking::Asking;
 pub use device::{Device, DeviceError};
 pub use group::{BETWEEN_RELIEFS, Group, GroupError, RELIEF_BYTES};
 pub use swap_file::SwapFile;

@@ -22,7 +22,13 @@ impl SwapFile {
     /// # Errors
     /// [`DeviceError`] naming what failed; what was made until then is removed.
     pub fn new(folder: &Path, bytes: u64) -> Result<Self, DeviceError> {
-        let failed = |what| move |source| DeviceError { what, source };
+        let failed = |what| {
+            move |source| DeviceError {
+                what,
+                needs: "room on a file system that swap files may lie on (ext4, XFS)",
+                source,
+            }
+        };
         let path = folder.join(format!(".vellum-swap-{}", std::process::id()));
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let mut file = opened.map_err(failed("making a swap file"))?;

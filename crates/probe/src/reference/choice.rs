@@ -57,7 +57,7 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
     Ok(match kind {
         SourceKind::PageTables => Box::new(PageTables::open()?),
         SourceKind::AccessedBits => Box::new(AccessedBits::default()),
-        SourceKind::Damon => Box::new(Damon::open()?),
+        SourceKind::Damon => Box::new(Damon::open(target)?),
         SourceKind::Generations => Box::new(Generations::of(target)?),
         SourceKind::IdleBitmap => Box::new(IdleBitmap::open()?),
     })

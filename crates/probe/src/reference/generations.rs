@@ -156,6 +156,12 @@ fn own_group(target: &Target) -> Result<PathBuf, String> {
             "generations are of a control group, and that of this job, {path}, holds other processes too; {cure}"
         ));
     }
+    // A process that ended between the two lists is in neither group.
+    if members.iter().any(|pid| !others.contains(pid) && group(pid).is_some()) {
+        return Err(format!(
+            "generations are of a control group, and processes of this job are in several, {path} among them; {cure}"
+        ));
+    }
     Ok(directory)
 }
 

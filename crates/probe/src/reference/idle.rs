@@ -22,7 +22,7 @@ use super::accessed::{REARM, thread_cpu};
 use super::source::{Count, PerProcess, SourceError, SourceKind, Spent};
 use super::stale::LEFT_BY_OTHERS;
 use super::status::Status;
-use crate::{Bytes, Pid};
+use crate::{Bytes, Pid, procfs};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -108,7 +108,7 @@ impl IdleBitmap {
     fn frames(&self, pid: Pid) -> Result<Vec<Frame>, SourceError> {
         let failed = |source| SourceError::of("read the pagemap", pid, source);
         let place = self.processes.join(pid.to_string());
-        let maps = std::fs::read_to_string(place.join("maps")).map_err(failed)?;
+        let maps = procfs::text(place.join("maps")).map_err(failed)?;
         let pagemap = File::open(place.join("pagemap")).map_err(failed)?;
         let mut numbers = Vec::new();
         let mut buffer = vec![0; ENTRIES * WORD as usize];

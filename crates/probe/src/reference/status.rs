@@ -1,7 +1,7 @@
 //! What a process holds, by `/proc/PID/status`, which walks no page tables.
 
 use super::source::SourceError;
-use crate::{Bytes, Pid};
+use crate::{Bytes, Pid, procfs};
 
 /// Memory of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn of(pid: Pid) -> Result<Status, SourceError> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        let text = procfs::text(format!("/proc/{pid}/status"))
             .map_err(|source| SourceError::of("read the status", pid, source))?;
         Ok(Status::parse(&text))
     }

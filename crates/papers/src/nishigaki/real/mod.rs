@@ -23,12 +23,14 @@ use crate::{Bound, Finding, Goal, Table, Value};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use vellum_measure::{Interval, paired_ratio};
-use vellum_probe::confine::{Asking, BETWEEN_RELIEFS, Device, DeviceError, Group, GroupError, RELIEF_BYTES};
+use vellum_probe::Interrupt;
+use vellum_probe::confine::{BETWEEN_RELIEFS, Device, DeviceError, Group, GroupError, RELIEF_BYTES};
 use vellum_workset::published::DELAY;
 use vellum_workset::sim::{KING_PAGES, KING_STAY};
 
@@ -102,27 +104,22 @@ pub(super) fn run(run: &mut Run<'_>, worker: &Worker) -> Finding {
         figures: Vec::new(),
         runs: Vec::new(),
     };
-    let asking = Asking::new();
-    if let Err(error) = measure(run, worker, &asking, &mut finding) {
+    let measured =
+        Interrupt::catch().map_err(RealError::from).and_then(|_caught| measure(run, worker, &mut finding));
+    if let Err(error) = measured {
         finding.notes.push(format!("not measured to the end: {error}. What is simulated stands in"));
     }
-    drop(asking);
     finding
 }
 
-fn measure(
-    run: &mut Run<'_>,
-    worker: &Worker,
-    asking: &Asking,
-    finding: &mut Finding,
-) -> Result<(), RealError> {
+fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<(), RealError> {
     let rounds = run.scale.pick(ROUNDS, ROUNDS_QUICK, 1);
     let (warm, count) =
         (run.scale.pick(WARM_MS, WARM_MS / 2, 500), run.scale.pick(COUNT_MS, COUNT_MS / 2, 500));
     let total = FRAMES.len() * rounds * ARMS.len();
     let _device = Device::new(DEVICE_BYTES)?;
     run.tell(0, total, "calibration");
-    let speed = calibrate(worker, asking)?;
+    let speed = calibrate(worker)?;
     finding.notes.push(format!(
         "zram: a fault costs {:.1} µs of CPU time, measured; so a tick, the source's instruction, is {:.3} ns of work: S is {DELAY} of \
          them",
@@ -143,7 +140,7 @@ fn measure(
                 let done = (at * rounds + round) * ARMS.len() + turn;
                 run.tell(done, total, &format!("{memory}: {}", ARMS[arm].1));
                 let seed = run.seed + round as u64;
-                let figures = one((worker, asking), &speed, frames, ARMS[arm], (warm, count), seed)?;
+                let figures = one(worker, &speed, frames, ARMS[arm], (warm, count), seed)?;
                 finding.runs.push(json!({
                     "cell": memory, "arm": ARMS[arm].1, "round": round, "place": turn, "seed": seed,
                     "metrics": { "jobs": figures.jobs, "relieved": figures.relieved },
@@ -185,12 +182,12 @@ impl Speed {
     }
 }
 
-fn calibrate(worker: &Worker, asking: &Asking) -> Result<Speed, RealError> {
+fn calibrate(worker: &Worker) -> Result<Speed, RealError> {
     let pages = FRAMES[0].1 * SCALE;
     let words = ["program=calibration".to_owned(), format!("pages={}", pages * 2)];
     let group = Group::new(GROUP, pages * PAGE_BYTES)?;
     let mut jobs = Jobs(vec![start(worker, &words)?]);
-    let figures = jobs.finish(&group, asking, "calibration")?;
+    let figures = jobs.finish(&group, "calibration")?;
     let number = |name: &str| figures[0][name].as_f64().filter(|ns| *ns > 0.0);
     match (number("round_ns"), number("delay_ns")) {
         (Some(round_ns), Some(delay_ns)) => Ok(Speed { round_ns, delay_ns }),
@@ -218,7 +215,7 @@ impl Figures {
 }
 
 fn one(
-    (worker, asking): (&Worker, &Asking),
+    worker: &Worker,
     speed: &Speed,
     frames: u64,
     (windows, arm): (&str, &'static str),
@@ -248,7 +245,7 @@ fn one(
         ];
         jobs.0.push(start(worker, &words)?);
     }
-    let jobs = jobs.finish(&group, asking, arm)?;
+    let jobs = jobs.finish(&group, arm)?;
     Ok(Figures { jobs, relieved: group.relieved() })
 }
 
@@ -264,22 +261,22 @@ impl Jobs {
     }
 
     /// Moves them into the group, lets them run, and returns their lines of figures.
-    fn finish(&mut self, group: &Group, asking: &Asking, arm: &'static str) -> Result<Vec<Json>, RealError> {
+    fn finish(&mut self, group: &Group, arm: &'static str) -> Result<Vec<Json>, RealError> {
         let mut outs = Vec::new();
         for child in &mut self.0 {
             let mut out = BufReader::new(child.stdout.take().ok_or_else(broken)?);
-            out.read_line(&mut String::new())?;
+            hear(&mut out, group)?;
             group.take(child.id())?;
             outs.push(out);
         }
         // First all make ready what they begin with, then all begin.
         self.go()?;
-        outs.iter_mut().try_for_each(|out| out.read_line(&mut String::new()).map(|_| ()))?;
+        outs.iter_mut().try_for_each(|out| hear(out, group))?;
         self.go()?;
         let mut figures = Vec::new();
         for (child, mut out) in self.0.iter_mut().zip(outs) {
             let status = loop {
-                if asking.asked() {
+                if Interrupt::arrived().is_some() {
                     return Err(RealError::Asked);
                 }
                 match child.try_wait()? {
@@ -300,6 +297,23 @@ impl Jobs {
             figures.push(found.ok_or_else(|| RealError::Died { arm, how: how() })?);
         }
         Ok(figures)
+    }
+}
+
+/// Waits for a job's next line. Jobs that the kernel holds for want of memory are relieved meanwhile.
+fn hear(out: &mut BufReader<ChildStdout>, group: &Group) -> Result<(), RealError> {
+    loop {
+        if Interrupt::arrived().is_some() {
+            return Err(RealError::Asked);
+        }
+        let mut ready = libc::pollfd { fd: out.get_ref().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor, which is open, and its place.
+        let heard = unsafe { libc::poll(&raw mut ready, 1, LOOK.as_millis() as libc::c_int) };
+        if heard > 0 {
+            out.read_line(&mut String::new())?;
+            return Ok(());
+        }
+        group.relieve();
     }
 }
 

@@ -11,6 +11,7 @@
 //! number of monitors, by which one `vellum` keeps others out, is held until the removal is complete. The keeper allocates nothing and calls async-signal-safe
 //! functions only, so that a process of many threads can fork it.
 
+use super::monitor::{BETWEEN, TRIES};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -72,8 +73,16 @@ fn keep(watched: RawFd, state: RawFd, number: RawFd) -> ! {
         libc::syscall(libc::SYS_close_range, moved.len(), u32::MAX, 0);
         let mut byte = 0u8;
         while libc::read(0, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
-        // Refused if it does not run, which is as good; gone if it is ours no more.
-        let off = libc::pwrite(1, c"off".as_ptr().cast(), 3, 0);
+        // Refused if it does not run, which is as good, and while a sum is being made; gone if it is ours no more.
+        let pause = libc::timespec { tv_sec: 0, tv_nsec: BETWEEN.subsec_nanos().into() };
+        let mut off = -1;
+        for _ in 0..TRIES {
+            off = libc::pwrite(1, c"off".as_ptr().cast(), 3, 0);
+            if off >= 0 || *libc::__errno_location() != libc::EBUSY {
+                break;
+            }
+            libc::nanosleep(&raw const pause, std::ptr::null_mut());
+        }
         if off >= 0 || *libc::__errno_location() != libc::ENODEV {
             libc::pwrite(2, c"0".as_ptr().cast(), 1, 0);
         }

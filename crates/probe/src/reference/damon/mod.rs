@@ -34,7 +34,8 @@ use super::aside::Aside;
 use super::source::{Count, Done, Source, SourceError, SourceKind, Spent};
 use super::stale::LEFT_BY_OTHERS;
 use super::status::Status;
-use crate::{Bytes, Pid};
+use super::target::Target;
+use crate::{Bytes, Pid, procfs};
 use monitor::Monitor;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -85,8 +86,12 @@ impl Damon {
     /// Sets a monitor up, which is there for as long as this lives.
     ///
     /// # Errors
-    /// Why this kernel, this process's privilege or somebody else's monitor does not allow it.
-    pub fn open() -> Result<Damon, String> {
+    /// Why this kernel, this process's privilege, somebody else's monitor or the number of processes does not allow it.
+    pub fn open(target: &Target) -> Result<Damon, String> {
+        let processes = target.members(std::iter::empty()).len();
+        if processes > PROCESSES_MAX {
+            return Err(too_many(processes));
+        }
         let monitor = Monitor::make()?;
         Ok(Damon { monitor, aside: Aside::default(), weights: HashMap::new(), weighed: 0, sample: None })
     }
@@ -115,7 +120,7 @@ impl Damon {
 
     fn areas(&mut self, pid: Pid) -> Result<Vec<strata::Area>, SourceError> {
         let read = |name: &str, operation| {
-            std::fs::read_to_string(format!("/proc/{pid}/{name}"))
+            procfs::text(format!("/proc/{pid}/{name}"))
                 .map_err(|source| SourceError::of(operation, pid, source))
         };
         let weights = match self.weights.entry(pid) {
@@ -150,6 +155,12 @@ impl Damon {
     }
 }
 
+fn too_many(processes: usize) -> String {
+    format!(
+        "{processes} processes: DAMON is asked about {PROCESSES_MAX} at most; choose another source with --source"
+    )
+}
+
 impl Source for Damon {
     fn kind(&self) -> SourceKind {
         SourceKind::Damon
@@ -157,10 +168,7 @@ impl Source for Damon {
 
     fn clear(&mut self, job: &[Pid], ahead: Duration) -> Result<Done, SourceError> {
         if job.len() > PROCESSES_MAX {
-            return Err(SourceError::Whole(format!(
-                "{} processes: DAMON is asked about {PROCESSES_MAX} at most; choose another source with --source",
-                job.len()
-            )));
+            return Err(SourceError::Whole(too_many(job.len())));
         }
         let cpu = thread_cpu();
         let mut done = Done::default();

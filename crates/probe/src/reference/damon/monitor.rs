@@ -13,7 +13,9 @@
 //! The interval at which it samples and the one at which it sums up are the same, so a sum is of one sample: when it is switched on it draws a page from
 //! every region and clears its accessed bit; an interval later it looks, and adds up the regions whose page was referenced.
 //!
-//! Writing a command to `state` waits, for as long as the interval lasts, and no signal ends that wait; so a thread of its own does.
+//! Asking for the sum, by a command written to `state`, waits until the interval is over; no signal ends that wait, other commands by the same open file
+//! wait behind it, and on some kernels those by any are refused (`EBUSY`) meanwhile. So a thread of its own asks, by a file of its own, and not before the
+//! interval is nearly over: until then a sample is ended at once.
 //!
 //! Invariant: nothing is written where a monitor of somebody else's is set up. One that the kernel runs by itself (`DAMON_RECLAIM`) stands apart from these files,
 //! and excludes ours if it runs.
@@ -28,8 +30,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use vellum_sys::clock::process_cpu_ns;
 
@@ -40,6 +41,11 @@ const LINUX_MIN: (u32, u32) = (6, 6);
 const REGIONS_MIN: usize = 3;
 /// The kernel has regions follow the process's mappings in such steps; never, while a sample lasts.
 const UPDATE: Duration = Duration::from_secs(1 << 30);
+/// The sum is asked for so long before the interval is over, or halfway through a shorter one: later it would be another interval's.
+const BEFORE: Duration = Duration::from_millis(250);
+/// How often a monitor that is busy is told to end, and how long between.
+pub(super) const TRIES: u32 = 100;
+pub(super) const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Whether a monitor of our own can be had here. Changes nothing.
 ///
@@ -98,17 +104,25 @@ pub(super) struct Found {
     pub(super) cpu: Duration,
 }
 
+/// A sample under way.
+#[derive(Debug)]
+struct Sampling {
+    /// Dropped: nobody wants to know any more.
+    _wanted: Sender<()>,
+    found: Receiver<io::Result<Found>>,
+}
+
 /// A monitor of our own.
 #[derive(Debug)]
 pub(super) struct Monitor {
     /// First to be dropped: takes the monitor away.
     _keeper: Keeper,
     _number: File,
-    state: Arc<File>,
+    state: File,
     place: PathBuf,
     /// What is written down in each target.
     targets: Vec<(Pid, Vec<Stratum>)>,
-    sampling: Option<Receiver<io::Result<Found>>>,
+    sampling: Option<Sampling>,
 }
 
 impl Monitor {
@@ -133,14 +147,8 @@ impl Monitor {
             let _ = number.write_all_at(b"0", 0);
             format!("cannot fork a process that takes the monitor away in the end: {why}")
         })?;
-        let monitor = Monitor {
-            _keeper: keeper,
-            _number: number,
-            state: Arc::new(state),
-            place,
-            targets: Vec::new(),
-            sampling: None,
-        };
+        let monitor =
+            Monitor { _keeper: keeper, _number: number, state, place, targets: Vec::new(), sampling: None };
         monitor.write("contexts/nr_contexts", 1).map_err(failed("a context"))?;
         can_watch_processes(&monitor.place.join("contexts/0/avail_operations"))?;
         monitor.describe().map_err(failed("cannot describe what to monitor"))?;
@@ -175,13 +183,17 @@ impl Monitor {
         self.write(&attribute("nr_regions/min"), REGIONS_MIN)?;
         self.write(&attribute("nr_regions/max"), regions.max(REGIONS_MIN) * 2)?;
         self.state.write_all_at(b"on", 0)?;
-        let (sender, receiver) = channel();
-        let (state, place) = (Arc::clone(&self.state), self.place.clone());
+        let asked_after = interval.saturating_sub(BEFORE).max(interval / 2);
+        let (sender, found) = channel();
+        let (wanted, dropped) = channel();
+        let place = self.place.clone();
         std::thread::Builder::new().name("damon".into()).spawn(move || {
-            // Whoever no longer listens has switched the monitor off.
-            let _ = sender.send(sum(&state, &place));
+            if dropped.recv_timeout(asked_after) == Err(RecvTimeoutError::Timeout) {
+                // Whoever no longer listens has switched the monitor off.
+                let _ = sender.send(sum(&place));
+            }
         })?;
-        self.sampling = Some(receiver);
+        self.sampling = Some(Sampling { _wanted: wanted, found });
         Ok(())
     }
 
@@ -193,7 +205,7 @@ impl Monitor {
     /// What the sample has found. Waits for it until `until`; `None` if nothing is known by then, as when nothing that was drawn was referenced.
     pub(super) fn found(&mut self, until: Instant) -> io::Result<Option<Found>> {
         let Some(sampling) = &self.sampling else { return Ok(None) };
-        let found = sampling.recv_timeout(until.saturating_duration_since(Instant::now()));
+        let found = sampling.found.recv_timeout(until.saturating_duration_since(Instant::now()));
         self.stop();
         match found {
             Ok(found) => found.map(Some),
@@ -204,8 +216,13 @@ impl Monitor {
     /// Ends a sample.
     pub(super) fn stop(&mut self) {
         if self.sampling.take().is_some() {
-            // Refused if it has ended by itself, which it does when all its processes have.
-            let _ = self.state.write_all_at(b"off", 0);
+            // Refused if it has ended by itself, which it does when all its processes have, and while the sum is being made.
+            for _ in 0..TRIES {
+                match self.state.write_all_at(b"off", 0) {
+                    Err(why) if why.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(BETWEEN),
+                    _ => break,
+                }
+            }
         }
     }
 
@@ -250,7 +267,8 @@ impl Drop for Monitor {
 }
 
 /// Waits for the sample and reads the sum.
-fn sum(state: &File, place: &Path) -> io::Result<Found> {
+fn sum(place: &Path) -> io::Result<Found> {
+    let state = OpenOptions::new().write(true).open(place.join("state"))?;
     let read = |file: &str| std::fs::read_to_string(place.join(file));
     state.write_all_at(b"update_schemes_tried_bytes", 0)?;
     let bytes = read("contexts/0/schemes/0/tried_regions/total_bytes")?;

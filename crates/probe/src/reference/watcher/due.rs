@@ -130,7 +130,10 @@ impl Watcher {
         let next = self.cycle.as_ref().map_or(0, |cycle| cycle.next);
         let ahead = self.wall(self.window(next));
         self.impose();
-        let Some(done) = self.asked(events, |source, job| source.clear(job, ahead))? else { return Ok(()) };
+        let Some(done) = self.asked(events, |source, job| source.clear(job, ahead))? else {
+            self.cycle = None;
+            return Ok(());
+        };
         self.budget.cleared(entries, done.spent.cpu + done.spent.elsewhere);
         let midway = self.midway(events);
         // A source that takes its looks itself has begun at the end of the clearing; others have gone from page to page meanwhile.
