@@ -24,11 +24,17 @@
  *     -DHEAP_UNTYPED    no type is told and nothing is atomic: what type information is worth
  *     -DHEAP_PROFILE    objects are counted by size, and what is live after each collection; times mean nothing then
  *
+ * A client that stores pointers into objects by SET alone, but for filling in what was just made, says so before it includes this:
+ *
+ *     #define HEAP_TELLS_WRITES
+ *
  * Words of the command line, all optional:
  *
  *     scale=PERCENT     of the source's amount of work; live data stay the same (default 100)
  *     heap=MIB          the heap begins at this size and never grows beyond it (default: as it likes)
  *     plan=NAME         mark_sweep or mostly_copying; only Vellum has a choice
+ *     live=KIB          only with -DHEAP_PROFILE: collects after every so many KiB allocated and prints a line of "live", what was
+ *                       allocated and what lives then, in bytes (Cooper, Nettles and Subramanian 1992, Figures 1, 5, 9)
  *     slice=US          collect in slices of so many microseconds, 0 at one go; given either way, the CPU time of every pause
  *                       is looked at, which costs some time of its own
  *
@@ -135,10 +141,24 @@ typedef struct heap_figures {
 #ifdef HEAP_PROFILE
 /* Objects of one, two, three, and more words; those without pointers; bytes. */
 static uint64_t heap_sized[4], heap_atomic, heap_allocated;
+/* How often what lives is looked at, in bytes allocated (0: never), and when next. */
+static uint64_t heap_live_every, heap_live_next;
+static inline void heap_collect(void);
+/* Bytes of objects that the last collection found alive; 0 where nobody knows. */
+static inline uint64_t heap_live(void);
+
+static __attribute__((noinline, cold)) void heap_look_live(void) {
+    heap_collect();
+    printf("live %llu %llu\n", (unsigned long long)heap_allocated, (unsigned long long)heap_live());
+    heap_live_next = heap_allocated + heap_live_every;
+}
 #endif
 
+/* Called before every allocation: a collection here sees what one in the allocation would. */
 static inline void heap_count(size_t bytes, int atomic) {
 #ifdef HEAP_PROFILE
+    if (heap_live_every && heap_allocated >= heap_live_next)
+        heap_look_live();
     size_t words = (bytes + HEAP_WORD - 1) / HEAP_WORD;
     heap_sized[words < 1 ? 0 : words > 4 ? 3 : words - 1]++;
     heap_atomic += atomic != 0;
@@ -180,6 +200,8 @@ enum { HEAP_EXTRA = 0 };
 /* `count` pointers, all null. */
 #define NEW_POINTERS(type, count) \
     ((type **)(heap_count((count) * sizeof(type *), 0), heap_pointers((count) * sizeof(type *) + HEAP_EXTRA)))
+/* Stores a pointer into an object of the heap that may be older than the last allocation: `SET(cell->next, value)`. */
+#define SET(field, value) ((void)sizeof((field) = (value)), heap_store(&(field), (value)))
 
 static uint64_t heap_begun_cpu, heap_begun_wall;
 
@@ -208,6 +230,10 @@ static inline void heap_begin(int argc, char **argv) {
             heap_demand(heap_markers > 0, "markers=N is at least one");
         else if (sscanf(argv[i], "slice=%u", &heap_slice_us) == 1)
             heap_watches = 1;
+#ifdef HEAP_PROFILE
+        else if (!strncmp(argv[i], "live=", 5))
+            heap_live_every = strtoull(argv[i] + 5, NULL, 10) << 10;
+#endif
         else if (!strchr(argv[i], '='))
             heap_fail("words are scale=PERCENT heap=MIB plan=NAME slice=US markers=N");
     }

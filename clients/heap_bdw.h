@@ -72,6 +72,11 @@ static inline void *heap_pointers(size_t bytes) {
     return array ? array : heap_exhausted();
 }
 
+/* Its own account of writes is page protection; nobody has to tell. The pointer is read again only through memory that it sees. */
+static inline void heap_store(void *place, const void *value) {
+    *(const void *volatile *)place = value;
+}
+
 static void *GC_CALLBACK heap_out_of_memory(size_t bytes) {
     (void)bytes;
     return heap_exhausted();
@@ -79,6 +84,10 @@ static void *GC_CALLBACK heap_out_of_memory(size_t bytes) {
 
 #ifdef HEAP_PROFILE
 static uint64_t heap_live_bytes;
+
+static inline uint64_t heap_live(void) {
+    return heap_live_bytes;
+}
 
 static void GC_CALLBACK heap_is_live(void *object, size_t bytes, void *unused) {
     (void)object, (void)unused;

@@ -16,6 +16,16 @@ static inline void *heap_pointers(size_t bytes) {
     return memset(heap_untyped(bytes), 0, bytes);
 }
 
+static inline void heap_store(void *place, const void *value) {
+    *(const void **)place = value;
+}
+
+#ifdef HEAP_PROFILE
+static inline uint64_t heap_live(void) {
+    return 0;
+}
+#endif
+
 static inline void heap_open(void) {
     heap_demand(!*heap_plan, "plan: malloc has none");
 }

@@ -125,8 +125,22 @@ static inline void *heap_pointers(size_t bytes) {
     return vel_gc_alloc(bytes);
 }
 
+static inline void heap_store(void *place, const void *value) {
+    vel_gc_write(place, value);
+}
+
+#ifdef HEAP_PROFILE
+static inline uint64_t heap_live(void) {
+    vel_gc_get_stats(&heap_stats, sizeof heap_stats);
+    return heap_stats.live_bytes;
+}
+#endif
+
 static inline void heap_open(void) {
     struct vel_gc_config config = {.config_bytes = sizeof config, .only_starts = 1};
+#ifdef HEAP_TELLS_WRITES
+    config.tells_writes = 1;
+#endif
     if (!strcmp(heap_plan, "mostly_copying"))
         config.plan = VEL_GC_MOSTLY_COPYING;
     else

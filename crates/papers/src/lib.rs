@@ -16,7 +16,7 @@
 //! are in the JSON.
 //!
 //! What is common to all sources is here: [`Finding`] with its tables, figures and goals, options, progress, how cells of a
-//! campaign are put and read, how reports are written, and the `clock`. A source is
+//! campaign are put and read, how reports are written, the `workshop` that makes programs of the clients, and the `clock`. A source is
 //! a module: [`douglas`] (the page layer and malloc), [`bates`] (timings that can be trusted), [`smith`] (collectors),
 //! [`nishigaki`] (how much memory a job is worth).
 
@@ -34,6 +34,7 @@ mod progress;
 mod report;
 pub mod smith;
 mod table;
+mod workshop;
 
 pub use figure::{Axis, Figure, Series, Shape};
 pub use finding::{Finding, write_figures};

@@ -6,8 +6,8 @@
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
 use super::published::WORD_BYTES;
-use super::workshop::{Build, Collector};
 use crate::cells::{cell, middle, sheet};
+use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_probe::campaign::Sheet;
 

@@ -7,8 +7,8 @@
 
 use super::client::CLIENTS;
 use super::lab::Lab;
-use super::workshop::{Build, Collector};
 use crate::Scale;
+use crate::workshop::{Build, Collector};
 use crate::{Finding, Table, Value};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
-use super::workshop::{Build, Collector};
 use crate::cells::{cell, ratio, sheet};
 use crate::finding::RESAMPLES;
+use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_probe::campaign::Sheet;

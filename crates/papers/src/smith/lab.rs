@@ -1,8 +1,8 @@
 //! What the experiments share: the workshop, which collectors are here, and how cells are run.
 
 use super::client::{CLIENTS, Client};
-use super::workshop::{Build, Collector, Workshop};
 use crate::Finding;
+use crate::workshop::{Build, Collector, Workshop};
 use crate::{Progress, Scale};
 use std::time::Duration;
 use vellum_probe::campaign::{Arm, Campaign, Cell, Missing, Sheet};

@@ -32,12 +32,11 @@ mod phases;
 mod published;
 mod report;
 mod times;
-mod workshop;
 
+pub use crate::workshop::{Build, Collector, Plan, Workshop, WorkshopError};
 pub use client::{CLIENTS, Client};
 pub use options::{Experiment, Options};
 pub use report::{Report, SCHEMA};
-pub use workshop::{Build, Collector, Plan, Workshop, WorkshopError};
 
 use crate::Finding;
 use crate::{Progress, Scale};

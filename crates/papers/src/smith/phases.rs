@@ -6,8 +6,8 @@
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
-use super::workshop::Build;
 use crate::cells::{cell, middle, sheet};
+use crate::workshop::Build;
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_probe::campaign::Sheet;
 

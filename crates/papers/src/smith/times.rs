@@ -6,9 +6,9 @@
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};
-use super::workshop::{Build, Collector, Plan};
 use crate::cells::{cell, middle, ratio, sheet, twin};
 use crate::finding::RESAMPLES;
+use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_probe::campaign::Sheet;

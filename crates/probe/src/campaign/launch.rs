@@ -8,6 +8,7 @@ use super::Metrics;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -66,6 +67,9 @@ pub enum Ended {
         /// The last line on standard error.
         last: String,
     },
+    /// Whoever watched it had it ended.
+    #[error("ended before its end, as was asked for")]
+    Asked,
     /// It ended well and printed no figures.
     #[error("ended without printing its figures{}", said(.0))]
     Silent(String),
@@ -96,6 +100,29 @@ impl Launch {
     /// [`Ended`] when there are no figures.
     pub fn run(&self, allowed: Duration) -> Result<Metrics, Ended> {
         self.start()?.finish(allowed)
+    }
+
+    /// The same; `watch` is called every `between` meanwhile, and if it says that this is to end, the process is killed.
+    ///
+    /// # Errors
+    /// [`Ended`] when there are no figures; [`Ended::Asked`] when `watch` ended it.
+    pub fn run_watched(
+        &self,
+        allowed: Duration,
+        between: Duration,
+        watch: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Metrics, Ended> {
+        let mut running = self.start()?;
+        let end = Instant::now() + allowed;
+        while Instant::now() < end && !ends_within(running.child.id(), between) {
+            if watch().is_break() {
+                // Already gone is as good as killed.
+                let _ = running.child.kill();
+                reap(running.child.id());
+                return Err(Ended::Asked);
+            }
+        }
+        running.finish(allowed)
     }
 
     pub(crate) fn start(&self) -> Result<Running, Ended> {
@@ -263,6 +290,22 @@ mod tests {
         let mut none = shell("", false);
         none.program = "/nonexistent/program".into();
         assert!(matches!(none.run(LONG).unwrap_err(), Ended::NotStarted { .. }));
+    }
+
+    #[test]
+    fn whoever_watches_can_end_it() {
+        let between = Duration::from_millis(1);
+        let mut looks = 0;
+        let ended = shell("sleep 60", true).run_watched(LONG, between, &mut || {
+            looks += 1;
+            if looks == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((ended.unwrap_err(), looks), (Ended::Asked, 3));
+        let mut none = || ControlFlow::Continue(());
+        let metrics = shell(r#"echo '{"answer": 42}'"#, true).run_watched(LONG, between, &mut none).unwrap();
+        assert_eq!(metrics.get("answer"), Some(42.0));
+        let late = shell("sleep 60", true).run_watched(Duration::from_millis(30), between, &mut none);
+        assert_eq!(late.unwrap_err(), Ended::TooLong(0));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use vellum_probe::campaign::{Arm, Launch, Missing};
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../../clients/", $name)))),*]
+        &[$(($name, include_str!(concat!("../../../clients/", $name)))),*]
     };
 }
 
@@ -40,13 +40,16 @@ const SOURCES: &[(&str, &str)] = sources!(
     "mergesort.c",
     "pia.c",
     "groebner.c",
+    "compiler.c",
+    "sort.c",
+    "primes.c",
     "short.c",
     "trees.c",
     "mark.c",
     "fall.c",
 );
 /// The interface of Vellum's collector.
-const HEADER: (&str, &str) = ("vellum_gc.h", include_str!("../../../../include/vellum_gc.h"));
+const HEADER: (&str, &str) = ("vellum_gc.h", include_str!("../../../include/vellum_gc.h"));
 
 /// What the source compiled with, and what our clients are written in.
 const SWITCHES: [&str; 3] = ["-std=gnu11", "-O2", "-g"];
@@ -266,7 +269,7 @@ impl Workshop {
     }
 
     /// A file of this name in the folder, for what a tool writes.
-    pub(super) fn scratch(&self, name: &str) -> PathBuf {
+    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }
