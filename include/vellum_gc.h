@@ -35,6 +35,17 @@ extern "C" {
  * unless the object is kept where it is by a pointer on the stack, a finalizer or a link. */
 #define VEL_GC_MOSTLY_COPYING 1
 
+/* Ways to size the heap. By what collections and page faults cost and by the memory there is (control groups, the machine, a governor's advice,
+ * swap or none): nothing to tune. */
+#define VEL_GC_KNEE 0
+/* The strategy of Standard ML of New Jersey: ratio times what is alive up to mem_limit, then mem_limit, then three times what is alive. */
+#define VEL_GC_ORIGINAL 1
+/* That of Cooper, Nettles and Subramanian 1992: what is alive does not use of mem_lim is for new objects, min_new_size at least; where there are minor
+ * collections, a major one is due when the old region has mem_lim / 2, or min_old_incr more than what was alive. */
+#define VEL_GC_MODIFIED 2
+/* That of Kirisame, Shenoy and Panchekha 2022: M = L + sqrt(L g / (c s)). */
+#define VEL_GC_SQUARE_ROOT 3
+
 /* Settings of a heap. Zero means the default everywhere, so that `= { sizeof(struct vel_gc_config) }` is all defaults. */
 struct vel_gc_config {
     size_t config_bytes; /* sizeof(struct vel_gc_config): lets the structure grow in later versions */
@@ -54,10 +65,18 @@ struct vel_gc_config {
     int idle_thread;     /* 1: a thread of the collector's own does what vel_gc_idle() does while all others are in vel_gc_blocking() */
     unsigned markers;    /* threads that mark in a collection at one go while 32 MiB or more live, 16 at most; 0: one for each processor, four at
                           * most; 1: only the thread that collects */
+    int sizing;          /* VEL_GC_KNEE (the default) or another way to size the heap; percent and fixed_bytes are for that one only */
+    unsigned ratio;      /* VEL_GC_ORIGINAL: the target ratio of heap size to live size, 2 at least; 0: 3 */
+    size_t mem_limit;    /* VEL_GC_ORIGINAL: the memory use target, in bytes */
+    size_t mem_lim;      /* VEL_GC_MODIFIED: the memory use target, in bytes */
+    size_t min_new_size; /* VEL_GC_MODIFIED: the minimum new heap size, in bytes */
+    size_t min_old_incr; /* VEL_GC_MODIFIED: the minimum old heap increment, in bytes */
+    unsigned c_thousandths; /* VEL_GC_SQUARE_ROOT: c, in thousandths a MiB; 0: 20 */
 };
 
-/* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan this library lacks),
- * ENOMEM. Without this call the heap starts with the defaults. */
+/* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan or a sizing this
+ * library lacks; percent, max_bytes or ratio out of range; a parameter of another sizing than the one named), ENOMEM. Without
+ * this call the heap starts with the defaults. */
 int vel_gc_init(const struct vel_gc_config *config);
 
 /* ---- Allocation -------------------------------------------------------------------------------------------------- */

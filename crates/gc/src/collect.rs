@@ -25,14 +25,14 @@ use crate::movement::{InPlace, Movement};
 use crate::parallel;
 use crate::pause::Pause;
 use crate::roots::Roots;
-use crate::sizing::{Found, cost_ns};
+use crate::sizing::{Found, Sizing, Spent, cost_ns};
 use crate::space::Space;
 use crate::survey::{give_back, survey};
 use crate::table::Table;
 use crate::thread::{self, Thread};
 use crate::{procedure, stop, tls};
 use core::sync::atomic::Ordering;
-use vellum_sys::clock;
+use vellum_sys::{clock, usage};
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
 pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
@@ -44,6 +44,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
     heap.plan_copies();
     let markers = heap.markers_ready();
     let pause = Pause::begin();
+    let faults = heap.watch.is_short().then(usage::thread_major_faults);
     let survey = with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
         heap.check_after("the program ran", Heap::validate);
@@ -70,6 +71,10 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         survey
     });
     let spent_ns = pause.end(heap);
+    if let Some(faults) = faults {
+        let met = usage::thread_major_faults() - faults;
+        heap.watch.met(met, heap.stats.pause_ns_last, survey.live);
+    }
     end(heap, survey, Some(spent_ns));
     heap.whole_ended(spent_ns);
     true
@@ -107,6 +112,10 @@ pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>) {
         heap.ns_a_kib = spent_ns / (heap.bytes as u64 >> 10).max(1);
     }
     heap.slicing_failed = false;
+    if let Some(cpu_ns) = spent_ns {
+        let spent = Spent { cpu_ns, live: found.live, allocated: heap.used };
+        heap.watch.collected(spent, heap.config.sizing != Sizing::Knee);
+    }
     heap.bytes = found.bytes;
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());
     heap.set_room(found);

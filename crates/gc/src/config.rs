@@ -1,5 +1,7 @@
 //! What a user may set when the heap is made.
 
+use crate::sizing::Sizing;
+
 /// How the heap is collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Plan {
@@ -45,6 +47,8 @@ pub struct Config {
     pub markers: u32,
     /// Whether the program tells of each store of a pointer by `vel_gc_write`.
     pub tells_writes: bool,
+    /// How the heap's regions are sized. `percent` and `fixed_bytes` are for [`Sizing::Knee`].
+    pub sizing: Sizing,
 }
 
 impl Config {
@@ -65,6 +69,7 @@ impl Config {
         safepoints: false,
         markers: 0,
         tells_writes: false,
+        sizing: Sizing::Knee,
     };
     /// The largest percentage accepted.
     pub const PERCENT_MAX: u32 = 10_000;

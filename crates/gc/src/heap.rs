@@ -19,7 +19,7 @@ use crate::links::Link;
 use crate::mark::StackMemory;
 use crate::procedure::TraceFn;
 use crate::roots::Roots;
-use crate::sizing::{Found, cache_bytes};
+use crate::sizing::{Found, Sizing, Watch, cache_bytes};
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::sticky::Sticky;
@@ -117,6 +117,12 @@ pub(crate) struct Heap {
     pub room: usize,
     /// Bytes below the limit that are kept back: see `sizing`.
     pub reserve: usize,
+    /// What the last collection found.
+    pub found: Found,
+    /// What memory there is.
+    pub watch: Watch,
+    /// How the heap is sized whatever its settings say: the user's word.
+    pub sizing_asked: Option<Sizing>,
     /// Words of roots at the last collection that was made at one go.
     pub root_words: usize,
     /// Bytes of blocks and large objects that are not exceeded: the limit, or what they were when it was set.
@@ -182,6 +188,9 @@ impl Heap {
             used: 0,
             room: ROOM_MIN,
             reserve: 0,
+            found: Found::NOTHING,
+            watch: Watch::new(),
+            sizing_asked: None,
             root_words: 0,
             keeps_to: usize::MAX,
             keeps_all_to: usize::MAX,
@@ -226,7 +235,7 @@ impl Heap {
         strict::set_eager(config.eager);
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
         self.space = space;
-        self.config = config;
+        self.config = Config { sizing: self.sizing_asked.unwrap_or(config.sizing), ..config };
         if config.plan == Plan::MostlyCopying {
             self.descriptors.with_pins();
         }
@@ -240,7 +249,7 @@ impl Heap {
         self.started = true;
         self.cache_bytes = cache_bytes();
         self.set_max(config.max_bytes);
-        self.set_room(Found::default());
+        self.set_room(Found::NOTHING);
         true
     }
 
@@ -255,6 +264,7 @@ impl Heap {
 
     /// A block for `slot`; `collected` says that a collection was made for it already.
     pub(crate) fn supply(&mut self, slot: usize, collected: bool) -> Supply {
+        self.check_room();
         if self.used >= self.room_now() && self.may_collect(collected) {
             return Supply::Collect;
         }
@@ -276,6 +286,14 @@ impl Heap {
             Some(block) => Supply::Block(block),
             None if self.may_collect(collected) => Supply::Collect,
             None => Supply::Full,
+        }
+    }
+
+    /// Sees to it that a large room is looked at again before it is used up.
+    #[inline]
+    fn check_room(&mut self) {
+        if self.used >= self.watch.check_at() {
+            self.look_again();
         }
     }
 
@@ -332,6 +350,7 @@ impl Heap {
         collected: bool,
     ) -> Supply {
         let extent_bytes = round_up(bytes, PAGE);
+        self.check_room();
         let limit = self.limit();
         let over = self.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > limit);
         if (over || self.used.saturating_add(extent_bytes) > self.room_now() && self.used > 0)

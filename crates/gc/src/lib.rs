@@ -29,7 +29,7 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is, `sizing` when to collect; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
+//! is, `sizing` when to collect and how large the regions are until then; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
 //! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `parallel` marking by several
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them;
@@ -39,7 +39,7 @@
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
 //! * One of the two plans moves nothing; the other only what is worth it: see [`Plan`] and `evacuate`.
-//! * It collects at two thirds of the heap; here the room is a part of what is alive, or what a fixed size leaves.
+//! * It collects at two thirds of the heap; here a policy says when, by what is alive and the memory there is (`sizing`).
 
 #![cfg_attr(not(test), no_std)]
 // The model checker builds `crew` alone, over its own atomics: see tests/loom.rs.
@@ -113,8 +113,9 @@ pub use object::{
 };
 pub use pause::{PauseFn, on_pause};
 pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_roots};
+pub use sizing::Sizing;
 pub use start::{
-    Already, active, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint, type_by,
-    type_of,
+    Already, active, ask_sizing, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint,
+    type_by, type_of,
 };
 pub use stats::Stats;

@@ -6,6 +6,7 @@ use crate::config::{Config, Plan};
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
 use crate::procedure::TraceFn;
+use crate::sizing::Sizing;
 use crate::{budget, idle_thread, parallel, stop, thread, tls};
 
 /// Why the heap was not started.
@@ -15,6 +16,13 @@ pub enum Already {
     Started,
     /// There is no memory.
     OutOfMemory,
+    /// A setting is not served: its name.
+    NotServed(&'static str),
+}
+
+/// Has the heap sized by `sizing`, whatever the program asks for: the user's word. To be said before the heap starts.
+pub fn ask_sizing(sizing: Sizing) {
+    HEAP.lock().sizing_asked = Some(sizing);
 }
 
 /// Starts the heap with `config`.
@@ -22,6 +30,7 @@ pub enum Already {
 /// # Errors
 /// [`Already`]; nothing has changed then.
 pub fn init(config: Config) -> Result<(), Already> {
+    config.sizing.check().map_err(Already::NotServed)?;
     let thread = thread::attached().ok_or(Already::OutOfMemory)?;
     with_heap(thread, |heap| {
         if heap.started {
@@ -130,6 +139,7 @@ pub fn fork_child() {
     heap.end_account();
     parallel::forget();
     heap.publish_anew();
+    heap.watch.forget();
     if let Some(thread) = tls::current() {
         heap.roots.other_threads_end(thread.key());
     }

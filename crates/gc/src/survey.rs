@@ -126,7 +126,8 @@ pub(crate) fn give_back(heap: &mut Heap) {
     let needed = (heap.room / BLOCK + SPARE_BLOCKS).min(heap.pool.len());
     // What was not needed before the last collection either: a heap that swings keeps its blocks.
     let surplus = heap.pool.len() - needed;
-    let mut given = surplus.min(heap.surplus);
+    // Where memory is short it goes at once.
+    let mut given = if heap.watch.is_short() { surplus } else { surplus.min(heap.surplus) };
     heap.surplus = surplus - given;
     // The heap has shrunk for good: even what would be used soon is given back, and its frames with it.
     // The collection after that may have moved what was left, and what it moved from is not needed either.

@@ -18,16 +18,27 @@ pub enum StartError {
     Started,
     /// There is no memory or address space for it.
     OutOfMemory,
+    /// A setting is not served: its name.
+    NotServed(&'static str),
 }
 
 impl std::fmt::Display for StartError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            StartError::Started => "the collected heap has started already: settings are given before its first use",
+        let why = match self {
+            StartError::NotServed(setting) => {
+                return write!(
+                    formatter,
+                    "the collected heap cannot start: the setting {setting} is out of range"
+                );
+            }
+            StartError::Started => {
+                "the collected heap has started already: settings are given before its first use"
+            }
             StartError::OutOfMemory => {
                 "the collected heap cannot start: there is no memory, or less than 2 GiB of address space (ulimit -v)"
             }
-        })
+        };
+        formatter.write_str(why)
     }
 }
 
@@ -72,6 +83,7 @@ impl Heap {
             Ok(()) => Ok(Heap(())),
             Err(gc::Already::Started) => Err(StartError::Started),
             Err(gc::Already::OutOfMemory) => Err(StartError::OutOfMemory),
+            Err(gc::Already::NotServed(setting)) => Err(StartError::NotServed(setting)),
         }
     }
 

@@ -86,7 +86,7 @@ pub use heap::{Heap, Held, StartError};
 pub use object::{Object, Plain, Pointers, TypeCell};
 pub use root::Root;
 pub use scope::Scope;
-pub use vellum_gc::{Config, Plan, Stats};
+pub use vellum_gc::{Config, Plan, Sizing, Stats};
 pub use weak::Weak;
 
 /// There is no memory for so many bytes, or none below the heap's limits, after a collection.

@@ -1,7 +1,7 @@
 //! Heeding a governor: how large this process's heap may be, told over a socket ([`vellum_wire::advice`]).
 //!
 //! About once a second the helper reports what is live and what is cached, and takes what it was told since. Cached frames beyond the
-//! target go back; what the program uses is never touched. Whatever is amiss (no governor, a full socket, garbage), the process goes on
+//! target go back; what the program uses is never touched, but a collected heap asks what it may come to ([`Pages::advised`]). Whatever is amiss (no governor, a full socket, garbage), the process goes on
 //! as if there were none: it tries again after a while, and a target holds no longer than it said.
 //!
 //! ```text
@@ -16,7 +16,7 @@ use crate::pages::Pages;
 use crate::release::Reason;
 use crate::tag::Kind;
 use crate::units::PAGE;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -34,11 +34,30 @@ const PATH_MAX: usize = 108;
 const TARGETS_MAX: usize = 16;
 
 static WANTED: AtomicBool = AtomicBool::new(false);
+/// What the process's live and cached memory may come to, and until when that holds; [`NOTHING`] without advice.
+static ADVISED: AtomicU64 = AtomicU64::new(NOTHING);
+static UNTIL_MS: AtomicU64 = AtomicU64::new(0);
+const NOTHING: u64 = u64::MAX;
 static PATH: Guarded<([u8; PATH_MAX], usize)> = Guarded::new(([0; PATH_MAX], 0));
 
 /// In a forked child: whoever held the lock does not exist there. The path is written once, before any fork.
 pub(crate) fn forget_after_fork() {
     PATH.raw().reset_after_fork();
+    ADVISED.store(NOTHING, Ordering::Relaxed);
+}
+
+/// Bytes that live and cached memory may come to, if a governor has said so and it holds still.
+pub(crate) fn heard(now_ms: u64) -> Option<u64> {
+    let bytes = ADVISED.load(Ordering::Relaxed);
+    (bytes != NOTHING && now_ms <= UNTIL_MS.load(Ordering::Relaxed)).then_some(bytes)
+}
+
+/// Has [`heard`] say what was heard last.
+fn remember(heard: Option<(Target, u64)>) {
+    if let Some((_, until_ms)) = heard {
+        UNTIL_MS.store(until_ms, Ordering::Relaxed);
+    }
+    ADVISED.store(heard.map_or(NOTHING, |(target, _)| target.heap), Ordering::Relaxed);
 }
 
 /// Whether a governor was named.
@@ -79,11 +98,6 @@ impl Pages {
             self.flush_some(Kind::Warm, over / PAGE as u64, Reason::Pressure);
         }
     }
-
-    fn live_and_cached(&self) -> (u64, u64) {
-        let state = self.state.lock();
-        (state.live * PAGE as u64, state.free_pages(Kind::Warm) * PAGE as u64)
-    }
 }
 
 impl Client {
@@ -101,15 +115,23 @@ impl Client {
             return;
         };
         let (live, cached) = pages.live_and_cached();
-        let allocated = pages.slot().get(Counter::BytesOut);
-        let report = Report { live, cached, allocated, ..Report::default() };
+        let slot = pages.slot();
+        let report = Report {
+            live,
+            cached,
+            allocated: slot.get(Counter::BytesOut),
+            collected_ns: slot.get(Counter::GcPauseCpuNs),
+            collections: slot.get(Counter::GcCollections),
+        };
         let sent = rustix::net::send(socket, &report.encode(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         let reachable = matches!(sent, Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS));
         if !(reachable && hear(socket, now_ms, &mut self.heard)) {
             (self.socket, self.heard) = (None, None);
+            remember(None);
             self.next_ms = now_ms + RETRY_MS;
             return;
         }
+        remember(self.heard);
         if let Some((target, until)) = self.heard {
             match target.urgency {
                 _ if now_ms > until => self.heard = None,
@@ -205,6 +227,8 @@ mod tests {
         tell(&peer, &target.encode());
         client.attend(pages, 1 + REPORT_MS);
         assert!(told(&peer).cached >= 4 << 20, "nothing is short: nothing goes");
+        assert_eq!(heard(1 + REPORT_MS), Some(target.heap), "a heap may ask what it may come to");
+        assert_eq!(heard(2 + REPORT_MS + u64::from(target.valid_ms)), None, "for as long as it was said");
         tell(&peer, &Target { urgency: Urgency::Soon, ..target }.encode());
         client.attend(pages, 1 + 2 * REPORT_MS);
         told(&peer);
@@ -218,7 +242,7 @@ mod tests {
         // Garbage, and then nobody: no target holds any more, and nothing is tried again too soon.
         tell(&peer, b"nonsense");
         client.attend(pages, 1 + 4 * REPORT_MS);
-        assert!(client.socket.is_none() && client.heard.is_none());
+        assert!(client.socket.is_none() && client.heard.is_none() && heard(0).is_none());
         drop((peer, listening));
         client.attend(pages, 1 + 5 * REPORT_MS);
         client.attend(pages, 1 + 5 * REPORT_MS + RETRY_MS);

@@ -36,7 +36,7 @@
 //! # Where things are
 //! [`pages`](Pages) has the operations, over `obtain` and `give_up`; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
 //! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back; `fence` decides on huge pages, `pace` how soon it is looked at again; `relocate`
-//! moves; `helper` is the background; `advice` heeds a governor; [`Buffer`] is the growable vector built on it all.
+//! moves; `helper` is the background; `advice` heeds a governor; `outlook` says what memory there is; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -52,6 +52,7 @@ mod give_up;
 mod helper;
 mod lows;
 mod obtain;
+mod outlook;
 mod pace;
 mod pages;
 mod release;
@@ -63,6 +64,7 @@ mod units;
 pub use buffer::{Buffer, Plain};
 pub use config::{Config, HugePolicy, Severity};
 pub use error::{Misuse, OutOfMemory};
+pub use outlook::Outlook;
 pub use pages::{Extent, Pages, Request};
 pub use units::{
     ALIGN_MAX, BLOCK_MAX, DENSE_MIN, HUGE, LARGE_MIN, MOVE_MIN, PAGE, UNIT, UNIT_SIDE, round_up,

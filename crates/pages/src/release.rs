@@ -12,13 +12,13 @@
 //! *Flushed* gives the frame back now.
 
 use crate::config::Severity;
+use crate::outlook;
 use crate::pages::Pages;
 use crate::state::{ARENAS, KEPT, State};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use vellum_sys::limits::{Limits, SCRATCH};
-use vellum_sys::lock::{Guarded, Held};
+use vellum_sys::lock::Held;
 use vellum_sys::thread::wait;
 use vellum_sys::{clock, map};
 use vellum_wire::Counter;
@@ -34,8 +34,6 @@ const LOOK_MS: u64 = 50;
 /// How often, and after how long, somebody who finds no memory looks whether others have put back what they took out: 0.2 s in all.
 const RETURNS_LOOKS: u32 = 1000;
 const RETURNS_NS: u64 = 200_000;
-/// Looks between which the control group's place is taken for unchanged.
-const REDISCOVER: u64 = 256;
 /// From this many pages a free is large enough to start the helper for.
 const HELPER_MIN: u64 = (512usize << 10).div_euclid(PAGE) as u64;
 
@@ -74,17 +72,11 @@ impl Victim {
     const NONE: Victim = Victim { arena: 0, page: 0, start: 0, pages: 0, flags: 0, kind: Kind::Cold };
 }
 
-static LIMITS: Guarded<Limits> = Guarded::new(Limits::unknown());
-static SCRATCH_SPACE: Guarded<[u8; SCRATCH]> = Guarded::new([0; SCRATCH]);
-static LOOKS: AtomicU64 = AtomicU64::new(0);
 static DISTRESS: AtomicU64 = AtomicU64::new(u64::MAX);
 static LOOKING: AtomicBool = AtomicBool::new(false);
 
-/// In a forked child: whoever held these does not exist there, and what they guard may be half written.
+/// In a forked child: whoever was looking does not exist there.
 pub(crate) fn forget_after_fork() {
-    LIMITS.raw().reset_after_fork();
-    SCRATCH_SPACE.raw().reset_after_fork();
-    LOOKS.store(0, Ordering::Relaxed);
     DISTRESS.store(u64::MAX, Ordering::Relaxed);
     LOOKING.store(false, Ordering::Relaxed);
 }
@@ -284,12 +276,7 @@ impl Pages {
         if self.state.lock().still || LOOKING.swap(true, Ordering::Acquire) {
             return;
         }
-        if LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {
-            let found = Limits::discover(&mut SCRATCH_SPACE.lock());
-            *LIMITS.lock() = found;
-        }
-        let limits = *LIMITS.lock();
-        self.respect(limits.headroom());
+        self.respect(outlook::current().headroom());
         LOOKING.store(false, Ordering::Release);
     }
 
@@ -308,8 +295,7 @@ impl Pages {
 
     /// Whether the control group ran into a limit since the last call.
     pub(crate) fn is_in_distress(&self) -> bool {
-        let limits = *LIMITS.lock();
-        let now = limits.distress();
+        let now = outlook::current().distress();
         let before = DISTRESS.swap(now, Ordering::Relaxed);
         before != u64::MAX && now > before
     }

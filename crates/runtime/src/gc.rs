@@ -23,6 +23,42 @@ pub struct Settings {
     eager: c_int,
     idle_thread: c_int,
     markers: c_uint,
+    sizing: c_int,
+    ratio: c_uint,
+    mem_limit: usize,
+    mem_lim: usize,
+    min_new_size: usize,
+    min_old_incr: usize,
+    c_thousandths: c_uint,
+}
+
+impl Settings {
+    /// How the heap is to be sized; `None` if that is not served. A parameter of another policy than the one named is a mistake, which would
+    /// otherwise show in measurements only.
+    fn sizing(&self) -> Option<gc::Sizing> {
+        let or = |value: c_uint, default| if value == 0 { default } else { value };
+        let original = (self.mem_limit, self.ratio);
+        let modified = (self.mem_lim, self.min_new_size, self.min_old_incr);
+        let (sizing, is_clean) = match self.sizing {
+            0 => (gc::Sizing::Knee, original == (0, 0) && modified == (0, 0, 0) && self.c_thousandths == 0),
+            1 => {
+                let ratio = or(self.ratio, gc::Sizing::RATIO);
+                let sizing = gc::Sizing::Original { mem_limit: self.mem_limit, ratio };
+                (sizing, modified == (0, 0, 0) && self.c_thousandths == 0)
+            }
+            2 => {
+                let (mem_lim, min_new_size, min_old_incr) = modified;
+                let sizing = gc::Sizing::Modified { mem_lim, min_new_size, min_old_incr };
+                (sizing, original == (0, 0) && self.c_thousandths == 0)
+            }
+            3 => {
+                let sizing = gc::Sizing::SquareRoot { c: or(self.c_thousandths, gc::Sizing::C) };
+                (sizing, original == (0, 0) && modified == (0, 0, 0))
+            }
+            _ => return None,
+        };
+        (is_clean && sizing.check().is_ok()).then_some(sizing)
+    }
 }
 
 /// The plans, by their numbers in the header.
@@ -77,7 +113,9 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         let is_served = settings.percent <= gc::Config::PERCENT_MAX
             && (settings.max_bytes == 0 || settings.max_bytes >= gc::Config::MAX_LEAST);
         let Some(&plan) = plan.filter(|_| is_served) else { return refuse(libc::EINVAL) };
+        let Some(sizing) = settings.sizing() else { return refuse(libc::EINVAL) };
         config.plan = plan;
+        config.sizing = sizing;
         config.only_starts = settings.only_starts != 0;
         config.fixed_bytes = settings.fixed_bytes;
         config.poison = settings.poison != 0;
@@ -102,6 +140,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         Ok(()) => 0,
         Err(gc::Already::Started) => refuse(libc::EBUSY),
         Err(gc::Already::OutOfMemory) => refuse(libc::ENOMEM),
+        Err(gc::Already::NotServed(_)) => refuse(libc::EINVAL),
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `VELLUM_HUGE` | `auto`, `always`, `never` | `auto` |
 //! | `VELLUM_MMAP` | `on`, `off` | `on` |
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
+//! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | what the program asks for |
 //! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
 //!
 //! A value that makes no sense is said in one line on standard error, and the default stands.
@@ -52,6 +53,12 @@ impl Knobs {
         });
         knob(c"VELLUM_MMAP", "on or off", |value| {
             knobs.mmap = switch(value, b"on", b"off")?;
+            Some(())
+        });
+        const SIZINGS: &str = "knee, original[,mem_limit=24M][,ratio=3], \
+             modified[,mem_lim=9M][,min_new_size=1M][,min_old_incr=5M] or square_root[,c=20]";
+        knob(c"VELLUM_GC_SIZING", SIZINGS, |value| {
+            vellum_gc::ask_sizing(vellum_gc::Sizing::parse(value)?);
             Some(())
         });
         knob(c"VELLUM_MASK", "capability names separated by commas", |value| {

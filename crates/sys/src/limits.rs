@@ -31,6 +31,20 @@ struct Group {
     v2: bool,
 }
 
+/// Bytes of a group's `memory.stat` that are looked at: all of it, today.
+const STAT_BYTES: usize = 4096;
+
+/// What memory there is for a process that can do with more or less of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// Bytes that may still be taken before something is paged out or dies, files' pages counted that the kernel would give up.
+    pub bytes: u64,
+    /// Bytes that may be paged out.
+    pub swap: u64,
+    /// The least limit of a control group, in bytes; `u64::MAX` if there is none.
+    pub limit: u64,
+}
+
 /// The limits this process lives under.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -74,6 +88,25 @@ impl Limits {
             least = least.min(group.headroom());
         }
         least
+    }
+
+    /// What memory there is. Where `enough` bytes are available as it is, no more is looked at than [`Limits::headroom`] does.
+    ///
+    /// Pages of files in a group count as available here, half of those lately used among them: a heap that sized itself as if
+    /// they were not would shrink for a program that reads files. What of them is dirty is written first, which takes time and
+    /// kills nobody.
+    pub fn available(&self, enough: u64) -> Available {
+        let mut all = Available { bytes: machine_available(), swap: u64::MAX, limit: u64::MAX };
+        for group in self.groups.iter().flatten() {
+            let there = group.available(enough);
+            all.bytes = all.bytes.min(there.bytes);
+            all.swap = all.swap.min(there.swap);
+            all.limit = all.limit.min(there.limit);
+        }
+        if all.bytes < enough {
+            all.swap = all.swap.min(machine_swap());
+        }
+        all
     }
 
     /// How often a group of this process ran into its limit so far: a rise means distress now.
@@ -129,25 +162,76 @@ fn find_group(mounts: &[u8], path: &[u8], v2: bool) -> Option<Group> {
 impl Group {
     /// The least headroom from this group up to the mount's root.
     fn headroom(&self) -> u64 {
-        let mut least = u64::MAX;
-        let mut len = self.len;
-        for _ in 0..DEPTH_MAX {
-            let (limits, usage): (&[&[u8]], &[u8]) = if self.v2 {
-                (&[b"/memory.max\0", b"/memory.high\0"], b"/memory.current\0")
-            } else {
-                (&[b"/memory.limit_in_bytes\0"], b"/memory.usage_in_bytes\0")
-            };
-            let limit = limits.iter().filter_map(|name| self.read(len, name)).min().unwrap_or(u64::MAX);
-            if limit < UNLIMITED {
-                let used = self.read(len, usage).unwrap_or(limit);
-                least = least.min(limit.saturating_sub(used));
+        self.levels().filter_map(|len| Some(self.headroom_at(len)?.1)).min().unwrap_or(u64::MAX)
+    }
+
+    /// The least that is available from this group up to the mount's root; what may be paged out is found only where that is not `enough`.
+    fn available(&self, enough: u64) -> Available {
+        let mut all = Available { bytes: u64::MAX, swap: u64::MAX, limit: u64::MAX };
+        for len in self.levels() {
+            let Some((limit, headroom)) = self.headroom_at(len) else { continue };
+            all.limit = all.limit.min(limit);
+            let bytes = if headroom < enough { headroom + self.reclaimable_at(len) } else { headroom };
+            all.bytes = all.bytes.min(bytes);
+            if bytes < enough {
+                all.swap = all.swap.min(self.swap_at(len));
             }
-            if len <= self.root {
-                break;
-            }
-            len = self.path[..len].iter().rposition(|&byte| byte == b'/').unwrap_or(0).max(self.root);
         }
-        least
+        all
+    }
+
+    /// The lengths of the paths of this group and of its ancestors up to the mount's root.
+    fn levels(&self) -> impl Iterator<Item = usize> {
+        let above = |&len: &usize| {
+            let slash = || self.path[..len].iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+            (len > self.root).then(|| slash().max(self.root))
+        };
+        core::iter::successors(Some(self.len), above).take(DEPTH_MAX)
+    }
+
+    /// The limit of the group whose path has `len` bytes, and the bytes below it; `None` if it has no limit.
+    fn headroom_at(&self, len: usize) -> Option<(u64, u64)> {
+        let (limits, usage): (&[&[u8]], &[u8]) = if self.v2 {
+            (&[b"/memory.max\0", b"/memory.high\0"], b"/memory.current\0")
+        } else {
+            (&[b"/memory.limit_in_bytes\0"], b"/memory.usage_in_bytes\0")
+        };
+        let limit = limits.iter().filter_map(|name| self.read(len, name)).min();
+        let limit = limit.filter(|&limit| limit < UNLIMITED)?;
+        let used = self.read(len, usage).unwrap_or(limit);
+        Some((limit, limit.saturating_sub(used)))
+    }
+
+    /// Bytes of files' pages that the kernel would give up first in that group, and half of those that it would give up later. Lazily freed
+    /// memory is among the first.
+    fn reclaimable_at(&self, len: usize) -> u64 {
+        let mut path = [0u8; PATH_MAX];
+        let mut buffer = [0u8; STAT_BYTES];
+        let Some(path) = self.file(len, b"/memory.stat\0", &mut path) else { return 0 };
+        let Some(stat) = text::read(path, &mut buffer) else { return 0 };
+        let [first, later]: [&[u8]; 2] = if self.v2 {
+            [b"inactive_file ", b"active_file "]
+        } else {
+            [b"total_inactive_file ", b"total_active_file "]
+        };
+        let bytes = |name| text::line_after(stat, name).and_then(text::number).unwrap_or(0);
+        bytes(first) + bytes(later) / 2
+    }
+
+    /// Bytes that processes of that group may have paged out.
+    fn swap_at(&self, len: usize) -> u64 {
+        if self.v2 {
+            let limit = self.read(len, b"/memory.swap.max\0").unwrap_or(u64::MAX);
+            return limit.saturating_sub(self.read(len, b"/memory.swap.current\0").unwrap_or(0));
+        }
+        if self.read(len, b"/memory.swappiness\0") == Some(0) {
+            return 0;
+        }
+        // Both limit and usage are of memory and swap together.
+        let both = self.read(len, b"/memory.memsw.limit_in_bytes\0").filter(|&limit| limit < UNLIMITED);
+        let Some(both) = both else { return u64::MAX };
+        let used = self.read(len, b"/memory.memsw.usage_in_bytes\0").unwrap_or(both);
+        both.saturating_sub(used).saturating_sub(self.headroom_at(len).map_or(0, |(_, below)| below))
     }
 
     /// Times this group itself hit a limit (ancestors' hits show in `memory.events` too, v1 counts its own only).
@@ -156,12 +240,9 @@ impl Group {
             return self.read(self.len, b"/memory.failcnt\0").unwrap_or(0);
         }
         let mut path = [0u8; PATH_MAX];
-        path[..self.len].copy_from_slice(&self.path[..self.len]);
-        let name = b"/memory.events\0";
-        path[self.len..self.len + name.len()].copy_from_slice(name);
         let mut buffer = [0u8; 256];
-        let events = CStr::from_bytes_until_nul(&path).ok().and_then(|path| text::read(path, &mut buffer));
-        let Some(events) = events else { return 0 };
+        let path = self.file(self.len, b"/memory.events\0", &mut path);
+        let Some(events) = path.and_then(|path| text::read(path, &mut buffer)) else { return 0 };
         let of = |name: &[u8]| text::line_after(events, name).and_then(text::number).unwrap_or(0);
         of(b"high ") + of(b"max ") + of(b"oom ")
     }
@@ -169,11 +250,15 @@ impl Group {
     /// The number in the file `name` (with its slash and NUL) of the ancestor whose path is `len` bytes long.
     fn read(&self, len: usize, name: &[u8]) -> Option<u64> {
         let mut path = [0u8; PATH_MAX];
+        let mut buffer = [0u8; 64];
+        text::number(text::read(self.file(len, name, &mut path)?, &mut buffer)?)
+    }
+
+    /// The path, written to `path`, of the file `name` (with a slash before and a zero behind) of the group whose path has `len` bytes.
+    fn file<'p>(&self, len: usize, name: &[u8], path: &'p mut [u8; PATH_MAX]) -> Option<&'p CStr> {
         path[..len].copy_from_slice(&self.path[..len]);
         path.get_mut(len..len + name.len())?.copy_from_slice(name);
-        let path = CStr::from_bytes_until_nul(&path).ok()?;
-        let mut buffer = [0u8; 64];
-        text::number(text::read(path, &mut buffer)?)
+        CStr::from_bytes_until_nul(path).ok()
     }
 }
 
@@ -190,6 +275,18 @@ pub fn machine_available() -> u64 {
             (info.freeram as u64 + info.bufferram as u64) * u64::from(info.mem_unit.max(1))
         }
     }
+}
+
+/// Bytes of memory that the machine has.
+pub fn machine_total() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram as u64 * u64::from(info.mem_unit.max(1))
+}
+
+/// Bytes the machine could page out.
+fn machine_swap() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.freeswap as u64 * u64::from(info.mem_unit.max(1))
 }
 
 /// Whether address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every mapping
@@ -242,6 +339,43 @@ mod tests {
         assert_eq!(group.headroom(), 600);
         write("a/b/memory.high", "650\n");
         assert_eq!(group.headroom(), 550);
+        std::fs::remove_dir_all(&dir).expect("scratch removed");
+    }
+
+    #[test]
+    fn files_count_as_available_where_headroom_is_not_enough() {
+        let dir = std::env::temp_dir().join(format!("vellum-available-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a scratch directory");
+        let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("a scratch file");
+        let text = dir.to_str().expect("an ASCII path");
+        write("memory.max", "1000\n");
+        write("memory.current", "900\n");
+        write("memory.stat", "anon 300\nactive_file 200\ninactive_file 300\n");
+        write("memory.swap.max", "max\n");
+        let line = format!("31 20 0:27 / {text} rw - cgroup2 cgroup2 rw\n");
+        let group = find_group(line.as_bytes(), b"/", true).expect("the mount");
+        assert_eq!(group.available(50), Available { bytes: 100, swap: u64::MAX, limit: 1000 });
+        assert_eq!(
+            group.available(400),
+            Available { bytes: 500, swap: u64::MAX, limit: 1000 },
+            "half of what is active"
+        );
+        write("memory.swap.max", "70\n");
+        write("memory.swap.current", "30\n");
+        assert_eq!(group.available(501), Available { bytes: 500, swap: 40, limit: 1000 });
+
+        write("memory.limit_in_bytes", "1000\n");
+        write("memory.usage_in_bytes", "900\n");
+        write("memory.stat", "inactive_file 1\ntotal_inactive_file 20\ntotal_active_file 60\n");
+        let line = format!("35 24 0:30 / {text} rw - cgroup cgroup rw,memory\n");
+        let group = find_group(line.as_bytes(), b"/", false).expect("the mount");
+        assert_eq!(group.available(1000), Available { bytes: 150, swap: u64::MAX, limit: 1000 });
+        write("memory.memsw.limit_in_bytes", "5000\n");
+        write("memory.memsw.usage_in_bytes", "1100\n");
+        // 3900 of both, 100 of which are memory.
+        assert_eq!(group.available(1000).swap, 3800);
+        write("memory.swappiness", "0\n");
+        assert_eq!(group.available(1000).swap, 0);
         std::fs::remove_dir_all(&dir).expect("scratch removed");
     }
 

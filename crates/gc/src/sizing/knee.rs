@@ -1,0 +1,214 @@
+//! The default: as much room as is best, by what collections and page faults cost and by the memory there is. Nothing to tune.
+//!
+//! While memory is not short the room is `plenty`'s; more where a job has been given memory to use and collections take time that could be saved with
+//! it. Otherwise, with C what a collection costs, S what a fault costs, L what a collection looks through and
+//! M the memory there is, handing out r bytes until the next collection costs, a byte:
+//!
+//! ```text
+//!  cost ┤ ╲
+//!       ┤  ╲  C / r                              r ≤ M - L: nothing is paged
+//!       ┤   ╲____        ╱‾‾╲_______  paged      r > M - L: (C + S (L + r) / page) / r
+//!       ┤        ╲______╱
+//!       └────────────────┴──────────▶ r
+//!                      M - L
+//! ```
+//!
+//! Beyond M everything that is gone through in order, as allocation and collection do, is paged when it is next come to: "The kernel's LRU page
+//! replacement policy interacts especially poorly with these scans" (section 3 of the source). So the cost falls to the edge, jumps, and falls on
+//! towards S / page: the best room is at the edge, or as large as may be. Where nothing can be paged out it is at the edge.
+//!
+//! A heap of regions holds what is alive twice while a major collection copies it, so L is twice that there, and r is what the old region may grow by.
+//! The free region has what the old one leaves of the working set, as in section 3 (`modified`); what that searches for by hand is measured here:
+//! its `mem_lim` is M, its `min_old_incr` is r.
+
+use super::{Major, Policy, Seen, Shape, Sizes};
+use crate::config::ROOM_MIN;
+use vellum_pages::PAGE;
+
+/// See the head of this file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Knee;
+
+/// Of what a job has been given, a heap that could do with less takes up to so many parts in four of what fits: there are others in the job.
+const GIVEN_QUARTERS: usize = 3;
+/// Collections that take one part of so many of the program's time are cheap enough.
+const CHEAP_PART: u128 = 50;
+/// However much is old, the free region has this part of the memory there is.
+const FREE_PART: usize = 8;
+
+/// What a collection looks through, in bytes: it is in memory, or comes there.
+fn looked_through(live: usize, shape: Shape) -> usize {
+    match shape {
+        Shape::InPlace { copies } => live.saturating_add(copies),
+        Shape::Regions => live.saturating_mul(2),
+    }
+}
+
+/// Bytes that a heap comes to with so much room.
+pub(super) fn footprint(live: usize, shape: Shape, room: usize) -> usize {
+    looked_through(live, shape).saturating_add(room)
+}
+
+/// The regions of a heap that has `room` beside what is alive: half is for the old region to grow by, and what it has not grown to is free.
+pub(super) fn share(live: usize, old: usize, room: usize) -> Sizes {
+    let heap = live.saturating_add(room);
+    Sizes { free: heap.saturating_sub(old).max(room / 4), old_max: live.saturating_add(room / 2) }
+}
+
+/// Nanoseconds a MiB handed out, where `ns` are spent each time that `room` bytes have been.
+fn dear(ns: u128, room: usize) -> u128 {
+    (ns << 20) / room.max(1) as u128
+}
+
+/// The room with which collections are cheap enough.
+fn enough(seen: &Seen) -> usize {
+    let collection = u128::from(seen.rates.collection_ns(seen.live));
+    let bytes = (collection << 20) * CHEAP_PART / u128::from(seen.rates.allocate_ns_a_mib().max(1));
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// The best room.
+fn room(seen: &Seen) -> usize {
+    let (memory, plenty) = (&seen.memory, seen.plenty);
+    let through = looked_through(seen.live, seen.shape);
+    let fits = memory.target.saturating_sub(through);
+    if plenty <= fits {
+        return if memory.is_given {
+            plenty.max(enough(seen).min(fits / 4 * GIVEN_QUARTERS))
+        } else {
+            plenty
+        };
+    }
+    let most = memory.target.saturating_add(memory.paged).saturating_sub(through);
+    // As much again as is looked through halves what a fault costs each byte; more would gain little and spread the program's own memory.
+    let far = plenty.max(through).min(most);
+    if far <= fits || memory.paged == 0 {
+        return fits.max(ROOM_MIN);
+    }
+    let collection = u128::from(seen.rates.collection_ns(seen.live));
+    let paging = u128::from(memory.refault_ns) * (through.saturating_add(far) / PAGE) as u128;
+    let stays = if fits < ROOM_MIN { u128::MAX } else { dear(collection, fits) };
+    if stays <= dear(collection + paging, far) { fits } else { far }
+}
+
+impl Knee {
+    fn regions(live: usize, seen: &Seen) -> Sizes {
+        let grows = room(&Seen { live, ..*seen });
+        let target = seen.memory.target;
+        if footprint(live, seen.shape, grows) <= target && grows >= seen.plenty {
+            return share(live, seen.old, grows);
+        }
+        let free = target.saturating_sub(seen.old).max(target / FREE_PART);
+        Sizes { free: free.min(live.saturating_add(seen.plenty)), old_max: live.saturating_add(grows) }
+    }
+}
+
+impl Policy for Knee {
+    fn major(&self, seen: &Seen) -> Sizes {
+        match seen.shape {
+            Shape::InPlace { .. } => Sizes { free: room(seen), old_max: usize::MAX },
+            Shape::Regions => Knee::regions(seen.live, seen),
+        }
+    }
+
+    fn minor(&self, seen: &Seen, last: &Major) -> Sizes {
+        Knee::regions(last.live, seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sizing::memory::Memory;
+    use crate::sizing::rates::Rates;
+
+    const MIB: usize = 1 << 20;
+    const IN_PLACE: Shape = Shape::InPlace { copies: 0 };
+
+    fn seen(live: usize, shape: Shape, plenty: usize, memory: Memory) -> Seen {
+        let mut rates = Rates::UNKNOWN;
+        // A millisecond a MiB.
+        rates.learn(MIB, 0, 1_000_000, 0);
+        Seen { live, old: live, shape, plenty, rates, memory }
+    }
+
+    fn short(target: usize, paged: usize, refault_ns: u64) -> Memory {
+        Memory { target, is_given: false, paged, refault_ns }
+    }
+
+    #[test]
+    fn without_shortage_it_is_what_is_best_then() {
+        for shape in [IN_PLACE, Shape::InPlace { copies: MIB }] {
+            let sizes = Knee.major(&seen(10 * MIB, shape, 12 * MIB, Memory::PLENTY));
+            assert_eq!(sizes, Sizes { free: 12 * MIB, old_max: usize::MAX });
+        }
+        let enough = short(23 * MIB, 0, 100_000);
+        assert_eq!(
+            Knee.major(&seen(10 * MIB, Shape::InPlace { copies: MIB }, 12 * MIB, enough)).free,
+            12 * MIB
+        );
+    }
+
+    #[test]
+    fn memory_that_was_given_is_used_as_far_as_it_saves_anything() {
+        let given = |target| Memory { is_given: true, ..short(target, 0, 0) };
+        let free = |target| Knee.major(&seen(10 * MIB, IN_PLACE, 8 * MIB, given(target))).free;
+        // 10 ms a collection, and a millisecond a MiB handed out: 500 MiB would be enough.
+        assert_eq!([free(110 * MIB), free(50 * MIB), free(19 * MIB)], [75 * MIB, 30 * MIB, 8 * MIB]);
+        let most = free(10_000 * MIB);
+        assert!(most.abs_diff(500 * MIB) < MIB, "{most}");
+        assert_eq!(free(16 * MIB), 6 * MIB, "too little is as short as if it were nobody's");
+    }
+
+    #[test]
+    fn where_nothing_can_be_paged_out_the_edge_is_kept() {
+        let free = |live, target| Knee.major(&seen(live, IN_PLACE, 12 * MIB, short(target, 0, 2000))).free;
+        assert_eq!(free(10 * MIB, 16 * MIB), 6 * MIB);
+        assert_eq!(
+            free(10 * MIB, 9 * MIB),
+            ROOM_MIN,
+            "what is alive does not fit: nothing more is taken than must be"
+        );
+    }
+
+    #[test]
+    fn collections_are_made_as_long_as_they_are_cheaper_than_faults() {
+        // 10 MiB in 10 ms; 22 MiB are 5632 pages, half a second on a disk.
+        let free =
+            |target, s| Knee.major(&seen(10 * MIB, IN_PLACE, 12 * MIB, short(target, 1 << 30, s))).free;
+        assert_eq!(free(14 * MIB, 100_000), 4 * MIB);
+        assert_eq!(free(11 * MIB, 100_000), MIB);
+        // Compressed memory at 3 us a page: 27 ms for 12 MiB beat 10 ms for each MiB, and are beaten by 10 ms for five.
+        assert_eq!(free(11 * MIB, 3000), 12 * MIB);
+        assert_eq!(free(15 * MIB, 3000), 5 * MIB);
+        // What is alive does not fit, and every collection pages.
+        assert_eq!(free(8 * MIB, 100_000), 12 * MIB);
+    }
+
+    #[test]
+    fn paging_is_no_way_out_beyond_what_may_be_paged_out() {
+        let free =
+            |paged| Knee.major(&seen(10 * MIB, IN_PLACE, 12 * MIB, short(8 * MIB, paged, 100_000))).free;
+        assert_eq!(free(6 * MIB), 4 * MIB);
+        assert_eq!(free(MIB), ROOM_MIN);
+    }
+
+    #[test]
+    fn regions_share_the_working_set() {
+        let plenty = seen(10 * MIB, Shape::Regions, 12 * MIB, Memory::PLENTY);
+        assert_eq!(Knee.major(&plenty), Sizes { free: 12 * MIB, old_max: 16 * MIB });
+        let last = Major { live: 10 * MIB, sizes: Knee.major(&plenty) };
+        assert_eq!(Knee.minor(&Seen { old: 14 * MIB, ..plenty }, &last).free, 8 * MIB);
+        assert_eq!(Knee.minor(&Seen { old: 40 * MIB, ..plenty }, &last).free, 3 * MIB);
+
+        let memory = short(26 * MIB, 1 << 30, 100_000);
+        let tight = Seen { memory, ..plenty };
+        // Twice what is alive and 6 MiB fit: a major collection pages nothing.
+        assert_eq!(Knee.major(&tight), Sizes { free: 16 * MIB, old_max: 16 * MIB });
+        assert_eq!(Knee.minor(&Seen { old: 15 * MIB, ..tight }, &last).free, 11 * MIB);
+        // They do not: major collections page, and are made seldom; the free region keeps to what is left.
+        let tighter = Seen { memory: short(16 * MIB, 1 << 30, 100_000), ..plenty };
+        assert_eq!(Knee.major(&tighter), Sizes { free: 6 * MIB, old_max: 30 * MIB });
+        assert_eq!(Knee.minor(&Seen { old: 20 * MIB, ..tighter }, &last).free, 2 * MIB);
+    }
+}

@@ -1,0 +1,193 @@
+//! When to collect next, and how large the heap's regions are until then.
+//!
+//! ```text
+//!   a collection ends ──▶ Seen: what it found, what collecting costs, the memory there is ──▶ Policy ──▶ Sizes
+//!                                                                                                          │
+//!   where everything stays (or little moves)     |- live -|------------ free ------------|                 ▼
+//!   where all that lives is copied (regions)     |- old ───▶ old_max |          |- free ─|     the next collection
+//! ```
+//!
+//! A policy is a pure function: `original`, `modified` (the two strategies of the source), `square_root`, and `knee`, the default, which needs
+//! no parameter. `plenty` says what is best while memory is not short; `knee` is that then. `memory` is what it goes by otherwise, and `watch` finds
+//! it out. What the user may choose is in `choice`; `rates` and `refault` smooth what is measured. `limits` keeps the heap within what it must never
+//! exceed, whatever the policy says.
+//!
+//! Source: Cooper, Nettles and Subramanian 1992, sections 2 and 3. There one strategy was made for regions; here a policy sizes heaps of either
+//! shape: where nothing is copied, all of the heap but what is alive is free.
+
+mod choice;
+mod knee;
+mod limits;
+mod memory;
+mod modified;
+mod original;
+mod plenty;
+mod rates;
+mod refault;
+#[cfg(test)]
+mod simulation;
+mod square_root;
+mod watch;
+
+use crate::config::ROOM_MIN;
+use crate::heap::Heap;
+pub use choice::Sizing;
+pub(crate) use limits::cost_ns;
+use memory::Memory;
+pub(crate) use plenty::cache_bytes;
+pub(crate) use rates::Rates;
+pub(crate) use watch::{Spent, Watch};
+
+/// What a collection found, as far as the next one depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// Bytes of blocks and large objects.
+    pub bytes: usize,
+    /// Bytes of objects alive.
+    pub live: usize,
+    /// Of these, in blocks that the next collection should empty.
+    pub sparse: usize,
+    /// Bytes of young objects that it met …
+    pub young: usize,
+    /// … and, if as many of the next live on, what is to be copied of them.
+    pub young_to_copy: usize,
+    /// What the next one should cost: [`cost_ns`].
+    pub cost_ns: usize,
+}
+
+impl Found {
+    /// There was nothing.
+    pub(crate) const NOTHING: Found =
+        Found { bytes: 0, live: 0, sparse: 0, young: 0, young_to_copy: 0, cost_ns: 0 };
+}
+
+/// How a plan uses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// What is alive stays where it is, but for so many bytes that the next collection copies.
+    InPlace {
+        /// Bytes to be copied.
+        copies: usize,
+    },
+    /// An old region to which minor collections add and which major ones copy, and a free one.
+    Regions,
+}
+
+/// What a policy goes by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// Bytes that the last major collection found alive.
+    pub live: usize,
+    /// Bytes of the old region now: after a major collection what is alive.
+    pub old: usize,
+    /// How the plan uses memory.
+    pub shape: Shape,
+    /// Bytes to hand out before the next major collection while memory is plenty.
+    pub plenty: usize,
+    /// What collecting and allocating costs.
+    pub rates: Rates,
+    /// What memory there is.
+    pub memory: Memory,
+}
+
+/// How large the regions are until the next collection, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// What may be handed out before it.
+    pub free: usize,
+    /// It is a major one if the old region has come to this. Where there are no minor ones, nothing.
+    pub old_max: usize,
+}
+
+/// How the last major collection left the heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Major {
+    /// Bytes alive.
+    pub live: usize,
+    /// What was decided then.
+    pub sizes: Sizes,
+}
+
+/// Sizes regions. Pure: what it says depends on what it is told.
+pub(crate) trait Policy {
+    /// The sizes after a collection that has looked at everything.
+    fn major(&self, seen: &Seen) -> Sizes;
+
+    /// The sizes after one that has looked at new objects only; `last` is the major one before.
+    fn minor(&self, seen: &Seen, last: &Major) -> Sizes;
+}
+
+impl Sizing {
+    /// Calls `with` with the policy that this names.
+    fn policy<R>(self, with: impl FnOnce(&dyn Policy) -> R) -> R {
+        match self {
+            Sizing::Knee => with(&knee::Knee),
+            Sizing::Original { mem_limit, ratio } => with(&original::Original { mem_limit, ratio }),
+            Sizing::Modified { mem_lim, min_new_size, min_old_incr } => {
+                with(&modified::Modified { mem_lim, min_new_size, min_old_incr })
+            }
+            Sizing::SquareRoot { c } => with(&square_root::SquareRoot { c }),
+        }
+    }
+
+    /// The sizes after a collection; `last` is the major one before if this was a minor one. However small what the policy says, some of the
+    /// heap is free: a collection for each object is what nobody means.
+    pub(crate) fn sizes(self, seen: &Seen, last: Option<&Major>) -> Sizes {
+        let Sizes { free, old_max } = self.policy(|policy| match last {
+            Some(last) => policy.minor(seen, last),
+            None => policy.major(seen),
+        });
+        Sizes { free: free.max(ROOM_MIN), old_max: old_max.max(seen.live.saturating_add(ROOM_MIN)) }
+    }
+}
+
+impl Heap {
+    /// Sets when to collect next, by what the last collection found. For plans whose collections look at everything.
+    pub(crate) fn set_room(&mut self, found: Found) {
+        self.used = 0;
+        let found = match self.copies.too_dear {
+            true => Found { sparse: 0, young_to_copy: 0, ..found },
+            false => found,
+        };
+        self.found = found;
+        let config = limits::under(self.config, self.limit());
+        self.reserve = limits::reserve(&config, found);
+        self.room = self.room_for(found);
+    }
+
+    /// Bytes to hand out before the next collection.
+    fn room_for(&mut self, found: Found) -> usize {
+        let config = limits::under(self.config, self.limit());
+        let plenty = plenty::room(&config, self.cache_bytes, found);
+        let copies = limits::for_copies(&config, found);
+        self.sizes(found.live, found.live, Shape::InPlace { copies }, plenty, None).free
+    }
+
+    /// The sizes of a heap of regions after a collection that left `live` bytes, as far as the last major one knew, and an old region of `old`;
+    /// `last` is that major one if this was a minor one.
+    pub(crate) fn size_regions(&mut self, live: usize, old: usize, last: Option<&Major>) -> Sizes {
+        let config = limits::under(self.config, self.limit());
+        let plenty = plenty::room(&config, self.cache_bytes, Found { live, ..Found::default() });
+        self.sizes(live, old, Shape::Regions, plenty, last)
+    }
+
+    fn sizes(&mut self, live: usize, old: usize, shape: Shape, plenty: usize, last: Option<&Major>) -> Sizes {
+        let memory = match self.config.sizing {
+            Sizing::Knee => self.memory_for(knee::footprint(live.max(old), shape, plenty), plenty),
+            _ => Memory::PLENTY,
+        };
+        let rates = self.watch.rates();
+        let sizes = self.config.sizing.sizes(&Seen { live, old, shape, plenty, rates, memory }, last);
+        self.watch.decided(knee::footprint(live, shape, sizes.free) <= memory.target);
+        sizes
+    }
+
+    /// Looks again, in the middle of a large room, whether there is still the memory that it was given for; the collection comes sooner if not.
+    #[cold]
+    pub(crate) fn look_again(&mut self) {
+        let used = self.used;
+        let room = self.room_for(self.found);
+        self.room = self.room.min(room.max(used));
+        self.watch.check_after(used);
+    }
+}

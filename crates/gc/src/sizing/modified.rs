@@ -1,0 +1,91 @@
+//! The strategy of section 3 of Cooper, Nettles and Subramanian 1992: the heap's working set stays within a target.
+//!
+//! ```text
+//! after a major collection   new_heap_size = max(mem_lim - live, min_new_size)
+//!                            old_heap_size = max(mem_lim / 2, live + min_old_incr)
+//! after a minor one          the new heap is smaller by what the old one grew, but not below min_new_size
+//! ```
+//!
+//! The new heap has all of the working set that the old one does not use, and the old heap fits in half of it, so that major collections go
+//! fast. Departure: what a heap copies that mostly leaves things where they are is taken off the new heap, as it is no room for new objects.
+
+use super::{Major, Policy, Seen, Shape, Sizes};
+
+/// See the head of this file; the parameters as there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Modified {
+    pub(super) mem_lim: usize,
+    pub(super) min_new_size: usize,
+    pub(super) min_old_incr: usize,
+}
+
+impl Policy for Modified {
+    fn major(&self, seen: &Seen) -> Sizes {
+        let taken = match seen.shape {
+            Shape::InPlace { copies } => seen.live + copies,
+            Shape::Regions => seen.live,
+        };
+        let old_max = match seen.shape {
+            Shape::InPlace { .. } => usize::MAX,
+            Shape::Regions => (self.mem_lim / 2).max(seen.live.saturating_add(self.min_old_incr)),
+        };
+        Sizes { free: self.mem_lim.saturating_sub(taken).max(self.min_new_size), old_max }
+    }
+
+    fn minor(&self, seen: &Seen, last: &Major) -> Sizes {
+        let grown = seen.old.saturating_sub(last.live);
+        let Sizes { free, old_max } = self.major(&Seen { live: last.live, ..*seen });
+        Sizes { free: free.saturating_sub(grown).max(self.min_new_size), old_max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sizing::memory::Memory;
+    use crate::sizing::rates::Rates;
+
+    const K: usize = 1 << 10;
+
+    fn seen(live: usize, old: usize, shape: Shape) -> Seen {
+        Seen { live, old, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
+    }
+
+    /// The parameters that the source's appendix has for its compiler (Figure 19), by hand.
+    #[test]
+    fn the_formulas_of_section_3() {
+        let pager_flushes = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
+        let sizes = pager_flushes.major(&seen(2000 * K, 2000 * K, Shape::Regions));
+        assert_eq!(sizes, Sizes { free: 8000 * K, old_max: 7500 * K });
+        // Half of the target, where what is alive and the increment are less.
+        let small = Modified { min_old_incr: 500 * K, ..pager_flushes };
+        assert_eq!(small.major(&seen(2000 * K, 2000 * K, Shape::Regions)).old_max, 5000 * K);
+        // Much is alive: the lower bound on the working set is live + min_new_size.
+        let sizes = pager_flushes.major(&seen(9500 * K, 9500 * K, Shape::Regions));
+        assert_eq!(sizes, Sizes { free: 1000 * K, old_max: 15_000 * K });
+        // User-initiated flushing was best with a target of 0.
+        let user_flushes = Modified { mem_lim: 0, min_new_size: 500 * K, min_old_incr: 5000 * K };
+        let sizes = user_flushes.major(&seen(3000 * K, 3000 * K, Shape::Regions));
+        assert_eq!(sizes, Sizes { free: 500 * K, old_max: 8000 * K });
+    }
+
+    #[test]
+    fn what_the_old_heap_grows_the_new_one_loses() {
+        let policy = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
+        let sizes = policy.major(&seen(2000 * K, 2000 * K, Shape::Regions));
+        let last = Major { live: 2000 * K, sizes };
+        let minor = |old| policy.minor(&seen(2000 * K, old, Shape::Regions), &last);
+        assert_eq!(minor(3500 * K), Sizes { free: 6500 * K, old_max: 7500 * K });
+        assert_eq!(minor(9800 * K).free, 1000 * K, "but not below its minimum");
+    }
+
+    #[test]
+    fn a_heap_that_copies_nothing_takes_the_new_heap_for_its_room() {
+        let policy = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
+        let free = |live, copies| policy.major(&seen(live, live, Shape::InPlace { copies })).free;
+        assert_eq!(
+            [free(2000 * K, 0), free(2000 * K, 700 * K), free(9500 * K, 0)],
+            [8000 * K, 7300 * K, 1000 * K]
+        );
+    }
+}

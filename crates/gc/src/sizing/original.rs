@@ -1,0 +1,105 @@
+//! The strategy of Standard ML of New Jersey: section 2 of Cooper, Nettles and Subramanian 1992, after Appel 1989.
+//!
+//! ```text
+//! heap size   = ratio * live      while that is below mem_limit,
+//!               mem_limit         while three times what is alive is below it,
+//!               3 * live          beyond
+//! |- old ──────────▶ half of it: major |   |- free: half of what is not old -|
+//! ```
+//!
+//! Half of what is not old is kept for copies of what the free region will hold. Departure: a heap that copies nothing needs no such half, and all
+//! of it but what is alive is free.
+
+use super::{Major, Policy, Seen, Shape, Sizes};
+
+/// See the head of this file; the parameters as there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Original {
+    pub(super) mem_limit: usize,
+    pub(super) ratio: u32,
+}
+
+/// Beyond the limit the heap is so many times what is alive.
+const LEAST_RATIO: usize = 3;
+
+impl Original {
+    /// Bytes of the heap, with `live` bytes alive.
+    fn heap_size(&self, live: usize) -> usize {
+        let wanted = live.saturating_mul(self.ratio as usize);
+        let least = live.saturating_mul(LEAST_RATIO);
+        if wanted < self.mem_limit {
+            wanted
+        } else if least < self.mem_limit {
+            self.mem_limit
+        } else {
+            least
+        }
+    }
+}
+
+impl Policy for Original {
+    fn major(&self, seen: &Seen) -> Sizes {
+        let heap = self.heap_size(seen.live);
+        match seen.shape {
+            Shape::InPlace { copies } => {
+                Sizes { free: heap.saturating_sub(seen.live + copies), old_max: usize::MAX }
+            }
+            Shape::Regions => Sizes { free: (heap - seen.live.min(heap)) / 2, old_max: heap / 2 },
+        }
+    }
+
+    fn minor(&self, seen: &Seen, last: &Major) -> Sizes {
+        let heap = self.heap_size(last.live);
+        Sizes { free: heap.saturating_sub(seen.old) / 2, old_max: last.sizes.old_max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sizing::memory::Memory;
+    use crate::sizing::rates::Rates;
+
+    const K: usize = 1 << 10;
+
+    fn seen(live: usize, old: usize, shape: Shape) -> Seen {
+        Seen { live, old, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
+    }
+
+    /// The parameters that the source's appendix has for its benchmarks (Figures 13 to 15), by hand.
+    #[test]
+    fn the_formulas_of_section_2() {
+        // Compiler, no pager: 14000 KB and a ratio of 1000. With 4000 KB alive 1000 times that is too much, three times is not.
+        let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
+        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::Regions));
+        assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7000 * K });
+        // With 5000 KB alive three times that is beyond the limit: the free region is as large as what is alive.
+        let sizes = compiler.major(&seen(5000 * K, 5000 * K, Shape::Regions));
+        assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7500 * K });
+        // Compiler, pager only: 9000 KB and 7. With 1000 KB alive seven times that fits.
+        let pager_only = Original { mem_limit: 9000 * K, ratio: 7 };
+        let sizes = pager_only.major(&seen(1000 * K, 1000 * K, Shape::Regions));
+        assert_eq!(sizes, Sizes { free: 3000 * K, old_max: 3500 * K });
+    }
+
+    #[test]
+    fn the_free_region_is_recalculated_after_a_minor_collection() {
+        let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
+        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::Regions));
+        let last = Major { live: 4000 * K, sizes };
+        let minor = |old| compiler.minor(&seen(4000 * K, old, Shape::Regions), &last);
+        assert_eq!(minor(5000 * K), Sizes { free: 4500 * K, old_max: 7000 * K });
+        assert_eq!(minor(6800 * K).free, 3600 * K);
+    }
+
+    #[test]
+    fn a_heap_that_copies_nothing_has_no_half_for_copies() {
+        let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
+        let free = |live, copies| compiler.major(&seen(live, live, Shape::InPlace { copies })).free;
+        assert_eq!(
+            [free(4000 * K, 0), free(4000 * K, 500 * K), free(5000 * K, 0)],
+            [10_000 * K, 9500 * K, 10_000 * K]
+        );
+        assert_eq!(free(0, 0), 0, "with nothing alive the source's heap is empty");
+    }
+}

@@ -1,0 +1,60 @@
+//! S: what it costs to have a page brought back, measured while the heap is collected.
+//!
+//! A collection's time without faults is known (`rates`); what it takes beyond that, over the faults it met that had to wait for a device, is what one of
+//! them costs: the device's time, the kernel's, and what is lost in the caches. Compressed memory and disks differ a thousandfold, so nothing
+//! is assumed for long. The source for S as the price of a fault is Nishigaki 1981.
+
+/// Until it is known: a fast disk.
+const S_NS: u64 = 100_000;
+/// Between these, whatever was measured: below, no page comes; above, something else was waited for.
+const S_LEAST_NS: u64 = 2_000;
+const S_MOST_NS: u64 = 50_000_000;
+/// Fewer faults in a collection tell nothing.
+const FAULTS_MIN: u64 = 16;
+/// A mean over about so many collections.
+const SMOOTH: u64 = 4;
+
+/// See the head of this file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refault {
+    /// 0 until known.
+    ns: u64,
+}
+
+impl Refault {
+    pub(crate) const UNKNOWN: Refault = Refault { ns: 0 };
+
+    /// Nanoseconds a fault.
+    pub(crate) fn ns(&self) -> u64 {
+        if self.ns == 0 { S_NS } else { self.ns }
+    }
+
+    /// A collection met `faults` and took `wall_ns` where it would have taken `without_ns`.
+    pub(crate) fn learn(&mut self, faults: u64, wall_ns: u64, without_ns: u64) {
+        if faults < FAULTS_MIN {
+            return;
+        }
+        let now = (wall_ns.saturating_sub(without_ns) / faults).clamp(S_LEAST_NS, S_MOST_NS);
+        self.ns = if self.ns == 0 { now } else { self.ns - self.ns / SMOOTH + now / SMOOTH };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_costs_what_collections_wait_for() {
+        let mut refault = Refault::UNKNOWN;
+        refault.learn(FAULTS_MIN - 1, 1_000_000_000, 0);
+        assert_eq!(refault.ns(), S_NS, "too few to tell");
+        refault.learn(1000, 21_000_000, 1_000_000);
+        assert_eq!(refault.ns(), 20_000);
+        refault.learn(1000, 0, 1_000_000);
+        assert_eq!(refault.ns(), 15_000 + S_LEAST_NS / SMOOTH, "never for nothing");
+        for _ in 0..40 {
+            refault.learn(100, 800_000_000, 0);
+        }
+        assert!(refault.ns().abs_diff(8_000_000) < 100_000, "{refault:?}");
+    }
+}
