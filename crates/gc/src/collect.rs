@@ -32,6 +32,7 @@ use crate::table::Table;
 use crate::thread::{self, Thread};
 use crate::{procedure, stop, tls};
 use core::sync::atomic::Ordering;
+use vellum_pages::Pages;
 use vellum_sys::{clock, usage};
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
@@ -120,6 +121,9 @@ pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>) {
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());
     heap.set_room(found);
     give_back(heap);
+    if spent_ns.is_some() {
+        Pages::global().collected(heap.watch.is_short());
+    }
     heap.publish();
     heap.check_after("a collection", Heap::validate);
 }

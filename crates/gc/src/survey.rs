@@ -9,7 +9,7 @@ use crate::heap::{self, Address, Heap};
 use crate::sizing::Found;
 use crate::young::Census;
 use core::ptr::null;
-use vellum_pages::{Pages, Severity};
+use vellum_pages::{Discard, Pages, Severity};
 
 /// What dead objects are overwritten with in poison mode: no address, as none has these upper bits.
 const POISON: u8 = 0xdb;
@@ -126,8 +126,10 @@ pub(crate) fn give_back(heap: &mut Heap) {
     let needed = (heap.room / BLOCK + SPARE_BLOCKS).min(heap.pool.len());
     // What was not needed before the last collection either: a heap that swings keeps its blocks.
     let surplus = heap.pool.len() - needed;
-    // Where memory is short it goes at once.
-    let mut given = if heap.watch.is_short() { surplus } else { surplus.min(heap.surplus) };
+    // Where memory is short it goes at once, and where somebody tries what telling the kernel is worth.
+    let mode = Pages::global().discard_mode();
+    let at_once = heap.watch.is_short() || mode != Discard::Auto;
+    let mut given = if at_once { surplus } else { surplus.min(heap.surplus) };
     heap.surplus = surplus - given;
     // The heap has shrunk for good: even what would be used soon is given back, and its frames with it.
     // The collection after that may have moved what was left, and what it moved from is not needed either.
@@ -143,7 +145,7 @@ pub(crate) fn give_back(heap: &mut Heap) {
     heap.pool.copy_within(given.., 0);
     let kept = heap.pool.len() - given;
     heap.pool.truncate(kept);
-    if has_shrunk {
+    if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
     }
 }

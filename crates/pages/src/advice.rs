@@ -94,7 +94,7 @@ impl Pages {
     pub(crate) fn keep_within(&self, bytes: u64) {
         let (live, cached) = self.live_and_cached();
         let over = (live + cached).saturating_sub(bytes).min(cached);
-        if over >= PAGE as u64 {
+        if over >= PAGE as u64 && self.discard_mode().heeds_pressure() {
             self.flush_some(Kind::Warm, over / PAGE as u64, Reason::Pressure);
         }
     }

@@ -1,5 +1,7 @@
 //! What a user may set.
 
+use crate::discard::Discard;
+
 /// When huge pages are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum HugePolicy {
@@ -15,15 +17,17 @@ pub enum HugePolicy {
 /// Settings of the page layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Milliseconds that cached frames may go unused before they are flushed. 0 flushes at the next free.
+    /// Milliseconds that cached frames may go unused before they are flushed, in the modes in which they are. 0 flushes at the next free.
     pub decay_ms: u32,
     /// When huge pages are asked for.
     pub huge: HugePolicy,
+    /// What the kernel is told of pages that nobody needs, and when.
+    pub discard: Discard,
 }
 
 impl Config {
     /// The default settings.
-    pub const DEFAULT: Config = Config { decay_ms: 1000, huge: HugePolicy::Auto };
+    pub const DEFAULT: Config = Config { decay_ms: 1000, huge: HugePolicy::Auto, discard: Discard::Auto };
     /// The longest decay accepted: an hour.
     pub const DECAY_MS_MAX: u32 = 3_600_000;
 }

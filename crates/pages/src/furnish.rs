@@ -38,8 +38,11 @@ impl Pages {
             taken.of[Kind::Warm.index()] += moved;
             taken.cold_from += moved;
         }
-        let over = self.state.lock().excess(0);
-        if over > 0 {
+        let (over, mode) = {
+            let state = self.state.lock();
+            (state.excess(0), state.config.discard)
+        };
+        if over > 0 && mode.decays() {
             self.flush_some(Kind::Warm, over, Reason::Peak);
         }
     }

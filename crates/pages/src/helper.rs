@@ -5,6 +5,7 @@
 //! it is and what it must not touch. A forked child starts its own when it needs one.
 
 use crate::advice::{self, Client};
+use crate::discard;
 use crate::fence::{Fence, NO_FENCES};
 use crate::lows::DECAY_PARTS;
 use crate::pace::Pace;
@@ -207,13 +208,13 @@ impl Pages {
     fn tick(&self, trigger: Option<&Trigger>) {
         self.decay();
         let cached = self.state.lock().free_pages(Kind::Warm);
-        if crate::release::is_worth_a_look(cached) {
+        if crate::release::is_worth_a_look(cached) || self.has_discardable() {
             self.respect_limits();
             // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it now.
             if self.is_in_distress() {
-                self.flush_some(Kind::Warm, u64::MAX, crate::release::Reason::Pressure);
+                self.give_way();
             } else if trigger.map_or_else(pressure::is_stalled, Trigger::fired) {
-                self.mark_some(u64::MAX);
+                self.relieve();
             }
         }
         let hook = self.hook.load(Ordering::Acquire);
@@ -289,7 +290,7 @@ extern "C" fn run(_argument: usize) -> ! {
             ticked = now;
         }
         client.attend(pages, now);
-        let ticks = kept > 0 || !pages.hook.load(Ordering::Relaxed).is_null();
+        let ticks = kept > 0 || discard::any() || !pages.hook.load(Ordering::Relaxed).is_null();
         let (depth, sleep_ns) = match pace.next_ns().filter(|_| looked.any) {
             Some(look_ns) => (LOOKING, look_ns),
             None if ticks => (TICKING, tick_ms * 1_000_000),

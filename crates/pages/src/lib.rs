@@ -35,7 +35,7 @@
 //!
 //! # Where things are
 //! [`pages`](Pages) has the operations, over `obtain` and `give_up`; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
-//! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back; `fence` decides on huge pages, `pace` how soon it is looked at again; `relocate`
+//! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back, `discard` says in which mode, `vacant` what of used memory is vacated; `fence` decides on huge pages, `pace` how soon it is looked at again; `relocate`
 //! moves; `helper` is the background; `advice` heeds a governor; `outlook` says what memory there is; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
@@ -45,6 +45,7 @@ mod arena;
 mod bins;
 mod buffer;
 mod config;
+mod discard;
 mod error;
 mod fence;
 mod furnish;
@@ -60,9 +61,11 @@ mod relocate;
 mod state;
 mod tag;
 mod units;
+mod vacant;
 
 pub use buffer::{Buffer, Plain};
 pub use config::{Config, HugePolicy, Severity};
+pub use discard::{Discard, Elsewhere};
 pub use error::{Misuse, OutOfMemory};
 pub use outlook::Outlook;
 pub use pages::{Extent, Pages, Request};

@@ -481,7 +481,9 @@ impl Pages {
         self.state.lock().away = 0;
         if self.is_global() {
             crate::advice::forget_after_fork();
+            crate::discard::forget_after_fork();
             crate::helper::forget_after_fork();
+            crate::outlook::forget_after_fork();
             crate::release::forget_after_fork();
         }
     }

@@ -7,7 +7,7 @@
 //! | pressure | a limit's headroom no longer exceeds what is cached, or tasks stall on memory | mark; flush when the own group hits its limit |
 //! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
 //!
-//! Frames stay unmarked while there is headroom, because marking costs ten times the floor of reusing
+//! This is the mode `auto`; `discard` has the others, of which most have other rules and some none. Frames stay unmarked while there is headroom, because marking costs ten times the floor of reusing
 //! them. *Marked* is the discardable page of the 1992 paper: the kernel takes it when it must, without write-back.
 //! *Flushed* gives the frame back now.
 
@@ -47,7 +47,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    fn counter(self) -> Counter {
+    pub(crate) fn counter(self) -> Counter {
         match self {
             Reason::Decay => Counter::FlushedDecay,
             Reason::Peak => Counter::FlushedPeak,
@@ -90,10 +90,11 @@ impl Pages {
     /// What follows when a block of `pages` pages was given back.
     pub(crate) fn after_free(&self, mut state: Held<'_, State>, pages: u32) {
         let cached = state.free_pages(Kind::Warm);
-        let at_once = state.config.decay_ms == 0;
+        let mode = state.config.discard;
+        let at_once = state.config.decay_ms == 0 && mode.decays();
         let large = u64::from(pages) >= HELPER_MIN;
         let mut look = false;
-        if self.is_global() && is_worth_a_look(cached) {
+        if self.is_global() && is_worth_a_look(cached) && mode.heeds_pressure() {
             look = cached > state.harmless;
             if !look && large {
                 let now = clock::now_ms();
@@ -111,6 +112,9 @@ impl Pages {
         }
         if look {
             self.respect_limits();
+        }
+        if is_worth_a_look(cached) {
+            self.mark_at_once(mode);
         }
         if cached >= HELPER_MIN {
             self.want_helper();
@@ -273,7 +277,11 @@ impl Pages {
     /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process dies of.
     /// Half the headroom is kept clear, for what others take before the next look.
     pub(crate) fn respect_limits(&self) {
-        if self.state.lock().still || LOOKING.swap(true, Ordering::Acquire) {
+        let heeds = {
+            let state = self.state.lock();
+            !state.still && state.config.discard.heeds_pressure()
+        };
+        if !heeds || LOOKING.swap(true, Ordering::Acquire) {
             return;
         }
         self.respect(outlook::current().headroom());
@@ -302,6 +310,9 @@ impl Pages {
 
     /// A part of the decay time has passed: flushes what was not needed for the whole of it, marked or not.
     pub fn decay(&self) -> usize {
+        if !self.discard_mode().decays() {
+            return 0;
+        }
         let mut gone = 0;
         for (which, kind) in KEPT.into_iter().enumerate() {
             let surplus = {

@@ -116,7 +116,7 @@ impl Pages {
             let (arena, taken) = self.obtain(pages, align, Use::Empty)?;
             let new = self.spot(arena, taken.start, pages);
             if taken.cold() == taken.pages && self.carry(&old, &new, kept) {
-                self.vacate(&old);
+                self.leave(&old);
                 if pages > old.pages {
                     self.plan_tail(arena, Taken { cold_from: taken.start + old.pages, ..taken });
                 }
@@ -196,7 +196,7 @@ impl Pages {
     }
 
     /// Gives back a block whose frames have left. A map entry of its own is joined to its neighbours again.
-    fn vacate(&self, old: &Spot) {
+    fn leave(&self, old: &Spot) {
         let flags = self.state.lock().arenas[old.arena].flags(old.page);
         // SAFETY: nothing is there any more, and the block is in this caller's hands until the next line.
         let joined =
@@ -237,7 +237,7 @@ impl Pages {
                         // SAFETY: `b` is empty, `between` holds its new contents, all three are in hand.
                         unsafe { bring_back(&between, &b, len) };
                     }
-                    self.vacate(&between);
+                    self.leave(&between);
                     return Ok(());
                 }
                 if !self.carry(&between, &a, len) {
@@ -245,7 +245,7 @@ impl Pages {
                     unsafe { bring_back(&between, &a, len) };
                 }
             }
-            self.vacate(&between);
+            self.leave(&between);
         }
         // SAFETY: two different live blocks of `len` bytes, both in the caller's hands.
         unsafe { core::ptr::swap_nonoverlapping(a.start as *mut u8, b.start as *mut u8, len) };

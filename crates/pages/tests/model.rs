@@ -318,6 +318,6 @@ proptest! {
 
     #[test]
     fn agrees_with_the_model_when_nothing_is_kept(ops in prop::collection::vec(op(), 1..40)) {
-        run(Config { decay_ms: 0, huge: HugePolicy::Always }, &ops)?;
+        run(Config { decay_ms: 0, huge: HugePolicy::Always, ..Config::DEFAULT }, &ops)?;
     }
 }

@@ -5,6 +5,7 @@
 //! | `VELLUM_DISABLE` | `0` or `1` | `0` |
 //! | `VELLUM_DECAY_MS` | `0` to 3600000 | 1000 |
 //! | `VELLUM_HUGE` | `auto`, `always`, `never` | `auto` |
+//! | `VELLUM_DISCARD` | `auto`, `none`, `marks`, `pager`, `user`, `flush_only` | `auto` |
 //! | `VELLUM_MMAP` | `on`, `off` | `on` |
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
 //! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | what the program asks for |
@@ -14,7 +15,7 @@
 
 use core::ffi::CStr;
 use vellum_malloc::Line;
-use vellum_pages::{Config, HugePolicy};
+use vellum_pages::{Config, Discard, HugePolicy};
 use vellum_sys::{Caps, caps, text};
 
 /// What the user has set.
@@ -49,6 +50,10 @@ impl Knobs {
                 b"never" => HugePolicy::Never,
                 _ => return None,
             };
+            Some(())
+        });
+        knob(c"VELLUM_DISCARD", "auto, none, marks, pager, user or flush_only", |value| {
+            knobs.pages.discard = Discard::by_name(value)?;
             Some(())
         });
         knob(c"VELLUM_MMAP", "on or off", |value| {

@@ -30,6 +30,7 @@ pub mod thread;
 pub mod track;
 pub mod transfer;
 mod uffd;
+pub mod usage;
 
 pub use caps::Caps;
 pub use line::Line;

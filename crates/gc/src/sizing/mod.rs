@@ -69,6 +69,7 @@ pub(crate) enum Shape {
         /// Bytes to be copied.
         copies: usize,
     },
+    #[allow(dead_code, reason = "the plan of regions is its user")]
     /// An old region to which minor collections add and which major ones copy, and a free one.
     Regions,
 }
@@ -165,6 +166,7 @@ impl Heap {
 
     /// The sizes of a heap of regions after a collection that left `live` bytes, as far as the last major one knew, and an old region of `old`;
     /// `last` is that major one if this was a minor one.
+    #[allow(dead_code, reason = "the plan of regions is its user")]
     pub(crate) fn size_regions(&mut self, live: usize, old: usize, last: Option<&Major>) -> Sizes {
         let config = limits::under(self.config, self.limit());
         let plenty = plenty::room(&config, self.cache_bytes, Found { live, ..Found::default() });

@@ -49,7 +49,7 @@ impl Rates {
 
 /// `ns_a_mib` times so many bytes.
 fn scale(ns_a_mib: u64, bytes: usize) -> u64 {
-    u64::try_from(u128::from(ns_a_mib) * bytes as u128 >> 20).unwrap_or(u64::MAX)
+    u64::try_from((u128::from(ns_a_mib) * bytes as u128) >> 20).unwrap_or(u64::MAX)
 }
 
 fn smooth(mean: &mut u64, ns: u64, bytes: usize) {

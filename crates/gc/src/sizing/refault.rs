@@ -29,13 +29,14 @@ impl Refault {
         if self.ns == 0 { S_NS } else { self.ns }
     }
 
-    /// A collection met `faults` and took `wall_ns` where it would have taken `without_ns`.
-    pub(crate) fn learn(&mut self, faults: u64, wall_ns: u64, without_ns: u64) {
+    /// A collection met `faults` and took `wall_ns` where it would have taken `without_ns`. Whether that tells anything.
+    pub(crate) fn learn(&mut self, faults: u64, wall_ns: u64, without_ns: u64) -> bool {
         if faults < FAULTS_MIN {
-            return;
+            return false;
         }
         let now = (wall_ns.saturating_sub(without_ns) / faults).clamp(S_LEAST_NS, S_MOST_NS);
         self.ns = if self.ns == 0 { now } else { self.ns - self.ns / SMOOTH + now / SMOOTH };
+        true
     }
 }
 
@@ -46,9 +47,9 @@ mod tests {
     #[test]
     fn a_fault_costs_what_collections_wait_for() {
         let mut refault = Refault::UNKNOWN;
-        refault.learn(FAULTS_MIN - 1, 1_000_000_000, 0);
+        assert!(!refault.learn(FAULTS_MIN - 1, 1_000_000_000, 0));
         assert_eq!(refault.ns(), S_NS, "too few to tell");
-        refault.learn(1000, 21_000_000, 1_000_000);
+        assert!(refault.learn(1000, 21_000_000, 1_000_000));
         assert_eq!(refault.ns(), 20_000);
         refault.learn(1000, 0, 1_000_000);
         assert_eq!(refault.ns(), 15_000 + S_LEAST_NS / SMOOTH, "never for nothing");

@@ -150,7 +150,9 @@ impl Watch {
 
     /// A collection that met so many faults took `wall_ns` with `live` bytes alive.
     pub(crate) fn met(&mut self, faults: u64, wall_ns: u64, live: usize) {
-        self.refault.learn(faults, wall_ns, self.rates.collection_ns(live));
+        if self.refault.learn(faults, wall_ns, self.rates.collection_ns(live)) {
+            Pages::global().note_refault(self.refault.ns());
+        }
     }
 
     /// Faults took `waited_ns` while the process ran for `ran_ns`.
