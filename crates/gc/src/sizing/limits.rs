@@ -32,12 +32,19 @@ pub(super) fn under(config: Config, limit_bytes: usize) -> Config {
     Config { limit_bytes, ..config }
 }
 
-/// Bytes that the next collection should copy, and a quarter more.
+/// Bytes that the next collection should copy under a limit, and a quarter more; without one nothing is kept back for them.
 pub(super) fn for_copies(config: &Config, found: Found) -> usize {
-    if config.plan != Plan::MostlyCopying || config.limit_bytes == usize::MAX {
+    match config.limit_bytes {
+        usize::MAX => 0,
+        limit => copies(config.plan, found, limit.saturating_sub(found.live)),
+    }
+}
+
+/// Bytes that the next collection should copy if `free` bytes are handed out before it, and a quarter more; but a third of these at most.
+pub(super) fn copies(plan: Plan, found: Found, free: usize) -> usize {
+    if plan != Plan::MostlyCopying {
         return 0;
     }
-    let free = config.limit_bytes.saturating_sub(found.live);
     let young = (free as u128 * found.young_to_copy as u128 / found.young.max(1) as u128) as usize;
     ((found.sparse + young) / 4 * 5).min(free / RESERVE_MOST)
 }

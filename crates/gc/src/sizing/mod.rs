@@ -160,7 +160,10 @@ impl Heap {
     fn room_for(&mut self, found: Found) -> usize {
         let config = limits::under(self.config, self.limit());
         let plenty = plenty::room(&config, self.cache_bytes, found);
-        let copies = limits::for_copies(&config, found);
+        let copies = match config.sizing {
+            Sizing::Knee => limits::copies(config.plan, found, plenty),
+            _ => limits::for_copies(&config, found),
+        };
         self.sizes(found.live, found.live, Shape::InPlace { copies }, plenty, None).free
     }
 
