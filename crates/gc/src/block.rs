@@ -44,6 +44,18 @@ pub(crate) enum Scan {
     Procedure,
 }
 
+/// The regions of a heap with generations (`appel`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Region {
+    /// What is in it has come since the last collection, or was pinned then.
+    New,
+    /// The same; within a minor collection: an untyped object leads into it, so that it must be old afterwards.
+    NewAndHeld,
+    /// What is in it has outlived a collection.
+    Old,
+}
+
 /// A block of small objects, or one large object. Reached under the heap's lock, or by the thread that allocates from it.
 #[repr(C)]
 pub(crate) struct Block {
@@ -63,8 +75,8 @@ pub(crate) struct Block {
     pub overflowed: Cell<bool>,
     /// Objects in it that are not pinned are moved when they are reached. Within a collection.
     pub evacuating: Cell<bool>,
-    /// It is of the old region (`appel`).
-    pub is_old: Cell<bool>,
+    /// To which region it belongs (`appel`), or is about to.
+    pub region: Cell<Region>,
     /// Objects that the last collection found alive in it; 0 in a new block.
     pub survivors: Cell<u16>,
     /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`]; else 0.
@@ -133,7 +145,7 @@ impl Block {
         self.map.set(map_of(size / WORD, scan, layout));
         self.overflowed.set(false);
         self.evacuating.set(false);
-        self.is_old.set(false);
+        self.region.set(Region::New);
         self.survivors.set(0);
         self.next.set(null());
         self.extent.set(BLOCK);
@@ -209,9 +221,15 @@ impl Block {
         }
     }
 
+    /// Whether it is of the old region.
+    #[inline(always)]
+    pub(crate) fn is_old(&self) -> bool {
+        self.region.get() == Region::Old
+    }
+
     /// It is of the old region from now on: everything in it counts as marked.
     pub(crate) fn become_old(&self) {
-        self.is_old.set(true);
+        self.region.set(Region::Old);
         for pair in 0..self.pairs.get() {
             self.marks(pair).set(!0);
         }

@@ -285,6 +285,7 @@ pub(crate) fn mark_roots<M: Movement>(
     precise_stacks: bool,
 ) -> usize {
     let mut bytes = 0;
+    marker.in_roots = true;
     for range in roots.each() {
         bytes += range.end.saturating_sub(range.start);
         // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was added.
@@ -315,7 +316,9 @@ pub(crate) fn mark_roots<M: Movement>(
         // SAFETY: the user vouches for what was added.
         unsafe { marker.fields(range.start, range.end) };
     }
-    bytes / size_of::<usize>() + frames::mark(marker)
+    let words = bytes / size_of::<usize>() + frames::mark(marker);
+    marker.in_roots = false;
+    words
 }
 
 /// Follows every pointer from what is marked, and sees to the dead that have finalizers and links.

@@ -71,9 +71,9 @@ impl Which {
         let scan = block.scan.get();
         match self {
             Which::All => scan != Scan::Nothing,
-            Which::Old => block.is_old.get() && scan != Scan::Nothing,
-            Which::OldUntyped => block.is_old.get() && scan == Scan::Words,
-            Which::OldTyped => block.is_old.get() && scan != Scan::Words && scan != Scan::Nothing,
+            Which::Old => block.is_old() && scan != Scan::Nothing,
+            Which::OldUntyped => block.is_old() && scan == Scan::Words,
+            Which::OldTyped => block.is_old() && scan != Scan::Words && scan != Scan::Nothing,
         }
     }
 }

@@ -52,6 +52,9 @@ const SURPRISE: usize = 4;
 /// a word costs about as much as what a word of emptied blocks saves later.
 const SEARCH_PART: usize = 4;
 
+/// Fields that a minor collection remembers at most.
+pub(crate) const HOLDERS_MAX: usize = 4096;
+
 const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
 
 /// Where the next copies of a slot go.
@@ -77,6 +80,10 @@ pub(crate) struct Copies {
     /// Descriptors of the blocks that copies went to.
     pub targets: Buffer<Address>,
     pub runs: [Run; SLOTS_MAX],
+    /// Fields in the heap that lead to what stayed where it was: of a minor collection.
+    pub holders: Buffer<Address>,
+    /// Some found no room there.
+    pub lost_holders: bool,
     /// Bytes copied since the heap began, and when this collection did.
     pub bytes: u64,
     before: u64,
@@ -91,6 +98,8 @@ impl Copies {
             ready: Buffer::new(),
             targets: Buffer::new(),
             runs: [NO_RUN; SLOTS_MAX],
+            holders: Buffer::new(),
+            lost_holders: false,
             bytes: 0,
             before: 0,
         }
@@ -98,7 +107,7 @@ impl Copies {
 
     /// Bytes the lists take.
     pub(crate) fn taken(&self) -> usize {
-        (self.ready.capacity() + self.targets.capacity()) * size_of::<Address>()
+        (self.ready.capacity() + self.targets.capacity() + self.holders.capacity()) * size_of::<Address>()
     }
 
     /// Whether the collection under way moves anything.
@@ -247,7 +256,10 @@ impl Heap {
             wanted += if bytes == 0 { 0 } else { (expected + expected / SURPRISE).div_ceil(BLOCK) + 1 };
         }
         let wanted = wanted.min(self.headroom_blocks());
-        if self.make_ready(wanted) {
+        let has_room = self.copies.holders.reserve(HOLDERS_MAX).is_ok()
+            && self.appel.holders.reserve(HOLDERS_MAX).is_ok()
+            && self.appel.retained.reserve(self.blocks.len() - self.appel.old_count).is_ok();
+        if has_room && self.make_ready(wanted) {
             self.copies.step = STEPS_ALL;
             self.copies.fills = true;
         }
@@ -374,7 +386,7 @@ impl Movement for Evacuation<'_> {
         let target = unsafe { &*run.block };
         let place = target.index_at(to - target.base.get());
         target.settle_copy(place);
-        if target.is_old.get() {
+        if target.is_old() {
             target.note_copy(place);
         }
         // SAFETY: both have so many bytes; one is an object, the other free; nobody else reads or writes either.
@@ -382,6 +394,13 @@ impl Movement for Evacuation<'_> {
         // SAFETY: the object has moved: its old place has nothing but its new address.
         unsafe { (from as *mut usize).write_volatile(to) };
         Some(to)
+    }
+
+    fn note_pinned(&mut self, at: usize) {
+        if self.copies.fills && self.space.block_of(at).is_some() {
+            self.copies.lost_holders |=
+                self.copies.holders.len() == HOLDERS_MAX || self.copies.holders.push(at).is_err();
+        }
     }
 
     fn target(&self, index: usize) -> Option<usize> {
@@ -417,7 +436,7 @@ impl Evacuation<'_> {
         let mut at = unsafe { run.block.as_ref() };
         let mut from = at.map_or(0, |block| block.index_at(run.end - block.base.get()).0);
         loop {
-            let Some(block) = at.filter(|block| block.is_old.get()) else {
+            let Some(block) = at.filter(|block| block.is_old()) else {
                 // SAFETY: as above.
                 let Some(block) = (unsafe { self.slots[slot].roomy.as_ref() }) else { return false };
                 self.slots[slot].roomy = block.next.get();

@@ -73,7 +73,7 @@ impl Heap {
         for &address in self.blocks.iter().chain(self.copies.targets.iter()) {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block: &'static Block = unsafe { &*(address as *const Block) };
-            if self.appel.is_minor && block.is_old.get() && block.scan.get() == Scan::Words {
+            if self.appel.is_minor && block.is_old() && block.scan.get() == Scan::Words {
                 // Where they were not written to, what their words seem to say of new objects is an accident.
                 continue;
             }

@@ -15,12 +15,18 @@
 //! What is done is in proportion to what lives on, to the blocks that were allocated from, and to the roots; only asking the account what was written looks at the whole
 //! old region, a few nanoseconds a page.
 //!
+//! # What is pinned
+//! A stack mostly pins the object that was made last, and not for long. Were its block promoted, each minor collection would leave a block with one dead object
+//! behind; so a block of which little is alive, and pinned for the first time, stays *new* once more. What is old and leads into it must be
+//! looked at again the next time, written or not: such fields are remembered as they are met (*holders*, [`HOLDERS_MAX`](crate::evacuate::HOLDERS_MAX) at most,
+//! or else all that is pinned is promoted); where an untyped object leads into it, it is promoted.
+//!
 //! # Invariants
 //! * Nothing moves before the old untyped objects and the ambiguous roots are done.
 //! * If the account fails on the way, every old object counts as written.
 
-use crate::block::{Block, Scan};
-use crate::class::BLOCK;
+use crate::block::{Block, Region, Scan};
+use crate::class::{BLOCK, WORD};
 use crate::collect::{self, Reached, Traced};
 use crate::dirty::{Dirty, Look, Which};
 use crate::evacuate::Evacuation;
@@ -34,6 +40,9 @@ use crate::space::Space;
 use crate::survey::{drop_block, settle};
 use crate::thread::{self, Thread};
 use vellum_sys::clock;
+
+/// A pinned block of which at most one part of so many is alive stays new once.
+const RETAINED_PART: u32 = 8;
 
 /// Makes a minor collection, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
 pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
@@ -110,6 +119,12 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         }
     }
     let root_words = reached.mark_roots(&mut marker);
+    for &at in heap.appel.holders.iter() {
+        if space.block_of(at).is_some_and(|block| block.is_old() && block.extent.get() != 0) {
+            // SAFETY: a word of an old block may be read and written, and was a field when it was noted.
+            unsafe { marker.fields(at, at + WORD) };
+        }
+    }
     let done = written(&mut marker, &mut dirty, space, Which::OldTyped, Some(reached.blocks));
     if !done {
         all_of(&mut marker, reached.blocks, Which::OldTyped, Some(reached.blocks));
@@ -168,6 +183,7 @@ fn all_of<M: Movement>(
 /// copies went to.
 fn survey(heap: &mut Heap, met: usize) -> Found {
     let first = heap.appel.old_count;
+    let may_retain = !core::mem::take(&mut heap.copies.lost_holders);
     let mut found = Found { live: heap.appel.old_live + heap.copied_last(), ..Found::default() };
     found.bytes = heap.bytes + (heap.blocks.len() - met) * BLOCK;
     let mut to = first;
@@ -180,6 +196,10 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
             continue;
         }
         if index < met {
+            let may_retain = may_retain
+                && block.evacuating.get()
+                && block.region.get() == Region::New
+                && block.survivors.get() == 0;
             let census = settle(block, heap.config.poison);
             let slot = &mut heap.slots[usize::from(block.slot.get())];
             slot.count_young(block, census);
@@ -189,6 +209,11 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
                 continue;
             }
             found.live += census.live as usize * block.size.get();
+            if may_retain && census.live * RETAINED_PART <= block.count.get() {
+                let pushed = heap.appel.retained.push(address);
+                debug_assert!(pushed.is_ok(), "room was made before the world stopped");
+                continue;
+            }
             if census.live < block.count.get() {
                 block.next.set(slot.roomy);
                 slot.roomy = block;
@@ -201,6 +226,16 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
     }
     heap.blocks.truncate(to);
     heap.appel.old_count = to;
+    for index in 0..heap.appel.retained.len() {
+        let pushed = heap.blocks.push(heap.appel.retained[index]);
+        debug_assert!(pushed.is_ok(), "the list had them before");
+    }
+    heap.appel.retained.truncate(0);
+    heap.appel.holders.swap(&mut heap.copies.holders);
+    heap.copies.holders.truncate(0);
+    if !may_retain {
+        heap.appel.holders.truncate(0);
+    }
     for slot in &mut heap.slots[..heap.slots_used] {
         let size = slot.size;
         let (met, left) = slot.learn_all();

@@ -6,20 +6,21 @@
 //!  new    │ blocks that threads have allocated from since the last collection, and the large objects since then
 //!  free   │ the warm end of the pool: threads take their blocks from it
 //!
-//!  minor   new ─▶ old: what is alive is copied behind what is there, slot by slot; what is pinned stays, and its block becomes old
+//!  minor   new ─▶ old: what is alive is copied behind what is there, slot by slot; what is pinned stays, and its block becomes old in time
 //!  major   old and new ─▶ fresh blocks, which are the old region then; `vacated` says what becomes of what they left
 //! ```
 //!
 //! # What keeps minor collections small
 //! All of the old region counts as alive in them, and nothing of it is looked at but what was written to since the last collection, which
 //! `dirty` knows: by the program's word (`tells_writes`) or by the kernel's account. Where it has neither, every collection is a major one, and
-//! the statistics say so. As all survivors of a minor collection become old at once, nothing old leads to anything new after it.
+//! the statistics say so. As survivors of a minor collection become old at once, nothing old leads to anything new after it, but for the few blocks that
+//! pinned objects keep new for a turn, and what leads there is remembered (`minor`).
 //!
 //! # Invariants
-//! * The heap's list has the old blocks first, `old_count` of them; none behind them [`is_old`](crate::block::Block::is_old).
+//! * The heap's list has the old blocks first, `old_count` of them; none behind them [is](crate::block::Block::is_old).
 //! * Between collections everything in an old block is marked. A slot's list of blocks with room has old blocks only; copies fill their holes.
 //! * While `is_known`, an old object that leads to a new one was written to since the last collection, and the account says where; or it lies
-//!   in a block that a thread allocates from, which counts as written.
+//!   in a block that a thread allocates from, which counts as written; or the field is remembered (`holders`).
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves, as everywhere (`evacuate`). Of old untyped objects a
 //!   minor collection looks at what was written to only; what the rest of their words seem to say of new objects is an accident.
 //!
@@ -43,7 +44,7 @@ use crate::class::BLOCK;
 use crate::config::Plan;
 use crate::dirty::{Dirty, Look, Which};
 use crate::heap::{Address, Heap};
-use regions::Major;
+use crate::sizing::Major;
 use vellum_pages::Buffer;
 
 /// What the plan knows between collections.
@@ -66,6 +67,13 @@ pub(crate) struct Appel {
     pub minors: u32,
     /// A minor collection is on.
     pub is_minor: bool,
+    /// Fields of old objects that lead to what the last minor collection left new.
+    pub holders: Buffer<Address>,
+    /// Blocks that the minor collection that is on leaves new.
+    pub retained: Buffer<Address>,
+    /// Bytes of old blocks that are no objects, now and after the last major collection.
+    pub waste: usize,
+    pub waste_least: usize,
     /// Free blocks that a heap which drifts has left behind, the oldest first.
     pub left: Buffer<Address>,
 }
@@ -82,6 +90,10 @@ impl Appel {
             is_refused: false,
             minors: 0,
             is_minor: false,
+            holders: Buffer::new(),
+            retained: Buffer::new(),
+            waste: 0,
+            waste_least: 0,
             left: Buffer::new(),
         }
     }
@@ -89,6 +101,10 @@ impl Appel {
 
 /// A collection is a minor one if at least one part of so many of the room was used: less would not give back what it takes.
 const WORTH_PART: usize = 4;
+
+/// What is between old objects may grow by one part of so many of them, and by so many bytes, before a major collection comes for its sake.
+const WASTE_PART: usize = 2;
+const WASTE_MIN: usize = 1 << 20;
 
 impl Heap {
     /// Whether a minor collection can be made.
@@ -102,12 +118,14 @@ impl Heap {
     pub(crate) fn is_minor_next(&self) -> bool {
         self.may_be_minor()
             && self.used >= self.room / WORTH_PART
-            && (self.appel.old_live < self.appel.old_max || !self.has_room_for_major())
+            && (!self.is_major_due() || !self.has_room_for_major())
     }
 
-    /// Whether a major collection is due, at the end of a minor one that has left less room than it takes.
+    /// Whether the next collection should be a major one.
     pub(crate) fn is_major_due(&self) -> bool {
-        self.appel.old_live >= self.appel.old_max
+        let Appel { old_live, old_max, waste, waste_least, .. } = self.appel;
+        // Blocks that were promoted for the sake of a few pinned objects do not count as what they hold, and still are there.
+        old_live >= old_max || waste > waste_least + (old_live / WASTE_PART).max(WASTE_MIN)
     }
 
     /// Whether all that may be alive can be copied at one go.
@@ -149,6 +167,7 @@ impl Heap {
         }
         self.appel.old_count = self.blocks.len();
         self.appel.minors = 0;
+        self.appel.holders.truncate(0);
         self.begin_account();
     }
 
@@ -188,11 +207,11 @@ impl Heap {
             if block.extent.get() == 0 {
                 continue;
             }
-            if block.is_old.get() != (at < self.appel.old_count) {
+            if block.is_old() != (at < self.appel.old_count) {
                 return Err("the old region is the first part of the list of blocks");
             }
             let all = (0..block.pairs.get()).all(|pair| block.marks(pair).get() == !0);
-            if block.is_old.get() && !all {
+            if block.is_old() && !all {
                 return Err("everything in the old region is marked");
             }
         }

@@ -9,9 +9,8 @@
 //! a new region that lives on whole needs as much beside it.
 
 use crate::class::BLOCK;
-use crate::config::ROOM_MIN;
 use crate::heap::Heap;
-use crate::sizing::Found;
+use crate::sizing::{Found, Major};
 
 /// Half of what is free is reserved for copies at most.
 const RESERVE_MOST: usize = 2;
@@ -19,12 +18,25 @@ const RESERVE_MOST: usize = 2;
 const SURPRISE: usize = 4;
 
 impl Heap {
+    /// How large the free region should be by what is known now, in the middle of it.
+    pub(crate) fn free_region(&mut self) -> usize {
+        match self.appel.major {
+            Some(major) => self.size_regions(major.live, self.appel.old_live, Some(&major)).free,
+            None => self.room,
+        }
+    }
+
     /// Sets when to collect next and by which kind, by what a collection has found.
     pub(crate) fn set_regions(&mut self, found: Found, is_major: bool) {
         self.used = 0;
         let before = self.appel.major.take().filter(|_| !is_major);
         let live = before.as_ref().map_or(found.live, |major| major.live);
         self.appel.old_live = found.live;
+        self.appel.waste = found.bytes.saturating_sub(found.live);
+        if is_major {
+            self.appel.waste_least = self.appel.waste;
+        }
+        self.found = found;
         let sizes = self.size_regions(live, found.live, before.as_ref());
         self.appel.major = before.or(Some(Major { live, sizes }));
         self.appel.old_max = sizes.old_max;
@@ -38,32 +50,5 @@ impl Heap {
             self.reserve = (survivors + survivors / SURPRISE).min(free / RESERVE_MOST);
             self.room = self.room.min((free - self.reserve).max(BLOCK));
         }
-    }
-}
-
-/// How large the regions are until the next collection, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// What may be handed out before it.
-    pub free: usize,
-    /// It is a major one if the old region has come to this.
-    pub old_max: usize,
-}
-
-/// How the last major collection left the heap.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Major {
-    /// Bytes alive.
-    pub live: usize,
-    /// What was decided then.
-    pub sizes: Sizes,
-}
-
-impl Heap {
-    fn size_regions(&mut self, live: usize, old: usize, last: Option<&Major>) -> Sizes {
-        let plenty = self.room_when_plenty(live);
-        let old_max = last.map_or(live + plenty / 2, |last| last.sizes.old_max);
-        let heap = live + plenty;
-        Sizes { free: (heap.saturating_sub(old) / 2).max(ROOM_MIN), old_max }
     }
 }

@@ -53,7 +53,7 @@ impl<M: Movement> Marker<'_, M> {
             };
             let base = block.base.get();
             let to = end.min(base + block.extent.get());
-            if M::MOVES && !block.is_old.get() {
+            if M::MOVES && !block.is_old() {
                 at = (base + block.extent.get()).next_multiple_of(BLOCK);
                 continue;
             }

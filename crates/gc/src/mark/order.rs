@@ -67,7 +67,7 @@ impl<M: Movement> Marker<'_, M> {
         if !block.overflowed.replace(false) {
             return true;
         }
-        if M::MOVES && block.is_old.get() && block.scan.get() == Scan::Words {
+        if M::MOVES && block.is_old() && block.scan.get() == Scan::Words {
             // What the others' words lead to was pinned only as far as they were written to.
             block.each_copy(|index| self.look_through(block, block.address(index)));
             return self.empty_stack(go_on);
