@@ -13,7 +13,10 @@ extern int GC_pthread_join(pthread_t thread, void **result);
 extern int GC_pthread_detach(pthread_t thread);
 extern int GC_pthread_cancel(pthread_t thread);
 extern void GC_pthread_exit(void *value) __attribute__((noreturn));
+/* A strictly standard program has no sets of signals. */
+#if defined(_POSIX_C_SOURCE) && _POSIX_C_SOURCE >= 199506L
 extern int GC_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+#endif
 extern void *GC_dlopen(const char *path, int mode);
 #ifdef __cplusplus
 }

@@ -7,6 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// Programs that check what the headers promise, each a file of C.
+const PROGRAMS: [&str; 9] =
+    ["objects", "finalizers", "kinds", "threads", "typed", "variables", "dead", "gcj", "world"];
+
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The folder with `libgc.so.1`, or a word why there is none: it is made by `./build`.
@@ -63,7 +67,7 @@ fn passes(output: &Output, name: &str) {
 fn c_programs_find_what_gc_h_promises() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
-    for name in ["objects", "finalizers", "kinds", "threads", "typed"] {
+    for name in PROGRAMS {
         for flags in [&["-std=gnu99"][..], &["-std=gnu17", "-DGC_DEBUG"]] {
             let Some(program) = compiled(name, flags, &folder, place.path()) else { return };
             passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
@@ -111,12 +115,16 @@ fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
         .filter(|name| name.starts_with("GC_"))
         .collect();
     let mut declared = BTreeSet::new();
-    for header in ["gc.h", "gc_mark.h", "gc_typed.h", "gc_pthread_redirects.h"] {
-        let source =
-            std::fs::read_to_string(Path::new(REPOSITORY).join("include/libgc").join(header)).unwrap();
-        for line in source.lines().filter(|line| line.starts_with("GC_API ") || line.starts_with("extern ")) {
+    for header in headers() {
+        let source = std::fs::read_to_string(&header).unwrap();
+        let header = header.display();
+        for line in source.lines().filter(|line| {
+            line.starts_with("GC_API ") || line.starts_with("extern GC_") || line.starts_with("extern ")
+        }) {
             let before = line.split_once('(').map_or(line.trim_end_matches(';'), |(before, _)| before);
-            if let Some(name) = before.rsplit([' ', '*']).next().filter(|name| name.starts_with("GC_")) {
+            let name = before.rsplit([' ', '*']).next().filter(|name| name.starts_with("GC_"));
+            // What gc_cpp.h declares is the C++ library's.
+            if let Some(name) = name.filter(|name| *name != "GC_throw_bad_alloc") {
                 assert!(exported.contains(name), "{header} declares {name}, which is not there");
                 declared.insert(name.to_owned());
             }
@@ -128,6 +136,90 @@ fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
             pages.contains(*name),
             "{name} is exported, but neither declared nor told of in docs/libgc.md"
         );
+    }
+}
+
+/// The headers, but for what is included by others only.
+fn headers() -> Vec<PathBuf> {
+    let folder = Path::new(REPOSITORY).join("include/libgc");
+    let mut headers: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    headers.sort();
+    headers
+}
+
+#[test]
+fn what_the_distributions_library_has_is_served_or_said_not_to_be() {
+    let Some(folder) = folder() else { return };
+    let theirs = Path::new("/usr/lib/x86_64-linux-gnu/libgc.so.1");
+    if !theirs.is_file() {
+        eprintln!("skipped: there is no {} (Debian's package libgc1)", theirs.display());
+        return;
+    }
+    let symbols = |library: &Path| -> Option<BTreeSet<String>> {
+        let named = Command::new("nm").args(["-D", "--defined-only", text(library)]).output().ok()?;
+        let listed = String::from_utf8(named.stdout).unwrap();
+        let names = listed.lines().filter_map(|line| line.split_whitespace().nth(2));
+        Some(names.filter(|name| name.starts_with("GC_")).map(str::to_owned).collect())
+    };
+    let (Some(theirs), Some(ours)) = (symbols(theirs), symbols(&folder.join("libgc.so.1"))) else {
+        eprintln!("skipped: nm cannot be started");
+        return;
+    };
+    let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
+    let missing: Vec<&String> =
+        theirs.difference(&ours).filter(|name| !pages.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "neither there nor told of in docs/libgc.md: {missing:?}");
+}
+
+/// Each header compiles by itself, in each language and with each set of switches, with warnings denied.
+#[test]
+fn headers_compile_without_warnings() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = Path::new(REPOSITORY).join("include/libgc");
+    for header in headers() {
+        let name = header.file_name().unwrap().to_str().unwrap();
+        let is_cpp_only = ["gc_cpp.h", "gc_allocator.h"].contains(&name);
+        let is_c_only = ["leak_detector.h"].contains(&name);
+        let languages = [("cc", "c", "-std=c99"), ("cc", "c", "-std=gnu11"), ("c++", "cc", "-std=c++17")];
+        for (compiler, ending, standard) in languages {
+            if (compiler == "cc" && is_cpp_only) || (compiler == "c++" && is_c_only) {
+                continue;
+            }
+            let source = place.path().join("source").with_extension(ending);
+            std::fs::write(&source, format!("#include \"{name}\"\nint main(void) {{ return 0; }}\n"))
+                .unwrap();
+            for switches in [&[][..], &["-DGC_THREADS"], &["-DGC_THREADS", "-DGC_DEBUG"]] {
+                let mut command = Command::new(compiler);
+                command.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I"]);
+                command.arg(&folder).args(switches).arg(&source);
+                match command.output() {
+                    Ok(made) => {
+                        assert!(made.status.success(), "{name} {standard} {switches:?}: {}", said(&made));
+                    }
+                    Err(error) => eprintln!("skipped: {compiler} cannot be started: {error}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn leaks_and_overwritten_objects_are_told_of() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("leaks", &["-DGC_DEBUG"], &folder, place.path()) else { return };
+    for variable in ["GC_FIND_LEAK", "NOT_BY_A_VARIABLE"] {
+        let ended = on_the_library_path(&program, &folder).env(variable, "1").output().unwrap();
+        passes(&ended, "leaks");
+        let told = said(&ended);
+        // It forgets twenty objects of 48 bytes at one line, and frees as many at another.
+        let leaked =
+            told.lines().filter(|line| line.contains("leaked: 0x") && line.contains("48 bytes")).count();
+        assert!((17..=20).contains(&leaked), "{leaked} objects are told of as leaked:\n{told}");
+        assert!(told.contains("leaks.c:"), "no place is told:\n{told}");
+        assert_eq!(told.matches("written over: 0x").count(), 1, "{told}");
+        assert_eq!(told.matches("freed twice: 0x").count(), 1, "{told}");
     }
 }
 

@@ -31,7 +31,8 @@ use crate::budget::Budget;
 use crate::class::BLOCK;
 use crate::collect::{self, with_world_stopped};
 use crate::config::{Plan, ROOM_MIN};
-use crate::dirty::{Dirty, EXPECT_MAX, Look, Which};
+use crate::dirty::{Dirty, EXPECT_MAX, Look};
+use crate::event::{self, Event};
 use crate::heap::Heap;
 use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
@@ -116,11 +117,12 @@ impl Heap {
         if self.config.slice_ns == 0 || self.held != 0 {
             return false;
         }
-        match &self.cycle {
+        let is_due = match &self.cycle {
             Some(cycle) => self.used >= cycle.due,
             None if self.is_leaving => false,
             None => self.is_worth_slicing() && self.used >= self.room - self.lead(self.slices_expected()),
-        }
+        };
+        is_due && event::is_welcome()
     }
 
     /// Whether a collection at one go would take longer than a slice, and slices can be had.
@@ -222,8 +224,8 @@ impl Heap {
     }
 
     fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) {
-        let _ =
-            collect::mark_roots(marker, &self.roots, &self.kept, &self.finalizers, self.slots_used, false);
+        let Heap { roots, kept, finalizers, disclaimers, slots_used, .. } = self;
+        let _ = collect::mark_roots(marker, roots, kept, finalizers, disclaimers, *slots_used);
     }
 
     /// Drops a cycle that is on: the next collection begins anew. The account of what is written goes on, if it can.
@@ -310,6 +312,7 @@ fn begin(heap: &mut Heap, whole: bool) {
         heap.slicing_failed = true;
         return;
     };
+    event::tell(Event::Begin, heap.bytes);
     ON.store(true, Ordering::Relaxed);
     let quantum = (heap.lead(slices) / slices as usize).max(BLOCK);
     heap.cycle = Some(Cycle {
@@ -351,7 +354,7 @@ fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progre
 impl Cycle {
     fn work(&mut self, heap: &Heap, budget: &mut Budget) {
         while let Phase::Arm(from) = self.phase {
-            match self.dirty.arm(&heap.space, from, Which::All) {
+            match self.dirty.arm(&heap.space, from) {
                 Some(next) => self.phase = Phase::Arm(next),
                 None if self.dirty.is_lost() => return,
                 None => self.phase = Phase::Start,
@@ -372,7 +375,7 @@ impl Cycle {
         let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         while marker.drain_while(&heap.blocks, || budget.go_on()) {
             match self.phase {
-                Phase::Pass(mut from) => match self.dirty.look(space, &mut from, true, Which::All) {
+                Phase::Pass(mut from) => match self.dirty.look(space, &mut from, true) {
                     Look::Written(start, end) => {
                         self.written += end - start;
                         marker.again(start, end);
@@ -438,7 +441,7 @@ impl Cycle {
         heap.mark_roots(&mut marker);
         let mut from = 0;
         loop {
-            match self.dirty.look(space, &mut from, false, Which::All) {
+            match self.dirty.look(space, &mut from, false) {
                 Look::Written(start, end) => marker.again(start, end),
                 Look::On => {}
                 Look::End => break,
@@ -479,7 +482,7 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
         }
         cycle.look_again(heap);
         collect::end_trace(heap, cycle.left);
-        crate::survey::survey(heap)
+        collect::told_survey(heap)
     });
     let Cycle { dirty, spent_ns, is_partial, faults, .. } = cycle;
     heap.stats.protected += u64::from(dirty.is_exact());

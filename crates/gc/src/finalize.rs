@@ -4,7 +4,8 @@
 //!
 //! 1. links (the early ones) to what is not marked become null, the others follow their objects;
 //! 2. of the dead with finalizers, the unordered are due; then what the ordered ones refer to is traced, and those still
-//!    not marked are due: nobody else who is to be finalized refers to them;
+//!    not marked are due: nobody else who is to be finalized refers to them; what is due is traced, and of the rest those that wait for
+//!    all others ([`Order::Last`]) are due;
 //! 3. what is due is traced: it stays until its finalizer has run;
 //! 4. the late links to what is not marked become null.
 //!
@@ -12,13 +13,12 @@
 
 use crate::alloc::with_heap;
 use crate::block::Block;
-use crate::frames::holding_cells;
+use crate::event::{self, Event};
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
-use crate::table::Table;
-use crate::{procedure, thread};
-use core::cell::Cell;
+use crate::table::{Step, Table};
+use crate::{disclaim, procedure, thread};
 use vellum_pages::Plain;
 
 /// What runs when an object has died: the object, and what was given with it.
@@ -34,6 +34,8 @@ pub enum Order {
     Unordered = 1,
     /// As [`Ordered`](Order::Ordered), but an object may refer to itself.
     IgnoringItself = 2,
+    /// As [`Ordered`](Order::Ordered), and what unordered ones are to see waits, too.
+    Last = 3,
 }
 
 impl From<bool> for Order {
@@ -73,21 +75,22 @@ pub(crate) fn find_due<M: Movement>(
     blocks: &[Address],
 ) -> usize {
     let mut found = 0;
-    let mut judge = |finalizers: &mut Table<Finalizer>, marker: &Marker<'_, M>, unordered: bool| {
-        finalizers.retain(|object, finalizer| {
-            if !finalizer.due
-                && (finalizer.order == Order::Unordered) == unordered
-                && !marker.is_marked(object)
-            {
-                finalizer.due = true;
-                found += 1;
-            }
-            true
-        });
-    };
-    judge(finalizers, marker, true);
+    let mut last = false;
+    let mut judge =
+        |finalizers: &mut Table<Finalizer>, marker: &Marker<'_, M>, is_meant: fn(Order) -> bool| {
+            finalizers.retain(|object, finalizer| {
+                if !finalizer.due && is_meant(finalizer.order) && !marker.is_marked(object) {
+                    finalizer.due = true;
+                    found += 1;
+                    event::tell(Event::Due, object);
+                }
+                true
+            });
+        };
+    judge(finalizers, marker, |order| order == Order::Unordered);
     finalizers.each(|object, finalizer| {
         if !finalizer.due && !marker.is_marked(object) {
+            last |= finalizer.order == Order::Last;
             if finalizer.order == Order::IgnoringItself && !M::MOVES {
                 marker.contents_but_itself(object);
             } else {
@@ -96,14 +99,23 @@ pub(crate) fn find_due<M: Movement>(
             marker.drain(blocks);
         }
     });
-    judge(finalizers, marker, false);
+    judge(finalizers, marker, |order| matches!(order, Order::Ordered | Order::IgnoringItself));
+    keep_due(finalizers, marker, blocks);
+    if last {
+        judge(finalizers, marker, |order| order == Order::Last);
+        keep_due(finalizers, marker, blocks);
+    }
+    found
+}
+
+/// Traces what is due.
+fn keep_due(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
     finalizers.each(|object, finalizer| {
         if finalizer.due {
             marker.root(object);
         }
     });
     marker.drain(blocks);
-    found
 }
 
 impl Heap {
@@ -113,14 +125,22 @@ impl Heap {
             return 0;
         }
         let mut count = 0;
-        self.finalizers.retain(|object, finalizer| {
-            if finalizer.due && count < taken.len() {
-                taken[count] = Some((object, *finalizer));
+        // Twice at most: the table may have been made anew since the last step, and those that are left lie before.
+        for _ in 0..2 {
+            self.due_from = self.finalizers.step(self.due_from, |object, finalizer| {
+                if !finalizer.due {
+                    return Step::Keep;
+                }
+                let Some(place) = taken.get_mut(count) else { return Step::Stop };
+                *place = Some((object, *finalizer));
                 count += 1;
-                return false;
+                Step::Remove
+            });
+            if count > 0 {
+                break;
             }
-            true
-        });
+            self.due_from = 0;
+        }
         self.due -= count;
         count
     }
@@ -142,30 +162,17 @@ pub fn run() -> usize {
     let Some(thread) = thread::attached() else { return 0 };
     let mut ran = 0;
     loop {
+        // On the stack, so that the objects stay until their turn.
         let mut batch: [Option<(Address, Finalizer)>; BATCH] = [None; BATCH];
-        // The objects stay until their turn, and so does what is given with them.
-        let held = [const { Cell::new(0) }; BATCH * 2];
-        let count = holding_cells(&held, || {
-            let count = with_heap(thread, |heap| {
-                let count = heap.take_due(&mut batch);
-                for ((object, finalizer), held) in batch.iter().flatten().zip(held.chunks_exact(2)) {
-                    held[0].set(*object);
-                    held[1].set(finalizer.data);
-                }
-                count
-            });
-            let due = batch.iter_mut().filter_map(Option::take);
-            for ((object, finalizer), held) in due.zip(held.chunks_exact(2)) {
-                let object = core::ptr::with_exposed_provenance_mut(object);
-                let data = core::ptr::with_exposed_provenance_mut(finalizer.data);
-                // SAFETY: who set the finalizer vouches that it may be called so.
-                unsafe { (finalizer.function)(object, data) };
-                held.iter().for_each(|held| held.set(0));
-            }
-            count
-        });
+        let count = with_heap(thread, |heap| heap.take_due(&mut batch));
+        for (object, finalizer) in batch.iter_mut().filter_map(Option::take) {
+            let object = core::ptr::with_exposed_provenance_mut(object);
+            let data = core::ptr::with_exposed_provenance_mut(finalizer.data);
+            // SAFETY: who set the finalizer vouches that it may be called so.
+            unsafe { (finalizer.function)(object, data) };
+        }
         ran += count;
-        if count < BATCH {
+        if count == 0 {
             return ran;
         }
     }
@@ -175,16 +182,56 @@ pub fn run() -> usize {
 #[cold]
 pub(crate) fn run_after_collection() {
     let Some(thread) = thread::attached() else { return };
-    let (wanted, told) = with_heap(thread, |heap| {
+    let (wanted, told, asked) = with_heap(thread, |heap| {
         let is_due = heap.due > 0;
-        (is_due && !heap.finalize_on_demand, is_due && heap.finalize_on_demand)
+        (is_due && !heap.finalize_on_demand, is_due && heap.finalize_on_demand, heap.disclaimers.any_due())
     });
     if told {
         procedure::tell_due();
     }
-    if wanted && !thread.finalizing.replace(true) {
-        run();
+    if (wanted || asked) && !thread.finalizing.replace(true) {
+        if asked {
+            disclaim::run();
+        }
+        if wanted {
+            run();
+        }
         thread.finalizing.set(false);
+    }
+}
+
+/// Runs the finalizers that are due, unless the calling thread is in a finalizer; returns how many ran.
+pub fn run_unless_within() -> usize {
+    let Some(thread) = thread::attached() else { return 0 };
+    if thread.finalizing.replace(true) {
+        return 0;
+    }
+    let ran = run();
+    thread.finalizing.set(false);
+    ran
+}
+
+/// Finalizers that are due.
+pub fn due() -> usize {
+    thread::attached().map_or(0, |thread| with_heap(thread, |heap| heap.due))
+}
+
+/// Runs every finalizer there is, those of objects that are alive, too, until there is none; returns how many ran.
+pub fn run_all() -> usize {
+    let Some(thread) = thread::attached() else { return 0 };
+    let mut ran = 0;
+    loop {
+        with_heap(thread, |heap| {
+            heap.finalizers.retain(|_, finalizer| {
+                finalizer.due = true;
+                true
+            });
+            heap.due = heap.finalizers.len();
+        });
+        match run() {
+            0 => return ran,
+            some => ran += some,
+        }
     }
 }
 

@@ -20,7 +20,7 @@
 
 use crate::block::{BITMAPS, BITMAPS_MAX, PAIRS_MAX, descriptor_bytes};
 use crate::class::BLOCK;
-use crate::config::{STACK_KEPT, STACK_WORDS};
+use crate::config::{Plan, STACK_KEPT, STACK_WORDS};
 use crate::heap::{self, Heap};
 use crate::{parallel, thread};
 use vellum_pages::{Buffer, PAGE, Plain, UNIT, UNIT_SIDE};
@@ -47,8 +47,11 @@ impl Heap {
     pub(crate) fn metadata_bytes(&self) -> usize {
         let lists = taken(&self.pool) + taken(&self.doomed) + self.copies.taken();
         let lists = lists.max(self.blocks.len() * LISTS * size_of::<usize>());
-        let tables =
-            self.finalizers.bytes() + self.links.bytes() + self.kept.bytes() + self.ephemerons.bytes();
+        let tables = self.finalizers.bytes()
+            + self.disclaimers.bytes()
+            + self.links.bytes()
+            + self.kept.bytes()
+            + self.ephemerons.bytes();
         let units = (self.bytes + self.pool.len() * BLOCK).div_ceil(UNIT);
         size_of::<Heap>()
             + self.stack_bytes()
@@ -87,7 +90,7 @@ impl Heap {
 
     /// Blocks that may be taken for copies, with their descriptors.
     pub(crate) fn headroom_blocks(&self) -> usize {
-        let bitmaps = if self.config.plan.moves() { BITMAPS_MAX } else { BITMAPS };
+        let bitmaps = if self.config.plan == Plan::MostlyCopying { BITMAPS_MAX } else { BITMAPS };
         let descriptor = match self.config.max_bytes {
             usize::MAX => 0,
             _ => descriptor_bytes(PAIRS_MAX as u32, bitmaps),

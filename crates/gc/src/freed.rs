@@ -5,7 +5,6 @@
 //! garbage like any other, which nothing should refer to.
 
 use crate::finalize::Finalizer;
-use crate::frames::holding;
 use crate::heap::Heap;
 use crate::object::{Refused, address, look};
 use crate::survey::free_large;
@@ -22,10 +21,11 @@ const REMEMBERED_MAX: usize = 8192;
 /// Nobody uses the object any more.
 pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
     let object = address(pointer);
-    let work = |heap: &mut Heap| {
+    let freed = look(|heap| {
         let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
         heap.kept.remove(object);
         heap.ephemerons.remove(object);
+        heap.disclaimers.forget(object);
         if heap.finalizers.remove(object).is_some_and(|Finalizer { due, .. }| due) {
             heap.due -= 1;
         }
@@ -37,8 +37,7 @@ pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
             let _ = heap.freed.push(object);
         }
         Ok(())
-    };
-    let freed = holding(&[object], || look(work));
+    });
     freed.unwrap_or(Err(Refused::NoObject))
 }
 

@@ -5,14 +5,15 @@
 //! * A slot's list of blocks with room has only blocks of the slot, none of which is a thread's.
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
-use crate::appel::Appel;
 use crate::block::{Block, Scan, count_of, pairs_of};
 use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
 use crate::config::{Config, Plan, ROOM_MIN, STACK_WORDS, TRACE_NS_A_KIB};
 use crate::cycle::Cycle;
 use crate::descriptors::Descriptors;
 use crate::dirty::{self, Dirty};
+use crate::disclaim::Disclaimers;
 use crate::evacuate::Copies;
+use crate::event;
 use crate::finalize::Finalizer;
 use crate::idle_thread;
 use crate::layout::{Layout, LayoutRoom, Shape};
@@ -100,8 +101,8 @@ pub(crate) struct Heap {
     pub roots: Roots,
     pub stack: StackMemory,
     pub copies: Copies,
-    pub appel: Appel,
     pub finalizers: Table<Finalizer>,
+    pub disclaimers: Disclaimers,
     pub links: Table<Link>,
     pub kept: Table<u8>,
     /// Values by their keys.
@@ -110,6 +111,8 @@ pub(crate) struct Heap {
     pub has_procedures: bool,
     /// Finalizers that are due.
     pub due: usize,
+    /// Where in their table the next is looked for.
+    pub due_from: usize,
     pub finalize_on_demand: bool,
     /// Bytes of blocks and large objects.
     pub bytes: usize,
@@ -179,13 +182,14 @@ impl Heap {
             roots: Roots::new(),
             stack: StackMemory { start: null_mut(), room: 0 },
             copies: Copies::new(),
-            appel: Appel::new(),
             finalizers: Table::new(),
+            disclaimers: Disclaimers::new(),
             links: Table::new(),
             kept: Table::new(),
             ephemerons: Table::new(),
             has_procedures: false,
             due: 0,
+            due_from: 0,
             finalize_on_demand: false,
             bytes: 0,
             used: 0,
@@ -229,7 +233,7 @@ impl Heap {
             return false;
         }
         // From here on nothing fails.
-        if config.safepoints || config.precise_stacks {
+        if config.safepoints {
             stop::at_safepoints();
         }
         if config.idle_thread {
@@ -239,7 +243,7 @@ impl Heap {
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
         self.space = space;
         self.config = Config { sizing: self.sizing_asked.unwrap_or(config.sizing), ..config };
-        if config.plan.moves() {
+        if config.plan == Plan::MostlyCopying {
             self.descriptors.with_pins();
         }
         for class in 1..=CLASS_LAST {
@@ -252,10 +256,7 @@ impl Heap {
         self.started = true;
         self.cache_bytes = cache_bytes();
         self.set_max(config.max_bytes);
-        match config.plan {
-            Plan::Appel => self.set_regions(Found::NOTHING, true),
-            _ => self.set_room(Found::NOTHING),
-        }
+        self.set_room(Found::NOTHING);
         true
     }
 
@@ -265,7 +266,7 @@ impl Heap {
     }
 
     fn may_collect(&self, collected: bool) -> bool {
-        self.held == 0 && !collected
+        self.held == 0 && !collected && event::is_welcome()
     }
 
     /// A block for `slot`; `collected` says that a collection was made for it already.
@@ -275,9 +276,7 @@ impl Heap {
             return Supply::Collect;
         }
         // SAFETY: null, or a descriptor.
-        if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() }
-            && self.may_fill_holes()
-        {
+        if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() } {
             self.slots[slot].roomy = block.next.get();
             self.block_goes_out(block);
             block.next.set(null());
@@ -303,12 +302,6 @@ impl Heap {
         if self.used >= self.watch.check_at() {
             self.look_again();
         }
-    }
-
-    /// Whether threads may allocate in blocks that have something alive. Where there are generations those are old: only if there is no room for a
-    /// new one, as what is made there is old at once.
-    fn may_fill_holes(&self) -> bool {
-        self.config.plan != Plan::Appel || self.bytes + BLOCK + self.reserve > self.limit()
     }
 
     fn hand_out(&mut self, bytes: usize) {

@@ -32,13 +32,13 @@
 //! is, `sizing` when to collect and how large the regions are until then; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
 //! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `parallel` marking by several
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
-//! `movement` and `young` what the mostly-copying plan adds to them, `appel` what generations do; `frames` stacks that are known precisely;
-//! `stop` and `thread` the world; `finalize`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
-//! `object` everything else a program may ask; `procedure` what the program's procedures say; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
+//! `movement` and `young` what the mostly-copying plan adds to them;
+//! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
+//! `object` everything else a program may ask; `procedure` what the program's procedures say; `event` what they are told; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
-//! * One of the plans moves nothing; another only what is worth it; the third has generations: see [`Plan`], `evacuate` and `appel`.
+//! * One of the two plans moves nothing; the other only what is worth it: see [`Plan`] and `evacuate`.
 //! * It collects at two thirds of the heap; here a policy says when, by what is alive and the memory there is (`sizing`).
 
 #![cfg_attr(not(test), no_std)]
@@ -46,7 +46,6 @@
 #![cfg(not(loom))]
 
 mod alloc;
-mod appel;
 mod block;
 mod budget;
 mod bytes;
@@ -57,11 +56,12 @@ mod crew;
 mod cycle;
 mod descriptors;
 mod dirty;
+mod disclaim;
 mod ephemeron;
 mod evacuate;
+mod event;
 mod finalize;
 mod footprint;
-mod frames;
 mod freed;
 #[cfg(test)]
 mod graph;
@@ -91,6 +91,7 @@ mod table;
 mod thread;
 mod tls;
 mod validate;
+mod world;
 mod young;
 
 pub use alloc::{
@@ -101,24 +102,34 @@ pub use budget::give_way;
 pub use class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,
 };
-pub use config::{AfterMajor, Config, Plan};
+pub use config::{Config, Plan};
 pub use dirty::{write, wrote};
+pub use disclaim::{DisclaimFn, is_marked, set_disclaimer, want};
 pub use ephemeron::{ephemeron, set_ephemeron};
-pub use finalize::{Function, Order, on_demand as finalize_on_demand, run as finalize};
-pub use frames::Frame;
+pub use event::{EventFn, NeedFn, on_event, on_need};
+pub use finalize::{
+    Function, Order, due, on_demand as finalize_on_demand, run as finalize, run_all as finalize_all,
+    run_unless_within as finalize_unless_within,
+};
 pub use freed::free;
 pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};
 pub use links::{link, move_link, unlink};
 pub use object::{
-    Refused, add_precise_roots, add_roots, add_thread_roots, base, exclude_roots, hold, include_roots, keep,
-    realloc, remove_roots, set_finalizer, set_limit, set_max, size, stats, validate, walk,
+    Refused, Sort, add_precise_roots, add_roots, add_thread_roots, base, exclude_roots, hold, include_roots,
+    keep, on_image, realloc, remove_roots, set_finalizer, set_limit, set_max, size, sort, stats, validate,
+    walk,
 };
 pub use pause::{PauseFn, on_pause};
 pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_roots};
+pub use roots::ImageFn;
 pub use sizing::Sizing;
 pub use start::{
     Already, active, ask_sizing, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint,
     type_by, type_of,
 };
 pub use stats::Stats;
+pub use stop::{set_signal, signal};
+pub use world::{
+    handle, resume, set_stack_end, stack_end_at, start as start_world, stop as stop_world, suspend,
+};

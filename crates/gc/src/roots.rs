@@ -4,8 +4,14 @@
 //! loader's lock, and only when the loader says that it has changed. What a program excludes is cut out of the segments then: tables of
 //! numbers that look like pointers, caches that are to keep nothing.
 
-use core::ffi::c_void;
+use crate::procedure::Hook;
+use core::ffi::{c_char, c_int, c_void};
 use vellum_pages::{Buffer, OutOfMemory, Plain};
+
+/// `vel_gc_image_fn` of the header: whether a writable segment of a library is looked through.
+pub type ImageFn = unsafe extern "C" fn(library: *const c_char, start: *const c_void, bytes: usize) -> c_int;
+
+static IMAGE: Hook<ImageFn> = Hook::none();
 
 /// A range of addresses, from `start` up to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +103,12 @@ impl Roots {
     pub(crate) fn include(&mut self, range: Range) -> usize {
         self.read_at = (0, 0);
         remove(&mut self.excluded, |this: Range| this.start >= range.start && this.end <= range.end)
+    }
+
+    /// Sets what is asked about libraries' segments, and has it asked about all; returns what was.
+    pub(crate) fn on_image(&mut self, hook: Option<ImageFn>) -> Option<ImageFn> {
+        self.read_at = (0, 0);
+        IMAGE.set(hook)
     }
 
     /// Adds a range that goes when [`Roots::thread_ends`].
@@ -200,6 +212,12 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
         let range = Range { start: start.next_multiple_of(8), end: start + header.p_memsz as usize };
         // A library's copy of the collector has nothing else in its data: there are no roots there.
         if !is_program && (range.start..range.end).contains(&own) {
+            continue;
+        }
+        let bytes = header.p_memsz as usize;
+        // SAFETY: who set it vouches that it may be called so.
+        let has_roots = |hook: ImageFn| unsafe { hook(info.dlpi_name, start as *const c_void, bytes) } != 0;
+        if !is_program && !IMAGE.get().is_none_or(has_roots) {
             continue;
         }
         reading.result = cut(range, reading.excluded, |part| reading.images.push(part));

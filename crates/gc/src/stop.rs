@@ -33,10 +33,24 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 /// Whether threads stop at safepoints only.
 static SAFEPOINTS: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
+/// What the program wants the signal to be; 0: it does not say.
+static WISH: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that stops threads.
-pub(crate) fn signal() -> i32 {
-    libc::SIGRTMAX() - BELOW_LAST
+pub fn signal() -> i32 {
+    match WISH.load(Ordering::Relaxed) {
+        0 => libc::SIGRTMAX() - BELOW_LAST,
+        wish => wish,
+    }
+}
+
+/// Has threads stopped by another signal. False if it is too late: the collector knows a thread, or there is no such signal.
+pub fn set_signal(signal: i32) -> bool {
+    if !(1..=libc::SIGRTMAX()).contains(&signal) || SIGNAL.load(Ordering::Acquire) != 0 {
+        return signal == self::signal();
+    }
+    WISH.store(signal, Ordering::Relaxed);
+    true
 }
 
 /// Installs the handler, once, and lets the calling thread receive the signal.
@@ -80,7 +94,7 @@ pub(crate) fn stop_here(thread: &Thread) {
     loop {
         let epoch = EPOCH.load(Ordering::SeqCst);
         // With the collector's store and look in `world`: either it is seen here, or the collector sees this thread running.
-        if !WANTED.load(Ordering::SeqCst) {
+        if !WANTED.load(Ordering::SeqCst) && !thread.suspended.load(Ordering::SeqCst) {
             break;
         }
         thread.stack_low.store(low, Ordering::Relaxed);
@@ -136,6 +150,11 @@ pub(crate) fn world() {
 /// Lets the world go on.
 pub(crate) fn go_on() {
     WANTED.store(false, Ordering::SeqCst);
+    futex::wake(&EPOCH);
+}
+
+/// Has stopped threads look whether they are still to be. The caller holds the heap's lock.
+pub(crate) fn look_again() {
     futex::wake(&EPOCH);
 }
 

@@ -24,6 +24,16 @@ pub(crate) struct Entry<V> {
 // SAFETY: a number and a plain value.
 unsafe impl<V: Plain> Plain for Entry<V> {}
 
+/// What becomes of an entry that [`Table::step`] has come to.
+pub(crate) enum Step {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Remove,
+    /// It stays, and is the first of the next step.
+    Stop,
+}
+
 /// The table.
 pub(crate) struct Table<V: Plain> {
     places: Buffer<Entry<V>>,
@@ -132,6 +142,26 @@ impl<V: Plain> Table<V> {
                 self.len -= 1;
             }
         }
+    }
+
+    /// Calls `visit` with keys and values from place `from` on until it says [`Step::Stop`]; the place where it did, or one beyond the last.
+    pub(crate) fn step(&mut self, from: usize, mut visit: impl FnMut(usize, &mut V) -> Step) -> usize {
+        let places = self.places.len();
+        for at in from.min(places)..places {
+            let entry = &mut self.places[at];
+            if entry.key <= REMOVED {
+                continue;
+            }
+            match visit(entry.key, &mut entry.value) {
+                Step::Keep => {}
+                Step::Remove => {
+                    entry.key = REMOVED;
+                    self.len -= 1;
+                }
+                Step::Stop => return at,
+            }
+        }
+        places
     }
 
     /// Calls `visit` with every key and value.

@@ -19,7 +19,6 @@ use crate::block::{Block, Index};
 use crate::budget::Waiting;
 use crate::class::SLOTS_MAX;
 use crate::dirty::Dirty;
-use crate::frames::{Frame, InHand};
 use crate::heap::{self, Heap};
 use crate::idle_thread;
 use crate::stack;
@@ -66,18 +65,18 @@ pub(crate) struct Thread {
     pub stack_low: AtomicUsize,
     /// One beyond its stack.
     pub stack_high: Cell<usize>,
+    /// Where that is said instead, if the program says so.
+    pub stack_by: Cell<*const usize>,
+    /// Its number as the C library has it.
+    pub number: Cell<usize>,
+    /// It is not to run.
+    pub suspended: AtomicBool,
     /// Its static thread-local data, where that is not on its stack.
     pub data: Cell<(usize, usize)>,
     /// The large object it has allocated last, which it may still be filling in.
     pub large: Cell<*const Block>,
     /// Collections this thread has made.
     pub collections: Cell<u32>,
-    /// The thread's variable that leads to its frames (`frames`).
-    pub frames: Cell<*const Cell<*const Frame>>,
-    /// Words that functions of the collector's have in their hands …
-    pub held: Cell<*const InHand>,
-    /// … and the object that one has returned last.
-    pub handed: Cell<usize>,
     /// It runs finalizers.
     pub finalizing: Cell<bool>,
     pub next: AtomicPtr<Thread>,
@@ -140,6 +139,15 @@ impl Thread {
         self.state.store(BLOCKED, Ordering::Release);
     }
 
+    /// One beyond the stack that it is on.
+    pub(crate) fn stack_end(&self) -> usize {
+        match self.stack_by.get() {
+            place if place.is_null() => self.stack_high.get(),
+            // SAFETY: who set it vouches that it may be read as long as the thread lives.
+            place => unsafe { place.read_volatile() },
+        }
+    }
+
     /// Keeps what is left of the runs over a collection, whose marks have just been cleared. The thread is stopped.
     ///
     /// The signal may have stopped it between the two instructions of the inlined path that read where the next object is and
@@ -160,8 +168,8 @@ impl Thread {
                 // Nothing may move into or out of what the thread allocates from.
                 block.evacuating.set(false);
             } else {
-                // It may be filling in the last object of the run still: the block stays known (`blocks`).
-                cursor.index.set(OUTLIVED);
+                cursor.block.set(null());
+                cursor.index.set(0);
             }
         }
     }
@@ -236,10 +244,11 @@ fn attach() -> Option<&'static Thread> {
     thread.finalizing.set(false);
     thread.large.set(null());
     thread.stack_high.set(stack.end);
+    thread.stack_by.set(null());
+    // SAFETY: plain call.
+    thread.number.set(unsafe { libc::pthread_self() } as usize);
+    thread.suspended.store(false, Ordering::Relaxed);
     thread.data.set(data);
-    thread.frames.set(tls::frames());
-    thread.held.set(null());
-    thread.handed.set(0);
     // A collection that runs now does not know this thread, so it must not hold pointers yet: it enters with the lock.
     thread.state.store(BLOCKED, Ordering::Relaxed);
     thread.stack_low.store(stack.end, Ordering::Relaxed);
@@ -368,6 +377,7 @@ pub(crate) fn parked<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R 
     let held = wait_for_heap();
     thread.state.store(RUNNING, Ordering::Relaxed);
     drop(held);
+    thread.stop_if_asked();
     result
 }
 
@@ -379,6 +389,7 @@ pub(crate) fn active<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R 
     let held = wait_for_heap();
     thread.state.store(RUNNING, Ordering::Relaxed);
     drop(held);
+    thread.stop_if_asked();
     let result = body();
     // What the rest of the region has on the stack is looked through too: it lies above.
     let mut registers = [0; 6];

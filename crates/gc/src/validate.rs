@@ -2,7 +2,6 @@
 
 use crate::block::{Block, Scan, pairs_of};
 use crate::class::{BLOCK, WORD};
-use crate::config::Plan;
 use crate::heap::Heap;
 use crate::mark;
 use crate::thread;
@@ -37,9 +36,6 @@ impl Heap {
                 next = block.next.get();
             }
         }
-        if self.config.plan == Plan::Appel {
-            self.check_regions()?;
-        }
         self.check_tables()?;
         self.check_threads()
     }
@@ -59,6 +55,7 @@ impl Heap {
             expect(is_object(object), "finalizers are of objects");
         });
         expect(due == self.due, "so many finalizers are due as are counted");
+        expect(self.disclaimers.is_counted(), "so many disclaimers are due as are counted");
         self.kept.each(|object, _| expect(is_object(object), "what is kept are objects"));
         self.ephemerons.each(|key, _| expect(is_object(key), "keys of ephemerons are objects"));
         self.links.each(|_, link| expect(is_object(link.object), "links are to objects"));
@@ -73,10 +70,6 @@ impl Heap {
         for &address in self.blocks.iter().chain(self.copies.targets.iter()) {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block: &'static Block = unsafe { &*(address as *const Block) };
-            if self.appel.is_minor && block.is_old() && block.scan.get() == Scan::Words {
-                // Where they were not written to, what their words seem to say of new objects is an accident.
-                continue;
-            }
             let mut result = Ok(());
             block.each(true, |index| {
                 let object = block.address(index);

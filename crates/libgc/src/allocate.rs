@@ -3,8 +3,9 @@
 //! A C program may keep an object by a pointer just past its end only, so each is a byte longer than asked for while interior
 //! pointers count (`GC_all_interior_pointers`), as with libgc: there, too, 16 bytes take 32.
 
-use crate::settings::{GC_all_interior_pointers, out_of_memory};
-use crate::{start, vel};
+use crate::settings::out_of_memory;
+use crate::variables::GC_all_interior_pointers;
+use crate::{leaks, start, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
@@ -28,14 +29,20 @@ fn or_out_of_memory(object: *mut c_void, bytes: usize) -> *mut c_void {
 /// An object of `bytes` bytes, cleared, in which any word may be a pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
-    start::ensure();
+    if !start::is_plain() {
+        return leaks::made(start::then(|| or_out_of_memory(vel::alloc(with_end(bytes).max(1)), bytes)));
+    }
     or_out_of_memory(vel::alloc(with_end(bytes).max(1)), bytes)
 }
 
 /// An object without pointers, not cleared.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
-    start::ensure();
+    if !start::is_plain() {
+        return leaks::made(start::then(|| {
+            or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
+        }));
+    }
     or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
 }
 
@@ -65,7 +72,8 @@ pub extern "C" fn GC_change_stubborn(_object: *const c_void) {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_end_stubborn_change(_object: *const c_void) {}
 
-fn kept(object: *mut c_void, bytes: usize) -> *mut c_void {
+/// Has an object stay until it is freed; null, and it is gone, if there is no memory for that.
+pub(crate) fn kept(object: *mut c_void, bytes: usize) -> *mut c_void {
     if object.is_null() {
         return out_of_memory(bytes);
     }
@@ -99,8 +107,11 @@ pub extern "C" fn GC_memalign(align: usize, bytes: usize) -> *mut c_void {
     if align <= 16 {
         return GC_malloc(bytes);
     }
-    // SAFETY: an alignment that is not served gives null.
-    or_out_of_memory(unsafe { vel::vel_gc_alloc_aligned(with_end(bytes).max(1), align, 0) }, bytes)
+    leaks::made(or_out_of_memory(
+        // SAFETY: an alignment that is not served gives null.
+        unsafe { vel::vel_gc_alloc_aligned(with_end(bytes).max(1), align, 0) },
+        bytes,
+    ))
 }
 
 /// The same as `posix_memalign`.
@@ -136,7 +147,8 @@ pub unsafe extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c
         return null_mut();
     }
     // SAFETY: the caller's object.
-    or_out_of_memory(unsafe { vel::vel_gc_realloc(object, with_end(bytes)) }, bytes)
+    let new = or_out_of_memory(unsafe { vel::vel_gc_realloc(object, with_end(bytes)) }, bytes);
+    if core::ptr::eq(new, object) { new } else { leaks::made(new) }
 }
 
 /// Gives an object back now; null is let pass.
@@ -152,7 +164,12 @@ pub unsafe extern "C" fn GC_free(object: *mut c_void) {
 /// Objects of one size, chained by their first words.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
-    start::ensure();
+    if !start::is_plain() {
+        start::ensure();
+        if leaks::are_wanted() {
+            return alone(bytes, 1);
+        }
+    }
     let each = with_end(bytes).max(size_of::<usize>());
     let mut first = null_mut::<c_void>();
     for _ in 0..(MANY_BYTES / each).max(1) {
@@ -174,7 +191,7 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
     // A chain is kept by its words: a kind that does not name them all has its objects one at a time.
-    let list = if kind == 1 { GC_malloc_many(bytes) } else { alone(bytes, kind) };
+    let list = if kind == 1 && start::is_plain() { GC_malloc_many(bytes) } else { alone(bytes, kind) };
     // SAFETY: the caller vouches for it.
     unsafe { result.write(list) };
 }
@@ -195,7 +212,7 @@ fn alone(bytes: usize, kind: c_int) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
     // SAFETY: passed on.
-    unsafe { GC_strndup(text, usize::MAX) }
+    unsafe { copy(text, usize::MAX, |bytes| GC_malloc_atomic(bytes)) }
 }
 
 /// A copy of a C string's first `bytes` bytes at most, with a zero behind.
@@ -204,12 +221,25 @@ pub unsafe extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
 /// `text` is null, a C string, or has so many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_strndup(text: *const c_char, bytes: usize) -> *mut c_char {
+    // SAFETY: passed on.
+    unsafe { copy(text, bytes, |bytes| GC_malloc_atomic(bytes)) }
+}
+
+/// A copy of a C string's first `bytes` bytes at most, `usize::MAX` for all, in an object that `make` makes.
+///
+/// # Safety
+/// As [`GC_strndup`].
+pub(crate) unsafe fn copy(
+    text: *const c_char,
+    bytes: usize,
+    make: impl FnOnce(usize) -> *mut c_void,
+) -> *mut c_char {
     if text.is_null() {
         return null_mut();
     }
     // SAFETY: it ends within so many bytes, or has as many.
     let length = unsafe { if bytes == usize::MAX { libc::strlen(text) } else { libc::strnlen(text, bytes) } };
-    let copy = GC_malloc_atomic(length + 1).cast::<c_char>();
+    let copy = make(length + 1).cast::<c_char>();
     if !copy.is_null() {
         // SAFETY: one byte more than the text has is there.
         unsafe {
@@ -226,9 +256,21 @@ pub unsafe extern "C" fn GC_strndup(text: *const c_char, bytes: usize) -> *mut c
 /// `text` ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {
+    // SAFETY: passed on.
+    unsafe { copy_wide(text, |bytes| GC_malloc_atomic(bytes)) }
+}
+
+/// A copy of a wide string in an object that `make` makes.
+///
+/// # Safety
+/// `text` ends with a zero.
+pub(crate) unsafe fn copy_wide(
+    text: *const libc::wchar_t,
+    make: impl FnOnce(usize) -> *mut c_void,
+) -> *mut libc::wchar_t {
     // SAFETY: the caller vouches for the end.
     let length = unsafe { libc::wcslen(text) } + 1;
-    let copy = GC_malloc_atomic(length * size_of::<libc::wchar_t>()).cast::<libc::wchar_t>();
+    let copy = make(length * size_of::<libc::wchar_t>()).cast::<libc::wchar_t>();
     if !copy.is_null() {
         // SAFETY: as many are there.
         unsafe { copy.copy_from_nonoverlapping(text, length) };
@@ -260,58 +302,6 @@ pub extern "C" fn GC_is_heap_ptr(address: *const c_void) -> c_int {
 /// Says nothing: interior pointers of every displacement count.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_displacement(_bytes: usize) {}
-
-/// `address`, if what it points to would be kept by a pointer stored there.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_is_valid_displacement(address: *mut c_void) -> *mut c_void {
-    address
-}
-
-/// `address`; every place that the collector looks at is visible, and what is not cannot be told from what is.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_is_visible(address: *mut c_void) -> *mut c_void {
-    address
-}
-
-/// `p`, after a check that it and `q` point into one object, if either points into any.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_same_obj(p: *mut c_void, q: *mut c_void) -> *mut c_void {
-    let base = GC_base(p);
-    if base != GC_base(q) {
-        crate::say::line(&[b"libgc: GC_same_obj: the two point into different objects"]);
-        // SAFETY: abort has no preconditions.
-        unsafe { libc::abort() }
-    }
-    p
-}
-
-/// Adds `bytes` to `*place`, within the object; what it is then.
-///
-/// # Safety
-/// `place` holds a pointer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_pre_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
-    unsafe {
-        let next = GC_same_obj((*place).wrapping_byte_offset(bytes), *place);
-        place.write(next);
-        next
-    }
-}
-
-/// Adds `bytes` to `*place`, within the object; what it was before.
-///
-/// # Safety
-/// `place` holds a pointer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_post_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
-    unsafe {
-        let before = *place;
-        place.write(GC_same_obj(before.wrapping_byte_offset(bytes), before));
-        before
-    }
-}
 
 /// Stores a pointer into an object.
 ///

@@ -1,15 +1,141 @@
-//! `GC_debug_*`: what programs call that are compiled with `GC_DEBUG`. The place in the source is let pass: objects are not
-//! surrounded by marks, and `vellum cost` tells where they are made.
+//! `GC_debug_*`: objects that know where they were made and notice what is written just before or behind them. Programs get them
+//! that are compiled with `GC_DEBUG`.
+//!
+//! ```text
+//! base ─▶ │ mark ^ address │ file │ line │ bytes │ what the program sees … │ mark ^ address │
+//!         └─────────────── HEADER ──────────────┘                          └ anywhere, so maybe unaligned
+//! ```
+//!
+//! Marks are looked at when an object is freed or resized, and all of them when the program asks for a collection. One that was
+//! written over is told of; the program goes on.
+//!
+//! Invariant: whether an object is such a one is told by its first word, which is wrong for any other but by a chance of 2⁻⁶⁴.
 
-use crate::{allocate, finalize};
+use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size};
+use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};
+use crate::{finalize, kinds, say, vel};
 use core::ffi::{c_char, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// See the head of this file.
+#[repr(C)]
+struct Header {
+    mark: usize,
+    file: *const c_char,
+    line: u64,
+    bytes: usize,
+}
+
+/// Bytes before what the program sees.
+pub(crate) const HEADER: usize = size_of::<Header>();
+/// Bytes behind it.
+const END: usize = size_of::<usize>();
+const MARK: usize = 0x5bd1_e995_7f4a_7c15;
+const END_MARK: usize = 0xc2b2_ae35_27d4_eb2f;
+/// The mark of what was freed.
+const FREED: usize = 0x9e37_79b9_85eb_ca6b;
+
+const _: () = assert!(HEADER.is_multiple_of(16), "what the program sees is aligned as objects are");
+
+/// Whether there is any such object: the heap is looked through only then.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Makes what was allocated for `bytes` bytes at `base` such an object; what the program sees of it.
+fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) -> *mut c_void {
+    if base.is_null() {
+        return base;
+    }
+    ANY.store(true, Relaxed);
+    let seen = base.wrapping_byte_add(HEADER);
+    let line = u64::from(line.unsigned_abs());
+    // SAFETY: header, bytes and end were allocated.
+    unsafe {
+        base.cast::<Header>().write(Header { mark: MARK ^ base.addr(), file, line, bytes });
+        seen.wrapping_byte_add(bytes).cast::<usize>().write_unaligned(END_MARK ^ base.addr());
+    }
+    seen
+}
+
+/// Bytes of an object of which the program sees `bytes`.
+fn whole(bytes: usize) -> usize {
+    bytes.saturating_add(HEADER + END)
+}
+
+/// The header of the object at `base`, if it has one.
+fn header(base: *const c_void) -> Option<&'static Header> {
+    // SAFETY: the callers pass the start of an object, of two words at least.
+    let header = unsafe { base.cast::<Header>().as_ref() }?;
+    (header.mark == MARK ^ base.addr()).then_some(header)
+}
+
+/// Where the object at `base` was made, and its bytes.
+pub(crate) fn place_of(base: *const c_void) -> Option<(*const c_char, u32, usize)> {
+    header(base).map(|header| (header.file, header.line as u32, header.bytes))
+}
+
+/// What the program sees of the object at `base`.
+pub(crate) fn seen_of(base: *mut c_void) -> *mut c_void {
+    if header(base).is_some() { base.wrapping_byte_add(HEADER) } else { base }
+}
+
+/// The base of the checked object of which the program sees `seen`; null if it is none.
+fn base_of(seen: *mut c_void) -> *mut c_void {
+    let base = GC_base(seen);
+    let is_checked = !base.is_null() && base.wrapping_byte_add(HEADER) == seen && header(base).is_some();
+    if is_checked { base } else { null_mut() }
+}
+
+/// Tells of an object that was written over; calls nothing of the heap. `room` bytes are there.
+fn look(base: *mut c_void, room: usize) {
+    let Some(header) = header(base) else { return };
+    let end = base.wrapping_byte_add(HEADER).wrapping_byte_add(header.bytes).cast::<usize>();
+    let fits = header.bytes.checked_add(HEADER + END).is_some_and(|whole| whole <= room);
+    // SAFETY: within the object.
+    if fits && unsafe { end.read_unaligned() } == END_MARK ^ base.addr() {
+        return;
+    }
+    let (mut address, mut place) = ([0; 16], [0; 20]);
+    say::line(&[
+        b"libgc (Vellum): written over: 0x",
+        say::hex(base.addr() + HEADER, &mut address),
+        b", made at ",
+        say::bytes(header.file),
+        b":",
+        say::decimal(header.line, &mut place),
+    ]);
+    if fits {
+        // Told of once.
+        // SAFETY: as above.
+        unsafe { end.write_unaligned(END_MARK ^ base.addr()) };
+    }
+}
+
+/// Looks at all objects.
+pub(crate) fn look_at_all() {
+    unsafe extern "C" fn visit(object: *mut c_void, bytes: usize, _: *mut c_void) {
+        if bytes >= HEADER + END {
+            look(object, bytes);
+        }
+    }
+    if ANY.load(Relaxed) {
+        // SAFETY: the function reads objects only.
+        unsafe { vel::vel_gc_walk(visit, null_mut()) };
+    }
+}
+
+/// Bytes before what the program sees.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_debug_header_size() -> usize {
+    HEADER
+}
 
 macro_rules! placed {
     ($($name:ident => $plain:ident;)*) => { $(
-        /// The plain function's; the place is let pass.
+        /// The plain function's object, checked.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $name(bytes: usize, _file: *const c_char, _line: c_int) -> *mut c_void {
-            allocate::$plain(bytes)
+        pub extern "C" fn $name(bytes: usize, file: *const c_char, line: c_int) -> *mut c_void {
+            checked($plain(whole(bytes)), bytes, file, line)
         }
     )* };
 }
@@ -19,84 +145,218 @@ placed! {
     GC_debug_malloc_atomic => GC_malloc_atomic;
     GC_debug_malloc_uncollectable => GC_malloc_uncollectable;
     GC_debug_malloc_atomic_uncollectable => GC_malloc_atomic_uncollectable;
-    GC_debug_malloc_ignore_off_page => GC_malloc_ignore_off_page;
-    GC_debug_malloc_atomic_ignore_off_page => GC_malloc_atomic_ignore_off_page;
-    GC_debug_malloc_stubborn => GC_malloc_stubborn;
+    GC_debug_malloc_ignore_off_page => GC_malloc;
+    GC_debug_malloc_atomic_ignore_off_page => GC_malloc_atomic;
+    GC_debug_malloc_stubborn => GC_malloc;
+}
+
+/// A checked object of a kind.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_generic_or_special_malloc(
+    bytes: usize,
+    kind: c_int,
+    file: *const c_char,
+    line: c_int,
+) -> *mut c_void {
+    checked(kinds::GC_generic_malloc(whole(bytes), kind), bytes, file, line)
 }
 
 /// For programs that replace `malloc` by it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_malloc_replacement(bytes: usize) -> *mut c_void {
-    allocate::GC_malloc(bytes)
+    GC_debug_malloc(bytes, c"unknown".as_ptr(), 0)
 }
 
-/// The plain function's.
+/// Changes a checked object's size.
 ///
 /// # Safety
-/// As [`allocate::GC_realloc`].
+/// As [`GC_realloc`](crate::allocate::GC_realloc).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_realloc(
     object: *mut c_void,
     bytes: usize,
-    _file: *const c_char,
-    _line: c_int,
+    file: *const c_char,
+    line: c_int,
 ) -> *mut c_void {
-    // SAFETY: passed on.
-    unsafe { allocate::GC_realloc(object, bytes) }
+    if object.is_null() {
+        return GC_debug_malloc(bytes, file, line);
+    }
+    if bytes == 0 {
+        // SAFETY: passed on.
+        unsafe { GC_debug_free(object) };
+        return null_mut();
+    }
+    let base = base_of(object);
+    let Some(header) = header(base) else {
+        // SAFETY: passed on.
+        return unsafe { crate::allocate::GC_realloc(object, bytes) };
+    };
+    let old = header.bytes;
+    // SAFETY: nothing is stored.
+    let kind = unsafe { kinds::GC_get_kind_and_size(base, null_mut()) };
+    let new = GC_debug_generic_or_special_malloc(bytes, kind, file, line);
+    if !new.is_null() {
+        // SAFETY: both have so many bytes, and the old one is not used any more.
+        unsafe {
+            new.copy_from_nonoverlapping(object, old.min(bytes));
+            GC_debug_free(object);
+        }
+    }
+    new
 }
 
 /// For programs that replace `realloc` by it.
 ///
 /// # Safety
-/// As [`allocate::GC_realloc`].
+/// As [`GC_debug_realloc`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_realloc_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: passed on.
-    unsafe { allocate::GC_realloc(object, bytes) }
+    unsafe { GC_debug_realloc(object, bytes, c"unknown".as_ptr(), 0) }
 }
 
-/// The plain function's.
+/// Frees an object, checked or not; null is let pass. One that was freed already is told of and let be.
 ///
 /// # Safety
-/// As [`allocate::GC_free`].
+/// As [`GC_free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
-    // SAFETY: passed on.
-    unsafe { allocate::GC_free(object) };
+    if object.is_null() {
+        return;
+    }
+    let base = GC_base(object);
+    // SAFETY: the start of an object, of two words at least.
+    if !base.is_null() && unsafe { base.cast::<usize>().read() } == FREED ^ base.addr() {
+        let mut address = [0; 16];
+        say::line(&[b"libgc (Vellum): freed twice: 0x", say::hex(object.addr(), &mut address)]);
+        return;
+    }
+    let whole = base_of(object);
+    if whole.is_null() {
+        // SAFETY: passed on.
+        return unsafe { GC_free(object) };
+    }
+    look(whole, GC_size(whole));
+    // SAFETY: the caller's object, which nobody uses any more.
+    unsafe {
+        whole.cast::<usize>().write(FREED ^ whole.addr());
+        GC_free(whole);
+    }
 }
 
-/// The plain function's.
+/// A checked copy of a C string.
 ///
 /// # Safety
-/// As [`allocate::GC_strdup`].
+/// As [`GC_strdup`](crate::allocate::GC_strdup).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_strdup(
     text: *const c_char,
-    _file: *const c_char,
-    _line: c_int,
+    file: *const c_char,
+    line: c_int,
 ) -> *mut c_char {
     // SAFETY: passed on.
-    unsafe { allocate::GC_strdup(text) }
+    unsafe { GC_debug_strndup(text, usize::MAX, file, line) }
 }
 
-/// The plain function's.
+/// A checked copy of a C string's first bytes.
 ///
 /// # Safety
-/// As [`allocate::GC_strndup`].
+/// As [`GC_strndup`](crate::allocate::GC_strndup).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_strndup(
     text: *const c_char,
     bytes: usize,
-    _file: *const c_char,
-    _line: c_int,
+    file: *const c_char,
+    line: c_int,
 ) -> *mut c_char {
     // SAFETY: passed on.
-    unsafe { allocate::GC_strndup(text, bytes) }
+    unsafe { crate::allocate::copy(text, bytes, |bytes| GC_debug_malloc_atomic(bytes, file, line)) }
+}
+
+/// A checked copy of a wide string.
+///
+/// # Safety
+/// As [`GC_wcsdup`](crate::allocate::GC_wcsdup).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_debug_wcsdup(
+    text: *const libc::wchar_t,
+    file: *const c_char,
+    line: c_int,
+) -> *mut libc::wchar_t {
+    // SAFETY: passed on.
+    unsafe { crate::allocate::copy_wide(text, |bytes| GC_debug_malloc_atomic(bytes, file, line)) }
+}
+
+/// What a finalizer of a checked object is to be called with.
+#[repr(C)]
+struct Closure {
+    procedure: finalize::Procedure,
+    data: *mut c_void,
+}
+
+/// Calls the program's finalizer with what the program sees of the object.
+unsafe extern "C" fn call(base: *mut c_void, closure: *mut c_void) {
+    // SAFETY: `register` made the closure, which stays for this call.
+    unsafe {
+        let Closure { procedure, data } = closure.cast::<Closure>().read();
+        procedure(base.wrapping_byte_add(HEADER), data);
+    }
+}
+
+type Register = unsafe extern "C" fn(
+    *mut c_void,
+    Option<finalize::Procedure>,
+    *mut c_void,
+    *mut Option<finalize::Procedure>,
+    *mut *mut c_void,
+);
+
+/// # Safety
+/// As the plain function's.
+unsafe fn register(
+    plain: Register,
+    object: *mut c_void,
+    procedure: Option<finalize::Procedure>,
+    data: *mut c_void,
+    old: *mut Option<finalize::Procedure>,
+    old_data: *mut *mut c_void,
+) {
+    let base = base_of(object);
+    if base.is_null() {
+        // SAFETY: passed on.
+        return unsafe { plain(object, procedure, data, old, old_data) };
+    }
+    let (mut before, mut before_data) = (None, null_mut());
+    // SAFETY: the closure is new and has room; the places are this function's, or null or the caller's to be written.
+    unsafe {
+        match procedure {
+            Some(procedure) => {
+                let closure = GC_malloc(size_of::<Closure>()).cast::<Closure>();
+                if closure.is_null() {
+                    return;
+                }
+                closure.write(Closure { procedure, data });
+                plain(base, Some(call), closure.cast(), &raw mut before, &raw mut before_data);
+            }
+            None => plain(base, None, null_mut(), &raw mut before, &raw mut before_data),
+        }
+        let is_ours = before.is_some_and(|before| core::ptr::fn_addr_eq(before, call as finalize::Procedure));
+        if is_ours {
+            let Closure { procedure, data } = before_data.cast::<Closure>().read();
+            (before, before_data) = (Some(procedure), data);
+        }
+        if !old.is_null() {
+            old.write(before);
+        }
+        if !old_data.is_null() {
+            old_data.write(before_data);
+        }
+    }
 }
 
 macro_rules! finalizers {
     ($($name:ident => $plain:ident;)*) => { $(
-        /// The plain function's.
+        /// The plain function's, of a checked object.
         ///
         /// # Safety
         /// As the plain function's.
@@ -109,7 +369,7 @@ macro_rules! finalizers {
             old_data: *mut *mut c_void,
         ) {
             // SAFETY: passed on.
-            unsafe { finalize::$plain(object, procedure, data, old, old_data) };
+            unsafe { register(finalize::$plain, object, procedure, data, old, old_data) };
         }
     )* };
 }
@@ -118,8 +378,27 @@ finalizers! {
     GC_debug_register_finalizer => GC_register_finalizer;
     GC_debug_register_finalizer_no_order => GC_register_finalizer_no_order;
     GC_debug_register_finalizer_ignore_self => GC_register_finalizer_ignore_self;
+    GC_debug_register_finalizer_unreachable => GC_register_finalizer_unreachable;
 }
 
-/// Says nothing: see [`allocate::GC_register_displacement`].
+/// Says nothing: see [`GC_register_displacement`](crate::allocate::GC_register_displacement).
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_register_displacement(_bytes: usize) {}
+
+/// Says nothing to a collector that sees writes by itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_change_stubborn(_object: *const c_void) {}
+
+/// Says nothing to a collector that sees writes by itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_end_stubborn_change(_object: *const c_void) {}
+
+/// Stores a pointer into an object.
+///
+/// # Safety
+/// `place` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_debug_ptr_store_and_dirty(place: *mut c_void, value: *const c_void) {
+    // SAFETY: passed on.
+    unsafe { crate::allocate::GC_ptr_store_and_dirty(place, value) };
+}

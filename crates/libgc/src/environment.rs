@@ -11,10 +11,11 @@ pub(crate) struct Wishes {
     pub slice_us: Option<c_uint>,
     pub never_collects: bool,
     pub prints: bool,
+    pub finds_leaks: bool,
 }
 
 /// Variables that say nothing to this collector, and why.
-const IGNORED: [(&CStr, &[u8]); 14] = [
+const IGNORED: [(&CStr, &[u8]); 13] = [
     (c"GC_MARKERS", b"the collector chooses"),
     (c"GC_NPROCS", b"the collector chooses"),
     (c"GC_INITIAL_HEAP_SIZE", b"the heap grows without collecting while it is small"),
@@ -22,7 +23,6 @@ const IGNORED: [(&CStr, &[u8]); 14] = [
     (c"GC_UNMAP_THRESHOLD", b"memory is given back by age"),
     (c"GC_FORCE_UNMAP_ON_GCOLLECT", b"memory is given back by age; GC_gcollect_and_unmap does it at once"),
     (c"GC_USE_ENTIRE_HEAP", b"there is no such choice"),
-    (c"GC_FIND_LEAK", b"leaks are not looked for"),
     (c"GC_TRACE", b"use vellum gc-stat"),
     (c"GC_DUMP_REGULARLY", b"use vellum gc-stat"),
     (c"GC_BACKTRACES", b"use vellum cost"),
@@ -38,6 +38,7 @@ pub(crate) fn read() -> Wishes {
         divisor: get(c"GC_FREE_SPACE_DIVISOR").and_then(size),
         slice_us: None,
         never_collects: get(c"GC_DONT_GC").is_some(),
+        finds_leaks: get(c"GC_FIND_LEAK").is_some(),
         prints: get(c"GC_PRINT_STATS").is_some() || get(c"GC_PRINT_VERBOSE_STATS").is_some(),
     };
     if get(c"GC_ENABLE_INCREMENTAL").is_some() {

@@ -3,30 +3,29 @@
 //! What `vel_gc_link` and `vel_gc_replace_finalizer` do, in libgc's words. There an ordered finalizer is one whose object waits for all
 //! that refer to it; objects that refer to themselves, or to each other, are never finalized by it.
 
-use crate::{start, vel};
+use crate::variables::{self, GC_finalize_on_demand, GC_finalizer_notifier, GC_java_finalization, Notifier};
+use crate::{leaks, lock, start, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Relaxed, Release},
+};
 
 /// `GC_finalization_proc`.
 pub type Procedure = vel::Finalizer;
 
 /// Results of the functions on links, from gc.h.
-const SUCCESS: c_int = 0;
+pub(crate) const SUCCESS: c_int = 0;
 const DUPLICATE: c_int = 1;
-const NO_MEMORY: c_int = 2;
+pub(crate) const NO_MEMORY: c_int = 2;
+const UNIMPLEMENTED: c_int = 3;
 const NOT_FOUND: c_int = 4;
 
 /// Orders of finalizers, as `vel_gc_set_finalizer` numbers them.
 const UNORDERED: c_int = 1;
 const IGNORING_ITSELF: c_int = 2;
-
-/// `GC_finalize_on_demand`: finalizers run in [`GC_invoke_finalizers`] only.
-#[unsafe(no_mangle)]
-pub static GC_finalize_on_demand: AtomicI32 = AtomicI32::new(0);
-/// `GC_java_finalization`: finalizers of [`GC_register_finalizer`] are unordered.
-#[unsafe(no_mangle)]
-pub static GC_java_finalization: AtomicI32 = AtomicI32::new(0);
+const LAST: c_int = 3;
 
 /// Sets `object`'s finalizer, and stores the old one.
 ///
@@ -50,7 +49,7 @@ unsafe fn replace(
         if !old_data.is_null() {
             old_data.write(null_mut());
         }
-        if vel::vel_gc_base(object).is_null() {
+        if vel::vel_gc_base(object).is_null() || leaks::are_wanted() {
             return;
         }
         vel::vel_gc_replace_finalizer(object, procedure, data, order, old, old_data);
@@ -83,6 +82,8 @@ registrations! {
     GC_register_finalizer: c_int::from(GC_java_finalization.load(Relaxed) != 0);
     /// A finalizer that runs once its object can no longer be reached, whatever refers to it.
     GC_register_finalizer_no_order: UNORDERED;
+    /// A finalizer that waits for all that refer to its object, finalizers that run in no order among them.
+    GC_register_finalizer_unreachable: LAST;
     /// A finalizer that waits for all that refer to its object, except the object itself.
     GC_register_finalizer_ignore_self: if GC_java_finalization.load(Relaxed) != 0 { UNORDERED } else { IGNORING_ITSELF };
 }
@@ -95,13 +96,48 @@ pub extern "C" fn GC_invoke_finalizers() -> c_int {
     c_int::try_from(unsafe { vel::vel_gc_finalize() }).unwrap_or(c_int::MAX)
 }
 
+/// Whether any finalizer is due.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_should_invoke_finalizers() -> c_int {
+    start::ensure();
+    // SAFETY: may be called whenever.
+    c_int::from(unsafe { vel::vel_gc_due() } != 0)
+}
+
+/// Runs every finalizer there is, until there is none: for a program's end.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_finalize_all() {
+    start::ensure();
+    // SAFETY: the program vouches for its finalizers.
+    unsafe { vel::vel_gc_finalize_all() };
+}
+
+/// Has the heap say when finalizers are due, which then run, or are told of.
+pub(crate) fn begin() {
+    // SAFETY: a function that may be called after collections.
+    unsafe {
+        vel::vel_gc_finalize_on_demand(1);
+        vel::vel_gc_on_due(Some(are_due));
+    }
+}
+
+unsafe extern "C" fn are_due() {
+    if GC_finalize_on_demand.load(Relaxed) == 0 || leaks::are_wanted() {
+        // SAFETY: the program vouches for its finalizers.
+        unsafe { vel::vel_gc_finalize_unless_within() };
+        return;
+    }
+    // SAFETY: the variable holds a function of this type, the program's own.
+    if let Some(notifier) = unsafe { variables::function::<Notifier>(&GC_finalizer_notifier) } {
+        // SAFETY: as above.
+        unsafe { notifier() };
+    }
+}
+
 /// Whether finalizers run on demand only.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_finalize_on_demand(on: c_int) {
-    start::ensure();
     GC_finalize_on_demand.store(on, Relaxed);
-    // SAFETY: may be called whenever.
-    unsafe { vel::vel_gc_finalize_on_demand(on) };
 }
 
 /// What [`GC_set_finalize_on_demand`] set.
@@ -110,22 +146,39 @@ pub extern "C" fn GC_get_finalize_on_demand() -> c_int {
     GC_finalize_on_demand.load(Relaxed)
 }
 
-/// Whether finalizers are unordered.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_java_finalization(on: c_int) {
-    GC_java_finalization.store(on, Relaxed);
+/// `GC_await_finalize_proc`: told of each object whose finalizer becomes due.
+pub type Await = unsafe extern "C" fn(object: *mut c_void);
+
+static AWAIT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// An object's finalizer is about to run; the world is stopped.
+pub(crate) fn is_due(object: *mut c_void) {
+    if let Some(procedure) = GC_get_await_finalize_proc() {
+        // SAFETY: the program's own function.
+        unsafe { procedure(object) };
+    }
 }
 
-/// What [`GC_set_java_finalization`] set.
+/// Has `procedure` called with each object whose finalizer is about to run, with the world stopped.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_java_finalization() -> c_int {
-    GC_java_finalization.load(Relaxed)
+pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<Await>) {
+    AWAIT.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
+}
+
+/// What [`GC_set_await_finalize_proc`] set.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_await_finalize_proc() -> Option<Await> {
+    // SAFETY: null or what was set.
+    unsafe { variables::function::<Await>(&AWAIT) }
 }
 
 /// # Safety
 /// As [`vel::vel_gc_link`].
 unsafe fn link(link: *mut *mut c_void, object: *const c_void, late: bool) -> c_int {
     start::ensure();
+    if leaks::are_wanted() {
+        return UNIMPLEMENTED;
+    }
     // SAFETY: the caller vouches for the link.
     unsafe {
         let before = vel::vel_gc_unlink(link);
@@ -188,39 +241,23 @@ pub extern "C" fn GC_unregister_long_link(place: *mut *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_move_disappearing_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
     start::ensure();
-    // SAFETY: any addresses may be named.
-    match unsafe { vel::vel_gc_move_link(from, to) } {
-        1 => SUCCESS,
-        0 => NOT_FOUND,
-        _ => NO_MEMORY,
-    }
+    lock::GC_alloc_lock();
+    // SAFETY: any addresses may be named. A link that is moved to where it is stays, so that this tells whether there is one.
+    let (is_there, is_taken) =
+        unsafe { (vel::vel_gc_move_link(from, from) == 1, from != to && vel::vel_gc_move_link(to, to) == 1) };
+    let moved = match (is_there, is_taken) {
+        (false, _) => NOT_FOUND,
+        (true, true) => DUPLICATE,
+        // SAFETY: as above.
+        (true, false) if unsafe { vel::vel_gc_move_link(from, to) } == 1 => SUCCESS,
+        (true, false) => NO_MEMORY,
+    };
+    lock::GC_alloc_unlock();
+    moved
 }
 
 /// Has the link at `from` be at `to`; the program copies the pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_move_long_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
     GC_move_disappearing_link(from, to)
-}
-
-/// `GC_finalizer_notifier_proc`.
-pub type Notifier = unsafe extern "C" fn();
-
-/// Has `notifier` called when finalizers are due that run on demand only.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_finalizer_notifier(notifier: Option<Notifier>) {
-    start::ensure();
-    // SAFETY: the program vouches for its function.
-    unsafe { vel::vel_gc_on_due(notifier) };
-}
-
-/// What [`GC_set_finalizer_notifier`] set.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_finalizer_notifier() -> Option<Notifier> {
-    start::ensure();
-    // SAFETY: what was there is put back at once.
-    unsafe {
-        let now = vel::vel_gc_on_due(None);
-        vel::vel_gc_on_due(now);
-        now
-    }
 }

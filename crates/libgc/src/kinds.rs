@@ -2,25 +2,18 @@
 //!
 //! A mark procedure there is given the collector's mark stack and puts on it what the object refers to, as entries of a start and a descriptor,
 //! or by `GC_mark_and_push`. Here each call gets a stack of its own; what is on it when the procedure returns is named to the
-//! collector by `vel_gc_visit`, which follows it as an ambiguous pointer. What is passed to `GC_mark_and_push` is named at
-//! once.
+//! collector by `vel_gc_visit`, which follows it as an ambiguous pointer; entries with procedures are called with the rest of the stack. What is
+//! passed to `GC_mark_and_push` is named at once.
 //!
 //! Invariant: while a procedure runs the world is stopped, so that the visitor in use is one static.
 
-use crate::{allocate, settings, start, vel};
+use crate::{allocate, disclaim, leaks, say, settings, start, toggle, variables, vel};
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-
-/// `GC_least_plausible_heap_addr` and its counterpart, which macros of the header read: everything is plausible.
-#[unsafe(no_mangle)]
-pub static GC_least_plausible_heap_addr: AtomicUsize = AtomicUsize::new(0);
-/// See there.
-#[unsafe(no_mangle)]
-pub static GC_greatest_plausible_heap_addr: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// `struct GC_ms_entry`.
 #[repr(C)]
@@ -39,17 +32,21 @@ pub type MarkProc = unsafe extern "C" fn(
 ) -> *mut Entry;
 
 /// Kinds there are at most; the first five are libgc's own.
-const KINDS: usize = 16;
+pub(crate) const KINDS: usize = 16;
 const FIRST_KIND: usize = 5;
 /// Mark procedures there are at most.
 const PROCEDURES: usize = 64;
+/// The first of these are numbered by whoever asks for them.
+const RESERVED: u32 = 8;
 /// The bits of a descriptor that say what the others mean.
 const TAG_BITS: usize = 2;
 const TAG: usize = 3;
 const LENGTH: usize = 0;
 const BITMAP: usize = 1;
 const PROCEDURE: usize = 2;
-const PER_OBJECT: usize = 3;
+pub(crate) const PER_OBJECT: usize = 3;
+/// A negative offset of `PER_OBJECT` is less by this than where in the first word's target the descriptor lies (`GC_INDIR_PER_OBJ_BIAS`).
+pub(crate) const INDIRECT_BIAS: isize = 16;
 const INDEX_BITS: usize = 6;
 const WORD: usize = size_of::<usize>();
 /// Entries of the stack that a procedure is given.
@@ -57,26 +54,20 @@ const ENTRIES: usize = 4096;
 
 /// Kinds that the library has from its start.
 const POINTER_FREE: usize = 0;
+const NORMAL: usize = 1;
 const UNCOLLECTABLE: usize = 2;
 const UNCOLLECTABLE_FREE: usize = 3;
 
 static NEXT_KIND: AtomicU32 = AtomicU32::new(FIRST_KIND as u32);
-static NEXT_PROCEDURE: AtomicU32 = AtomicU32::new(0);
+static NEXT_PROCEDURE: AtomicU32 = AtomicU32::new(RESERVED);
 static DESCRIPTORS: [AtomicUsize; KINDS] = [const { AtomicUsize::new(LENGTH) }; KINDS];
 static LAYOUTS: [AtomicPtr<vel::Layout>; KINDS] = [const { AtomicPtr::new(null_mut()) }; KINDS];
 static PROCEDURE_TABLE: [AtomicPtr<c_void>; PROCEDURES] = [const { AtomicPtr::new(null_mut()) }; PROCEDURES];
 
 /// What names pointers to the collector now.
-static VISITOR: AtomicPtr<vel::Visitor> = AtomicPtr::new(null_mut());
+pub(crate) static VISITOR: AtomicPtr<vel::Visitor> = AtomicPtr::new(null_mut());
 /// The stack for procedures: one at a time uses it.
 static STACK: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
-
-/// What there is no memory or number left for ends the process: the program would go on with objects half looked through.
-fn give_up(what: &[u8]) -> ! {
-    crate::say::line(&[b"libgc: ", what]);
-    // SAFETY: abort has no preconditions.
-    unsafe { libc::abort() }
-}
 
 /// A free list for a kind: nothing but a token, as nobody looks into it.
 #[unsafe(no_mangle)]
@@ -85,35 +76,79 @@ pub extern "C" fn GC_new_free_list() -> *mut *mut c_void {
     allocate::GC_malloc_uncollectable(WORD).cast()
 }
 
+/// The same.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_free_list_inner() -> *mut *mut c_void {
+    GC_new_free_list()
+}
+
+/// As [`GC_new_kind`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_kind_inner(
+    free_list: *mut *mut c_void,
+    descriptor: usize,
+    adjust: c_int,
+    clear: c_int,
+) -> c_uint {
+    GC_new_kind(free_list, descriptor, adjust, clear)
+}
+
+/// As [`GC_new_proc`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_proc_inner(procedure: MarkProc) -> c_uint {
+    GC_new_proc(procedure)
+}
+
 /// A kind of objects. A descriptor that `adjust`s has the object's length added. Objects are always cleared.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_kind(
     _free_list: *mut *mut c_void,
     descriptor: usize,
-    _adjust: c_int,
+    adjust: c_int,
     _clear: c_int,
 ) -> c_uint {
     start::ensure();
     let kind = NEXT_KIND.fetch_add(1, AcqRel) as usize;
-    let Some(place) = DESCRIPTORS.get(kind) else { give_up(b"GC_new_kind: too many kinds") };
+    let Some(place) = DESCRIPTORS.get(kind) else { say::give_up(c"libgc: GC_new_kind: too many kinds") };
     place.store(descriptor, Release);
-    if descriptor & TAG != LENGTH {
+    // Of objects of words, the heap looks at each; a kind that names fewer is asked.
+    if descriptor & TAG != LENGTH || (adjust == 0 && descriptor != 0) {
         if STACK.load(Acquire).is_null() {
             // SAFETY: plain call.
             let stack = unsafe { libc::malloc(ENTRIES * size_of::<Entry>()) };
             if stack.is_null() {
-                give_up(b"GC_new_kind: out of memory");
+                say::give_up(c"libgc: GC_new_kind: out of memory");
             }
             STACK.store(stack.cast(), Release);
         }
         // SAFETY: the procedure serves every object of the kind.
-        let layout = unsafe { vel::vel_gc_type_by(trace, core::ptr::without_provenance_mut(descriptor)) };
+        let layout = unsafe { vel::vel_gc_type_by(trace, core::ptr::from_ref(place).cast_mut().cast()) };
         if layout.is_null() {
-            give_up(b"GC_new_kind: out of memory");
+            say::give_up(c"libgc: GC_new_kind: out of memory");
         }
         LAYOUTS[kind].store(layout.cast_mut(), Release);
     }
     kind as c_uint
+}
+
+/// `GC_describe_type_fn`: writes what an object of a kind is, 40 bytes at most.
+pub type Describe = unsafe extern "C" fn(object: *mut c_void, text: *mut core::ffi::c_char);
+
+static DESCRIPTIONS: [AtomicPtr<c_void>; KINDS] = [const { AtomicPtr::new(null_mut()) }; KINDS];
+
+/// Has objects of `kind` that are told of as leaked be described by `describe`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_describe_type_fn(kind: c_int, describe: Option<Describe>) {
+    if let Some(place) = usize::try_from(kind).ok().and_then(|kind| DESCRIPTIONS.get(kind)) {
+        place.store(describe.map_or(null_mut(), |describe| describe as *mut c_void), Release);
+    }
+}
+
+/// What describes objects of `kind`.
+pub(crate) fn description(kind: c_int) -> Option<Describe> {
+    let place = usize::try_from(kind).ok().and_then(|kind| DESCRIPTIONS.get(kind))?;
+    // SAFETY: null or what was set.
+    unsafe { variables::function::<Describe>(place) }
 }
 
 /// A number for a mark procedure.
@@ -122,7 +157,7 @@ pub extern "C" fn GC_new_proc(procedure: MarkProc) -> c_uint {
     start::ensure();
     let index = NEXT_PROCEDURE.fetch_add(1, AcqRel);
     let Some(place) = PROCEDURE_TABLE.get(index as usize) else {
-        give_up(b"GC_new_proc: too many procedures")
+        say::give_up(c"libgc: GC_new_proc: too many procedures")
     };
     place.store(procedure as *mut c_void, Release);
     index
@@ -134,18 +169,97 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
     let kind = usize::try_from(kind).unwrap_or(usize::MAX);
     match kind {
         POINTER_FREE => return allocate::GC_malloc_atomic(bytes),
+        NORMAL => return allocate::GC_malloc(bytes),
         UNCOLLECTABLE => return allocate::GC_malloc_uncollectable(bytes),
         UNCOLLECTABLE_FREE => return allocate::GC_malloc_atomic_uncollectable(bytes),
         _ => {}
     }
-    let Some(layout) =
-        LAYOUTS.get(kind).map(|layout| layout.load(Acquire)).filter(|layout| !layout.is_null())
-    else {
-        return allocate::GC_malloc(bytes);
+    let Some(layout) = LAYOUTS.get(kind).map(|layout| layout.load(Acquire)) else {
+        say::give_up(c"libgc: GC_generic_malloc: there is no such kind")
     };
+    if layout.is_null() {
+        return disclaim::made(allocate::GC_malloc(bytes), kind);
+    }
+    start::ensure();
     // SAFETY: a layout of the library's, of elements of a word.
     let object = unsafe { vel::vel_gc_new_array(layout, allocate::with_end(bytes).div_ceil(WORD).max(1)) };
-    if object.is_null() { settings::out_of_memory(bytes) } else { object }
+    if object.is_null() {
+        return settings::out_of_memory(bytes);
+    }
+    disclaim::made(leaks::made(object), kind)
+}
+
+/// As [`GC_generic_malloc`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_malloc_ignore_off_page(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+/// As [`GC_generic_malloc`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+/// As [`GC_generic_malloc`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_kind(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+/// As [`GC_generic_malloc`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_kind_global(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+/// An object of a kind that stays until it is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> *mut c_void {
+    let object = GC_generic_malloc(bytes, kind);
+    let is_kept = matches!(usize::try_from(kind), Ok(UNCOLLECTABLE | UNCOLLECTABLE_FREE));
+    if is_kept || object.is_null() { object } else { allocate::kept(object, bytes) }
+}
+
+/// The kind of the object that starts at `object`, and its bytes, which are stored unless `bytes` is null. Of kinds that are not told apart
+/// by how they are looked through it is 1.
+///
+/// # Safety
+/// `bytes` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize) -> c_int {
+    let mut data = null_mut();
+    // SAFETY: any address may be asked about; the place is this function's. The caller vouches for the other.
+    let sort = unsafe {
+        if !bytes.is_null() {
+            bytes.write(vel::vel_gc_size(object));
+        }
+        vel::vel_gc_sort(object, &raw mut data)
+    };
+    let is_kept = sort >= vel::KEPT;
+    let kind = match sort & !vel::KEPT {
+        vel::ATOMIC if is_kept => UNCOLLECTABLE_FREE,
+        vel::ATOMIC => POINTER_FREE,
+        vel::BY_PROCEDURE => DESCRIPTORS
+            .iter()
+            .position(|place| core::ptr::addr_eq(core::ptr::from_ref(place), data))
+            .unwrap_or(NORMAL),
+        _ if is_kept => UNCOLLECTABLE,
+        _ => NORMAL,
+    };
+    kind as c_int
+}
+
+/// Takes a reserved number for a mark procedure.
+pub(crate) fn reserve(number: usize, procedure: MarkProc) {
+    if let Some(place) = PROCEDURE_TABLE.get(number) {
+        place.store(procedure as *mut c_void, Release);
+    }
+}
+
+/// The descriptor of what this procedure marks, given `environment`.
+pub(crate) fn procedure_descriptor(number: usize, environment: usize) -> usize {
+    (environment << INDEX_BITS | number) << TAG_BITS | PROCEDURE
 }
 
 /// Names what an object refers to, by its kind's descriptor.
@@ -155,30 +269,55 @@ unsafe extern "C" fn trace(
     descriptor: *mut c_void,
     visitor: *const vel::Visitor,
 ) {
-    // A procedure calls others only by way of the stack, never itself.
+    // SAFETY: the kind's descriptor, which `GC_new_kind` gave with the type, is static.
+    let descriptor = unsafe { &*descriptor.cast::<AtomicUsize>() }.load(Relaxed);
+    let base = STACK.load(Acquire);
     VISITOR.store(visitor.cast_mut(), Relaxed);
-    // SAFETY: an object that is alive, of so many bytes.
-    unsafe { by_descriptor(object, bytes, descriptor.addr(), 0) };
+    // SAFETY: an object that is alive, of so many bytes; the stack has room.
+    unsafe {
+        let mut top = by_descriptor(object, Some(bytes), descriptor, base);
+        // Entries may be procedures again, which put theirs where the entry was.
+        while top > base {
+            let Entry { start, descriptor } = top.read();
+            top = by_descriptor(start, None, descriptor, top.wrapping_sub(1));
+        }
+    }
     VISITOR.store(null_mut(), Relaxed);
 }
 
-/// Descriptors that lead to descriptors, at most.
-const DEPTH: usize = 4;
-
-/// Names what lies at `start`, as the descriptor says.
+/// Names what lies at `start`, as the descriptor says; the stack's top then, which was `top`. `bytes` are those of the object, if it
+/// is one.
 ///
 /// # Safety
 /// What the descriptor speaks of can be read; the visitor is set.
-unsafe fn by_descriptor(start: *mut c_void, bytes: usize, descriptor: usize, depth: usize) {
+unsafe fn by_descriptor(
+    start: *mut c_void,
+    bytes: Option<usize>,
+    mut descriptor: usize,
+    top: *mut Entry,
+) -> *mut Entry {
     let visitor = VISITOR.load(Relaxed).cast_const();
-    if depth > DEPTH {
-        give_up(b"a mark descriptor leads to itself");
-    }
     // SAFETY: by this function's condition, and as gc_mark.h lays descriptors out.
     unsafe {
+        if descriptor & TAG == PER_OBJECT {
+            // At an offset in the object, or, if negative, in what its first word leads to.
+            let offset = (descriptor & !TAG).cast_signed();
+            let at = if offset >= 0 {
+                start.wrapping_byte_offset(offset)
+            } else {
+                let type_of = start.cast::<*mut c_void>().read();
+                if type_of.is_null() {
+                    return top;
+                }
+                type_of.wrapping_byte_offset(-offset - INDIRECT_BIAS)
+            };
+            descriptor = at.cast::<usize>().read();
+        }
         match descriptor & TAG {
             LENGTH => {
-                let length = if depth == 0 && descriptor == 0 { bytes } else { descriptor };
+                // A kind's own descriptor of 0 is the object's length.
+                let length =
+                    bytes.filter(|&bytes| descriptor == 0 || descriptor > bytes).unwrap_or(descriptor);
                 vel::vel_gc_visit_words(visitor, start, start.wrapping_byte_add(length));
             }
             BITMAP => {
@@ -198,40 +337,16 @@ unsafe fn by_descriptor(start: *mut c_void, bytes: usize, descriptor: usize, dep
                 let environment = descriptor >> (TAG_BITS + INDEX_BITS);
                 let procedure = PROCEDURE_TABLE[index].load(Acquire);
                 if procedure.is_null() {
-                    give_up(b"a mark descriptor names a procedure that there is not");
+                    say::give_up(c"libgc: a mark descriptor names a procedure that there is not");
                 }
                 let procedure = core::mem::transmute::<*mut c_void, MarkProc>(procedure);
-                // The entry below the top is not the procedure's to change.
-                let base = STACK.load(Acquire);
-                let top = procedure(start.cast(), base, base.wrapping_add(ENTRIES), environment);
-                // Entries may be procedures again, which use the stack: those come off first.
-                let mut entry = top;
-                while entry > base {
-                    let Entry { start, descriptor } = entry.read();
-                    entry = entry.wrapping_sub(1);
-                    if descriptor & TAG == PROCEDURE {
-                        give_up(b"a mark procedure pushes an object with a procedure: not served");
-                    }
-                    by_descriptor(start, 0, descriptor, depth + 1);
-                }
+                // What lies below the top is not the procedure's to change.
+                return procedure(start.cast(), top, STACK.load(Acquire).wrapping_add(ENTRIES), environment);
             }
-            PER_OBJECT => {
-                // At an offset in the object, or, if negative, in what its first word leads to.
-                let offset = (descriptor & !TAG).cast_signed();
-                let at = if offset >= 0 {
-                    start.wrapping_byte_offset(offset)
-                } else {
-                    let type_of = start.cast::<*mut c_void>().read();
-                    if type_of.is_null() {
-                        return;
-                    }
-                    type_of.wrapping_byte_offset(-offset - PER_OBJECT.cast_signed())
-                };
-                by_descriptor(start, bytes, at.cast::<usize>().read(), depth + 1);
-            }
-            _ => {}
+            _ => say::give_up(c"libgc: a mark descriptor leads to one that leads on"),
         }
     }
+    top
 }
 
 /// Names the object that `object` points into; the stack's top is as it was.
@@ -281,6 +396,7 @@ unsafe extern "C" fn other_roots(visitor: *const vel::Visitor) {
     VISITOR.store(visitor.cast_mut(), Relaxed);
     // SAFETY: the program's own function.
     unsafe { GC_get_push_other_roots()() };
+    toggle::name_roots(visitor);
     VISITOR.store(null_mut(), Relaxed);
 }
 
@@ -298,16 +414,6 @@ pub extern "C" fn GC_get_push_other_roots() -> PushOther {
     let set =
         unsafe { core::mem::transmute::<*mut c_void, Option<PushOther>>(GC_push_other_roots.load(Acquire)) };
     set.unwrap_or(nothing_more)
-}
-
-/// In a procedure for further roots: keeps the object, with what it refers to.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
-    let visitor = VISITOR.load(Relaxed);
-    if !visitor.is_null() {
-        // SAFETY: a procedure is being called with it.
-        unsafe { vel::vel_gc_visit(visitor, object) };
-    }
 }
 
 /// Names every aligned word of a range.

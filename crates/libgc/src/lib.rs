@@ -11,15 +11,25 @@
 //! | module | what it serves |
 //! | --- | --- |
 //! | [`allocate`] | objects: making, resizing, freeing, finding |
-//! | [`checked`] | `GC_debug_*`: the same, called with the place in the source |
-//! | [`collect`] | collections and figures |
+//! | [`checked`] | `GC_debug_*`: objects that know where they were made |
+//! | [`checks`] | checks of pointers that a program asks for |
+//! | [`collect`] | collections |
+//! | [`disclaim`] | `gc_disclaim.h`: what the dead are asked |
+//! | [`events`] | what a program is told and asked as collections go on |
+//! | [`figures`] | figures, and a look at all objects |
 //! | [`finalize`] | finalizers and disappearing links |
+//! | [`gcj`] | `gc_gcj.h`: objects whose class has their descriptor |
 //! | [`kinds`] | `gc_mark.h`: kinds, mark procedures, other roots |
+//! | [`leaks`] | what nothing refers to, where the program frees |
+//! | [`lock`] | the allocation lock |
 //! | [`roots`] | static data |
-//! | [`settings`] | what can be set and asked, exported variables |
+//! | [`settings`] | what can be set and asked |
+//! | [`suspend`] | single threads stopped by the program |
 //! | [`threads`] | threads, stacks, blocking |
+//! | [`toggle`] | references that are strong or weak |
 //! | [`typed`] | `gc_typed.h` |
-//! | `environment` | `GC_*` variables |
+//! | [`variables`] | exported variables |
+//! | `environment` | `GC_*` variables of the environment |
 //! | `records` | which threads are registered, and what ended ones returned |
 //! | [`start`] | the heap's first moment |
 //! | `vel` | what is used of `libvellum.so` |
@@ -44,17 +54,27 @@
 
 pub mod allocate;
 pub mod checked;
+pub mod checks;
 pub mod collect;
+pub mod disclaim;
 mod environment;
+pub mod events;
+pub mod figures;
 pub mod finalize;
+pub mod gcj;
 pub mod kinds;
+pub mod leaks;
+pub mod lock;
 mod records;
 pub mod roots;
 pub mod say;
 pub mod settings;
 pub mod start;
+pub mod suspend;
 pub mod threads;
+pub mod toggle;
 pub mod typed;
+pub mod variables;
 mod vel;
 
 /// A broken invariant. Nothing here panics on a path a program can reach.

@@ -1,8 +1,13 @@
 //! Static data: that of the program and its libraries is found without being told; the rest is told here.
 
-use crate::{start, vel};
-use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use crate::variables::GC_no_dls;
+use crate::{say, start, variables, vel};
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Relaxed, Release},
+};
 
 /// Has the words from `start` up to `end` looked through.
 #[unsafe(no_mangle)]
@@ -10,10 +15,8 @@ pub extern "C" fn GC_add_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
     // SAFETY: the program vouches for the range.
     if unsafe { vel::vel_gc_roots_add(start, end) } != 0 {
-        crate::say::line(&[b"libgc: GC_add_roots: out of memory"]);
         // Without them something would be freed that is in use.
-        // SAFETY: abort has no preconditions.
-        unsafe { libc::abort() }
+        say::give_up(c"libgc: GC_add_roots: out of memory");
     }
 }
 
@@ -41,18 +44,87 @@ pub extern "C" fn GC_clear_roots() {
     unsafe { vel::vel_gc_roots_remove(core::ptr::null(), core::ptr::without_provenance(usize::MAX)) };
 }
 
-/// `GC_no_dls`: asks not to look through libraries' data. They are: the setting is kept and told.
+/// Undoes every [`GC_exclude_static_roots`].
 #[unsafe(no_mangle)]
-pub static GC_no_dls: AtomicI32 = AtomicI32::new(0);
+pub extern "C" fn GC_clear_exclusion_table() {
+    if start::is_started() {
+        // SAFETY: any range may be named.
+        unsafe {
+            vel::vel_gc_roots_include(core::ptr::null(), core::ptr::without_provenance(usize::MAX));
+        }
+    }
+}
 
-/// Kept, and changes nothing.
+/// `GC_has_static_roots_func`: whether a part of a library's data is to be looked through.
+pub type HasRoots = unsafe extern "C" fn(library: *const c_char, start: *mut c_void, bytes: usize) -> c_int;
+
+static FILTER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Has the heap ask which libraries' data is looked through, and ask anew what it asked before.
+pub(crate) fn begin() {
+    // SAFETY: a function that calls nothing of the heap.
+    unsafe { vel::vel_gc_on_image(Some(has_roots)) };
+}
+
+unsafe extern "C" fn has_roots(library: *const c_char, start: *const c_void, bytes: usize) -> c_int {
+    if GC_no_dls.load(Relaxed) != 0 {
+        return 0;
+    }
+    // SAFETY: null or what was set.
+    let filter = unsafe { variables::function::<HasRoots>(&FILTER) };
+    // SAFETY: the program's own function.
+    filter.map_or(1, |filter| unsafe { filter(library, start.cast_mut(), bytes) })
+}
+
+/// Has `filter` asked about the data of each library, with the allocation lock of libgc's words held: it calls nothing of the collector.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_has_static_roots_callback(filter: Option<HasRoots>) {
+    start::ensure();
+    FILTER.store(filter.map_or(null_mut(), |filter| filter as *mut c_void), Release);
+    begin();
+}
+
+/// Whether libraries' data is left out, from the next collection on.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_no_dls(on: c_int) {
     GC_no_dls.store(on, Relaxed);
+    if start::is_started() {
+        begin();
+    }
 }
 
 /// What [`GC_set_no_dls`] set.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_no_dls() -> c_int {
     GC_no_dls.load(Relaxed)
+}
+
+/// What is looked for among the loader's segments.
+struct Wanted {
+    address: usize,
+    is_found: bool,
+}
+
+/// Whether `address` lies in the data of a library, which may be unloaded.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_tmp_root(address: *mut c_void) -> c_int {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> c_int {
+        // SAFETY: the loader's structure, its table of so many headers and its C string; and what was passed.
+        unsafe {
+            let (info, wanted) = (&*info, &mut *wanted.cast::<Wanted>());
+            if say::bytes(info.dlpi_name).is_empty() {
+                return 0;
+            }
+            for header in core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) {
+                let start = (info.dlpi_addr + header.p_vaddr) as usize;
+                let is_data = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0;
+                wanted.is_found |= is_data && wanted.address.wrapping_sub(start) < header.p_memsz as usize;
+            }
+            c_int::from(wanted.is_found)
+        }
+    }
+    let mut wanted = Wanted { address: address.addr(), is_found: false };
+    // SAFETY: the function reads what it is given.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut wanted).cast()) };
+    c_int::from(wanted.is_found)
 }

@@ -1,16 +1,20 @@
-//! Lines on standard error, and warnings, which a program may take to itself.
+//! Lines on standard error, warnings, which a program may take to itself, and the end of the process when there is nothing else to do.
 //!
 //! Written without allocating: most are said when memory is short.
 
-use core::ffi::{c_char, c_void};
+use crate::variables::{self, Abort, GC_on_abort};
+use core::arch::naked_asm;
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
 
 /// `GC_warn_proc`: a message in the manner of `printf` with one place for a word, and the word.
 pub type WarnProc = unsafe extern "C" fn(message: *mut c_char, argument: usize);
 
 /// Null: warnings go to standard error.
 static WARN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// Where lines go that no one takes.
+static LOG: AtomicI32 = AtomicI32::new(libc::STDERR_FILENO);
 
 /// Writes the parts and the end of the line, at once.
 pub(crate) fn line(parts: &[&[u8]]) {
@@ -32,21 +36,41 @@ pub(crate) fn bytes<'a>(text: *const c_char) -> &'a [u8] {
         return b"";
     }
     // SAFETY: the callers pass C strings of the program, which stay for the call.
-    unsafe { core::ffi::CStr::from_ptr(text) }.to_bytes()
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
+/// Ends the process: the program would go on with objects that are lost, or half looked through.
+#[cold]
+pub(crate) fn give_up(what: &'static CStr) -> ! {
+    // SAFETY: the variable holds a function of this type.
+    match unsafe { variables::function::<Abort>(&GC_on_abort) } {
+        // SAFETY: the program's own function, or the one below.
+        Some(function) => unsafe { function(what.as_ptr()) },
+        None => line(&[what.to_bytes()]),
+    }
+    // SAFETY: abort has no preconditions.
+    unsafe { libc::abort() }
+}
+
+/// [`GC_on_abort`] as it is at first.
+pub(crate) extern "C" fn aborts(message: *const c_char) {
+    if !message.is_null() {
+        line(&[bytes(message)]);
+    }
 }
 
 /// Warns of something that a program's user may want to know; `message` ends with a zero.
-pub(crate) fn warn(message: &'static core::ffi::CStr, argument: usize) {
+pub(crate) fn warn(message: &'static CStr, argument: usize) {
     match warn_proc() {
         // SAFETY: the program's procedure takes these.
         Some(procedure) => unsafe { procedure(message.as_ptr().cast_mut(), argument) },
-        None => line(&[message.to_bytes()]),
+        None => to_standard_error(message.as_ptr().cast_mut(), argument),
     }
 }
 
 fn warn_proc() -> Option<WarnProc> {
-    // SAFETY: null or what was set, and an option of a function has null for none.
-    unsafe { core::mem::transmute::<*mut c_void, Option<WarnProc>>(WARN.load(Relaxed)) }
+    // SAFETY: null or what was set.
+    unsafe { variables::function::<WarnProc>(&WARN) }
 }
 
 /// Has warnings go to `procedure`.
@@ -65,6 +89,111 @@ pub extern "C" fn GC_get_warn_proc() -> WarnProc {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_ignore_warn_proc(_message: *mut c_char, _argument: usize) {}
 
-extern "C" fn to_standard_error(message: *mut c_char, _argument: usize) {
-    line(&[bytes(message)]);
+extern "C" fn to_standard_error(message: *mut c_char, argument: usize) {
+    // SAFETY: a message in the manner of printf with one place for a word at most.
+    unsafe { dprintf(LOG.load(Relaxed), message, argument) };
+}
+
+/// Has what is logged written to this descriptor.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_log_fd(descriptor: c_int) {
+    LOG.store(descriptor, Relaxed);
+}
+
+unsafe extern "C" {
+    fn dprintf(descriptor: c_int, format: *const c_char, ...) -> c_int;
+    fn vdprintf(descriptor: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn vprintf(format: *const c_char, arguments: *mut c_void) -> c_int;
+}
+
+/// What the three printing functions come to: `arguments` is a `va_list`.
+unsafe extern "C" fn print_to_output(format: *const c_char, arguments: *mut c_void) {
+    // SAFETY: passed on.
+    unsafe { vprintf(format, arguments) };
+}
+
+/// See [`print_to_output`].
+unsafe extern "C" fn print_to_log(format: *const c_char, arguments: *mut c_void) {
+    // SAFETY: passed on.
+    unsafe { vdprintf(LOG.load(Relaxed), format, arguments) };
+}
+
+// Functions of variable arguments cannot be written in Rust: these lay their arguments out as a va_list of the System V ABI (how much of the
+// saved registers is used, where the rest is, where registers were saved) and pass it on.
+macro_rules! variadic {
+    ($($(#[$doc:meta])* $name:ident => $to:path;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As `printf`.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(format: *const c_char) {
+            naked_asm!(
+                "sub rsp, 216",
+                "mov [rsp + 40], rsi",
+                "mov [rsp + 48], rdx",
+                "mov [rsp + 56], rcx",
+                "mov [rsp + 64], r8",
+                "mov [rsp + 72], r9",
+                "test al, al",
+                "je 2f",
+                "movaps [rsp + 80], xmm0",
+                "movaps [rsp + 96], xmm1",
+                "movaps [rsp + 112], xmm2",
+                "movaps [rsp + 128], xmm3",
+                "movaps [rsp + 144], xmm4",
+                "movaps [rsp + 160], xmm5",
+                "movaps [rsp + 176], xmm6",
+                "movaps [rsp + 192], xmm7",
+                "2:",
+                "mov dword ptr [rsp], 8",
+                "mov dword ptr [rsp + 4], 48",
+                "lea rax, [rsp + 224]",
+                "mov [rsp + 8], rax",
+                "lea rax, [rsp + 32]",
+                "mov [rsp + 16], rax",
+                "mov rsi, rsp",
+                "call {to}",
+                "add rsp, 216",
+                "ret",
+                to = sym $to,
+            )
+        }
+    )* };
+}
+
+variadic! {
+    /// `printf`.
+    GC_printf => print_to_output;
+    /// `printf` to where warnings go.
+    GC_err_printf => print_to_log;
+    /// The same.
+    GC_log_printf => print_to_log;
+}
+
+/// `number` in digits.
+pub(crate) fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[first..];
+        }
+    }
+}
+
+/// `number` in hexadecimal digits.
+pub(crate) fn hex(mut number: usize, digits: &mut [u8; 16]) -> &[u8] {
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b"0123456789abcdef"[number % 16];
+        number /= 16;
+        if number == 0 {
+            return &digits[first..];
+        }
+    }
 }

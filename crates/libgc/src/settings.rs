@@ -1,27 +1,20 @@
-//! What can be set and asked, and the exported variables.
+//! What can be set and asked beside the exported variables ([`variables`](crate::variables)).
 //!
 //! Most of libgc's settings steer its own way of collecting. Those are kept and told when asked for, and change nothing:
 //! see `docs/libgc.md`.
 
 use crate::environment::Wishes;
+use crate::variables::{self, GC_oom_fn, GC_parallel, GC_print_stats, OomFunction};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 /// The interface's version: 8.2.2.
 const VERSION: c_uint = 8 << 16 | 2 << 8 | 2;
 
-/// `GC_all_interior_pointers`: whether pointers into an object, and just past it, keep it.
-#[unsafe(no_mangle)]
-pub static GC_all_interior_pointers: AtomicI32 = AtomicI32::new(1);
-/// `GC_gc_no`: not counted here; see `GC_get_gc_no`.
+/// The heap's limit that was asked for before its start, in bytes; 0: none.
 static MAX_HEAP: AtomicUsize = AtomicUsize::new(0);
 static INCREMENTAL: AtomicI32 = AtomicI32::new(0);
-
-/// `GC_oom_func`: what to return when there is no memory.
-pub type OomFunction = unsafe extern "C" fn(bytes: usize) -> *mut c_void;
-
-static OOM: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 pub(crate) fn max_heap_bytes() -> usize {
     MAX_HEAP.load(Relaxed)
@@ -33,6 +26,9 @@ pub(crate) fn set_max_heap(bytes: usize) {
 
 /// What the environment said and the program can ask for.
 pub(crate) fn told_of(wishes: Wishes) {
+    if wishes.slice_us.is_some() {
+        INCREMENTAL.store(1, Relaxed);
+    }
     if wishes.prints {
         GC_print_stats.store(1, Relaxed);
         // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in use.
@@ -41,40 +37,20 @@ pub(crate) fn told_of(wishes: Wishes) {
 }
 
 extern "C" fn figures_at_end() {
-    crate::collect::GC_dump();
+    crate::figures::GC_dump();
 }
 
 /// What the program's procedure says when there is no memory for `bytes` bytes.
 #[cold]
 pub(crate) fn out_of_memory(bytes: usize) -> *mut c_void {
-    // SAFETY: the program's own function.
-    unsafe { GC_get_oom_fn()(bytes) }
-}
-
-extern "C" fn null(_bytes: usize) -> *mut c_void {
-    null_mut()
-}
-
-/// Has `function` called when there is no memory; what it returns is returned.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_oom_fn(function: Option<OomFunction>) {
-    OOM.store(function.map_or(null_mut(), |function| function as *mut c_void), Relaxed);
-}
-
-/// What [`GC_set_oom_fn`] set.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_oom_fn() -> OomFunction {
-    // SAFETY: null or what was set, and an option of a function has null for none.
-    let set = unsafe { core::mem::transmute::<*mut c_void, Option<OomFunction>>(OOM.load(Relaxed)) };
-    set.unwrap_or(null)
+    // SAFETY: the variable holds a function of this type, the program's own.
+    unsafe { variables::function::<OomFunction>(&GC_oom_fn).map_or(null_mut(), |function| function(bytes)) }
 }
 
 /// Ends the process for want of memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_abort_on_oom() {
-    crate::say::line(&[b"libgc: out of memory"]);
-    // SAFETY: abort has no preconditions.
-    unsafe { libc::abort() }
+    crate::say::give_up(c"libgc: out of memory")
 }
 
 /// The interface's version.
@@ -83,26 +59,16 @@ pub extern "C" fn GC_get_version() -> c_uint {
     VERSION
 }
 
-/// Whether pointers into an object, and just past it, keep it. Those into it always do; to be called before the heap starts.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_all_interior_pointers(on: c_int) {
-    GC_all_interior_pointers.store(on, Relaxed);
-}
-
-/// What [`GC_set_all_interior_pointers`] set.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_all_interior_pointers() -> c_int {
-    GC_all_interior_pointers.load(Relaxed)
-}
-
 /// Has collections made in slices, if called before the heap starts.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable_incremental() {
     if crate::start::is_started() {
-        crate::say::warn(
-            c"libgc: GC_enable_incremental: too late, the heap has started; collections are made at one go\n",
-            0,
-        );
+        if INCREMENTAL.load(Relaxed) == 0 {
+            crate::say::warn(
+                c"libgc: GC_enable_incremental: too late, the heap has started; collections are made at one go\n",
+                0,
+            );
+        }
     } else {
         INCREMENTAL.store(1, Relaxed);
     }
@@ -139,30 +105,72 @@ macro_rules! kept {
 }
 
 kept! {
-    c_int, DONT_EXPAND: AtomicI32 = 0, GC_set_dont_expand, GC_get_dont_expand;
-    c_int, DONT_PRECOLLECT: AtomicI32 = 0, GC_set_dont_precollect, GC_get_dont_precollect;
-    c_int, FULL_FREQUENCY: AtomicI32 = 19, GC_set_full_freq, GC_get_full_freq;
-    usize, DIVISOR: AtomicUsize = 3, GC_set_free_space_divisor, GC_get_free_space_divisor;
-    usize, MAX_RETRIES: AtomicUsize = 0, GC_set_max_retries, GC_get_max_retries;
-    c_ulong, TIME_LIMIT: AtomicUsize = 50, GC_set_time_limit, GC_get_time_limit;
-    usize, NON_GC_BYTES: AtomicUsize = 0, GC_set_non_gc_bytes, GC_get_non_gc_bytes;
     c_int, RATE: AtomicI32 = 10, GC_set_rate, GC_get_rate;
     c_int, ATTEMPTS: AtomicI32 = 1, GC_set_max_prior_attempts, GC_get_max_prior_attempts;
     c_int, HANDLE_FORK: AtomicI32 = 1, GC_set_handle_fork, GC_get_handle_fork;
     c_int, UNMAP: AtomicI32 = 1, GC_set_force_unmap_on_gcollect, GC_get_force_unmap_on_gcollect;
     usize, MIN_BYTES: AtomicUsize = 0, GC_set_min_bytes_allocd, GC_get_min_bytes_allocd;
+    usize, BYTES_PER_FINALIZER: AtomicUsize = 0, GC_set_allocd_bytes_per_finalizer, GC_get_allocd_bytes_per_finalizer;
+    c_int, MANUAL: AtomicI32 = 0, GC_set_manual_vdb_allowed, GC_get_manual_vdb_allowed;
 }
 
-/// `GC_print_stats`: figures are printed at the end.
-#[unsafe(no_mangle)]
-pub static GC_print_stats: AtomicI32 = AtomicI32::new(0);
+/// `struct GC_timeval_s`: milliseconds, and nanoseconds beyond them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TimeLimit {
+    /// Milliseconds.
+    pub tv_ms: c_ulong,
+    /// Nanoseconds.
+    pub tv_nsec: c_ulong,
+}
 
-/// 0: one thread marks.
+static LIMIT_NS: AtomicUsize = AtomicUsize::new(0);
+
+/// Kept, and changes nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_time_limit_tv(limit: TimeLimit) {
+    variables::GC_set_time_limit(limit.tv_ms);
+    LIMIT_NS.store(limit.tv_nsec as usize, Relaxed);
+}
+
+/// What was set.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_time_limit_tv() -> TimeLimit {
+    TimeLimit { tv_ms: variables::GC_get_time_limit(), tv_nsec: LIMIT_NS.load(Relaxed) as c_ulong }
+}
+
+/// Objects are never code: anything but 0 ends the process, which would fail later.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_pages_executable(on: c_int) {
+    if on != 0 {
+        crate::say::give_up(c"libgc: GC_set_pages_executable: objects that can be executed are not served");
+    }
+}
+
+/// 0: objects are never code.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_pages_executable() -> c_int {
+    0
+}
+
+/// 0: how many threads mark is the collector's choice.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_parallel() -> c_int {
-    0
+    GC_parallel.load(Relaxed)
 }
 
 /// The collector chooses how many threads mark.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_markers_count(_count: c_uint) {}
+
+/// Forks are handled without being told.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_atfork_prepare() {}
+
+/// As [`GC_atfork_prepare`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_atfork_parent() {}
+
+/// As [`GC_atfork_prepare`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_atfork_child() {}

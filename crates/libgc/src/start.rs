@@ -1,7 +1,7 @@
 //! The heap's first moment: what was set before it, and what the environment says.
 
 use crate::environment::{self, Wishes};
-use crate::{settings, vel};
+use crate::{events, finalize, leaks, lock, records, roots, settings, threads, variables, vel};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{
     AtomicU8,
@@ -11,12 +11,33 @@ use core::sync::atomic::{
 const NOT_YET: u8 = 0;
 const STARTING: u8 = 1;
 const STARTED: u8 = 2;
+/// It has, and objects are looked after as they are made (`leaks`).
+const WATCHED: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 
 /// Whether [`GC_init`] has been called, by the program or by what it called first.
 pub(crate) fn is_started() -> bool {
+    STATE.load(Acquire) >= STARTED
+}
+
+/// Whether the heap has started and nothing is to be done for objects but to make them.
+#[inline(always)]
+pub(crate) fn is_plain() -> bool {
     STATE.load(Acquire) == STARTED
+}
+
+/// Has objects looked after as they are made. The heap has started.
+pub(crate) fn watch_objects() {
+    let _ = STATE.compare_exchange(STARTED, WATCHED, AcqRel, Relaxed);
+}
+
+/// Starts the heap unless it has started, and makes an object.
+#[cold]
+#[inline(never)]
+pub(crate) fn then<R>(make: impl FnOnce() -> R) -> R {
+    ensure();
+    make()
 }
 
 /// Starts the heap unless it has started.
@@ -37,12 +58,15 @@ pub extern "C" fn GC_init() {
     let wishes = environment::read();
     let Wishes { maximum_bytes, divisor, slice_us, .. } = wishes;
     if let Some(divisor) = divisor {
-        settings::GC_set_free_space_divisor(divisor);
+        variables::GC_set_free_space_divisor(divisor);
+    }
+    if wishes.finds_leaks {
+        variables::GC_find_leak.store(1, Relaxed);
     }
     let config = vel::Config {
         config_bytes: size_of::<vel::Config>(),
         limit_bytes: maximum_bytes.unwrap_or_else(settings::max_heap_bytes),
-        percent: percent(settings::GC_get_free_space_divisor()),
+        percent: percent(variables::GC_get_free_space_divisor()),
         slice_us: slice_us.unwrap_or(if settings::GC_is_incremental_mode() != 0 { SLICE_US } else { 0 }),
         ..vel::Config::default()
     };
@@ -50,13 +74,19 @@ pub extern "C" fn GC_init() {
     // SAFETY: the structure says its own size.
     unsafe { vel::vel_gc_init(&raw const config) };
     if wishes.never_collects {
-        crate::collect::GC_disable();
+        variables::GC_dont_gc.fetch_add(1, Relaxed);
     }
     settings::told_of(wishes);
-    // The thread that starts the heap is known.
-    crate::records::register();
+    lock::prepare();
+    // The thread that starts the heap is known, and may change stacks.
+    records::register();
+    threads::heap_started();
+    events::begin();
+    finalize::begin();
+    roots::begin();
     crate::kinds::begin_roots();
     STATE.store(STARTED, core::sync::atomic::Ordering::Release);
+    leaks::look();
 }
 
 /// Microseconds of a slice where collections are asked to be incremental and no time is named.

@@ -1,8 +1,13 @@
 //! Threads: known from their first allocation, or from where they make themselves known; their stacks and waits.
 
-use crate::{records, start, vel};
+use crate::variables::GC_stackbottom;
+use crate::{records, say, start, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// `struct GC_stack_base`.
 #[repr(C)]
@@ -17,9 +22,27 @@ const SUCCESS: c_int = 0;
 const NO_MEMORY: c_int = 2;
 const UNIMPLEMENTED: c_int = 3;
 
-/// The signal by which threads are stopped: `SIGRTMAX - 5`, as docs/gc.md says.
+/// The signal by which threads are stopped: `SIGRTMAX - 5`, as docs/gc.md says, unless the program has chosen another.
 fn signal() -> c_int {
-    libc::SIGRTMAX() - 5
+    // SAFETY: plain call.
+    unsafe { vel::vel_gc_signal() }
+}
+
+/// The thread that starts the heap may change stacks, and says so by [`GC_stackbottom`]; the program may have said so already.
+pub(crate) fn heap_started() {
+    let _ = GC_stackbottom.compare_exchange(0, stack_end().addr(), Relaxed, Relaxed);
+    MAIN.store(handle(), Release);
+    // SAFETY: the variable stays, and holds where the stack ends that the thread is on.
+    unsafe { vel::vel_gc_stack_end_at(GC_stackbottom.as_ptr().cast_const().cast()) };
+}
+
+/// The handle of the thread whose stack is [`GC_stackbottom`]'s.
+static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// The calling thread's handle.
+fn handle() -> *mut c_void {
+    // SAFETY: may be called on any thread.
+    unsafe { vel::vel_gc_thread() }
 }
 
 /// Threads are always allowed.
@@ -81,15 +104,44 @@ pub unsafe extern "C" fn GC_get_stack_base(base: *mut StackBase) -> c_int {
     SUCCESS
 }
 
-/// The same, of the calling thread; null, as the handle is a thread's own.
+/// The same, as the collector has it, which the program may have changed; the calling thread's handle.
 ///
 /// # Safety
 /// `base` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_get_my_stackbottom(base: *mut StackBase) -> *mut c_void {
-    // SAFETY: passed on.
-    unsafe { GC_get_stack_base(base) };
-    null_mut()
+    start::ensure();
+    let handle = handle();
+    let mem_base = if core::ptr::addr_eq(handle, MAIN.load(Acquire)) {
+        core::ptr::with_exposed_provenance_mut(GC_stackbottom.load(Relaxed))
+    } else {
+        stack_end()
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe { (*base).mem_base = mem_base };
+    handle
+}
+
+/// Says where the stack begins that a thread is on: the one of this handle, or the calling one for null. To be called with the allocation lock
+/// held, or by the thread itself.
+///
+/// # Safety
+/// `base` can be read, and the stack up to there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_set_stackbottom(thread: *mut c_void, base: *const StackBase) {
+    // SAFETY: the caller vouches for it.
+    let end = unsafe { (*base).mem_base };
+    if !start::is_started() {
+        GC_stackbottom.store(end.expose_provenance(), Relaxed);
+        return;
+    }
+    let thread = if thread.is_null() { handle() } else { thread };
+    if core::ptr::addr_eq(thread, MAIN.load(Acquire)) {
+        GC_stackbottom.store(end.expose_provenance(), Relaxed);
+    } else {
+        // SAFETY: the caller vouches for the stack.
+        unsafe { vel::vel_gc_set_stack_end(thread, end) };
+    }
 }
 
 /// The highest address of the calling thread's stack; null if the C library cannot tell.
@@ -132,19 +184,6 @@ pub extern "C" fn GC_call_with_gc_active(function: vel::Body, argument: *mut c_v
     start::ensure();
     // SAFETY: the program's own function and argument.
     unsafe { vel::vel_gc_active(function, argument) }
-}
-
-/// Calls `function(argument)` so that no collection happens meanwhile.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_call_with_alloc_lock(function: vel::Body, argument: *mut c_void) -> *mut c_void {
-    start::ensure();
-    // SAFETY: holds nest, and this one is undone; the program's own function and argument.
-    unsafe {
-        vel::vel_gc_hold();
-        let result = function(argument);
-        vel::vel_gc_let();
-        result
-    }
 }
 
 /// The signal by which threads are stopped.
@@ -227,6 +266,7 @@ pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *
             unsafe { result.write(this.value) };
         }
         records::joined(thread);
+        crate::suspend::forget(thread);
     }
     this.status
 }
@@ -302,4 +342,52 @@ pub unsafe extern "C" fn GC_pthread_sigmask(
 pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
     // SAFETY: passed on.
     unsafe { libc::dlopen(path, mode) }
+}
+
+/// Has threads stopped by this signal. Once the heap has started it is too late for another, which ends the process.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
+    // SAFETY: plain call.
+    if signal != -1 && unsafe { vel::vel_gc_set_signal(signal) } != 0 {
+        say::give_up(
+            c"libgc: GC_set_suspend_signal: too late, threads are known, or there is no such signal",
+        );
+    }
+}
+
+/// Threads are resumed without a signal: kept free by nobody, and told by nobody.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_thr_restart_signal(_signal: c_int) {}
+
+/// Stops every other thread until [`GC_start_world_external`]. The caller neither allocates nor locks meanwhile.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_stop_world_external() {
+    start::ensure();
+    // SAFETY: undone by the other.
+    if unsafe { vel::vel_gc_stop_world() } != 0 {
+        say::give_up(c"libgc: GC_stop_world_external: out of memory");
+    }
+}
+
+/// Undoes [`GC_stop_world_external`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_start_world_external() {
+    // SAFETY: the caller has stopped it.
+    unsafe { vel::vel_gc_start_world() };
+}
+
+/// Says of the calling thread that it handles signals on a stack of its own: what lies there is looked through as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_altstack(
+    _stack: *mut c_void,
+    _bytes: usize,
+    altstack: *mut c_void,
+    altstack_bytes: usize,
+) {
+    start::ensure();
+    // SAFETY: the program's own memory, which stays as long as the thread uses it.
+    let added = unsafe { vel::vel_gc_thread_roots_add(altstack, altstack.wrapping_byte_add(altstack_bytes)) };
+    if added != 0 {
+        say::give_up(c"libgc: GC_register_altstack: out of memory");
+    }
 }

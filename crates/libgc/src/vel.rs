@@ -1,7 +1,7 @@
 //! What is used of `libvellum.so`: see `include/vellum_gc.h`, which says what each function does.
 
 use core::arch::asm;
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 
 /// `struct vel_gc_config`, as far as it is used here.
 #[repr(C)]
@@ -54,6 +54,11 @@ pub(crate) type Visit = unsafe extern "C" fn(object: *mut c_void, bytes: usize, 
 
 pub(crate) type Trace = unsafe extern "C" fn(*mut c_void, usize, *mut c_void, *const Visitor);
 pub(crate) type Roots = unsafe extern "C" fn(*const Visitor);
+pub(crate) type Disclaimer = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
+pub(crate) type Event = unsafe extern "C" fn(event: c_int, value: usize);
+pub(crate) type Need = unsafe extern "C" fn() -> c_int;
+pub(crate) type Image =
+    unsafe extern "C" fn(library: *const c_char, start: *const c_void, bytes: usize) -> c_int;
 pub(crate) type Told = unsafe extern "C" fn();
 
 /// `struct vel_gc_visitor`, of which nobody sees the inside.
@@ -61,6 +66,12 @@ pub(crate) type Told = unsafe extern "C" fn();
 pub(crate) struct Visitor {
     inside: [u8; 0],
 }
+
+/// Sorts of objects, as `vel_gc_sort` numbers them.
+pub(crate) const ATOMIC: c_int = 1;
+pub(crate) const BY_PROCEDURE: c_int = 3;
+/// A flag beside them.
+pub(crate) const KEPT: c_int = 4;
 
 /// The longest object of a type.
 pub(crate) const TYPE_MAX: usize = 4096;
@@ -110,6 +121,32 @@ unsafe extern "C" {
     ) -> c_int;
     pub(crate) fn vel_gc_finalize() -> usize;
     pub(crate) fn vel_gc_finalize_on_demand(on: c_int);
+    pub(crate) fn vel_gc_finalize_all() -> usize;
+    pub(crate) fn vel_gc_finalize_unless_within() -> usize;
+    pub(crate) fn vel_gc_due() -> usize;
+    pub(crate) fn vel_gc_set_disclaimer(
+        object: *mut c_void,
+        disclaimer: Option<Disclaimer>,
+        data: *mut c_void,
+        follows: c_int,
+    ) -> c_int;
+    pub(crate) fn vel_gc_want(address: *const c_void, wanted: c_int);
+    pub(crate) fn vel_gc_is_marked(address: *const c_void) -> c_int;
+    pub(crate) fn vel_gc_sort(object: *const c_void, data: *mut *mut c_void) -> c_int;
+    pub(crate) fn vel_gc_on_event(hook: Option<Event>) -> Option<Event>;
+    pub(crate) fn vel_gc_on_need(hook: Option<Need>) -> Option<Need>;
+    pub(crate) fn vel_gc_on_image(hook: Option<Image>) -> Option<Image>;
+    pub(crate) fn vel_gc_roots_include(start: *const c_void, end: *const c_void) -> usize;
+    pub(crate) fn vel_gc_thread_roots_add(start: *const c_void, end: *const c_void) -> c_int;
+    pub(crate) fn vel_gc_stop_world() -> c_int;
+    pub(crate) fn vel_gc_start_world();
+    pub(crate) fn vel_gc_thread() -> *mut c_void;
+    pub(crate) fn vel_gc_set_stack_end(thread: *mut c_void, end: *const c_void) -> c_int;
+    pub(crate) fn vel_gc_stack_end_at(place: *const *const c_void) -> c_int;
+    pub(crate) fn vel_gc_suspend(thread: libc::pthread_t) -> c_int;
+    pub(crate) fn vel_gc_resume(thread: libc::pthread_t) -> c_int;
+    pub(crate) fn vel_gc_signal() -> c_int;
+    pub(crate) fn vel_gc_set_signal(signal: c_int) -> c_int;
     pub(crate) fn vel_gc_link(link: *mut *mut c_void, object: *mut c_void, after_finalizer: c_int) -> c_int;
     pub(crate) fn vel_gc_unlink(link: *mut *mut c_void) -> *mut c_void;
     pub(crate) fn vel_gc_move_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int;

@@ -30,8 +30,6 @@ pub struct Settings {
     min_new_size: usize,
     min_old_incr: usize,
     c_thousandths: c_uint,
-    after_major: c_int,
-    precise_stacks: c_int,
 }
 
 impl Settings {
@@ -64,10 +62,7 @@ impl Settings {
 }
 
 /// The plans, by their numbers in the header.
-const PLANS: [gc::Plan; 3] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel];
-/// What becomes of vacated regions, by their numbers in the header.
-const AFTER_MAJOR: [gc::AfterMajor; 3] =
-    [gc::AfterMajor::Reuse, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack];
+const PLANS: [gc::Plan; 2] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying];
 
 /// Bytes of the structure in its first version.
 const SETTINGS_MIN: usize = core::mem::offset_of!(Settings, slice_us);
@@ -77,7 +72,7 @@ fn refuse(errno: c_int) -> c_int {
     -1
 }
 
-fn refused(why: gc::Refused) -> c_int {
+pub(crate) fn refused(why: gc::Refused) -> c_int {
     refuse(match why {
         gc::Refused::NoObject => libc::EINVAL,
         gc::Refused::OutOfMemory => libc::ENOMEM,
@@ -119,12 +114,8 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
             && (settings.max_bytes == 0 || settings.max_bytes >= gc::Config::MAX_LEAST);
         let Some(&plan) = plan.filter(|_| is_served) else { return refuse(libc::EINVAL) };
         let Some(sizing) = settings.sizing() else { return refuse(libc::EINVAL) };
-        config.sizing = sizing;
-        let after_major = usize::try_from(settings.after_major).ok().and_then(|way| AFTER_MAJOR.get(way));
-        let Some(&after_major) = after_major else { return refuse(libc::EINVAL) };
         config.plan = plan;
-        config.after_major = after_major;
-        config.precise_stacks = settings.precise_stacks != 0;
+        config.sizing = sizing;
         config.only_starts = settings.only_starts != 0;
         config.fixed_bytes = settings.fixed_bytes;
         config.poison = settings.poison != 0;
@@ -164,14 +155,7 @@ pub unsafe extern "C" fn vel_gc_type_of(bytes: usize, pointers: *const u64) -> *
         return core::ptr::null();
     }
     // SAFETY: the caller vouches for the bitmap, of which only words with bits for the object are read.
-    let layout = gc::type_of(bytes, |word| unsafe { pointers.add(word).read() });
-    layout.map_or_else(
-        || {
-            refuse(libc::ENOMEM);
-            core::ptr::null()
-        },
-        core::ptr::from_ref,
-    )
+    made(gc::type_of(bytes, |word| unsafe { pointers.add(word).read() }))
 }
 
 /// A type whose pointers a procedure names.
@@ -188,14 +172,15 @@ pub unsafe extern "C" fn vel_gc_type_by(
         return core::ptr::null();
     };
     // SAFETY: the caller vouches for it.
-    let layout = unsafe { gc::type_by(procedure, data.expose_provenance()) };
-    layout.map_or_else(
-        || {
-            refuse(libc::ENOMEM);
-            core::ptr::null()
-        },
-        core::ptr::from_ref,
-    )
+    made(unsafe { gc::type_by(procedure, data.expose_provenance()) })
+}
+
+/// A type, or null and `errno`.
+fn made(layout: Option<&'static gc::Layout>) -> *const gc::Layout {
+    if layout.is_none() {
+        refuse(libc::ENOMEM);
+    }
+    layout.map_or(core::ptr::null(), core::ptr::from_ref)
 }
 
 /// Names a pointer.
@@ -535,6 +520,7 @@ fn order(unordered: c_int) -> gc::Order {
     match unordered {
         0 => gc::Order::Ordered,
         2 => gc::Order::IgnoringItself,
+        3 => gc::Order::Last,
         _ => gc::Order::Unordered,
     }
 }

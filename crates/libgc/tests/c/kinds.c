@@ -49,7 +49,8 @@ static struct GC_ms_entry *mark_outside(GC_word *object, struct GC_ms_entry *top
 static void push_secret(void)
 {
     before();
-    GC_push_all(secret_root, secret_root + 1);
+    if (secret_root)
+        GC_push_all(secret_root, secret_root + 1);
 }
 
 static void begins(void)
@@ -74,15 +75,17 @@ static __attribute__((noinline)) void make(void)
     table = GC_generic_malloc(sizeof *table, (int)tables);
     CHECK(table->entries == 0 && !table->entry[ENTRIES - 1].key);
     for (long i = 0; i < ENTRIES; i++) {
-        table->entry[i].key = GC_MALLOC(32);
+        void *key = GC_MALLOC(32);
+        table->entry[i].key = key;
+        CHECK(GC_GENERAL_REGISTER_DISAPPEARING_LINK(&table->entry[i].key, key) == GC_SUCCESS);
         table->entry[i].value = GC_MALLOC(sizeof(long));
         *table->entry[i].value = i;
-        CHECK(GC_general_register_disappearing_link(&table->entry[i].key, table->entry[i].key) == GC_SUCCESS);
         table->entries++;
         if (i % EVERY == 0) {
             void **kept = GC_MALLOC_UNCOLLECTABLE(sizeof *kept);
-            *kept = table->entry[i].key;
+            *kept = key;
         }
+        GC_reachable_here(key);
     }
     outside = GC_generic_malloc(sizeof *outside, (int)outsides);
     outside->cell = malloc(sizeof *outside->cell);

@@ -1,0 +1,79 @@
+//! Checks of pointers that a program asks for: whether two are into one object, whether one keeps what it points to, whether the
+//! collector looks at a place.
+
+use crate::allocate::GC_base;
+use crate::say;
+use crate::variables::{self, GC_same_obj_print_proc};
+use core::ffi::c_void;
+
+/// [`GC_same_obj_print_proc`] as it is at first.
+pub(crate) extern "C" fn not_same(_p: *mut c_void, _q: *mut c_void) {
+    say::give_up(c"libgc: GC_same_obj: the two point into different objects")
+}
+
+/// [`GC_is_valid_displacement_print_proc`] as it is at first.
+pub(crate) extern "C" fn not_valid(_p: *mut c_void) {
+    say::give_up(c"libgc: GC_is_valid_displacement: a pointer that keeps nothing")
+}
+
+/// [`GC_is_visible_print_proc`] as it is at first.
+pub(crate) extern "C" fn not_visible(_p: *mut c_void) {
+    say::give_up(c"libgc: GC_is_visible: the collector does not look there")
+}
+
+/// `address`: pointers into an object keep it, wherever in it they lead.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_valid_displacement(address: *mut c_void) -> *mut c_void {
+    address
+}
+
+/// `address`, which is a place in an object, or one that cannot be told from those that are looked at.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_visible(address: *mut c_void) -> *mut c_void {
+    address
+}
+
+/// `p`, after a check that it and `q` point into one object, if either points into any: a pointer just past an object's end counts as
+/// into it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_same_obj(p: *mut c_void, q: *mut c_void) -> *mut c_void {
+    if GC_base(p) != GC_base(q) {
+        // SAFETY: the variable holds a function of this type.
+        let print = unsafe {
+            variables::function::<unsafe extern "C" fn(*mut c_void, *mut c_void)>(&GC_same_obj_print_proc)
+        };
+        if let Some(print) = print {
+            // SAFETY: the program's own function, or the one above.
+            unsafe { print(p, q) };
+        }
+    }
+    p
+}
+
+/// Adds `bytes` to `*place`, within the object; what it is then.
+///
+/// # Safety
+/// `place` holds a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_pre_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        let next = GC_same_obj((*place).wrapping_byte_offset(bytes), *place);
+        place.write(next);
+        next
+    }
+}
+
+/// Adds `bytes` to `*place`, within the object; what it was before.
+///
+/// # Safety
+/// `place` holds a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_post_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        let before = *place;
+        place.write(GC_same_obj(before.wrapping_byte_offset(bytes), before));
+        before
+    }
+}

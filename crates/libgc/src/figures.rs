@@ -1,0 +1,292 @@
+//! Figures of the heap, and a look at all that is in it.
+
+use crate::allocate::with_end;
+use crate::collect::{GC_get_gc_no, MARK};
+use crate::variables::GC_non_gc_bytes;
+use crate::{lock, say, vel};
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Bytes of blocks and large objects.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_heap_size() -> usize {
+    vel::stats().heap_bytes as usize
+}
+
+/// Bytes of the heap in which nothing was alive at the last collection, less what was allocated since.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_free_bytes() -> usize {
+    let stats = vel::stats();
+    stats.heap_bytes.saturating_sub(stats.live_bytes) as usize
+}
+
+/// 0: what is given back is no part of the heap any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_unmapped_bytes() -> usize {
+    0
+}
+
+/// Bytes allocated since the last collection that the program asked for.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_bytes_since_gc() -> usize {
+    (vel::stats().allocated_bytes as usize).saturating_sub(MARK.load(Relaxed))
+}
+
+/// Bytes allocated since the start.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_total_bytes() -> usize {
+    vel::stats().allocated_bytes as usize
+}
+
+/// Bytes in use: the heap, less what is free.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_memory_use() -> usize {
+    vel::stats().live_bytes as usize
+}
+
+/// Bytes that were got from the system: the heap and what describes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_obtained_from_os_bytes() -> usize {
+    let stats = vel::stats();
+    (stats.heap_bytes + stats.metadata_bytes) as usize
+}
+
+/// The five figures at one moment; those whose place is null are left out.
+///
+/// # Safety
+/// Each place is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_get_heap_usage_safe(
+    heap: *mut usize,
+    free: *mut usize,
+    unmapped: *mut usize,
+    since: *mut usize,
+    total: *mut usize,
+) {
+    let figures = [
+        (heap, GC_get_heap_size()),
+        (free, GC_get_free_bytes()),
+        (unmapped, GC_get_unmapped_bytes()),
+        (since, GC_get_bytes_since_gc()),
+        (total, GC_get_total_bytes()),
+    ];
+    for (place, figure) in figures.into_iter().filter(|(place, _)| !place.is_null()) {
+        // SAFETY: the caller vouches for it.
+        unsafe { place.write(figure) };
+    }
+}
+
+/// Milliseconds for which collections have stopped the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_full_gc_total_time() -> core::ffi::c_ulong {
+    (vel::stats().pause_ns_total / 1_000_000) as core::ffi::c_ulong
+}
+
+/// Times are always taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_start_performance_measurement() {}
+
+/// Prints the heap's figures to standard error.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_dump() {
+    // SAFETY: a C string of no bytes.
+    unsafe { GC_dump_named(core::ptr::null()) };
+}
+
+/// The same, with a name.
+///
+/// # Safety
+/// `name` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_dump_named(name: *const c_char) {
+    let stats = vel::stats();
+    say::line(&[b"libgc (Vellum): ", say::bytes(name)]);
+    let figures: [(&[u8], u64, &[u8]); 5] = [
+        (b"  collections  ", stats.collections, b""),
+        (b"  heap         ", stats.heap_bytes, b" bytes"),
+        (b"  alive        ", stats.live_bytes, b" bytes"),
+        (b"  metadata     ", stats.metadata_bytes, b" bytes"),
+        (b"  paused       ", stats.pause_ns_total / 1000, b" microseconds"),
+    ];
+    for (text, figure, unit) in figures {
+        let mut digits = [0; 20];
+        say::line(&[text, say::decimal(figure, &mut digits), unit]);
+    }
+}
+
+/// `struct GC_prof_stats_s`.
+#[repr(C)]
+pub struct Profile {
+    heap: usize,
+    free: usize,
+    unmapped: usize,
+    since: usize,
+    before: usize,
+    non_gc: usize,
+    collections: usize,
+    markers_less_one: usize,
+    reclaimed_since: usize,
+    reclaimed_before: usize,
+    freed_since: usize,
+    obtained: usize,
+}
+
+/// Stores the figures at one moment, the first `bytes` bytes of them; how many bytes were stored. What is reclaimed is not counted: 0.
+///
+/// # Safety
+/// So many bytes can be written at `place`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) -> usize {
+    let since = GC_get_bytes_since_gc();
+    let now = Profile {
+        heap: GC_get_heap_size(),
+        free: GC_get_free_bytes(),
+        unmapped: 0,
+        since,
+        before: GC_get_total_bytes().saturating_sub(since),
+        non_gc: GC_non_gc_bytes.load(Relaxed),
+        collections: GC_get_gc_no(),
+        markers_less_one: 0,
+        reclaimed_since: 0,
+        reclaimed_before: 0,
+        freed_since: 0,
+        obtained: GC_get_obtained_from_os_bytes(),
+    };
+    let stored = bytes.min(size_of::<Profile>());
+    // SAFETY: as many as both have. What a newer program asks for beyond is all ones, as with libgc.
+    unsafe {
+        place.cast::<u8>().copy_from_nonoverlapping((&raw const now).cast(), stored);
+        place.cast::<u8>().add(stored).write_bytes(0xff, bytes - stored);
+    }
+    stored
+}
+
+/// The same: it takes what it needs.
+///
+/// # Safety
+/// As [`GC_get_prof_stats`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_get_prof_stats_unsafe(place: *mut Profile, bytes: usize) -> usize {
+    // SAFETY: passed on.
+    unsafe { GC_get_prof_stats(place, bytes) }
+}
+
+/// The largest small object of libgc's.
+const SMALL_MAX: usize = 2048;
+
+/// Bytes of room in an object for which `bytes` bytes are asked; all ones for large ones.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
+    match usize::try_from(bytes) {
+        Ok(bytes) if bytes <= SMALL_MAX => with_end(bytes).max(1).next_multiple_of(16),
+        _ => usize::MAX,
+    }
+}
+
+/// 0: what is freed is not counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
+    0
+}
+
+/// Says nothing: what the program has elsewhere is not counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_incr_bytes_allocd(_bytes: usize) {}
+
+/// Says nothing: see [`GC_incr_bytes_allocd`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_incr_bytes_freed(_bytes: usize) {}
+
+/// Prints what there is to say of the heap's parts: its figures.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_dump_regions() {
+    GC_dump();
+}
+
+/// Prints how many finalizers are due.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_dump_finalization() {
+    let mut digits = [0; 20];
+    // SAFETY: may be called whenever.
+    let due = unsafe { vel::vel_gc_due() } as u64;
+    say::line(&[b"libgc (Vellum): finalizers due  ", say::decimal(due, &mut digits)]);
+}
+
+/// Prints that there are no lists of free objects.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_print_free_list(_kind: c_int, _granules: usize) {
+    say::line(&[b"libgc (Vellum): free objects are in no lists"]);
+}
+
+/// `GC_reachable_object_proc`.
+pub type Reachable = unsafe extern "C" fn(object: *mut c_void, bytes: usize, data: *mut c_void);
+
+/// What a walk over the heap notes.
+struct Notes {
+    objects: *mut (*mut c_void, usize),
+    room: usize,
+    count: usize,
+}
+
+unsafe extern "C" fn note(object: *mut c_void, bytes: usize, notes: *mut c_void) {
+    // SAFETY: `GC_enumerate_reachable_objects_inner` passes its notes.
+    let notes = unsafe { &mut *notes.cast::<Notes>() };
+    if notes.count < notes.room {
+        // SAFETY: there is room.
+        unsafe { notes.objects.add(notes.count).write((object, bytes)) };
+    }
+    notes.count += 1;
+}
+
+/// Calls `visit(object, bytes, data)` for every object that was found alive or came since. It may call anything that a program may call that
+/// holds the allocation lock.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_enumerate_reachable_objects_inner(visit: Reachable, data: *mut c_void) {
+    lock::GC_alloc_lock();
+    let mut notes = Notes { objects: null_mut(), room: 0, count: 0 };
+    loop {
+        // SAFETY: the function notes what it is given, where there is room.
+        unsafe { vel::vel_gc_walk(note, (&raw mut notes).cast()) };
+        if notes.count <= notes.room {
+            break;
+        }
+        // Others may allocate meanwhile.
+        let room = notes.count + notes.count / 4;
+        // SAFETY: what was got from malloc, or null, goes back; plain calls.
+        notes.objects = unsafe {
+            libc::free(notes.objects.cast());
+            libc::malloc(room * size_of::<(*mut c_void, usize)>()).cast()
+        };
+        if notes.objects.is_null() {
+            say::give_up(c"libgc: GC_enumerate_reachable_objects_inner: out of memory");
+        }
+        (notes.room, notes.count) = (room, 0);
+    }
+    for index in 0..notes.count {
+        // SAFETY: so many were noted; nothing is collected meanwhile. The program's own function.
+        unsafe {
+            let (object, bytes) = notes.objects.add(index).read();
+            visit(object, bytes, data);
+        }
+    }
+    // SAFETY: from malloc, or null.
+    unsafe { libc::free(notes.objects.cast()) };
+    lock::GC_alloc_unlock();
+}
+
+/// `argument`: stacks are cleared by nobody here.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_clear_stack(argument: *mut c_void) -> *mut c_void {
+    argument
+}
+
+/// Says nothing: what finalizers have is always looked through.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_push_finalizer_structures() {}
+
+/// Says nothing; that it takes a word keeps that from being left out by a compiler.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_noop1(word: usize) {
+    core::hint::black_box(word);
+}

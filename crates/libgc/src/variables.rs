@@ -1,0 +1,164 @@
+//! The exported variables: what programs of old set and read where there are functions today.
+//!
+//! They are variables and no copies: who assigns one is heeded as if it had called the function. What is set before the heap starts
+//! holds from its start; what is set later, from the next collection. `docs/libgc.md` says which change nothing.
+//!
+//! A program that is not position-independent has its own copy of a variable, and the loader has the library use that one: so none of
+//! these may be read but by its symbol, and none has a Rust reference kept to it.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+macro_rules! variables {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub static $name: $type = <$type>::new($value);
+    )* };
+}
+
+variables! {
+    /// Collections so far.
+    GC_gc_no: AtomicUsize = 0;
+    /// How often collection is held off; see [`GC_disable`](crate::collect::GC_disable).
+    GC_dont_gc: AtomicI32 = 0;
+    /// Whether objects that nothing refers to are told of; see [`leaks`](crate::leaks).
+    GC_find_leak: AtomicI32 = 0;
+    /// Whether pointers into an object, and just past it, keep it.
+    GC_all_interior_pointers: AtomicI32 = 1;
+    /// Whether finalizers run in `GC_invoke_finalizers` only.
+    GC_finalize_on_demand: AtomicI32 = 0;
+    /// Whether finalizers of `GC_register_finalizer` are unordered.
+    GC_java_finalization: AtomicI32 = 0;
+    /// Whether libraries' data is left out.
+    GC_no_dls: AtomicI32 = 0;
+    /// Figures are printed at the end.
+    GC_print_stats: AtomicI32 = 0;
+    /// 0: how many threads mark is the collector's choice.
+    GC_parallel: AtomicI32 = 0;
+    /// The share of the heap that is allocated between collections, at its start.
+    GC_free_space_divisor: AtomicUsize = 3;
+    /// Kept and told.
+    GC_dont_expand: AtomicI32 = 0;
+    /// Kept and told.
+    GC_use_entire_heap: AtomicI32 = 0;
+    /// Kept and told.
+    GC_full_freq: AtomicI32 = 19;
+    /// Kept and told.
+    GC_non_gc_bytes: AtomicUsize = 0;
+    /// Kept and told.
+    GC_max_retries: AtomicUsize = 0;
+    /// Kept and told.
+    GC_dont_precollect: AtomicI32 = 0;
+    /// Kept and told.
+    GC_time_limit: AtomicUsize = 50;
+    /// Where the stack ends on which the thread runs that started the heap; null until then.
+    GC_stackbottom: AtomicUsize = 0;
+    /// `GC_oom_func`: what to return when there is no memory.
+    GC_oom_fn: AtomicPtr<c_void> = null as *mut c_void;
+    /// `GC_finalizer_notifier_proc`: called when finalizers are due that run on demand.
+    GC_finalizer_notifier: AtomicPtr<c_void> = null_mut();
+    /// `GC_on_heap_resize_proc`: called with the heap's size when it has grown.
+    GC_on_heap_resize: AtomicPtr<c_void> = null_mut();
+    /// `GC_abort_func`: called with a word why before the process ends.
+    GC_on_abort: AtomicPtr<c_void> = crate::say::aborts as *mut c_void;
+    /// Called by `GC_same_obj` with two pointers into different objects.
+    GC_same_obj_print_proc: AtomicPtr<c_void> = crate::checks::not_same as *mut c_void;
+    /// Called by `GC_is_valid_displacement` with a pointer that keeps nothing.
+    GC_is_valid_displacement_print_proc: AtomicPtr<c_void> = crate::checks::not_valid as *mut c_void;
+    /// Called by `GC_is_visible` with an address that is not looked at.
+    GC_is_visible_print_proc: AtomicPtr<c_void> = crate::checks::not_visible as *mut c_void;
+    /// Kind of objects of `gc_gcj.h`.
+    GC_gcj_kind: AtomicI32 = 0;
+    /// The same of those made by `GC_debug_gcj_malloc`.
+    GC_gcj_debug_kind: AtomicI32 = 0;
+    /// The lowest address that may be an object's, which macros of `gc_mark.h` read: any may.
+    GC_least_plausible_heap_addr: AtomicUsize = 0;
+    /// The highest.
+    GC_greatest_plausible_heap_addr: AtomicUsize = usize::MAX;
+}
+
+/// Bytes before what the program sees of an object of `GC_debug_malloc`.
+#[unsafe(no_mangle)]
+pub static GC_debug_header_size: usize = crate::checked::HEADER;
+
+/// `GC_oom_fn` as it is at first.
+extern "C" fn null(_bytes: usize) -> *mut c_void {
+    null_mut()
+}
+
+/// The function that a variable holds; `None` for null.
+///
+/// # Safety
+/// `F` is a pointer to a function, and the variable holds null or one of that type.
+pub(crate) unsafe fn function<F: Copy>(variable: &AtomicPtr<c_void>) -> Option<F> {
+    const { assert!(size_of::<Option<F>>() == size_of::<*mut c_void>()) };
+    let held = variable.load(Acquire);
+    // SAFETY: an option of a pointer to a function has the bits of a pointer, null for none.
+    unsafe { core::mem::transmute_copy::<*mut c_void, Option<F>>(&held) }
+}
+
+/// Functions that set and tell a variable and do no more.
+macro_rules! plain {
+    ($($type:ty, $variable:ident: $set:ident, $get:ident;)*) => { $(
+        #[doc = concat!("Sets [`", stringify!($variable), "`].")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $set(value: $type) {
+            $variable.store(value as _, Relaxed);
+        }
+        #[doc = concat!("What [`", stringify!($variable), "`] is.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $get() -> $type {
+            $variable.load(Relaxed) as $type
+        }
+    )* };
+}
+
+plain! {
+    c_int, GC_all_interior_pointers: GC_set_all_interior_pointers, GC_get_all_interior_pointers;
+    c_int, GC_java_finalization: GC_set_java_finalization, GC_get_java_finalization;
+    usize, GC_free_space_divisor: GC_set_free_space_divisor, GC_get_free_space_divisor;
+    c_int, GC_dont_expand: GC_set_dont_expand, GC_get_dont_expand;
+    c_int, GC_full_freq: GC_set_full_freq, GC_get_full_freq;
+    usize, GC_non_gc_bytes: GC_set_non_gc_bytes, GC_get_non_gc_bytes;
+    usize, GC_max_retries: GC_set_max_retries, GC_get_max_retries;
+    c_int, GC_dont_precollect: GC_set_dont_precollect, GC_get_dont_precollect;
+    core::ffi::c_ulong, GC_time_limit: GC_set_time_limit, GC_get_time_limit;
+}
+
+/// Functions that set and tell a variable that holds a function, and do no more.
+macro_rules! procedures {
+    ($($type:ty, $variable:ident: $set:ident, $get:ident;)*) => { $(
+        #[doc = concat!("Sets [`", stringify!($variable), "`].")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $set(procedure: Option<$type>) {
+            $variable.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
+        }
+        #[doc = concat!("What [`", stringify!($variable), "`] is.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $get() -> Option<$type> {
+            // SAFETY: it holds what is of this type.
+            unsafe { function::<$type>(&$variable) }
+        }
+    )* };
+}
+
+/// `GC_oom_func`.
+pub type OomFunction = unsafe extern "C" fn(bytes: usize) -> *mut c_void;
+/// `GC_finalizer_notifier_proc`.
+pub type Notifier = unsafe extern "C" fn();
+/// `GC_on_heap_resize_proc`.
+pub type Resized = unsafe extern "C" fn(bytes: usize);
+/// `GC_abort_func`.
+pub type Abort = unsafe extern "C" fn(message: *const core::ffi::c_char);
+
+procedures! {
+    OomFunction, GC_oom_fn: GC_set_oom_fn, GC_get_oom_fn;
+    Notifier, GC_finalizer_notifier: GC_set_finalizer_notifier, GC_get_finalizer_notifier;
+    Resized, GC_on_heap_resize: GC_set_on_heap_resize, GC_get_on_heap_resize;
+    Abort, GC_on_abort: GC_set_abort_func, GC_get_abort_func;
+}

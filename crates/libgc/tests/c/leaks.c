@@ -1,0 +1,45 @@
+/* Leaks looked for: what is forgotten is told of, what is freed is not; so is what is written over, and freed twice. Compiled with GC_DEBUG. */
+#include "check.h"
+#include "leak_detector.h"
+
+enum { COUNT = 20 };
+
+static __attribute__((noinline)) void forget(void)
+{
+    for (int i = 0; i < COUNT; i++)
+        memset(malloc(48), 1, 48);
+}
+
+static __attribute__((noinline)) void clear_stack(void)
+{
+    volatile char stack[8192];
+    memset((char *)stack, 0, sizeof stack);
+}
+
+int main(void)
+{
+    static char *kept[COUNT], *volatile written;
+    GC_set_find_leak(1);
+    GC_INIT();
+    CHECK(GC_get_find_leak() == 1);
+    /* Finalizers and links are not served meanwhile. */
+    void *link = NULL;
+    CHECK(GC_general_register_disappearing_link(&link, GC_base(malloc(8))) == GC_UNIMPLEMENTED);
+    for (int i = 0; i < COUNT; i++)
+        kept[i] = malloc(32);
+    forget();
+    clear_stack();
+    CHECK_LEAKS();
+    for (int i = 0; i < COUNT; i++)
+        free(kept[i]);
+    written = malloc(41);
+    written[41] = 7;
+    CHECK_LEAKS();
+    char *twice = malloc(24);
+    free(twice);
+    free(twice);
+    written = realloc(NULL, 100);
+    CHECK(GC_strdup("a copy") && strdup("a copy"));
+    puts("leaks: as promised");
+    return 0;
+}
