@@ -143,8 +143,10 @@ static inline void heap_open(void) {
 #endif
     if (!strcmp(heap_plan, "mostly_copying"))
         config.plan = VEL_GC_MOSTLY_COPYING;
+    else if (!strcmp(heap_plan, "appel"))
+        config.plan = VEL_GC_APPEL;
     else
-        heap_demand(!*heap_plan || !strcmp(heap_plan, "mark_sweep"), "plan: mark_sweep or mostly_copying");
+        heap_demand(!*heap_plan || !strcmp(heap_plan, "mark_sweep"), "plan: mark_sweep, mostly_copying or appel");
     config.slice_us = heap_slice_us;
     config.markers = heap_markers;
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;

@@ -34,6 +34,17 @@ extern "C" {
  * number); and an address that is hashed or sorted by must be taken again after each collection (vel_gc_get_stats(): collections),
  * unless the object is kept where it is by a pointer on the stack, a finalizer or a link. */
 #define VEL_GC_MOSTLY_COPYING 1
+/* Generations. Minor collections copy what is alive of the new objects to the old region; major ones copy that whole. What is said of moving
+ * above holds here. Minor collections need to know what was written to old objects: see `tells_writes`; where nobody tells, every collection is a
+ * major one. */
+#define VEL_GC_APPEL 2
+
+/* What becomes of the region that a major collection under VEL_GC_APPEL has vacated. New objects are made there at once, while it is in memory; */
+#define VEL_GC_REUSE 0
+/* it is left alone as long as there is other memory, so that the heap drifts through its address space; */
+#define VEL_GC_DRIFT 1
+/* what is alive is copied back to the lowest addresses, by a second pass. */
+#define VEL_GC_COPY_BACK 2
 
 /* Ways to size the heap. By what collections and page faults cost and by the memory there is (control groups, the machine, a governor's advice,
  * swap or none): nothing to tune. */
@@ -49,7 +60,7 @@ extern "C" {
 /* Settings of a heap. Zero means the default everywhere, so that `= { sizeof(struct vel_gc_config) }` is all defaults. */
 struct vel_gc_config {
     size_t config_bytes; /* sizeof(struct vel_gc_config): lets the structure grow in later versions */
-    int plan;            /* VEL_GC_MARK_SWEEP (the default) or VEL_GC_MOSTLY_COPYING */
+    int plan;            /* VEL_GC_MARK_SWEEP (the default), VEL_GC_MOSTLY_COPYING or VEL_GC_APPEL */
     int only_starts;     /* 1: in the heap, only pointers to an object's first byte count; roots may point inside */
     size_t limit_bytes;  /* blocks and large objects together never exceed this; metadata comes on top (see max_bytes); 0: no limit */
     size_t fixed_bytes;  /* collect when the heap has this size at the latest, sooner where that costs less; 0: by live size */
@@ -72,6 +83,10 @@ struct vel_gc_config {
     size_t min_new_size; /* VEL_GC_MODIFIED: the minimum new heap size, in bytes */
     size_t min_old_incr; /* VEL_GC_MODIFIED: the minimum old heap increment, in bytes */
     unsigned c_thousandths; /* VEL_GC_SQUARE_ROOT: c, in thousandths a MiB; 0: 20 */
+    int after_major;     /* VEL_GC_REUSE (the default), VEL_GC_DRIFT or VEL_GC_COPY_BACK */
+    int precise_stacks;  /* 1: stacks and registers are not looked through; every pointer on a stack that is needed beyond the next call that may
+                          * collect is in a frame (vel_gc_push()). Implies `safepoints`: a thread stops where it allocates beyond the inlined path, in
+                          * other functions of this header, and in vel_gc_safepoint() */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan or a sizing this
@@ -98,7 +113,7 @@ vel_gc_type vel_gc_type_of(size_t bytes, const uint64_t *pointers);
  * vel_gc_visit_words(). It is called during collections for every object of the type that is alive, with all threads stopped, from the object's
  * allocation on (it reads zero then): it must not call any other function of this header, allocate, lock or block. What it leaves out keeps
  * nothing; what it names may lie anywhere. Objects are made by vel_gc_new_array(type, words). NULL with errno EINVAL without a procedure, or
- * ENOMEM, also under VEL_GC_MOSTLY_COPYING, which has no such types. From the first such type on, collections are made at one go and by one thread. */
+ * ENOMEM, also under plans that move objects, which have no such types. From the first such type on, collections are made at one go and by one thread. */
 struct vel_gc_visitor;
 typedef void (*vel_gc_trace_fn)(void *object, size_t bytes, void *data, const struct vel_gc_visitor *visitor);
 vel_gc_type vel_gc_type_by(vel_gc_trace_fn procedure, void *data);
@@ -212,8 +227,8 @@ int vel_gc_collect(void);
  * collector knows is not in vel_gc_blocking(), nothing is done. 1 if there may be more to do, 0 if not or if collection is held off. Needs no `slice_us`. */
 int vel_gc_idle(unsigned us);
 
-/* Has `hook(kind, start_ns, end_ns)` called after each pause, with its times of CLOCK_MONOTONIC: 1 a whole collection or a slice
- * driven by allocation, 2 a slice in idle time. These are VEL_MAJOR and VEL_IDLE of vellum_measure.h, so that a hook that makes them marks there is
+/* Has `hook(kind, start_ns, end_ns)` called after each pause, with its times of CLOCK_MONOTONIC: 0 a minor collection, 1 a whole one or a slice
+ * driven by allocation, 2 a slice in idle time. These are VEL_MINOR, VEL_MAJOR and VEL_IDLE of vellum_measure.h, so that a hook that makes them marks there is
  * one line. The hook runs with the collector's lock held, the world going on: it must call nothing of this header and not
  * allocate. NULL, the default: none. Returns what was. */
 typedef void (*vel_gc_pause_fn)(int kind, uint64_t start_ns, uint64_t end_ns);
@@ -258,6 +273,33 @@ vel_gc_roots_fn vel_gc_on_roots(vel_gc_roots_fn hook);
 int vel_gc_roots_exclude(const void *start, const void *end);
 /* Undoes every vel_gc_roots_exclude() of ranges that lie in this one. Returns how many there were. */
 size_t vel_gc_roots_include(const void *start, const void *end);
+
+/* A frame: pointers of a function's that are known one by one. Each of `count` pointers from `roots` on leads into the heap or is no address in it
+ * (null, a small number), and may be changed wherever a collection may happen, when what it leads to moves. Linked as the function begins, by
+ *     void *mine[2] = {0};  struct vel_gc_frame frame;  vel_gc_push(&frame, mine, 2);
+ * and unlinked before it returns; frames nest. With `precise_stacks` frames are all that is looked through of a stack, and thread-local data is not looked
+ * through either; without, what they lead to stays where it is like all that a stack leads to. After longjmp() the frame that is the last one now is linked anew, or
+ * vel_gc_pop() is called for the one above it. */
+struct vel_gc_frame {
+    struct vel_gc_frame *below;
+    size_t count;
+    void *roots;
+};
+extern __thread struct vel_gc_frame *vel_gc_frames __attribute__((tls_model("initial-exec"))); /* Not for users. */
+static inline void vel_gc_push(struct vel_gc_frame *frame, void *roots, size_t count)
+{
+    frame->below = vel_gc_frames;
+    frame->count = count;
+    frame->roots = roots;
+    /* Linked when it is whole: a thread may be stopped anywhere. */
+    __asm__ __volatile__("" ::: "memory");
+    vel_gc_frames = frame;
+}
+static inline void vel_gc_pop(struct vel_gc_frame *frame)
+{
+    __asm__ __volatile__("" ::: "memory");
+    vel_gc_frames = frame->below;
+}
 
 /* A thread is known to the collector from its first call that allocates until it ends. A thread that holds
  * pointers but has never allocated makes itself known with this. 0, or -1 with errno ENOMEM. */
@@ -306,9 +348,9 @@ struct vel_gc_stats {
     uint64_t pause_cpu_ns_longest; /* CPU time of the thread that collected */
     uint64_t pause_cpu_ns_total;
     uint64_t pause_cpu_ns_last;
-    uint64_t partial;            /* of the collections: those that followed only what was new since the one before */
+    uint64_t partial;            /* of the collections: those that followed only what was new since the one before (under VEL_GC_APPEL: minor ones) */
     uint64_t protected_pages;    /* those in slices for which written pages were found out by page protection */
-    uint64_t unsliced;           /* those that were made at one go despite `slice_us`, as nobody told what is written */
+    uint64_t unsliced;           /* those that were made at one go despite `slice_us`, or were major ones under VEL_GC_APPEL, as nobody told what is written */
     uint64_t parallel;           /* those that several threads marked at once */
     uint64_t helped_objects;     /* objects that threads of the collector's own marked in these */
 };

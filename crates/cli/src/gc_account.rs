@@ -79,7 +79,10 @@ impl Account {
             work.push(format!("{} by page protection", count(self.protected)));
         }
         if self.unsliced > 0 {
-            work.push(format!("{} at one go, as nothing tells what is written", count(self.unsliced)));
+            work.push(format!(
+                "{} at one go and whole, as nothing tells what is written",
+                count(self.unsliced)
+            ));
         }
         work.push(format!("{} allocated", bytes(self.allocated_bytes)));
         if self.copied_bytes > 0 {

@@ -1,5 +1,6 @@
 //! Allocation beyond the inline functions: the next run, the next block, a collection, large objects.
 
+use crate::appel::minor;
 use crate::block::{Block, Scan};
 use crate::budget::Budget;
 use crate::class::{
@@ -9,6 +10,7 @@ use crate::collect as collection;
 use crate::config::Config;
 use crate::cycle::{self, Progress};
 use crate::finalize;
+use crate::frames;
 use crate::heap::{Heap, Supply};
 use crate::layout::Layout;
 use crate::procedure::Hook;
@@ -142,6 +144,7 @@ fn small(slot: usize, bytes: usize) -> *mut u8 {
         None => None,
     };
     let collected = collections(thread) != before;
+    frames::hand_over(thread, object.unwrap_or(0));
     thread.leave();
     finish(object, bytes, collected)
 }
@@ -155,7 +158,7 @@ fn collections(thread: &Thread) -> u32 {
 #[inline]
 fn finish(object: Option<usize>, bytes: usize, collected: bool) -> *mut u8 {
     if collected {
-        finalize::run_after_collection();
+        frames::holding(&[object.unwrap_or(0)], finalize::run_after_collection);
     }
     match object {
         Some(object) => core::ptr::with_exposed_provenance_mut(object),
@@ -253,7 +256,13 @@ fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
             return false;
         }
     }
-    heap.stats.unsliced += u64::from(heap.wants_slices_in_vain());
+    if heap.is_minor_next() && minor::collect(heap, thread) {
+        ended(thread);
+        if !heap.is_major_due() {
+            return false;
+        }
+    }
+    heap.stats.unsliced += u64::from(heap.wants_slices_in_vain() || heap.wants_minors_in_vain());
     collect_now(heap, thread);
     true
 }
@@ -327,6 +336,7 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
             match heap.large(bytes, scan, layout, collected) {
                 Supply::Block(block) => {
                     thread.large.set(block);
+                    frames::hand_over(thread, block.base.get());
                     return Some(block.base.get());
                 }
                 Supply::Collect => collected |= collect_in_need(heap, thread),

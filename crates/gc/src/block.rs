@@ -19,6 +19,7 @@
 //! * Pins mean something in blocks that are being evacuated only. An allocated object of such a block that is marked and not pinned
 //!   has moved: its first word is its new address.
 //! * Bits beyond `count` are never set, so that an address in the tail of a block is no object.
+//! * Where there are generations (`appel`), everything in an old block is marked between collections, so that a minor one need not touch it.
 //!
 //! Objects are found by multiplication: `index = offset * reciprocal / 2^32` is exact for all offsets in a block, whatever
 //! the size (the source took some 100 instructions, section 2.2.2).
@@ -43,6 +44,18 @@ pub(crate) enum Scan {
     Procedure,
 }
 
+/// The regions of a heap with generations (`appel`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Region {
+    /// What is in it has come since the last collection, or was pinned then.
+    New,
+    /// The same; within a minor collection: an untyped object leads into it, so that it must be old afterwards.
+    NewAndHeld,
+    /// What is in it has outlived a collection.
+    Old,
+}
+
 /// A block of small objects, or one large object. Reached under the heap's lock, or by the thread that allocates from it.
 #[repr(C)]
 pub(crate) struct Block {
@@ -62,6 +75,8 @@ pub(crate) struct Block {
     pub overflowed: Cell<bool>,
     /// Objects in it that are not pinned are moved when they are reached. Within a collection.
     pub evacuating: Cell<bool>,
+    /// To which region it belongs (`appel`), or is about to.
+    pub region: Cell<Region>,
     /// Objects that the last collection found alive in it; 0 in a new block.
     pub survivors: Cell<u16>,
     /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`]; else 0.
@@ -130,6 +145,7 @@ impl Block {
         self.map.set(map_of(size / WORD, scan, layout));
         self.overflowed.set(false);
         self.evacuating.set(false);
+        self.region.set(Region::New);
         self.survivors.set(0);
         self.next.set(null());
         self.extent.set(BLOCK);
@@ -205,6 +221,20 @@ impl Block {
         }
     }
 
+    /// Whether it is of the old region.
+    #[inline(always)]
+    pub(crate) fn is_old(&self) -> bool {
+        self.region.get() == Region::Old
+    }
+
+    /// It is of the old region from now on: everything in it counts as marked.
+    pub(crate) fn become_old(&self) {
+        self.region.set(Region::Old);
+        for pair in 0..self.pairs.get() {
+            self.marks(pair).set(!0);
+        }
+    }
+
     /// Marks an object; false if it was marked already or is not allocated. Within a trace.
     #[inline(always)]
     pub(crate) fn mark(&self, index: Index) -> bool {
@@ -258,6 +288,31 @@ impl Block {
         allocated.set(allocated.get() | 1 << (index.0 % 64));
     }
 
+    /// Copies are about to fill holes in it; nothing has been noted of them.
+    pub(crate) fn begin_filling(&self) {
+        for pair in 0..self.pairs.get() {
+            self.pins(pair).set(0);
+        }
+    }
+
+    /// Notes that a copy has come to a block that was there before. Pins mean that in blocks that are not being evacuated.
+    #[inline(always)]
+    pub(crate) fn note_copy(&self, index: Index) {
+        let pins = self.pins(index.0 / 64);
+        pins.set(pins.get() | 1 << (index.0 % 64));
+    }
+
+    /// Calls `visit` for every copy that [`Block::note_copy`] has noted.
+    pub(crate) fn each_copy(&self, mut visit: impl FnMut(Index)) {
+        for pair in 0..self.pairs.get() {
+            let mut word = self.allocated(pair).get() & self.pins(pair).get();
+            while word != 0 {
+                visit(Index(pair * 64 + word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
+    }
+
     /// Takes the marks from objects `from..to`: they are new, and nothing has led to them yet.
     pub(crate) fn clear_marks(&self, from: u32, to: u32) {
         for_bits(from, to, |pair, bits| self.marks(pair).set(self.marks(pair).get() & !bits));
@@ -271,6 +326,14 @@ impl Block {
     /// Finds the first run of free objects from object `from` on, and allocates it whole.
     #[inline]
     pub(crate) fn take_run(&self, from: u32) -> Option<(u32, u32)> {
+        let (start, end) = self.find_run(from)?;
+        for_bits(start, end, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
+        Some((start, end))
+    }
+
+    /// Finds the first run of free objects from object `from` on.
+    #[inline]
+    pub(crate) fn find_run(&self, from: u32) -> Option<(u32, u32)> {
         let count = self.count.get();
         if from >= count {
             return None;
@@ -295,9 +358,7 @@ impl Block {
             // It goes on, or ends with the word.
             end = self.next_allocated(end).unwrap_or(count);
         }
-        end = end.min(count);
-        for_bits(start, end, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
-        Some((start, end))
+        Some((start, end.min(count)))
     }
 
     /// The first allocated object from object `from` on.

@@ -15,6 +15,7 @@
 //! Nothing in between takes a lock: a thread may have been stopped while it held the page layer's or `malloc`'s.
 
 use crate::block::Block;
+use crate::config::Plan;
 use crate::disclaim::Disclaimers;
 use crate::ephemeron;
 use crate::evacuate::Evacuation;
@@ -32,18 +33,19 @@ use crate::space::Space;
 use crate::survey::{give_back, survey};
 use crate::table::Table;
 use crate::thread::{self, Thread};
-use crate::{procedure, stop, tls};
+use crate::{frames, procedure, stop, tls};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::{clock, usage};
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
-pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
+fn collect_once(heap: &mut Heap, thread: &'static Thread) -> bool {
     heap.drop_cycle();
-    if !prepare(heap) {
+    if !prepare(heap) || !heap.prepare_vacated() {
         return false;
     }
     procedure::tell_begin();
+    heap.prepare_account();
     event::tell(Event::Begin, heap.bytes);
     heap.plan_copies();
     let markers = heap.markers_ready();
@@ -69,7 +71,10 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         let (rooted, marked) = trace(heap, markers);
         heap.check_after("tracing", Heap::check_traced);
         heap.finish_copies();
+        let free_before = heap.pool.len();
         let survey = told_survey(heap);
+        heap.place_vacated(free_before);
+        heap.settle_regions();
         heap.stats.root_ns_total += rooted - before;
         heap.stats.mark_ns_total += marked - rooted;
         heap.stats.sweep_ns_total += clock::now_ns() - marked;
@@ -81,8 +86,19 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         heap.watch.met(met, heap.stats.pause_ns_last, survey.live);
     }
     end(heap, survey, Some(spent_ns));
-    heap.whole_ended(spent_ns);
+    if heap.config.plan != Plan::Appel {
+        heap.whole_ended(spent_ns);
+    }
     true
+}
+
+/// The same; where what is alive is to be copied back to where it was (`vacated`), it is.
+pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
+    let done = collect_once(heap, thread);
+    if done && heap.copies_back() && heap.copied_last() > 0 {
+        collect_once(heap, thread);
+    }
+    done
 }
 
 /// The survey that follows a trace, told of.
@@ -125,7 +141,16 @@ pub(crate) fn with_world_stopped<R>(
 
 /// What follows a collection, with the world going on: when the next one is due, and what is given back. It took `spent_ns`
 /// nanoseconds of CPU time, if it was a whole one.
-pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>) {
+pub(crate) fn end(heap: &mut Heap, found: Found, spent_ns: Option<u64>) {
+    end_as(heap, found, spent_ns, true);
+}
+
+/// The same of a minor collection.
+pub(crate) fn end_minor(heap: &mut Heap, found: Found) {
+    end_as(heap, found, None, false);
+}
+
+fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bool) {
     heap.stats.collections += 1;
     heap.stats.live_bytes = found.live as u64;
     if let Some(spent_ns) = spent_ns {
@@ -138,7 +163,10 @@ pub(crate) fn end(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>) {
     }
     heap.bytes = found.bytes;
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());
-    heap.set_room(found);
+    match heap.config.plan {
+        Plan::Appel => heap.set_regions(found, is_major),
+        _ => heap.set_room(found),
+    }
     give_back(heap);
     if spent_ns.is_some() {
         Pages::global().collected(heap.watch.is_short());
@@ -169,6 +197,7 @@ fn trace(heap: &mut Heap, markers: u32) -> (u64, u64) {
         ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
+        precise_stacks: config.precise_stacks,
     };
     // What was alive the last time was in use since: it fits the cache, or the trace goes through memory.
     let near = heap.stats.live_bytes <= heap.cache_bytes as u64;
@@ -197,13 +226,14 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
         ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
         slots_used: heap.slots_used,
+        precise_stacks: config.precise_stacks,
     };
     let traced = conclude(Marker::resume(space, *stack, config.only_starts, InPlace, left), reached);
     account(heap, &traced);
     heap.check_after("a trace in slices", Heap::check_traced);
 }
 
-fn account(heap: &mut Heap, traced: &Traced) {
+pub(crate) fn account(heap: &mut Heap, traced: &Traced) {
     if traced.root_words > 0 {
         heap.root_words = traced.root_words;
     }
@@ -218,44 +248,58 @@ fn account(heap: &mut Heap, traced: &Traced) {
 }
 
 /// Where a trace begins, and what it decides on.
-struct Reached<'h> {
-    roots: &'h Roots,
-    kept: &'h Table<u8>,
-    finalizers: &'h mut Table<Finalizer>,
-    disclaimers: &'h mut Disclaimers,
-    links: &'h mut Table<Link>,
-    ephemerons: &'h mut Table<Address>,
-    blocks: &'h [usize],
-    slots_used: usize,
+pub(crate) struct Reached<'h> {
+    pub roots: &'h Roots,
+    pub kept: &'h Table<u8>,
+    pub finalizers: &'h mut Table<Finalizer>,
+    pub disclaimers: &'h mut Disclaimers,
+    pub links: &'h mut Table<Link>,
+    pub ephemerons: &'h mut Table<Address>,
+    pub blocks: &'h [usize],
+    pub slots_used: usize,
+    pub precise_stacks: bool,
+}
+
+impl Reached<'_> {
+    /// [`mark_roots`] of these.
+    pub(crate) fn mark_roots<M: Movement>(&self, marker: &mut Marker<'_, M>) -> usize {
+        mark_roots(
+            marker,
+            self.roots,
+            self.kept,
+            self.finalizers,
+            self.disclaimers,
+            self.slots_used,
+            self.precise_stacks,
+        )
+    }
 }
 
 /// What came of a trace.
-struct Traced {
-    rooted_ns: u64,
+pub(crate) struct Traced {
+    pub rooted_ns: u64,
     /// Words of roots, if it began with them.
-    root_words: usize,
+    pub root_words: usize,
     /// Finalizers that became due.
-    due: usize,
-    marked: u64,
-    overflows: u64,
+    pub due: usize,
+    pub marked: u64,
+    pub overflows: u64,
     /// The most words the stack held.
-    deepest: usize,
+    pub deepest: usize,
     /// Objects that helpers marked, if there were any.
-    helped: Option<u64>,
+    pub helped: Option<u64>,
 }
 
 /// Follows every pointer from the roots, and sees to the dead that have finalizers and links.
 fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
-    let root_words =
-        mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.disclaimers, from.slots_used);
+    let root_words = from.mark_roots(&mut marker);
     Traced { root_words, ..conclude(marker, from) }
 }
 
 /// The same with helpers, for as long as there is something to share.
 fn follow_together(space: &Space, stack: StackMemory, only_starts: bool, from: Reached<'_>) -> Traced {
     let mut marker = Marker::new(space, stack, only_starts, InPlace);
-    let root_words =
-        mark_roots(&mut marker, from.roots, from.kept, from.finalizers, from.disclaimers, from.slots_used);
+    let root_words = from.mark_roots(&mut marker);
     let rooted_ns = clock::now_ns();
     let (left, helped) = parallel::trace(space, from.blocks, stack, only_starts, marker.pause());
     let marker = Marker::resume(space, stack, only_starts, InPlace, left);
@@ -270,22 +314,26 @@ pub(crate) fn mark_roots<M: Movement>(
     finalizers: &Table<Finalizer>,
     disclaimers: &Disclaimers,
     slots_used: usize,
+    precise_stacks: bool,
 ) -> usize {
     let mut bytes = 0;
+    marker.in_roots = true;
     for range in roots.each() {
         bytes += range.end.saturating_sub(range.start);
         // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was added.
         unsafe { marker.words(range.start, range.end, false) };
     }
     for thread in thread::known() {
-        let (start, end) = thread.data.get();
-        let low = thread.stack_low.load(Ordering::Acquire) & !7;
-        let high = thread.stack_end();
-        bytes += high.saturating_sub(low) + end.saturating_sub(start);
-        // SAFETY: the thread is stopped, blocked or this one: its stack from there up, and its static data, are mapped.
-        unsafe {
-            marker.words(low, high, false);
-            marker.words(start, end, false);
+        if !precise_stacks {
+            let (start, end) = thread.data.get();
+            let low = thread.stack_low.load(Ordering::Acquire) & !7;
+            let high = thread.stack_end();
+            bytes += high.saturating_sub(low) + end.saturating_sub(start);
+            // SAFETY: the thread is stopped, blocked or this one: its stack from there up, and its static data, are mapped.
+            unsafe {
+                marker.words(low, high, false);
+                marker.words(start, end, false);
+            }
         }
         if !thread.is_current() {
             thread.next_objects(slots_used).for_each(|object| marker.root(object));
@@ -295,15 +343,20 @@ pub(crate) fn mark_roots<M: Movement>(
     finalize::mark_roots(finalizers, marker);
     disclaimers.mark_roots(marker);
     procedure::mark_roots(marker);
+    if precise_stacks {
+        frames::mark_held(marker);
+    }
     for range in roots.precise() {
         // SAFETY: the user vouches for what was added.
         unsafe { marker.fields(range.start, range.end) };
     }
-    bytes / size_of::<usize>()
+    let words = bytes / size_of::<usize>() + frames::mark(marker);
+    marker.in_roots = false;
+    words
 }
 
 /// Follows every pointer from what is marked, and sees to the dead that have finalizers and links.
-fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
+pub(crate) fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
     let rooted_ns = clock::now_ns();
     marker.drain(from.blocks);
     ephemeron::follow(from.ephemerons, &mut marker, from.blocks);

@@ -10,6 +10,28 @@ pub enum Plan {
     MarkSweep,
     /// Objects in sparse blocks move, but for those that something ambiguous leads to.
     MostlyCopying,
+    /// Generations: what outlives a collection is copied to the old region, and that is copied whole now and then. What something ambiguous
+    /// leads to stays where it is.
+    Appel,
+}
+
+impl Plan {
+    /// Whether objects may move.
+    pub(crate) const fn moves(self) -> bool {
+        !matches!(self, Plan::MarkSweep)
+    }
+}
+
+/// What becomes of the region that a major collection of [`Plan::Appel`] has vacated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AfterMajor {
+    /// New objects are made there at once: it is in memory still.
+    #[default]
+    Reuse,
+    /// It is left alone as long as other memory is there: the heap drifts through its address space.
+    Drift,
+    /// What is alive is copied back to the lowest addresses, by a second pass.
+    CopyBack,
 }
 
 /// Settings of a heap.
@@ -49,6 +71,11 @@ pub struct Config {
     pub tells_writes: bool,
     /// How the heap's regions are sized. `percent` and `fixed_bytes` are for [`Sizing::Knee`].
     pub sizing: Sizing,
+    /// What becomes of the region that a major collection has vacated. Under [`Plan::Appel`].
+    pub after_major: AfterMajor,
+    /// Whether stacks and registers are not looked through: every pointer there is in a frame (`frames`) too, or none is needed any more. Threads
+    /// stop at safepoints only then.
+    pub precise_stacks: bool,
 }
 
 impl Config {
@@ -70,6 +97,8 @@ impl Config {
         markers: 0,
         tells_writes: false,
         sizing: Sizing::Knee,
+        after_major: AfterMajor::Reuse,
+        precise_stacks: false,
     };
     /// The largest percentage accepted.
     pub const PERCENT_MAX: u32 = 10_000;

@@ -31,7 +31,7 @@ use crate::budget::Budget;
 use crate::class::BLOCK;
 use crate::collect::{self, with_world_stopped};
 use crate::config::{Plan, ROOM_MIN};
-use crate::dirty::{Dirty, EXPECT_MAX, Look};
+use crate::dirty::{Dirty, EXPECT_MAX, Look, Which};
 use crate::event::{self, Event};
 use crate::heap::Heap;
 use crate::mark::{Marker, Paused};
@@ -225,7 +225,7 @@ impl Heap {
 
     fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) {
         let Heap { roots, kept, finalizers, disclaimers, slots_used, .. } = self;
-        let _ = collect::mark_roots(marker, roots, kept, finalizers, disclaimers, *slots_used);
+        let _ = collect::mark_roots(marker, roots, kept, finalizers, disclaimers, *slots_used, false);
     }
 
     /// Drops a cycle that is on: the next collection begins anew. The account of what is written goes on, if it can.
@@ -354,7 +354,7 @@ fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progre
 impl Cycle {
     fn work(&mut self, heap: &Heap, budget: &mut Budget) {
         while let Phase::Arm(from) = self.phase {
-            match self.dirty.arm(&heap.space, from) {
+            match self.dirty.arm(&heap.space, from, Which::All) {
                 Some(next) => self.phase = Phase::Arm(next),
                 None if self.dirty.is_lost() => return,
                 None => self.phase = Phase::Start,
@@ -375,7 +375,7 @@ impl Cycle {
         let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         while marker.drain_while(&heap.blocks, || budget.go_on()) {
             match self.phase {
-                Phase::Pass(mut from) => match self.dirty.look(space, &mut from, true) {
+                Phase::Pass(mut from) => match self.dirty.look(space, &mut from, true, Which::All) {
                     Look::Written(start, end) => {
                         self.written += end - start;
                         marker.again(start, end);
@@ -441,7 +441,7 @@ impl Cycle {
         heap.mark_roots(&mut marker);
         let mut from = 0;
         loop {
-            match self.dirty.look(space, &mut from, false) {
+            match self.dirty.look(space, &mut from, false, Which::All) {
                 Look::Written(start, end) => marker.again(start, end),
                 Look::On => {}
                 Look::End => break,

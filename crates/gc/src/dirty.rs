@@ -21,7 +21,7 @@
 //! * What `look` has taken and not reported yet waits, and is reported first.
 //! * When anything fails ([`Dirty::is_lost`]) everything counts as written.
 
-use crate::block::Scan;
+use crate::block::{Block, Scan};
 use crate::class::BLOCK;
 use crate::space::Space;
 use crate::thread;
@@ -51,6 +51,32 @@ const GAP_BLOCKS: usize = 4;
 /// `cards[address >> 12]` is the card of `address`. The pointer itself is mostly no valid one.
 #[unsafe(no_mangle)]
 static vel_gc_cards: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// Which blocks are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All that have pointers.
+    All,
+    /// Those of the old region (`appel`) that have pointers …
+    Old,
+    /// … of untyped objects …
+    OldUntyped,
+    /// … and of typed ones.
+    OldTyped,
+}
+
+impl Which {
+    /// Whether a block is one of them.
+    pub(crate) fn is(self, block: &Block) -> bool {
+        let scan = block.scan.get();
+        match self {
+            Which::All => scan != Scan::Nothing,
+            Which::Old => block.is_old() && scan != Scan::Nothing,
+            Which::OldUntyped => block.is_old() && scan == Scan::Words,
+            Which::OldTyped => block.is_old() && scan != Scan::Words && scan != Scan::Nothing,
+        }
+    }
+}
 
 /// A range of addresses that the kernel tracks.
 #[derive(Clone, Copy, Debug)]
@@ -151,27 +177,40 @@ impl Dirty {
         !caps::has(Caps::TRACK) && caps::has(Caps::PROTECT) && vel_gc_cards.load(Ordering::Relaxed).is_null()
     }
 
-    /// Begins, for objects in `space`: nothing is looked at yet. `None`: that cannot be had here and now.
-    pub(crate) fn begin(space: &Space) -> Option<Dirty> {
-        let (base, bytes) = space.span();
-        let source = if !vel_gc_cards.load(Ordering::Acquire).is_null() {
-            Source::Cards
-        } else if let Ok(tracker) = Tracker::new() {
-            Source::Kernel(tracker, Buffer::new())
-        } else {
-            guard::open(base, bytes).ok()?;
-            Source::Guard(Buffer::new())
-        };
-        let found = [Written::default(); RANGES];
-        Some(Dirty { source, lost: false, found, waiting: 0, expected: (0, 0), handed_out: 0 })
+    /// Whether [`Dirty::begin_lasting`] is worth trying.
+    pub(crate) fn is_lasting() -> bool {
+        caps::has(Caps::TRACK) || !vel_gc_cards.load(Ordering::Relaxed).is_null()
     }
 
-    /// Takes the next [`STEP`] bytes of the heap from `from` on for unwritten, with the world stopped. Where to go on; `None` at the
+    /// Begins, for objects in `space`: nothing is looked at yet. `None`: that cannot be had here and now.
+    pub(crate) fn begin(space: &Space) -> Option<Dirty> {
+        Dirty::begin_lasting().or_else(|| {
+            let (base, bytes) = space.span();
+            guard::open(base, bytes).ok()?;
+            Some(Dirty::of(Source::Guard(Buffer::new())))
+        })
+    }
+
+    /// The same of one that goes on between collections.
+    pub(crate) fn begin_lasting() -> Option<Dirty> {
+        if !vel_gc_cards.load(Ordering::Acquire).is_null() {
+            return Some(Dirty::of(Source::Cards));
+        }
+        let tracker = Tracker::new().ok()?;
+        Some(Dirty::of(Source::Kernel(tracker, Buffer::new())))
+    }
+
+    fn of(source: Source) -> Dirty {
+        let found = [Written::default(); RANGES];
+        Dirty { source, lost: false, found, waiting: 0, expected: (0, 0), handed_out: 0 }
+    }
+
+    /// Takes the next [`STEP`] bytes of such blocks from `from` on for unwritten, with the world stopped. Where to go on; `None` at the
     /// end, or when it cannot be had ([`Dirty::is_lost`]).
-    pub(crate) fn arm(&mut self, space: &Space, from: usize) -> Option<usize> {
+    pub(crate) fn arm(&mut self, space: &Space, from: usize, which: Which) -> Option<usize> {
         self.waiting = 0;
         self.expected = (0, 0);
-        let (start, end) = run(space, from, STEP, self.is_exact())?;
+        let (start, end) = run(space, from, STEP, self.is_exact(), which)?;
         match &mut self.source {
             Source::Guard(parts) => {
                 self.lost |= !add(parts, start, end) || guard::arm(start, end).is_err();
@@ -187,6 +226,17 @@ impl Dirty {
             }
         }
         (!self.lost).then_some(end)
+    }
+
+    /// Has the kernel track all blocks there are, so that [`Dirty::arm`] of any of them takes no memory. The world still runs.
+    pub(crate) fn cover_all(&mut self, space: &Space) {
+        let mut from = 0;
+        while let Some((start, end)) = run(space, from, usize::MAX, false, Which::All) {
+            if let Source::Kernel(tracker, covered) = &mut self.source {
+                self.lost |= cover(tracker, covered, start, end).is_none();
+            }
+            from = end;
+        }
     }
 
     /// Lets go of the next [`LET_GO`] bytes; false at the end. What is left is let go of when this is dropped.
@@ -281,8 +331,8 @@ impl Dirty {
         }
     }
 
-    /// The next written part of the heap from `from` on, which goes on; with `again`, what is found counts as unwritten from now on.
-    pub(crate) fn look(&mut self, space: &Space, from: &mut usize, again: bool) -> Look {
+    /// The next written part of such blocks from `from` on, which goes on; with `again`, what is found counts as unwritten from now on.
+    pub(crate) fn look(&mut self, space: &Space, from: &mut usize, again: bool, which: Which) -> Look {
         if let Some(range) = self.found[..self.waiting].last_mut() {
             let (start, end) = (range.start, range.end.min(range.start + PIECE));
             range.start = end;
@@ -291,7 +341,7 @@ impl Dirty {
             }
             return Look::Written(start, end);
         }
-        let Some((start, end)) = run(space, *from, STEP, self.is_exact()) else { return Look::End };
+        let Some((start, end)) = run(space, *from, STEP, self.is_exact(), which) else { return Look::End };
         if again {
             self.expected = (0, 0);
         }
@@ -406,9 +456,10 @@ fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: us
     Some(is_new)
 }
 
-/// The first run of neighbouring blocks with pointers that ends above `from`; it may begin within a block, and hold a few
-/// blocks without, unless it is to be `exact`. At most `bytes` bytes of it, up to the end of a huge page.
-fn run(space: &Space, from: usize, bytes: usize, exact: bool) -> Option<(usize, usize)> {
+/// The first run of neighbouring blocks, of which such ones, that ends above `from`; it may begin within a block, and hold a few
+/// blocks without pointers, unless it is to be `exact` or of some blocks only. At most `bytes` bytes of it, up to the end of a huge page.
+fn run(space: &Space, from: usize, bytes: usize, exact: bool, which: Which) -> Option<(usize, usize)> {
+    let exact = exact || which != Which::All;
     let gap = if exact { 0 } else { GAP_BLOCKS * BLOCK };
     let mut found: Option<(usize, usize)> = None;
     let mut at = from;
@@ -418,12 +469,12 @@ fn run(space: &Space, from: usize, bytes: usize, exact: bool) -> Option<(usize, 
         if found.is_some_and(|(_, end)| base > at || exact && base > end) {
             break;
         }
-        match (&mut found, block.scan.get() == Scan::Nothing) {
-            (Some((_, end)), true) if stop - *end > gap => break,
-            (_, true) => {}
-            (Some((_, end)), false) => *end = stop,
-            (None, false) if stop > from => found = Some((base.max(from), stop)),
-            (None, false) => {}
+        match (&mut found, which.is(block)) {
+            (Some((_, end)), false) if stop - *end > gap => break,
+            (_, false) => {}
+            (Some((_, end)), true) => *end = stop,
+            (None, true) if stop > from => found = Some((base.max(from), stop)),
+            (None, true) => {}
         }
         at = round_up(stop, BLOCK);
         if found.is_some_and(|(start, end)| end - start >= bytes) {

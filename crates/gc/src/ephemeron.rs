@@ -9,6 +9,7 @@
 //!
 //! A key is known by its address, and does not move; a value may, and is found where it is then.
 
+use crate::frames::{hand_over_found, holding};
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
@@ -54,18 +55,20 @@ pub(crate) fn settle(ephemerons: &mut Table<Address>, marker: &Marker<'_, impl M
 pub fn set_ephemeron(key: *mut u8, value: *mut u8) -> Result<(), Refused> {
     let (key, value) = (key.expose_provenance(), value.expose_provenance());
     let needs = |heap: &Heap| if value == 0 { 0 } else { heap.ephemerons.bytes_to_grow() };
-    look_with_room(needs, |heap| {
+    let work = |heap: &mut Heap| {
         heap.block_starting(key).ok_or(Refused::NoObject)?;
         if value == 0 {
             heap.ephemerons.remove(key);
             return Ok(());
         }
         heap.ephemerons.insert(key, value).map_err(|_| Refused::OutOfMemory)
-    })
+    };
+    holding(&[key, value], || look_with_room(needs, work))
 }
 
 /// The value that [`set_ephemeron`] gave the object that starts at `key`; null if none did.
 pub fn ephemeron(key: *const u8) -> *mut u8 {
-    let found = look(|heap| heap.ephemerons.get(key.expose_provenance())).flatten();
+    let key = key.expose_provenance();
+    let found = holding(&[key], || look(|heap| hand_over_found(heap.ephemerons.get(key)))).flatten();
     found.map_or(core::ptr::null_mut(), core::ptr::with_exposed_provenance_mut)
 }

@@ -1,4 +1,5 @@
-//! The mostly-copying plan: which blocks are emptied, what in them must stay, and where the rest goes.
+//! Plans that move: which blocks are emptied, what in them must stay, and where the rest goes. What is said here of choosing blocks is of the
+//! mostly-copying plan and of major collections under `appel`, which empty all they can; the rest is of minor ones, too.
 //!
 //! ```text
 //! plan      blocks that should be sparse, as many as there is room to copy from   (before the world stops)
@@ -52,14 +53,17 @@ const SURPRISE: usize = 4;
 /// a word costs about as much as what a word of emptied blocks saves later.
 const SEARCH_PART: usize = 4;
 
+/// Fields that a minor collection remembers at most.
+pub(crate) const HOLDERS_MAX: usize = 4096;
+
 const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
 
 /// Where the next copies of a slot go.
 #[derive(Clone, Copy)]
-struct Run {
+pub(crate) struct Run {
     next: usize,
     end: usize,
-    block: *const Block,
+    pub block: *const Block,
 }
 
 const NO_RUN: Run = Run { next: 0, end: 0, block: null() };
@@ -68,32 +72,43 @@ const NO_RUN: Run = Run { next: 0, end: 0, block: null() };
 pub(crate) struct Copies {
     /// Blocks below this step are emptied; 0: none.
     step: usize,
+    /// Copies go to holes of old blocks first: the collection is a minor one.
+    pub fills: bool,
     /// Nothing is emptied, as too many untyped objects would have to be searched.
     pub too_dear: bool,
     /// Free blocks, known to the address table as nobody's.
     ready: Buffer<Address>,
     /// Descriptors of the blocks that copies went to.
     pub targets: Buffer<Address>,
-    runs: [Run; SLOTS_MAX],
-    /// Bytes copied since the heap began.
+    pub runs: [Run; SLOTS_MAX],
+    /// Fields in the heap that lead to what stayed where it was: of a minor collection.
+    pub holders: Buffer<Address>,
+    /// Some found no room there.
+    pub lost_holders: bool,
+    /// Bytes copied since the heap began, and when this collection did.
     pub bytes: u64,
+    before: u64,
 }
 
 impl Copies {
     pub(crate) const fn new() -> Copies {
         Copies {
             step: 0,
+            fills: false,
             too_dear: false,
             ready: Buffer::new(),
             targets: Buffer::new(),
             runs: [NO_RUN; SLOTS_MAX],
+            holders: Buffer::new(),
+            lost_holders: false,
             bytes: 0,
+            before: 0,
         }
     }
 
     /// Bytes the lists take.
     pub(crate) fn taken(&self) -> usize {
-        (self.ready.capacity() + self.targets.capacity()) * size_of::<Address>()
+        (self.ready.capacity() + self.targets.capacity() + self.holders.capacity()) * size_of::<Address>()
     }
 
     /// Whether the collection under way moves anything.
@@ -117,12 +132,13 @@ impl Heap {
     /// Chooses what to empty, and gets the room for it. The world still runs: locks may be taken.
     pub(crate) fn plan_copies(&mut self) {
         self.copies.step = 0;
-        if self.config.plan != Plan::MostlyCopying {
+        self.copies.before = self.copies.bytes;
+        if !self.config.plan.moves() {
             return;
         }
         let (mut blocks, mut bytes) = ([0usize; STEPS_ALL], [0usize; STEPS_ALL]);
         let mut slots = [[0u64; SLOTS_MAX / 64]; STEPS_ALL];
-        let restless = self.config.restless;
+        let restless = self.moves_all();
         let dense = if restless { STEPS_ALL } else { STEP_DENSE };
         let mut untyped = 0;
         for &address in self.blocks.iter() {
@@ -136,7 +152,7 @@ impl Heap {
                 continue;
             }
             let step = self.step_of(block);
-            if step < dense && (self.slots[slot].scattered || restless) {
+            if step < dense && (restless || self.slots[slot].scattered) {
                 blocks[step] += 1;
                 bytes[step] += self.expected(block) * block.size.get();
                 slots[step][slot / 64] |= 1 << (slot % 64);
@@ -151,32 +167,108 @@ impl Heap {
             of.iter_mut().zip(slots[next]).for_each(|(all, some)| *all |= some);
             // Each slot's last block is seldom full.
             let partial: u32 = of.iter().map(|word| word.count_ones()).sum();
-            let needed = (copied + copied / SURPRISE).div_ceil(BLOCK) + partial as usize;
+            let surprise = if self.config.plan == Plan::Appel { 0 } else { copied / SURPRISE };
+            let needed = (copied + surprise).div_ceil(BLOCK) + partial as usize;
             // What must be kept free for copies of it is not to be more than what it frees.
             if needed <= headroom && (needed <= emptied || restless) {
                 (step, wanted) = (next + 1, needed);
             }
         }
         self.copies.too_dear = untyped * SEARCH_PART > emptied * BLOCK && !restless;
-        if step == 0 || self.copies.too_dear {
-            return;
+        if step != 0 && !self.copies.too_dear && self.make_ready(wanted) {
+            self.copies.step = step;
         }
+    }
+
+    /// Whether blocks are emptied be it worth it or not.
+    fn moves_all(&self) -> bool {
+        self.config.restless || self.config.plan == Plan::Appel
+    }
+
+    /// Gets room for copies, `wanted` blocks or what there is; false if there is not even memory for lists. The world still runs.
+    fn make_ready(&mut self, wanted: usize) -> bool {
         let lists = self.copies.ready.reserve(wanted).is_ok()
             && self.copies.targets.reserve(wanted).is_ok()
             && self.blocks.reserve(wanted).is_ok()
             && self.pool.reserve(self.blocks.len() + wanted).is_ok()
             && self.descriptors.reserve(wanted).is_ok();
         if !lists {
-            return;
+            return false;
         }
+        // New objects go round in the warm end of the pool: the old region grows from the other one, and lies apart from them.
+        let cold = if self.config.plan == Plan::Appel { wanted.min(self.pool.len()) } else { 0 };
+        let units: usize = (0..cold).take_while(|&index| self.is_ready(self.pool[index])).count();
+        self.pool.copy_within(units.., 0);
+        let left = self.pool.len() - units;
+        self.pool.truncate(left);
+        let left = self.blocks_to_return_to().min(wanted - units);
+        let units: usize = (0..left).take_while(|&index| self.is_ready(self.appel.left[index])).count();
+        self.forget_left(units);
         while self.copies.ready.len() < wanted {
             let Some(unit) = self.take_unit() else { break };
-            if !self.space.enter(null(), unit, BLOCK) || self.copies.ready.push(unit).is_err() {
+            if !self.is_ready(unit) {
                 crate::heap::give_back(unit);
                 break;
             }
         }
-        self.copies.step = step;
+        // The first is taken first.
+        self.copies.ready.reverse();
+        self.expect_copies();
+        true
+    }
+
+    /// Has a free block be room for copies; false, and it is not, if memory for the address table is out.
+    fn is_ready(&mut self, unit: Address) -> bool {
+        self.space.enter(null(), unit, BLOCK) && self.copies.ready.push(unit).is_ok()
+    }
+
+    /// Tells the account of what is written, if there is one, where copies may go: neighbours at a time.
+    fn expect_copies(&mut self) {
+        let Some(dirty) = &mut self.dirty else { return };
+        let mut at = 0;
+        while let Some(&unit) = self.copies.ready.get(at) {
+            let (mut low, mut high) = (unit, unit + BLOCK);
+            at += 1;
+            while let Some(&beside) =
+                self.copies.ready.get(at).filter(|&&unit| unit + BLOCK == low || unit == high)
+            {
+                (low, high) = (low.min(beside), high.max(beside + BLOCK));
+                at += 1;
+            }
+            dirty.enter(low, high, (low, high));
+        }
+    }
+
+    /// Gets room for what a minor collection should copy, by how many young objects lived on the last time. The world still runs.
+    pub(crate) fn plan_promotion(&mut self) {
+        self.copies.step = 0;
+        self.copies.before = self.copies.bytes;
+        self.copies.too_dear = false;
+        let mut bytes = [0usize; SLOTS_MAX];
+        for &address in &self.blocks[self.appel.old_count..] {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(address as *const Block) };
+            bytes[usize::from(block.slot.get())] += BLOCK;
+        }
+        let mut wanted = 0;
+        for (slot, &bytes) in self.slots[..self.slots_used].iter().zip(&bytes).skip(1) {
+            let expected = bytes * slot.survival as usize / ALL as usize;
+            // Each slot's last block is seldom full.
+            wanted += if bytes == 0 { 0 } else { (expected + expected / SURPRISE).div_ceil(BLOCK) + 1 };
+        }
+        let wanted = wanted.min(self.headroom_blocks());
+        let has_room = self.copies.holders.reserve(HOLDERS_MAX).is_ok()
+            && self.appel.holders.reserve(HOLDERS_MAX).is_ok()
+            && self.appel.retained.reserve(self.blocks.len() - self.appel.old_count).is_ok();
+        if has_room && self.make_ready(wanted) {
+            self.copies.step = STEPS_ALL;
+            self.copies.fills = true;
+        }
+    }
+
+    /// Bytes that the last collection, or the one that is on, has copied.
+    pub(crate) fn copied_last(&self) -> usize {
+        (self.copies.bytes - self.copies.before) as usize
     }
 
     /// Whether a block is to be emptied by the collection that begins.
@@ -184,7 +276,7 @@ impl Heap {
         let slot = usize::from(block.slot.get());
         slot != 0
             && block.extent.get() != 0
-            && (self.slots[slot].scattered || self.config.restless)
+            && (self.moves_all() || self.slots[slot].scattered)
             && self.step_of(block) < self.copies.step
     }
 
@@ -193,7 +285,9 @@ impl Heap {
         if !self.copies.any() {
             return;
         }
-        for &address in self.blocks.iter() {
+        // Of old untyped objects a minor collection knows what was written to, and looks through that first (`appel`).
+        let first = if self.copies.fills { self.appel.old_count } else { 0 };
+        for &address in &self.blocks[first..] {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block = unsafe { &*(address as *const Block) };
             if block.scan.get() == Scan::Words && block.extent.get() != 0 {
@@ -230,9 +324,26 @@ impl Heap {
         }
         self.copies.ready.truncate(0);
         if self.copies.any() {
+            if core::mem::take(&mut self.copies.fills) {
+                self.keep_holes();
+            }
             self.copies.runs[..self.slots_used].fill(NO_RUN);
         }
         self.copies.step = 0;
+    }
+
+    /// Has the next minor collection go on where this one ended.
+    fn keep_holes(&mut self) {
+        for slot in 1..self.slots_used {
+            // SAFETY: null, or a descriptor, which is never unmapped.
+            let Some(block) = (unsafe { self.copies.runs[slot].block.as_ref() }) else { continue };
+            let count = block.allocated_count();
+            block.survivors.set(count as u16);
+            if count < block.count.get() {
+                block.next.set(self.slots[slot].roomy);
+                self.slots[slot].roomy = block;
+            }
+        }
     }
 }
 
@@ -255,7 +366,7 @@ fn pin_tables(space: &Space, finalizers: &Table<Finalizer>, disclaimers: &Discla
 /// Copies objects to blocks of their slots.
 pub(crate) struct Evacuation<'h> {
     pub space: &'h Space,
-    pub slots: &'h [Slot; SLOTS_MAX],
+    pub slots: &'h mut [Slot; SLOTS_MAX],
     pub copies: &'h mut Copies,
     pub descriptors: &'h mut Descriptors,
 }
@@ -275,12 +386,23 @@ impl Movement for Evacuation<'_> {
         self.copies.bytes += bytes as u64;
         // SAFETY: a run has a block.
         let target = unsafe { &*run.block };
-        target.settle_copy(target.index_at(to - target.base.get()));
+        let place = target.index_at(to - target.base.get());
+        target.settle_copy(place);
+        if target.is_old() {
+            target.note_copy(place);
+        }
         // SAFETY: both have so many bytes; one is an object, the other free; nobody else reads or writes either.
         unsafe { copy_granules(from as *const u128, to as *mut u128, bytes) };
         // SAFETY: the object has moved: its old place has nothing but its new address.
         unsafe { (from as *mut usize).write_volatile(to) };
         Some(to)
+    }
+
+    fn note_pinned(&mut self, at: usize) {
+        if self.copies.fills && self.space.block_of(at).is_some() {
+            self.copies.lost_holders |=
+                self.copies.holders.len() == HOLDERS_MAX || self.copies.holders.push(at).is_err();
+        }
     }
 
     fn target(&self, index: usize) -> Option<usize> {
@@ -306,6 +428,37 @@ impl Evacuation<'_> {
     /// A block for the copies of a slot; false if there is none left.
     #[cold]
     fn new_run(&mut self, slot: usize) -> bool {
+        (self.copies.fills && self.next_hole(slot)) || self.new_target(slot)
+    }
+
+    /// The next hole in the slot's old blocks.
+    fn next_hole(&mut self, slot: usize) -> bool {
+        let run = &mut self.copies.runs[slot];
+        // SAFETY: null, or a descriptor, which is never unmapped.
+        let mut at = unsafe { run.block.as_ref() };
+        let mut from = at.map_or(0, |block| block.index_at(run.end - block.base.get()).0);
+        loop {
+            let Some(block) = at.filter(|block| block.is_old()) else {
+                // SAFETY: as above.
+                let Some(block) = (unsafe { self.slots[slot].roomy.as_ref() }) else { return false };
+                self.slots[slot].roomy = block.next.get();
+                block.next.set(null());
+                block.begin_filling();
+                (at, from) = (Some(block), 0);
+                continue;
+            };
+            if let Some((start, end)) = block.find_run(from) {
+                let size = block.size.get();
+                let base = block.base.get();
+                *run = Run { next: base + start as usize * size, end: base + end as usize * size, block };
+                return true;
+            }
+            block.survivors.set(block.allocated_count() as u16);
+            (at, run.block) = (None, null());
+        }
+    }
+
+    fn new_target(&mut self, slot: usize) -> bool {
         let Slot { size, scan, layout, .. } = self.slots[slot];
         let Some(&unit) = self.copies.ready.last() else { return false };
         let count = crate::block::count_of(size);

@@ -14,11 +14,13 @@
 use crate::alloc::with_heap;
 use crate::block::Block;
 use crate::event::{self, Event};
+use crate::frames::holding_cells;
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
 use crate::table::{Step, Table};
 use crate::{disclaim, procedure, thread};
+use core::cell::Cell;
 use vellum_pages::Plain;
 
 /// What runs when an object has died: the object, and what was given with it.
@@ -162,15 +164,28 @@ pub fn run() -> usize {
     let Some(thread) = thread::attached() else { return 0 };
     let mut ran = 0;
     loop {
-        // On the stack, so that the objects stay until their turn.
         let mut batch: [Option<(Address, Finalizer)>; BATCH] = [None; BATCH];
-        let count = with_heap(thread, |heap| heap.take_due(&mut batch));
-        for (object, finalizer) in batch.iter_mut().filter_map(Option::take) {
-            let object = core::ptr::with_exposed_provenance_mut(object);
-            let data = core::ptr::with_exposed_provenance_mut(finalizer.data);
-            // SAFETY: who set the finalizer vouches that it may be called so.
-            unsafe { (finalizer.function)(object, data) };
-        }
+        // The objects stay until their turn, and so does what is given with them.
+        let held = [const { Cell::new(0) }; BATCH * 2];
+        let count = holding_cells(&held, || {
+            let count = with_heap(thread, |heap| {
+                let count = heap.take_due(&mut batch);
+                for ((object, finalizer), held) in batch.iter().flatten().zip(held.chunks_exact(2)) {
+                    held[0].set(*object);
+                    held[1].set(finalizer.data);
+                }
+                count
+            });
+            let due = batch.iter_mut().filter_map(Option::take);
+            for ((object, finalizer), held) in due.zip(held.chunks_exact(2)) {
+                let object = core::ptr::with_exposed_provenance_mut(object);
+                let data = core::ptr::with_exposed_provenance_mut(finalizer.data);
+                // SAFETY: who set the finalizer vouches that it may be called so.
+                unsafe { (finalizer.function)(object, data) };
+                held.iter().for_each(|held| held.set(0));
+            }
+            count
+        });
         ran += count;
         if count == 0 {
             return ran;

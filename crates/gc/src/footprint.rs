@@ -20,7 +20,7 @@
 
 use crate::block::{BITMAPS, BITMAPS_MAX, PAIRS_MAX, descriptor_bytes};
 use crate::class::BLOCK;
-use crate::config::{Plan, STACK_KEPT, STACK_WORDS};
+use crate::config::{STACK_KEPT, STACK_WORDS};
 use crate::heap::{self, Heap};
 use crate::{parallel, thread};
 use vellum_pages::{Buffer, PAGE, Plain, UNIT, UNIT_SIDE};
@@ -90,7 +90,7 @@ impl Heap {
 
     /// Blocks that may be taken for copies, with their descriptors.
     pub(crate) fn headroom_blocks(&self) -> usize {
-        let bitmaps = if self.config.plan == Plan::MostlyCopying { BITMAPS_MAX } else { BITMAPS };
+        let bitmaps = if self.config.plan.moves() { BITMAPS_MAX } else { BITMAPS };
         let descriptor = match self.config.max_bytes {
             usize::MAX => 0,
             _ => descriptor_bytes(PAIRS_MAX as u32, bitmaps),

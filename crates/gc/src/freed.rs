@@ -5,6 +5,7 @@
 //! garbage like any other, which nothing should refer to.
 
 use crate::finalize::Finalizer;
+use crate::frames::holding;
 use crate::heap::Heap;
 use crate::object::{Refused, address, look};
 use crate::survey::free_large;
@@ -21,7 +22,7 @@ const REMEMBERED_MAX: usize = 8192;
 /// Nobody uses the object any more.
 pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
     let object = address(pointer);
-    let freed = look(|heap| {
+    let work = |heap: &mut Heap| {
         let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
         heap.kept.remove(object);
         heap.ephemerons.remove(object);
@@ -37,7 +38,8 @@ pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
             let _ = heap.freed.push(object);
         }
         Ok(())
-    });
+    };
+    let freed = holding(&[object], || look(work));
     freed.unwrap_or(Err(Refused::NoObject))
 }
 

@@ -5,6 +5,7 @@
 //! * A slot's list of blocks with room has only blocks of the slot, none of which is a thread's.
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
+use crate::appel::Appel;
 use crate::block::{Block, Scan, count_of, pairs_of};
 use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
 use crate::config::{Config, Plan, ROOM_MIN, STACK_WORDS, TRACE_NS_A_KIB};
@@ -101,6 +102,7 @@ pub(crate) struct Heap {
     pub roots: Roots,
     pub stack: StackMemory,
     pub copies: Copies,
+    pub appel: Appel,
     pub finalizers: Table<Finalizer>,
     pub disclaimers: Disclaimers,
     pub links: Table<Link>,
@@ -182,6 +184,7 @@ impl Heap {
             roots: Roots::new(),
             stack: StackMemory { start: null_mut(), room: 0 },
             copies: Copies::new(),
+            appel: Appel::new(),
             finalizers: Table::new(),
             disclaimers: Disclaimers::new(),
             links: Table::new(),
@@ -233,7 +236,7 @@ impl Heap {
             return false;
         }
         // From here on nothing fails.
-        if config.safepoints {
+        if config.safepoints || config.precise_stacks {
             stop::at_safepoints();
         }
         if config.idle_thread {
@@ -243,7 +246,7 @@ impl Heap {
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
         self.space = space;
         self.config = Config { sizing: self.sizing_asked.unwrap_or(config.sizing), ..config };
-        if config.plan == Plan::MostlyCopying {
+        if config.plan.moves() {
             self.descriptors.with_pins();
         }
         for class in 1..=CLASS_LAST {
@@ -256,7 +259,10 @@ impl Heap {
         self.started = true;
         self.cache_bytes = cache_bytes();
         self.set_max(config.max_bytes);
-        self.set_room(Found::NOTHING);
+        match config.plan {
+            Plan::Appel => self.set_regions(Found::NOTHING, true),
+            _ => self.set_room(Found::NOTHING),
+        }
         true
     }
 
@@ -276,7 +282,9 @@ impl Heap {
             return Supply::Collect;
         }
         // SAFETY: null, or a descriptor.
-        if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() } {
+        if let Some(block) = unsafe { self.slots[slot].roomy.as_ref() }
+            && self.may_fill_holes()
+        {
             self.slots[slot].roomy = block.next.get();
             self.block_goes_out(block);
             block.next.set(null());
@@ -302,6 +310,12 @@ impl Heap {
         if self.used >= self.watch.check_at() {
             self.look_again();
         }
+    }
+
+    /// Whether threads may allocate in blocks that have something alive. Where there are generations those are old: only if there is no room for a
+    /// new one, as what is made there is old at once.
+    fn may_fill_holes(&self) -> bool {
+        self.config.plan != Plan::Appel || self.bytes + BLOCK + self.reserve > self.limit()
     }
 
     fn hand_out(&mut self, bytes: usize) {

@@ -32,13 +32,13 @@
 //! is, `sizing` when to collect and how large the regions are until then; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sticky` which marks
 //! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `parallel` marking by several
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
-//! `movement` and `young` what the mostly-copying plan adds to them;
+//! `movement` and `young` what the mostly-copying plan adds to them, `appel` what generations do; `frames` stacks that are known precisely;
 //! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
 //! `object` everything else a program may ask; `procedure` what the program's procedures say; `event` what they are told; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
-//! * One of the two plans moves nothing; the other only what is worth it: see [`Plan`] and `evacuate`.
+//! * One of the plans moves nothing; another only what is worth it; the third has generations: see [`Plan`], `evacuate` and `appel`.
 //! * It collects at two thirds of the heap; here a policy says when, by what is alive and the memory there is (`sizing`).
 
 #![cfg_attr(not(test), no_std)]
@@ -46,6 +46,7 @@
 #![cfg(not(loom))]
 
 mod alloc;
+mod appel;
 mod block;
 mod budget;
 mod bytes;
@@ -62,6 +63,7 @@ mod evacuate;
 mod event;
 mod finalize;
 mod footprint;
+mod frames;
 mod freed;
 #[cfg(test)]
 mod graph;
@@ -102,7 +104,7 @@ pub use budget::give_way;
 pub use class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, EXACT_MAX, GRANULE, SLOTS_MAX, SMALL_MAX, TYPED_FIRST, WORD,
 };
-pub use config::{Config, Plan};
+pub use config::{AfterMajor, Config, Plan};
 pub use dirty::{write, wrote};
 pub use disclaim::{DisclaimFn, is_marked, set_disclaimer, want};
 pub use ephemeron::{ephemeron, set_ephemeron};
@@ -111,6 +113,7 @@ pub use finalize::{
     Function, Order, due, on_demand as finalize_on_demand, run as finalize, run_all as finalize_all,
     run_unless_within as finalize_unless_within,
 };
+pub use frames::Frame;
 pub use freed::free;
 pub use idle::{can_slice, idle, step};
 pub use layout::{Layout, TYPE_MAX};

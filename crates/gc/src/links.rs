@@ -11,6 +11,7 @@
 //! * A link within a dead object is forgotten and not written: the memory is somebody else's soon.
 
 use crate::class::WORD;
+use crate::frames::{hand_over_found, holding};
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
@@ -110,21 +111,21 @@ impl Heap {
 /// # Safety
 /// The link may be read and written until the object dies or the link is undone.
 pub unsafe fn link(link: *mut *mut u8, pointer: *const u8, late: bool) -> Result<(), Refused> {
-    let link = address(link.cast());
-    look_with_room(
-        |heap| heap.links.bytes_to_grow(),
-        |heap| {
-            let (block, index) = find(heap, address(pointer)).ok_or(Refused::NoObject)?;
-            let object = block.address(index);
-            heap.links.insert(link, Link { object, late }).map_err(|_| Refused::OutOfMemory)
-        },
-    )
+    let (link, inside) = (address(link.cast()), address(pointer));
+    let work = |heap: &mut Heap| {
+        let (block, index) = find(heap, inside).ok_or(Refused::NoObject)?;
+        let object = block.address(index);
+        heap.links.insert(link, Link { object, late }).map_err(|_| Refused::OutOfMemory)
+    };
+    holding(&[link, inside], || look_with_room(|heap| heap.links.bytes_to_grow(), work))
 }
 
 /// Undoes [`link`](fn@link): the object it was to follow, or null if there was no such link, or no more.
 pub fn unlink(link: *mut *mut u8) -> *mut u8 {
-    let undone = look(|heap| heap.links.remove(address(link.cast()))).flatten();
-    undone.map_or(core::ptr::null_mut(), |link| core::ptr::with_exposed_provenance_mut(link.object))
+    let link = address(link.cast());
+    let work = |heap: &mut Heap| hand_over_found(heap.links.remove(link).map(|link| link.object));
+    let object = holding(&[link], || look(work)).flatten();
+    object.map_or(core::ptr::null_mut(), core::ptr::with_exposed_provenance_mut)
 }
 
 /// Has what was said of the link at `from` be said of `to`, and of `from` no more: the pointer itself was or will be copied by the
@@ -137,15 +138,13 @@ pub fn unlink(link: *mut *mut u8) -> *mut u8 {
 /// As for [`link`](fn@link), of `to`.
 pub unsafe fn move_link(from: *mut *mut u8, to: *mut *mut u8) -> Result<bool, Refused> {
     let (from, to) = (address(from.cast()), address(to.cast()));
-    look_with_room(
-        |heap| heap.links.bytes_to_grow(),
-        |heap| {
-            let Some(this) = heap.links.get(from) else { return Ok(false) };
-            heap.links.insert(to, this).map_err(|_| Refused::OutOfMemory)?;
-            if from != to {
-                heap.links.remove(from);
-            }
-            Ok(true)
-        },
-    )
+    let work = |heap: &mut Heap| {
+        let Some(this) = heap.links.get(from) else { return Ok(false) };
+        heap.links.insert(to, this).map_err(|_| Refused::OutOfMemory)?;
+        if from != to {
+            heap.links.remove(from);
+        }
+        Ok(true)
+    };
+    holding(&[from, to], || look_with_room(|heap| heap.links.bytes_to_grow(), work))
 }

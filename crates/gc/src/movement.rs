@@ -14,6 +14,9 @@ pub(crate) trait Movement {
     /// must stay.
     fn copy(&mut self, block: &Block, index: Index) -> Option<usize>;
 
+    /// A field at `at` leads to an object that stays where it is, in a block that is being emptied.
+    fn note_pinned(&mut self, _at: usize) {}
+
     /// Address of the `index`th descriptor of a block that copies went to, if there are so many.
     fn target(&self, index: usize) -> Option<usize>;
 }

@@ -6,12 +6,14 @@ use crate::block::{Block, Index, Scan};
 use crate::class::{ATOMIC_FIRST, WORD};
 use crate::collect;
 use crate::finalize::{self, Finalizer, Function, Order};
+use crate::frames::{self, holding};
 use crate::freed;
 use crate::heap::Heap;
 use crate::roots::{ImageFn, Range};
 use crate::stats::Stats;
 use crate::stop;
 use crate::thread;
+use crate::tls;
 use core::ptr::null_mut;
 use vellum_pages::PAGE;
 
@@ -66,13 +68,15 @@ pub(crate) fn look_with_room<R>(
 
 /// The start of the object that holds the byte at `pointer`; null if there is none.
 pub fn base(pointer: *const u8) -> *mut u8 {
-    let found = look(|heap| find(heap, address(pointer)).map(|(block, index)| block.address(index)));
+    let at = address(pointer);
+    let found = holding(&[at], || look(|heap| find(heap, at).map(|(block, index)| block.address(index))));
     found.flatten().map_or(null_mut(), core::ptr::with_exposed_provenance_mut)
 }
 
 /// Bytes of room in the object that starts at `pointer`; 0 if none does.
 pub fn size(pointer: *const u8) -> usize {
-    look(|heap| heap.block_starting(address(pointer)).map_or(0, |block| block.size.get())).unwrap_or(0)
+    let at = address(pointer);
+    holding(&[at], || look(|heap| heap.block_starting(at).map_or(0, |block| block.size.get()))).unwrap_or(0)
 }
 
 /// What is looked at in an object.
@@ -115,6 +119,15 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
     if pointer.is_null() {
         return alloc::alloc(bytes);
     }
+    // SAFETY: by this function's condition.
+    holding(&[address(pointer)], || unsafe { resize(pointer, bytes) })
+}
+
+/// [`realloc`] of an object that stays where it is meanwhile.
+///
+/// # Safety
+/// As there.
+unsafe fn resize(pointer: *mut u8, bytes: usize) -> *mut u8 {
     let found = look(|heap| {
         let block = heap.block_starting(address(pointer))?;
         let atomic = (ATOMIC_FIRST..crate::class::TYPED_FIRST).contains(&usize::from(block.slot.get()))
@@ -141,20 +154,26 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
         _ if atomic => alloc::alloc_atomic(bytes),
         _ => alloc::alloc(bytes),
     };
-    if !new.is_null() && is_kept && keep(new).is_err() {
-        // SAFETY: nobody else knows it.
-        let _ = unsafe { freed::free(new) };
-        return null_mut();
+    if new.is_null() {
+        return new;
     }
-    if !new.is_null() {
+    holding(&[address(new)], || {
+        if is_kept && keep(new).is_err() {
+            // SAFETY: nobody else knows it.
+            let _ = unsafe { freed::free(new) };
+            return null_mut();
+        }
         // SAFETY: both objects have so many bytes, and they are not the same.
         unsafe {
             new.copy_from_nonoverlapping(pointer, room.min(bytes));
             // It was found a moment ago, and is the caller's alone.
             let _ = freed::free(pointer);
         }
-    }
-    new
+        if let Some(thread) = tls::current() {
+            frames::hand_over(thread, address(new));
+        }
+        new
+    })
 }
 
 /// Keeps the object at `pointer` until it is freed.
@@ -163,13 +182,11 @@ pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
 /// [`Refused`]; nothing has changed then.
 pub fn keep(pointer: *mut u8) -> Result<(), Refused> {
     let object = address(pointer);
-    look_with_room(
-        |heap| heap.kept.bytes_to_grow(),
-        |heap| {
-            heap.block_starting(object).ok_or(Refused::NoObject)?;
-            heap.kept.insert(object, 0).map_err(|_| Refused::OutOfMemory)
-        },
-    )
+    let work = |heap: &mut Heap| {
+        heap.block_starting(object).ok_or(Refused::NoObject)?;
+        heap.kept.insert(object, 0).map_err(|_| Refused::OutOfMemory)
+    };
+    holding(&[object], || look_with_room(|heap| heap.kept.bytes_to_grow(), work))
 }
 
 /// Sets, or with `None` takes away, the finalizer of the object at `pointer`. Returns the one it had, with its data: if that was due, it
@@ -188,7 +205,7 @@ pub unsafe fn set_finalizer(
 ) -> Result<Option<(Function, *mut u8)>, Refused> {
     let (object, data) = (address(pointer), address(data));
     let needs = |heap: &Heap| if function.is_some() { heap.finalizers.bytes_to_grow() } else { 0 };
-    let before = look_with_room(needs, |heap| {
+    let work = |heap: &mut Heap| {
         heap.block_starting(object).ok_or(Refused::NoObject)?;
         let before = match function {
             Some(function) => {
@@ -201,7 +218,8 @@ pub unsafe fn set_finalizer(
         };
         heap.due -= usize::from(before.is_some_and(|before| before.due));
         Ok(before)
-    })?;
+    };
+    let before = holding(&[object, data], || look_with_room(needs, work))?;
     Ok(before.map(|before| (before.function, core::ptr::with_exposed_provenance_mut(before.data))))
 }
 

@@ -11,6 +11,8 @@ pub type PauseFn = unsafe extern "C" fn(kind: i32, start_ns: u64, end_ns: u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Kind {
+    /// A minor collection.
+    Minor = 0,
     /// A whole collection, or a slice driven by allocation.
     Major = 1,
     /// A slice in idle time.
@@ -38,6 +40,12 @@ impl Pause {
 
     /// Accounts for the pause; returns the CPU time it took, in nanoseconds.
     pub(crate) fn end(self, heap: &mut Heap) -> u64 {
+        let kind = if heap.is_idle { Kind::Idle } else { Kind::Major };
+        self.end_as(heap, kind)
+    }
+
+    /// The same of a pause of such a kind.
+    pub(crate) fn end_as(self, heap: &mut Heap, kind: Kind) -> u64 {
         let stats = &mut heap.stats;
         let wall_ns = clock::now_ns() - self.wall_ns;
         let cpu_ns = clock::thread_cpu_ns() - self.cpu_ns;
@@ -48,7 +56,6 @@ impl Pause {
         stats.pause_cpu_ns_longest = stats.pause_cpu_ns_longest.max(cpu_ns);
         stats.pause_cpu_ns_total += cpu_ns;
         stats.pause_cpu_ns_last = cpu_ns;
-        let kind = if heap.is_idle { Kind::Idle } else { Kind::Major };
         heap.publish();
         if let Some(hook) = HOOK.get() {
             // SAFETY: the user vouches that it may be called.

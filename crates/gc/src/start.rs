@@ -2,7 +2,7 @@
 
 use crate::alloc::with_heap;
 use crate::class::WORD;
-use crate::config::{Config, Plan};
+use crate::config::Config;
 use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
 use crate::procedure::TraceFn;
@@ -65,7 +65,7 @@ pub unsafe fn type_by(procedure: TraceFn, data: usize) -> Option<&'static Layout
         if !heap.started && !heap.start(Config::DEFAULT) {
             return None;
         }
-        if heap.config.plan == Plan::MostlyCopying {
+        if heap.config.plan.moves() {
             return None;
         }
         heap.layout(shape, Some((procedure, data)))

@@ -4,21 +4,26 @@
 //!
 //! ```text
 //! paranoid   check ─ retire, pin, trace ─ check ─ survey ─ check          a broken invariant ends the process
-//! eager      allocate: collect ─ hand out one object                       or a slice, where collections are made in slices
+//! eager      allocate: collect ─ hand out one object                       or a slice, where collections are made in slices; mostly minor
+//!                                                                       ones, where there are any
 //! poison     survey: overwrite what died                                   (`survey`)
 //! ```
 //!
 //! Together: what is freed too early is noticed at the next allocation, by whom it belongs to.
 
 use crate::alloc::{collect_now, ensure_started, note};
+use crate::appel::minor;
 use crate::budget::Budget;
-use crate::cycle;
+use crate::cycle::{self, Progress};
 use crate::heap::Heap;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Objects looked through in a slice at an allocation.
 const SLICE_OBJECTS: u32 = 64;
+
+/// Where there are minor collections, so many are made between two major ones.
+const MINORS_EAGER: u32 = 7;
 
 /// Whether every allocation collects.
 static EAGER: AtomicBool = AtomicBool::new(false);
@@ -46,6 +51,8 @@ pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
     } else if heap.config.slice_ns > 0 && heap.may_slice() {
         let progress = cycle::step(heap, thread, budget, false);
         note(thread, progress);
+    } else if heap.may_be_minor() && heap.appel.minors < MINORS_EAGER && minor::collect(heap, thread) {
+        note(thread, Progress::Done);
     } else {
         collect_now(heap, thread);
     }

@@ -5,6 +5,7 @@
 
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
+use crate::config::Plan;
 use crate::heap::{self, Address, Heap};
 use crate::sizing::Found;
 use crate::young::Census;
@@ -15,6 +16,8 @@ use vellum_pages::{Discard, Pages, Severity};
 const POISON: u8 = 0xdb;
 /// Free blocks kept beyond what will be used before the next collection.
 const SPARE_BLOCKS: usize = 8;
+/// Under `appel`, one part of so many of what is new should live on and be copied.
+const COPIES_PART: usize = 4;
 /// Bytes from which what is given back, if it is also more than half of what stays, is flushed from the page layer's cache.
 const FLUSH_MIN: usize = 8 << 20;
 
@@ -74,7 +77,7 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
 }
 
 /// Makes a block's marks its allocation bits, those of what has moved excepted.
-fn settle(block: &Block, poison: bool) -> Census {
+pub(crate) fn settle(block: &Block, poison: bool) -> Census {
     let mut found = Census::default();
     let evacuated = block.evacuating.replace(false);
     // Whether the last object of the words before was reached.
@@ -106,7 +109,7 @@ fn settle(block: &Block, poison: bool) -> Census {
 }
 
 /// Lets go of a block without objects. Its pages are given back later.
-fn drop_block(heap: &mut Heap, block: &'static Block) {
+pub(crate) fn drop_block(heap: &mut Heap, block: &'static Block) {
     let (base, extent) = (block.base.get(), block.extent.get());
     heap.space.leave(base, extent);
     let is_small = block.slot.get() != 0;
@@ -123,7 +126,7 @@ pub(crate) fn give_back(heap: &mut Heap) {
         heap::give_back(extent);
     }
     heap.doomed.truncate(0);
-    let needed = (heap.room / BLOCK + SPARE_BLOCKS).min(heap.pool.len());
+    let needed = (heap.blocks_needed() + SPARE_BLOCKS).min(heap.pool.len());
     // What was not needed before the last collection either: a heap that swings keeps its blocks.
     let surplus = heap.pool.len() - needed;
     // Where memory is short it goes at once, and where somebody tries what telling the kernel is worth.
@@ -133,7 +136,7 @@ pub(crate) fn give_back(heap: &mut Heap) {
     heap.surplus = surplus - given;
     // The heap has shrunk for good: even what would be used soon is given back, and its frames with it.
     // The collection after that may have moved what was left, and what it moved from is not needed either.
-    let shrinks = given * BLOCK > (heap.bytes / 2).max(FLUSH_MIN);
+    let shrinks = given * BLOCK > heap.bytes_vacated_usually().max(FLUSH_MIN);
     let has_shrunk = core::mem::replace(&mut heap.shrinks, shrinks) || shrinks;
     if has_shrunk {
         given = heap.pool.len().saturating_sub(SPARE_BLOCKS);
@@ -147,6 +150,19 @@ pub(crate) fn give_back(heap: &mut Heap) {
     heap.pool.truncate(kept);
     if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
+    }
+}
+
+impl Heap {
+    /// Free blocks that will be used before the end of the next collection.
+    fn blocks_needed(&self) -> usize {
+        let copies = if self.config.plan == Plan::Appel { self.room / COPIES_PART } else { 0 };
+        (self.room + copies) / BLOCK
+    }
+
+    /// Bytes that may be found unneeded without the heap having shrunk: where all that is old moves, its room is free after that.
+    fn bytes_vacated_usually(&self) -> usize {
+        if self.config.plan == Plan::Appel { self.bytes * 2 } else { self.bytes / 2 }
     }
 }
 

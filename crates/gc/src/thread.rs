@@ -19,6 +19,7 @@ use crate::block::{Block, Index};
 use crate::budget::Waiting;
 use crate::class::SLOTS_MAX;
 use crate::dirty::Dirty;
+use crate::frames::{Frame, InHand};
 use crate::heap::{self, Heap};
 use crate::idle_thread;
 use crate::stack;
@@ -77,6 +78,12 @@ pub(crate) struct Thread {
     pub large: Cell<*const Block>,
     /// Collections this thread has made.
     pub collections: Cell<u32>,
+    /// The thread's variable that leads to its frames (`frames`).
+    pub frames: Cell<*const Cell<*const Frame>>,
+    /// Words that functions of the collector's have in their hands …
+    pub held: Cell<*const InHand>,
+    /// … and the object that one has returned last.
+    pub handed: Cell<usize>,
     /// It runs finalizers.
     pub finalizing: Cell<bool>,
     pub next: AtomicPtr<Thread>,
@@ -168,8 +175,8 @@ impl Thread {
                 // Nothing may move into or out of what the thread allocates from.
                 block.evacuating.set(false);
             } else {
-                cursor.block.set(null());
-                cursor.index.set(0);
+                // It may be filling in the last object of the run still: the block stays known (`blocks`).
+                cursor.index.set(OUTLIVED);
             }
         }
     }
@@ -249,6 +256,9 @@ fn attach() -> Option<&'static Thread> {
     thread.number.set(unsafe { libc::pthread_self() } as usize);
     thread.suspended.store(false, Ordering::Relaxed);
     thread.data.set(data);
+    thread.frames.set(tls::frames());
+    thread.held.set(null());
+    thread.handed.set(0);
     // A collection that runs now does not know this thread, so it must not hold pointers yet: it enters with the lock.
     thread.state.store(BLOCKED, Ordering::Relaxed);
     thread.stack_low.store(stack.end, Ordering::Relaxed);

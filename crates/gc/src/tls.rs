@@ -8,6 +8,7 @@
 //! assembly below, never by name.
 
 use crate::class::SLOTS_MAX;
+use crate::frames::{BOTTOM, Bottom, Frame};
 use crate::thread::Thread;
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
@@ -40,6 +41,30 @@ pub(crate) static EMPTY: Empty = Empty([const { Run { next: Cell::new(0), end: C
 #[used]
 static vel_gc_local: &Empty = &EMPTY;
 global_asm!(".type vel_gc_local, @tls_object");
+
+/// The calling thread's frames: a variable of the header, too, which is reached in the same way.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".tdata.vel_gc_frames")]
+#[used]
+static vel_gc_frames: &Bottom = &BOTTOM;
+global_asm!(".type vel_gc_frames, @tls_object");
+
+/// The calling thread's variable that leads to its frames.
+#[inline(always)]
+pub(crate) fn frames() -> &'static Cell<*const Frame> {
+    let variable: *const Cell<*const Frame>;
+    // SAFETY: computes the address of the thread's own variable.
+    unsafe {
+        asm!(
+            "mov {variable}, qword ptr [rip + vel_gc_frames@GOTTPOFF]",
+            "add {variable}, qword ptr fs:[0]",
+            variable = out(reg) variable,
+            options(pure, readonly, nostack),
+        );
+    }
+    // SAFETY: it lives as long as the thread, and no reference to it goes further than that.
+    unsafe { &*variable }
+}
 
 /// The calling thread's record; `None` if it is not known yet.
 #[inline(always)]

@@ -69,6 +69,13 @@ impl Slot {
         (met as usize * self.size, to_copy as usize * self.size)
     }
 
+    /// The same for a plan that copies all: objects that were met, and those of them left alive.
+    pub(crate) fn learn_all(&mut self) -> (usize, usize) {
+        let Young { met, left, .. } = self.young;
+        self.learn();
+        (met as usize, left as usize)
+    }
+
     /// Whether so many objects alive `of` so many make a block of this slot worth emptying.
     pub(crate) fn is_sparse(&self, live: usize, of: usize) -> bool {
         self.scattered && live * STEPS < STEP_DENSE * of

@@ -48,7 +48,7 @@ fn resident_memory_keeps_to_the_maximum() {
     if let Ok(case) = std::env::var(CASE) {
         return child(&case);
     }
-    for plan in 0..2 {
+    for plan in 0..3 {
         for load in 0..LOADS.len() {
             for (size, &max) in MAXIMA.iter().enumerate() {
                 watch(plan, load, size, max);
@@ -103,7 +103,7 @@ fn child(case: &str) {
     PLACES.iter().for_each(|place| place.store(std::ptr::dangling_mut(), Ordering::Relaxed));
     wipe();
     say("before", status("self", "VmRSS"));
-    let plan = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying][plan];
+    let plan = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel][plan];
     gc::init(gc::Config { plan, max_bytes: max, ..gc::Config::DEFAULT }).expect("the heap starts");
     let mut rounds = 0;
     for _ in 0..ROUNDS {

@@ -39,8 +39,6 @@ use vellum_wire::Counter;
 pub(crate) const HEAP_BYTES: usize = PAGE;
 /// Idle units a heap keeps.
 const SPARES: usize = 8;
-/// Slabs that [`Heap::woken_mark`] looks at.
-const WALKED_MAX: usize = 1024;
 /// Slabs of a class given back in a row that tell the end of a burst: then its list goes too, so that it pins no slab.
 const BURST: u8 = 4;
 /// Blocks of a class counted privately before the process's counters are told.
@@ -88,8 +86,10 @@ pub(crate) struct Heap {
     pub seen_turns: Cell<u32>,
     /// The turns of the gate when the helper last gave back what was free.
     pub swept_turns: Cell<u32>,
-    /// [`Heap::woken_mark`] as the helper left it.
-    pub seen_mark: Cell<u32>,
+    /// Ticks that the helper waits before it looks again at slabs that were not finished, and how many are left of them.
+    pub pause: Cell<u32>,
+    /// See `pause`.
+    pub patience: Cell<u32>,
     /// The next of all heaps.
     pub next: AtomicPtr<Heap>,
     /// Slabs to which others returned blocks.
@@ -233,6 +233,10 @@ impl Heap {
             // The helper was in, saw that nothing was live, and has given the slab back.
             return;
         }
+        if slab.needed.load(Relaxed) != 0 {
+            // A signal handler came between, and its own allocation has settled the slab, or taken it.
+            return;
+        }
         let class = usize::from(slab.class.get());
         let (bin, list) = (&self.bins[class], &self.free[class]);
         let newest = slab.free.get();
@@ -280,25 +284,6 @@ impl Heap {
     /// As [`Heap::drain`], for the helper: only slabs that the heap's thread cannot be freeing to meanwhile. The others stay on the stack.
     pub(crate) fn drain_finished(&'static self) {
         self.drain_where(Slab::is_finished);
-    }
-
-    /// A figure of the slabs on the stack that changes when a block of theirs is freed: whether to look at them again. Outside the gate, so
-    /// that the slabs may change meanwhile: a guess.
-    pub(crate) fn woken_mark(&self) -> u32 {
-        let (mut mark, mut next) = (0u32, self.woken.newest());
-        for _ in 0..WALKED_MAX {
-            // SAFETY: descriptions of units are never unmapped, also where the slab has been given back since.
-            let Some(slab) = (unsafe { next.as_ref() }) else {
-                break;
-            };
-            mark = mark
-                .wrapping_mul(31)
-                .wrapping_add(slab.remote.blocks())
-                .wrapping_add(slab.needed.load(Relaxed) << 16)
-                .wrapping_add(1);
-            next = slab.told_next.load(Relaxed);
-        }
-        mark
     }
 
     fn drain_where(&'static self, is_ready: impl Fn(&Slab) -> bool) {

@@ -121,6 +121,8 @@ pub fn fork_parent() {
 /// After `fork`, in the child, first of all.
 pub fn fork_child() {
     PAGER.fork_child();
+    // The child's blocks from now on are the page layer's: nobody pages here, and where its view could not be made there is not even memory.
+    let _ = STAGE.compare_exchange(ON, OFF, Ordering::AcqRel, Ordering::Relaxed);
     GUARDED.store(0, Ordering::Release);
     WANTED.raw().reset_after_fork();
 }

@@ -188,12 +188,6 @@ impl<T: Wakeable> Woken<T> {
         self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// The newest item, which is left there.
-    #[cfg(not(loom))]
-    pub(crate) fn newest(&self) -> *const T {
-        self.0.load(Ordering::Acquire)
-    }
-
     /// Takes the whole stack: its newest item, which leads to the others.
     pub(crate) fn take(&self) -> *mut T {
         self.0.swap(core::ptr::null_mut(), Ordering::Acquire)

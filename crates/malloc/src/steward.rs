@@ -14,7 +14,7 @@
 
 use crate::heap::{Heap, NOBODY};
 use crate::{registry, tls};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use vellum_pages::{Pages, Severity};
 use vellum_sys::{Caps, Lock, barrier, caps};
 
@@ -22,6 +22,12 @@ use vellum_sys::{Caps, Lock, barrier, caps};
 const LOST: i32 = -1;
 /// Looks at an occupied gate before fork goes on without that heap.
 const FORK_PATIENCE: u32 = 20_000;
+
+/// The most ticks between two looks at the same unfinished slabs.
+const PAUSE_MAX: u32 = 64;
+
+/// The next round looks at everything.
+static FORCED: AtomicBool = AtomicBool::new(false);
 
 /// One round of the helper, or one fork, at a time.
 static ROUND: Lock = Lock::new();
@@ -48,8 +54,10 @@ pub(crate) fn tick() {
     if !ROUND.try_lock() {
         return;
     }
-    if registry::all().any(wants_care) && caps::has(Caps::MEMBARRIER) {
-        registry::all().filter(|heap| wants_care(heap)).for_each(|heap| heap.gate.close());
+    let forced = FORCED.swap(false, Ordering::Relaxed);
+    let wanting = || registry::all().filter(|heap| wants_care(heap, forced));
+    if wanting().next().is_some() && caps::has(Caps::MEMBARRIER) {
+        wanting().for_each(|heap| heap.gate.close());
         if barrier::fence_every_thread() {
             registry::all().filter(|heap| heap.gate.is_closed()).for_each(care_for);
         }
@@ -57,6 +65,7 @@ pub(crate) fn tick() {
     }
     for heap in registry::all() {
         heap.seen_turns.set(heap.gate.turns());
+        heap.patience.set(heap.patience.get().saturating_sub(1));
     }
     ROUND.unlock();
 }
@@ -72,14 +81,16 @@ pub fn trim() -> usize {
     }
     // Twice: the first look learns who is idle.
     tick();
+    FORCED.store(true, Ordering::Relaxed);
     tick();
     Pages::global().trim(Severity::Everything)
 }
 
-fn wants_care(heap: &'static Heap) -> bool {
+fn wants_care(heap: &'static Heap, forced: bool) -> bool {
     let turns = heap.gate.turns();
     let idle = turns == heap.seen_turns.get() && turns & 1 == 0;
-    idle && (heap.swept_turns.get() != turns || heap.woken_mark() != heap.seen_mark.get())
+    let is_due = || !heap.woken.is_empty() && (forced || heap.patience.get() == 0);
+    idle && (heap.swept_turns.get() != turns || is_due())
 }
 
 fn care_for(heap: &'static Heap) {
@@ -93,8 +104,15 @@ fn care_for(heap: &'static Heap) {
         heap.return_spares(0);
         heap.magazine.flush();
     }
-    heap.swept_turns.set(heap.gate.turns());
-    heap.seen_mark.set(heap.woken_mark());
+    let turns = heap.gate.turns();
+    // Slabs that are not finished, of a thread that does nothing about them: nobody tells when they are, so they are looked at now and then.
+    let pause = match (heap.woken.is_empty(), heap.swept_turns.replace(turns) == turns) {
+        (true, _) => 0,
+        (false, false) => 1,
+        (false, true) => (heap.pause.get() * 2).clamp(1, PAUSE_MAX),
+    };
+    heap.pause.set(pause);
+    heap.patience.set(pause);
 }
 
 /// Before `fork`, in the parent: stops every heap between two slow paths.

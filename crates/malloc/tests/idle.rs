@@ -22,11 +22,11 @@ fn live() -> u64 {
 
 #[test]
 fn the_helper_loses_nothing_of_a_thread_that_seems_idle() {
-    let mut seed =
+    let first: u64 =
         std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
             SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_nanos() as u64
         });
-    println!("VELLUM_TEST_SEED={seed}");
+    println!("VELLUM_TEST_SEED={first}");
     let over = AtomicBool::new(false);
     let before = live();
     std::thread::scope(|scope| {
@@ -36,9 +36,10 @@ fn the_helper_loses_nothing_of_a_thread_that_seems_idle() {
                 front::trim();
             }
         });
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             scope
                 .spawn(move || {
+                    let mut seed: u64 = first + round as u64;
                     let (mut own, mut others) = (Vec::new(), Vec::new());
                     for _ in 0..BLOCKS {
                         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

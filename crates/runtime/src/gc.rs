@@ -30,6 +30,8 @@ pub struct Settings {
     min_new_size: usize,
     min_old_incr: usize,
     c_thousandths: c_uint,
+    after_major: c_int,
+    precise_stacks: c_int,
 }
 
 impl Settings {
@@ -62,7 +64,10 @@ impl Settings {
 }
 
 /// The plans, by their numbers in the header.
-const PLANS: [gc::Plan; 2] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying];
+const PLANS: [gc::Plan; 3] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel];
+/// What becomes of vacated regions, by their numbers in the header.
+const AFTER_MAJOR: [gc::AfterMajor; 3] =
+    [gc::AfterMajor::Reuse, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack];
 
 /// Bytes of the structure in its first version.
 const SETTINGS_MIN: usize = core::mem::offset_of!(Settings, slice_us);
@@ -114,8 +119,12 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
             && (settings.max_bytes == 0 || settings.max_bytes >= gc::Config::MAX_LEAST);
         let Some(&plan) = plan.filter(|_| is_served) else { return refuse(libc::EINVAL) };
         let Some(sizing) = settings.sizing() else { return refuse(libc::EINVAL) };
-        config.plan = plan;
         config.sizing = sizing;
+        let after_major = usize::try_from(settings.after_major).ok().and_then(|way| AFTER_MAJOR.get(way));
+        let Some(&after_major) = after_major else { return refuse(libc::EINVAL) };
+        config.plan = plan;
+        config.after_major = after_major;
+        config.precise_stacks = settings.precise_stacks != 0;
         config.only_starts = settings.only_starts != 0;
         config.fixed_bytes = settings.fixed_bytes;
         config.poison = settings.poison != 0;

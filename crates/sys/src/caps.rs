@@ -37,7 +37,7 @@ bitflags::bitflags! {
         const PROTECT = 1 << 12;
         /// Being told of the kernel's own page faults, for which `userfaultfd` asks privilege. Without it system calls must not meet pages
         /// that a pager has taken away.
-        const KERNEL_FAULTS = 1 << 12;
+        const KERNEL_FAULTS = 1 << 13;
     }
 }
 
@@ -98,6 +98,7 @@ mod tests {
     fn every_flag_has_one_name() {
         let named = Caps::NAMES.iter().fold(Caps::empty(), |all, &(_, caps)| all | caps);
         assert_eq!(named, Caps::all());
+        assert_eq!(Caps::NAMES.len(), Caps::all().bits().count_ones() as usize, "each has a bit of its own");
         assert_eq!(Caps::by_name(b"move"), Some(Caps::MOVE));
         assert_eq!(Caps::by_name(b"nothing"), None);
     }

@@ -214,8 +214,12 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 
 /// Makes `page` writable, if it was armed; whether it was.
 fn resolve(page: usize) -> bool {
+    if is_in(page, WRITTEN) {
+        // Another thread has just made it writable.
+        return true;
+    }
     if !is_in(page, ARMED) {
-        // Another thread has just made it writable, or it was released since the fault. Then it can be written to.
+        // It was released since the fault. Then it can be written to.
         return state(page).is_some() && map::populate(page, PAGE).is_ok();
     }
     let window = round_down(page, AROUND);

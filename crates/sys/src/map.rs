@@ -3,6 +3,7 @@
 //! All ranges are given as a page-aligned start and a length in bytes. The `unsafe` functions here share one
 //! condition: the range belongs to the caller, and nobody holds a reference into what the call throws away or moves.
 
+use crate::PAGE;
 use crate::caps::{self, Caps};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
@@ -147,10 +148,27 @@ pub fn populate(start: usize, len: usize) -> Result<(), Errno> {
     }
     // SAFETY: populating keeps contents.
     let done = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxPopulateWrite) };
-    if done == Err(Errno::INVAL) {
+    if done == Err(Errno::INVAL) && !can_populate() {
         caps::drop(Caps::POPULATE);
     }
     done
+}
+
+/// Whether this kernel knows the call: it answers the same where it does and a page of the range may not be written.
+fn can_populate() -> bool {
+    // SAFETY: a page of our own, which nobody else knows of and which is gone again before this returns.
+    unsafe {
+        let page = rustix::mm::mmap_anonymous(
+            core::ptr::null_mut(),
+            PAGE,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        );
+        let Ok(page) = page else { return true };
+        let done = rustix::mm::madvise(page, PAGE, Advice::LinuxPopulateWrite);
+        let _ = rustix::mm::munmap(page, PAGE);
+        done != Err(Errno::INVAL)
+    }
 }
 
 /// Moves the pages of `from` to `to` by moving page tables; what was mapped at `to` goes, `from` stays mapped and

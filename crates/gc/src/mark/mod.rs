@@ -23,7 +23,7 @@ mod objects;
 mod order;
 
 use crate::block::MAPPED_WORDS;
-use crate::block::{Block, Index, Scan};
+use crate::block::{Block, Index, Region, Scan};
 use crate::bytes::Bytes;
 use crate::class::WORD;
 use crate::config::STACK_KEPT;
@@ -123,6 +123,8 @@ pub(crate) struct Marker<'h, M> {
     only_starts: bool,
     /// What lives is in the cache: nothing need be fetched ahead.
     near: bool,
+    /// What is looked through are roots, which will be looked through the next time, too.
+    pub in_roots: bool,
     stack: StackMemory,
     depth: usize,
     queue: [usize; QUEUE],
@@ -150,6 +152,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             span: high.saturating_sub(low),
             only_starts,
             near: false,
+            in_roots: false,
             stack,
             depth: 0,
             queue: [0; QUEUE],
@@ -206,6 +209,9 @@ impl<'h, M: Movement> Marker<'h, M> {
         if let Some((block, index)) = self.find(word, only_starts) {
             if M::MOVES && block.evacuating.get() {
                 block.pin(index);
+                if !self.in_roots && block.region.get() == Region::New {
+                    block.region.set(Region::NewAndHeld);
+                }
             }
             self.reach(block, index, word);
         }
@@ -296,12 +302,18 @@ impl<'h, M: Movement> Marker<'h, M> {
         let object = block.address(index);
         let is_new = block.mark(index);
         self.marked += u64::from(is_new);
+        if !block.evacuating.get() {
+            // The field has waited twice: it leads to where the object is now.
+            return (is_new && block.scan.get() != Scan::Nothing).then(|| self.entry(block, object));
+        }
         let place = if block.is_pinned(index) {
+            self.movement.note_pinned(at);
             object
         } else if is_new {
             match self.movement.copy(block, index) {
                 Some(copy) => copy,
                 None => {
+                    self.movement.note_pinned(at);
                     block.pins(index.0 / 64).set(block.pins(index.0 / 64).get() | 1 << (index.0 % 64));
                     object
                 }

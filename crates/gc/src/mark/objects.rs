@@ -53,6 +53,10 @@ impl<M: Movement> Marker<'_, M> {
             };
             let base = block.base.get();
             let to = end.min(base + block.extent.get());
+            if M::MOVES && !block.is_old() {
+                at = (base + block.extent.get()).next_multiple_of(BLOCK);
+                continue;
+            }
             if block.slot.get() == 0 {
                 if to > at && block.is_marked(Index(0)) {
                     self.part(block, base, at, to.min(base + block.size.get()));

@@ -4,7 +4,7 @@
 //! which it goes on. The head of [`mark`](super) says what holds of them.
 
 use super::{ADDRESS, FIELD, MAP_SHIFT, Marker, PART, QUEUE};
-use crate::block::Block;
+use crate::block::{Block, Scan};
 use crate::class::WORD;
 use crate::movement::Movement;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -66,6 +66,11 @@ impl<M: Movement> Marker<'_, M> {
         let block = unsafe { &*(block as *const Block) };
         if !block.overflowed.replace(false) {
             return true;
+        }
+        if M::MOVES && block.is_old() && block.scan.get() == Scan::Words {
+            // What the others' words lead to was pinned only as far as they were written to.
+            block.each_copy(|index| self.look_through(block, block.address(index)));
+            return self.empty_stack(go_on);
         }
         // What a block's objects refer to mostly finds room on the empty stack; if not, further blocks are noted.
         block.each(true, |index| self.look_through(block, block.address(index)));

@@ -29,7 +29,7 @@ mod simulation;
 mod square_root;
 mod watch;
 
-use crate::config::ROOM_MIN;
+use crate::config::{Plan, ROOM_MIN};
 use crate::heap::Heap;
 pub use choice::Sizing;
 pub(crate) use limits::cost_ns;
@@ -69,7 +69,6 @@ pub(crate) enum Shape {
         /// Bytes to be copied.
         copies: usize,
     },
-    #[allow(dead_code, reason = "the plan of regions is its user")]
     /// An old region to which minor collections add and which major ones copy, and a free one.
     Regions,
 }
@@ -191,7 +190,10 @@ impl Heap {
     #[cold]
     pub(crate) fn look_again(&mut self) {
         let used = self.used;
-        let room = self.room_for(self.found);
+        let room = match self.config.plan {
+            Plan::Appel => self.free_region(),
+            _ => self.room_for(self.found),
+        };
         self.room = self.room.min(room.max(used));
         self.watch.check_after(used);
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! words ─▶ make the program ─▶ "ready" ─▶ (moved into the cgroup) "go" ─▶ the King: all pages once ─▶ "touched"
-//!                                                                 └─▶ "go" ─▶ warm up ─▶ count ─▶ a line of figures
+//!                                     └─▶ "go" ─▶ warm up ─▶ count ─▶ a line of figures ─▶ go on, uncounted, until killed
 //! ```
 //!
 //! A reference to another page touches it, and then the processor is kept busy for as long as the program stays. Virtual time is that
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, Write};
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use vellum_workset::sim::{Behaviour, Program, benchmark_programs, king_size_program};
 use vellum_workset::{Control, Criterion, Demand, Quanta, Slrum, SlrumRuns, Ticks};
 
@@ -27,14 +27,18 @@ const PAGE_BYTES: usize = 4096;
 const NOISE_BYTES: usize = 1024;
 /// The most often that a program goes to another page: what is hotter than that is always there, and would only cost drawing.
 const LEAVE_MAX: f64 = 2e-4;
-/// Clocks are read once in so many stretches.
-const CLOCK_EVERY: u32 = 64;
+/// Sample points between two timings of spinning, and rounds that are timed: some microseconds.
+const SPEED_EVERY: u64 = 4;
+const SPEED_ROUNDS: u64 = 2000;
 /// How near to its limit the group is, as a part of it, when the first pages go: those that have been idle for so many of their job's windows …
 const NEAR: f64 = 0.97;
 const WINDOWS_FIRST: f64 = 4.0;
 /// … and when all that lie outside a window go. Jobs cannot see each other's pages; so those that are oldest beside their window go
 /// first, whosever they are.
 const FULL: f64 = 0.995;
+/// Below this part of the limit the group's use is looked at once in so many sample points.
+const FAR: f64 = 0.9;
+const EASE: u32 = 15;
 /// Pages that are looked at for some to give back, at a sample point.
 const LOOKED_AT: usize = 1024;
 /// The work of a calibration.
@@ -46,7 +50,6 @@ const CALIBRATION: u64 = 20_000_000;
 /// [`WorkError`] for words without meaning, or when memory cannot be had.
 pub(super) fn job(words: &[String]) -> Result<String, WorkError> {
     let params = Params::parse(words)?;
-    let millis = |name| params.number(name).map(|ms| Duration::from_millis(ms as u64));
     if params.word("program") == "calibration" {
         return calibrate(&params);
     }
@@ -55,21 +58,28 @@ pub(super) fn job(words: &[String]) -> Result<String, WorkError> {
     answered("ready");
     if params.word("program") == "king" {
         // Its pages are there from the beginning, or a whole lap of it would make new ones and fault for none.
-        (0..job.memory.touched.len()).for_each(|page| job.memory.touch(page));
+        (0..job.memory.pages.len()).for_each(|page| job.memory.touch(page));
     }
     answered("touched");
-    job.run_for(millis("warm_ms")?)?;
+    job.run_to(params.number("warm_ticks")? as u64)?;
+    job.speeds.clear();
     let before = (job.executed, usage());
     let began = Instant::now();
-    job.run_for(millis("count_ms")?)?;
+    job.run_to(job.executed + params.number("count_ticks")? as u64)?;
     let (wall, after) = (began.elapsed(), usage());
-    Ok(json!({
-        "ticks": job.executed - before.0, "wall_ns": wall.as_nanos() as u64,
+    let (ticks, round_ns) = (job.executed - before.0, job.round_ns());
+    let figures = json!({
+        "ticks": ticks, "wall_ns": wall.as_nanos() as u64, "round_ns": round_ns,
+        "work_ns": ticks as f64 * job.rounds_per_tick * round_ns,
         "user_ns": after.user_ns - before.1.user_ns, "system_ns": after.system_ns - before.1.system_ns,
         "major_faults": after.major - before.1.major, "given_back_pages": job.given_back,
         "windows_mean": job.windows as f64 / job.samples.max(1) as f64,
-    })
-    .to_string())
+    });
+    println!("{figures}");
+    let _ = std::io::stdout().flush();
+    // The others are not to have its memory before they have been counted, too.
+    job.run_to(u64::MAX)?;
+    Ok(String::new())
 }
 
 /// Says a word and waits for the answer. A parent that is gone ends this process by itself.
@@ -112,6 +122,8 @@ struct Job {
     windows: u64,
     samples: u64,
     given_back: u64,
+    /// Nanoseconds of [`SPEED_ROUNDS`], each time they were timed.
+    speeds: Vec<u32>,
     chooser: Option<Chooser>,
 }
 
@@ -124,6 +136,8 @@ struct Chooser {
     usage: File,
     /// Bytes.
     limit: f64,
+    /// Sample points at which the group's use need not be looked at, as it was far below the limit.
+    ease: u32,
 }
 
 enum Stretches {
@@ -167,20 +181,25 @@ impl Job {
             windows: 0,
             samples: 0,
             given_back: 0,
+            speeds: Vec::new(),
             chooser,
         };
         job.begin_phase()?;
         Ok(job)
     }
 
-    fn run_for(&mut self, time: Duration) -> Result<(), WorkError> {
-        let began = Instant::now();
-        while began.elapsed() < time {
-            for _ in 0..CLOCK_EVERY {
-                self.stretch()?;
-            }
+    fn run_to(&mut self, tick: u64) -> Result<(), WorkError> {
+        while self.executed < tick {
+            self.stretch()?;
         }
         Ok(())
+    }
+
+    /// Nanoseconds of a round at the speed that the processor has had: the median, as some timings were interrupted.
+    fn round_ns(&mut self) -> f64 {
+        self.speeds.sort_unstable();
+        let middle = self.speeds.get(self.speeds.len() / 2).copied().unwrap_or(0);
+        f64::from(middle) / SPEED_ROUNDS as f64
     }
 
     /// A touch, and the work on that page.
@@ -189,9 +208,9 @@ impl Job {
         let length = length.min(self.phase_left);
         self.memory.touch(page as usize);
         if let Some(chooser) = &mut self.chooser {
-            let told = self.memory.tell(page as usize, self.samples);
-            if told != self.samples {
-                chooser.ages.reference(told, self.samples);
+            let told = self.memory.tell(page as usize, self.samples as u32);
+            if told != self.samples as u32 {
+                chooser.ages.reference(told, self.samples as u32);
             }
         }
         spin((length as f64 * self.rounds_per_tick) as u64);
@@ -208,14 +227,19 @@ impl Job {
     }
 
     fn sample(&mut self) {
-        let interval = self.samples;
+        let interval = self.samples as u32;
         self.samples += 1;
+        if self.samples.is_multiple_of(SPEED_EVERY) {
+            let began = Instant::now();
+            spin(SPEED_ROUNDS);
+            self.speeds.push(began.elapsed().subsec_nanos());
+        }
         let Some(chooser) = &mut self.chooser else { return };
         let window = chooser.control.observe(&chooser.ages.end_interval(interval));
         self.windows += u64::from(window.0);
         if let Some(windows) = chooser.windows_kept() {
-            let kept = (f64::from(window.0) * windows).ceil() as u64;
-            self.given_back += self.memory.give_back_idle(self.samples, kept);
+            let kept = (f64::from(window.0) * windows).ceil() as u32;
+            self.given_back += self.memory.give_back_idle(self.samples as u32, kept);
         }
     }
 
@@ -288,15 +312,22 @@ impl Chooser {
         let usage = File::open(params.word("usage")).map_err(|_| params.refused("usage"))?;
         let (delay, limit) = (params.number("delay")? as f64, params.number("limit")? as f64);
         let (control, ages) = (control(criterion, delay, delta), Ages::default());
-        Ok(Self { criterion, delay, control, ages, usage, limit })
+        Ok(Self { criterion, delay, control, ages, usage, limit, ease: 0 })
     }
 
     /// For how many windows pages are kept under the group's present need; nothing goes while there is none.
-    fn windows_kept(&self) -> Option<f64> {
+    fn windows_kept(&mut self) -> Option<f64> {
+        if self.ease > 0 {
+            self.ease -= 1;
+            return None;
+        }
         let mut text = [0; 32];
         let read = self.usage.read_at(&mut text, 0).unwrap_or(0);
         let held = std::str::from_utf8(&text[..read]).ok().and_then(|text| text.trim().parse::<f64>().ok());
         let part = held.map_or(1.0, |held| held / self.limit);
+        if part < FAR {
+            self.ease = EASE;
+        }
         let need = ((part - NEAR) / (FULL - NEAR)).min(1.0);
         (need >= 0.0).then_some(WINDOWS_FIRST + (1.0 - WINDOWS_FIRST) * need)
     }
@@ -315,7 +346,7 @@ const WINDOW_MAX: Quanta = Quanta(20);
 /// Ages that are told apart.
 const HORIZON: usize = WINDOW_MAX.0 as usize + 2;
 /// A page that was never told.
-const NEVER: u64 = u64::MAX;
+const NEVER: u32 = u32::MAX >> FLAGS;
 
 fn control(criterion: Criterion, delay: f64, delta: u64) -> Control {
     Control::new(Ticks(delta), Demand::uncapped(criterion, delay), WINDOW_START, WINDOW_MAX)
@@ -332,19 +363,19 @@ struct Ages {
 impl Ages {
     /// A page that was last told in interval `told` is referenced in this one, which is another.
     #[inline]
-    fn reference(&mut self, told: u64, interval: u64) {
-        if told != NEVER && interval - told < HORIZON as u64 {
+    fn reference(&mut self, told: u32, interval: u32) {
+        if told != NEVER && interval - told < HORIZON as u32 {
             self.pages[told as usize % HORIZON] -= 1;
         }
         self.pages[interval as usize % HORIZON] += 1;
     }
 
     /// At the end of this interval: the working sets of 1, 2, … intervals. Those past the horizon are forgotten.
-    fn end_interval(&mut self, interval: u64) -> [u64; HORIZON] {
+    fn end_interval(&mut self, interval: u32) -> [u64; HORIZON] {
         let mut sum = 0;
         let sets = std::array::from_fn(|age| {
             // Before the first interval there is nothing.
-            let at = interval.checked_sub(age as u64).map_or(0, |then| self.pages[then as usize % HORIZON]);
+            let at = interval.checked_sub(age as u32).map_or(0, |then| self.pages[then as usize % HORIZON]);
             sum += at;
             sum
         });
@@ -353,13 +384,18 @@ impl Ages {
     }
 }
 
+/// Bits of a page's word below the interval.
+const FLAGS: u32 = 2;
+/// It has contents.
+const TOUCHED: u32 = 1;
+/// It was touched since it was last given back.
+const RESIDENT: u32 = 2;
+
 /// Pages, and what is known of each.
 struct Memory {
     mapping: crate::area::Mapping,
-    touched: Vec<bool>,
-    resident: Vec<bool>,
-    /// The interval in which a page was last told.
-    told: Vec<u64>,
+    /// Of each page the interval in which it was last told, above its flags: one word, so that to know costs no more than to touch.
+    pages: Vec<u32>,
     /// Where to look next for pages to give back.
     hand: usize,
     noise: u64,
@@ -368,15 +404,14 @@ struct Memory {
 impl Memory {
     fn new(pages: usize) -> Result<Self, WorkError> {
         let mapping = crate::area::Mapping::of_base_pages(pages * PAGE_BYTES)?;
-        let (touched, resident, told) = (vec![false; pages], vec![false; pages], vec![NEVER; pages]);
-        Ok(Self { mapping, touched, resident, told, hand: 0, noise: 0x9e37_79b9_7f4a_7c15 })
+        Ok(Self { mapping, pages: vec![NEVER << FLAGS; pages], hand: 0, noise: 0x9e37_79b9_7f4a_7c15 })
     }
 
     #[inline]
     fn touch(&mut self, page: usize) {
         let start = self.mapping.start().wrapping_add(page * PAGE_BYTES);
-        if self.touched[page] {
-            // SAFETY: the first byte of a page of the mapping: `touched` has as many entries as that has pages.
+        if self.pages[page] & TOUCHED != 0 {
+            // SAFETY: the first byte of a page of the mapping: `pages` has as many entries as that has pages.
             unsafe { start.write_volatile(self.noise as u8) };
         } else {
             for at in (0..NOISE_BYTES).step_by(8) {
@@ -386,21 +421,21 @@ impl Memory {
                 // SAFETY: as above, within the page; pages are aligned to more than eight bytes.
                 unsafe { start.add(at).cast::<u64>().write_volatile(self.noise) };
             }
-            self.touched[page] = true;
         }
-        self.resident[page] = true;
+        self.pages[page] |= TOUCHED | RESIDENT;
     }
 
     /// The page is referenced in this interval; the interval in which it was last, or [`NEVER`].
     #[inline]
-    fn tell(&mut self, page: usize, interval: u64) -> u64 {
-        std::mem::replace(&mut self.told[page], interval)
+    fn tell(&mut self, page: usize, interval: u32) -> u32 {
+        let flags = self.pages[page] & ((1 << FLAGS) - 1);
+        std::mem::replace(&mut self.pages[page], interval << FLAGS | flags) >> FLAGS
     }
 
     /// Gives pages back that were not told in the last `kept` intervals up to `now`, looking at the next [`LOOKED_AT`] pages.
-    fn give_back_idle(&mut self, now: u64, kept: u64) -> u64 {
-        let (told, count) = (&self.told, self.told.len());
-        let idle = |page: &usize| told[*page] == NEVER || told[*page] + kept < now;
+    fn give_back_idle(&mut self, now: u32, kept: u32) -> u64 {
+        let (told, count) = (|page: usize| self.pages[page] >> FLAGS, self.pages.len());
+        let idle = |page: &usize| told(*page) == NEVER || told(*page) + kept < now;
         let next = (self.hand..self.hand + LOOKED_AT.min(count)).map(|page| page % count);
         let pages: Vec<usize> = next.filter(idle).collect();
         self.hand = (self.hand + LOOKED_AT) % count;
@@ -409,8 +444,13 @@ impl Memory {
 
     /// Gives pages back to the kernel, neighbours in one call, each once until it is touched again; returns how many.
     fn give_back(&mut self, pages: impl Iterator<Item = usize>) -> u64 {
-        let resident = &mut self.resident;
-        let mut pages: Vec<usize> = pages.filter(|page| std::mem::take(&mut resident[*page])).collect();
+        let states = &mut self.pages;
+        let mut left = |page: usize| {
+            let was = states[page];
+            states[page] = was & !RESIDENT;
+            was & RESIDENT != 0
+        };
+        let mut pages: Vec<usize> = pages.filter(|page| left(*page)).collect();
         pages.sort_unstable();
         for run in pages.chunk_by(|left, right| left + 1 == *right) {
             let start = self.mapping.start().wrapping_add(run[0] * PAGE_BYTES);
@@ -493,7 +533,8 @@ mod tests {
         let given: Vec<u64> = (0..4).map(|_| memory.give_back_idle(20, 11)).collect();
         assert_eq!(given, [LOOKED_AT as u64 - 100, LOOKED_AT as u64 - 1, LOOKED_AT as u64, 0]);
         memory.give_back_idle(20, 10);
-        assert!(!memory.resident[LOOKED_AT] && memory.resident[50]);
+        let is_resident = |page: usize| memory.pages[page] & RESIDENT != 0;
+        assert!(!is_resident(LOOKED_AT) && is_resident(50));
     }
 
     #[test]
@@ -525,9 +566,10 @@ mod tests {
         let usage = place.path().join("usage");
         let words = [format!("usage={}", usage.display()), "limit=1000".into(), "delay=80000".into()];
         std::fs::write(&usage, "0").unwrap();
-        let chooser = Chooser::new(&Params::parse(&words).unwrap(), Criterion::Lifetime, 100).unwrap();
-        let kept = |held: &str| {
+        let mut chooser = Chooser::new(&Params::parse(&words).unwrap(), Criterion::Lifetime, 100).unwrap();
+        let mut kept = |held: &str| {
             std::fs::write(&usage, held).unwrap();
+            chooser.ease = 0;
             chooser.windows_kept()
         };
         assert_eq!([kept("500\n"), kept("970\n"), kept("1000\n")], [None, Some(WINDOWS_FIRST), Some(1.0)]);

@@ -9,7 +9,7 @@
 //! The device's delay is what it is: so it is measured, and the *programs* are made as fast as the source's were beside its
 //! device. They have [`SCALE`] pages for each of the source's, so that what the kernel itself needs is small beside them.
 //!
-//! On zram a fault costs CPU time and no waiting. So what counts is service for a second of CPU time of all jobs, which other people's use of
+//! On zram a fault costs CPU time and no waiting. So what counts is which part of the jobs' CPU time is work, which other people's use of
 //! the machine does not change. There is no load control: jobs are not suspended, in any arm.
 //!
 //! Everything that is made here is dropped again, also when a signal asks to end: jobs first, then the cgroup, then the device.
@@ -69,9 +69,11 @@ const LOSS_MAX: f64 = -1.0;
 /// How often each arm is run.
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 2;
-/// How long a run warms up and counts, in milliseconds.
-const WARM_MS: u64 = 5000;
-const COUNT_MS: u64 = 12_000;
+/// For how long a run warms up and counts, in milliseconds of work of each job beside the King …
+const WARM_MS: u64 = 1000;
+const COUNT_MS: u64 = 2000;
+/// … and of the King, in parts of that: it faults more, and comes so far in the same time.
+const KING_PART: u64 = 4;
 /// How long between looks at whether jobs have ended.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -114,8 +116,7 @@ pub(super) fn run(run: &mut Run<'_>, worker: &Worker) -> Finding {
 
 fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<(), RealError> {
     let rounds = run.scale.pick(ROUNDS, ROUNDS_QUICK, 1);
-    let (warm, count) =
-        (run.scale.pick(WARM_MS, WARM_MS / 2, 500), run.scale.pick(COUNT_MS, COUNT_MS / 2, 500));
+    let (warm, count) = (run.scale.pick(WARM_MS, WARM_MS, 100), run.scale.pick(COUNT_MS, COUNT_MS / 2, 100));
     let total = FRAMES.len() * rounds * ARMS.len();
     let _device = Device::new(DEVICE_BYTES)?;
     run.tell(0, total, "calibration");
@@ -127,10 +128,9 @@ fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<
         speed.tick_ns()
     ));
     finding.notes.push(format!(
-        "six jobs on one processor, {SCALE} pages for each of the source's; {rounds} rounds in turning order, {} s each after {} s; \
-         service is work for each second of the jobs' CPU time; no load control",
-        count as f64 / 1e3,
-        warm as f64 / 1e3
+        "six jobs on one processor, {SCALE} pages for each of the source's; {rounds} rounds in turning order, each job's work of {count} ms (the \
+         King's a part in {KING_PART} of it) after {warm} ms: the same references in every arm; service is the part of the jobs' CPU time that is \
+         their work, at the speed that the processor had meanwhile; no load control"
     ));
     for (at, (memory, frames)) in FRAMES.into_iter().enumerate() {
         let mut results: [Vec<Figures>; ARMS.len()] = Default::default();
@@ -208,9 +208,9 @@ impl Figures {
         self.jobs.iter().map(of).sum()
     }
 
-    /// Million ticks of work for a second of CPU time.
+    /// Work as a part of the CPU time, in percent.
     fn service(&self) -> f64 {
-        self.sum(&["ticks"]) * 1e3 / self.sum(&["user_ns", "system_ns"])
+        self.sum(&["work_ns"]) / self.sum(&["user_ns", "system_ns"]) * 1e2
     }
 }
 
@@ -228,6 +228,8 @@ fn one(
     for number in 0..=OTHERS {
         let program = if number == 0 { "king".to_owned() } else { (number - 1).to_string() };
         let rounds = (speed.tick_ns() / speed.round_ns * 1e6).round() as u64;
+        let ticks =
+            |ms: u64| (ms as f64 * 1e6 / speed.tick_ns()) as u64 / if number == 0 { KING_PART } else { 1 };
         let words = [
             format!("program={program}"),
             format!("seed={}", seed * 100 + number as u64),
@@ -240,8 +242,8 @@ fn one(
             format!("windows={windows}"),
             format!("usage={}", group.usage().display()),
             format!("limit={limit}"),
-            format!("warm_ms={warm}"),
-            format!("count_ms={count}"),
+            format!("warm_ticks={}", ticks(warm)),
+            format!("count_ticks={}", ticks(count)),
         ];
         jobs.0.push(start(worker, &words)?);
     }
@@ -271,37 +273,33 @@ impl Jobs {
         }
         // First all make ready what they begin with, then all begin.
         self.go()?;
-        outs.iter_mut().try_for_each(|out| hear(out, group))?;
+        outs.iter_mut().try_for_each(|out| hear(out, group).map(|_| ()))?;
         self.go()?;
         let mut figures = Vec::new();
         for (child, mut out) in self.0.iter_mut().zip(outs) {
-            let status = loop {
-                if Interrupt::arrived().is_some() {
-                    return Err(RealError::Asked);
+            let line = hear(&mut out, group)?;
+            if let Ok(found) = serde_json::from_str(&line) {
+                figures.push(found);
+                continue;
+            }
+            // One that goes on has said something else; it must not be waited for.
+            let _ = child.kill();
+            let status = child.wait()?;
+            let how = match status.signal() {
+                Some(libc::SIGKILL) if line.is_empty() => {
+                    "signal 9, as the kernel ends what it has no memory for".to_owned()
                 }
-                match child.try_wait()? {
-                    Some(status) => break status,
-                    None => {
-                        group.relieve();
-                        std::thread::sleep(LOOK);
-                    }
-                }
-            };
-            let mut line = String::new();
-            out.read_line(&mut line)?;
-            let found = serde_json::from_str(&line).ok().filter(|_| status.success());
-            let how = || match status.signal() {
-                Some(libc::SIGKILL) => "signal 9, as the kernel ends what it has no memory for".to_owned(),
+                Some(libc::SIGKILL) => format!("it said {line:?}"),
                 _ => status.to_string(),
             };
-            figures.push(found.ok_or_else(|| RealError::Died { arm, how: how() })?);
+            return Err(RealError::Died { arm, how });
         }
         Ok(figures)
     }
 }
 
-/// Waits for a job's next line. Jobs that the kernel holds for want of memory are relieved meanwhile.
-fn hear(out: &mut BufReader<ChildStdout>, group: &Group) -> Result<(), RealError> {
+/// Waits for a job's next line, which is empty if there is none. Jobs that the kernel holds for want of memory are relieved meanwhile.
+fn hear(out: &mut BufReader<ChildStdout>, group: &Group) -> Result<String, RealError> {
     loop {
         if Interrupt::arrived().is_some() {
             return Err(RealError::Asked);
@@ -310,8 +308,9 @@ fn hear(out: &mut BufReader<ChildStdout>, group: &Group) -> Result<(), RealError
         // SAFETY: one descriptor, which is open, and its place.
         let heard = unsafe { libc::poll(&raw mut ready, 1, LOOK.as_millis() as libc::c_int) };
         if heard > 0 {
-            out.read_line(&mut String::new())?;
-            return Ok(());
+            let mut line = String::new();
+            out.read_line(&mut line)?;
+            return Ok(line);
         }
         group.relieve();
     }
@@ -367,7 +366,7 @@ fn table(memory: &str, frames: u64, results: &[Vec<Figures>; ARMS.len()], seed: 
         &format!("{memory}: a limit of {} MiB", (frames * SCALE * PAGE_BYTES) >> 20),
         &[
             ("windows", "windows"),
-            ("service_mega_ticks", "work for a CPU|second, 10^6"),
+            ("service_percent", "work, % of|CPU time"),
             ("over_kernel_percent", "over the kernel's"),
             ("faults_per_mega_tick", "faults in|10^6 ticks"),
             ("king_faults_per_mega_tick", "King's in|10^6 ticks"),

@@ -1,0 +1,223 @@
+//! The plan `appel`: generations, collected by copying.
+//!
+//! ```text
+//!  old    │ blocks of what has outlived a collection: marked throughout, so that a minor collection need not touch them
+//!  unused │ the cold end of the pool of free blocks: the old region grows into it
+//!  new    │ blocks that threads have allocated from since the last collection, and the large objects since then
+//!  free   │ the warm end of the pool: threads take their blocks from it
+//!
+//!  minor   new ─▶ old: what is alive is copied behind what is there, slot by slot; what is pinned stays, and its block becomes old in time
+//!  major   old and new ─▶ fresh blocks, which are the old region then; `vacated` says what becomes of what they left
+//! ```
+//!
+//! # What keeps minor collections small
+//! All of the old region counts as alive in them, and nothing of it is looked at but what was written to since the last collection, which
+//! `dirty` knows: by the program's word (`tells_writes`) or by the kernel's account. Where it has neither, every collection is a major one, and
+//! the statistics say so. As survivors of a minor collection become old at once, nothing old leads to anything new after it, but for the few blocks that
+//! pinned objects keep new for a turn, and what leads there is remembered (`minor`).
+//!
+//! # Invariants
+//! * The heap's list has the old blocks first, `old_count` of them; none behind them [is](crate::block::Block::is_old).
+//! * Between collections everything in an old block is marked. A slot's list of blocks with room has old blocks only; copies fill their holes.
+//! * While `is_known`, an old object that leads to a new one was written to since the last collection, and the account says where; or it lies
+//!   in a block that a thread allocates from, which counts as written; or the field is remembered (`holders`).
+//! * Everything an ambiguous pointer may lead to is pinned before the first object moves, as everywhere (`evacuate`). Of old untyped objects a
+//!   minor collection looks at what was written to only; what the rest of their words seem to say of new objects is an accident.
+//!
+//! # Source
+//! Cooper, Nettles and Subramanian 1992, section 2, after Appel 1989; their section 3 for the heap that drifts. Departures:
+//! * Regions are sets of blocks, and not stretches of memory: blocks belong to slots here (`class`), and what is pinned stays where it is. Old and new
+//!   blocks are taken from the two ends of the pool, so that each lie together nearly always.
+//! * Objects may be pinned: this is mostly copying with generations. A pinned object's block is promoted as it stands, and its holes are filled by the next copies.
+//! * A major collection copies old and new at one go where there is room for that, and not the new objects twice; where there is not, it follows a
+//!   minor one, as in the source. Where there is no room for a copy the object stays where it is: so a heap of twice the live data does, and the
+//!   reserve is a matter of speed.
+//! * Copying back is a second pass of the same kind, as blocks cannot be moved without finding what leads into them; the source moved the
+//!   old region by a distance.
+
+pub(crate) mod minor;
+mod regions;
+mod vacated;
+
+use crate::block::{Block, Scan};
+use crate::class::BLOCK;
+use crate::config::Plan;
+use crate::dirty::{Dirty, Look, Which};
+use crate::heap::{Address, Heap};
+use crate::sizing::Major;
+use vellum_pages::Buffer;
+
+/// What the plan knows between collections.
+pub(crate) struct Appel {
+    /// Blocks and large objects of the old region: the first of the heap's list.
+    pub old_count: usize,
+    /// Bytes of objects in the old region, the dead among them that no major collection has found yet.
+    pub old_live: usize,
+    /// Old blocks of untyped objects, at most.
+    old_untyped: usize,
+    /// When the old region has come to so many bytes, the next collection is a major one.
+    old_max: usize,
+    /// How the last major collection left the heap.
+    major: Option<Major>,
+    /// What is written to old objects is known since the last collection.
+    is_known: bool,
+    /// It should be, and could not be had.
+    is_refused: bool,
+    /// Minor collections since the last major one.
+    pub minors: u32,
+    /// A minor collection is on.
+    pub is_minor: bool,
+    /// Fields of old objects that lead to what the last minor collection left new.
+    pub holders: Buffer<Address>,
+    /// Blocks that the minor collection that is on leaves new.
+    pub retained: Buffer<Address>,
+    /// Bytes of old blocks that are no objects, now and after the last major collection.
+    pub waste: usize,
+    pub waste_least: usize,
+    /// Free blocks that a heap which drifts has left behind, the oldest first.
+    pub left: Buffer<Address>,
+}
+
+impl Appel {
+    pub(crate) const fn new() -> Appel {
+        Appel {
+            old_count: 0,
+            old_live: 0,
+            old_untyped: 0,
+            old_max: 0,
+            major: None,
+            is_known: false,
+            is_refused: false,
+            minors: 0,
+            is_minor: false,
+            holders: Buffer::new(),
+            retained: Buffer::new(),
+            waste: 0,
+            waste_least: 0,
+            left: Buffer::new(),
+        }
+    }
+}
+
+/// A collection is a minor one if at least one part of so many of the room was used: less would not give back what it takes.
+const WORTH_PART: usize = 4;
+
+/// What is between old objects may grow by one part of so many of them, and by so many bytes, before a major collection comes for its sake.
+const WASTE_PART: usize = 2;
+const WASTE_MIN: usize = 1 << 20;
+
+impl Heap {
+    /// Whether a minor collection can be made.
+    pub(crate) fn may_be_minor(&self) -> bool {
+        self.config.plan == Plan::Appel
+            && self.appel.is_known
+            && self.dirty.as_ref().is_some_and(Dirty::can_go_on)
+    }
+
+    /// Whether the collection that is needed now is to begin with a minor one.
+    pub(crate) fn is_minor_next(&self) -> bool {
+        self.may_be_minor()
+            && self.used >= self.room / WORTH_PART
+            && (!self.is_major_due() || !self.has_room_for_major())
+    }
+
+    /// Whether the next collection should be a major one.
+    pub(crate) fn is_major_due(&self) -> bool {
+        let Appel { old_live, old_max, waste, waste_least, .. } = self.appel;
+        // Blocks that were promoted for the sake of a few pinned objects do not count as what they hold, and still are there.
+        old_live >= old_max || waste > waste_least + (old_live / WASTE_PART).max(WASTE_MIN)
+    }
+
+    /// Whether all that may be alive can be copied at one go.
+    fn has_room_for_major(&self) -> bool {
+        self.headroom_blocks().saturating_mul(BLOCK) >= self.appel.old_live + self.used
+    }
+
+    /// Whether collections are major ones only as nobody tells what is written.
+    pub(crate) fn wants_minors_in_vain(&self) -> bool {
+        self.config.plan == Plan::Appel && (self.appel.is_refused || !Dirty::is_lasting())
+    }
+
+    /// Sees to it that what is written to old objects can be known from the end of a major collection on. The world still runs, and
+    /// nothing may fail for want of memory once it stands still.
+    pub(crate) fn prepare_account(&mut self) {
+        self.appel.is_known = false;
+        if self.config.plan != Plan::Appel || !Dirty::is_lasting() {
+            return;
+        }
+        let going_on = self.dirty.take().filter(Dirty::can_go_on);
+        let is_new = going_on.is_none();
+        self.dirty = going_on.or_else(Dirty::begin_lasting);
+        if let Some(dirty) = self.dirty.as_mut().filter(|_| is_new) {
+            dirty.cover_all(&self.space);
+        }
+    }
+
+    /// What has outlived a major collection is the old region. The world stands still.
+    pub(crate) fn settle_regions(&mut self) {
+        if self.config.plan != Plan::Appel {
+            return;
+        }
+        self.appel.old_untyped = 0;
+        for &address in self.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(address as *const Block) };
+            block.become_old();
+            self.appel.old_untyped += usize::from(block.scan.get() == Scan::Words);
+        }
+        self.appel.old_count = self.blocks.len();
+        self.appel.minors = 0;
+        self.appel.holders.truncate(0);
+        self.begin_account();
+    }
+
+    /// From here on it is known what is written to old objects, if that can be had.
+    fn begin_account(&mut self) {
+        let Some(dirty) = &mut self.dirty else {
+            self.appel.is_refused = Dirty::is_lasting();
+            return;
+        };
+        let mut from = 0;
+        while let Some(next) = dirty.arm(&self.space, from, Which::Old) {
+            from = next;
+        }
+        self.appel.is_known = dirty.can_go_on();
+        self.appel.is_refused = !self.appel.is_known;
+        dirty.rest(self.slots_used);
+    }
+
+    /// What was written to old objects so far leads to old ones only. The world stands still, at the end of a minor collection: pages that the collection has
+    /// written itself are among them, so that it met no fault there.
+    pub(crate) fn take_for_unwritten(&mut self) {
+        let Some(dirty) = &mut self.dirty else { return };
+        let mut from = 0;
+        while dirty.look(&self.space, &mut from, true, Which::Old) != Look::End {}
+        self.appel.is_known = dirty.can_go_on();
+        dirty.rest(self.slots_used);
+    }
+
+    /// Checks what this plan adds to the heap's invariants.
+    ///
+    /// # Errors
+    /// Names the one that is broken.
+    pub(crate) fn check_regions(&self) -> Result<(), &'static str> {
+        for (at, &address) in self.blocks.iter().enumerate() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(address as *const Block) };
+            if block.extent.get() == 0 {
+                continue;
+            }
+            if block.is_old() != (at < self.appel.old_count) {
+                return Err("the old region is the first part of the list of blocks");
+            }
+            let all = (0..block.pairs.get()).all(|pair| block.marks(pair).get() == !0);
+            if block.is_old() && !all {
+                return Err("everything in the old region is marked");
+            }
+        }
+        if self.appel.left.iter().any(|&unit| self.space.block_of(unit).is_some()) {
+            return Err("a block that was left behind has no descriptor");
+        }
+        Ok(())
+    }
+}

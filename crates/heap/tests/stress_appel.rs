@@ -1,0 +1,11 @@
+//! The program of `all` where there are generations, a collection at every allocation, and every invariant is checked in every phase.
+
+mod all;
+
+use vellum_heap::{Config, Plan};
+
+#[test]
+fn what_the_model_reaches_is_there() {
+    let config = Config { eager: true, poison: true, paranoid: true, ..Config::DEFAULT };
+    all::run(Config { plan: Plan::Appel, ..config }, 1000);
+}
