@@ -50,7 +50,7 @@ fn collect_once(heap: &mut Heap, thread: &'static Thread) -> bool {
     heap.plan_copies();
     let markers = heap.markers_ready();
     let pause = Pause::begin();
-    let faults = heap.watch.is_short().then(usage::thread_major_faults);
+    let met_before = heap.watch.is_short().then(usage::thread_met);
     let survey = with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
         heap.check_after("the program ran", Heap::validate);
@@ -81,9 +81,9 @@ fn collect_once(heap: &mut Heap, thread: &'static Thread) -> bool {
         survey
     });
     let spent_ns = pause.end(heap);
-    if let Some(faults) = faults {
-        let met = usage::thread_major_faults() - faults;
-        heap.watch.met(met, heap.stats.pause_ns_last, survey.live);
+    if let Some(before) = met_before {
+        let met = usage::thread_met().since(before);
+        heap.watch.met(met, spent_ns, heap.stats.pause_ns_last, survey.live);
     }
     end(heap, survey, Some(spent_ns));
     if heap.config.plan != Plan::Appel {

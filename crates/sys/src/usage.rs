@@ -1,31 +1,54 @@
-//! What this process has met and has been given: page faults that waited for a device, and pages that are paged out.
+//! What this process has met and has been given: page faults that had a page brought, and pages that are paged out.
 //!
 //! A process that has forbidden itself most system calls has lost the capability to look, and is told 0.
 
 use crate::caps::{self, Caps};
 use crate::text;
 
-/// Page faults of this process so far that had to wait for a device.
-pub fn major_faults() -> u64 {
-    faults(libc::RUSAGE_SELF)
+/// What was met so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Page faults that had to have a page brought.
+    pub faults: u64,
+    /// Times a thread gave up its processor to wait for something.
+    pub waits: u64,
 }
 
-/// The same of the calling thread.
-pub fn thread_major_faults() -> u64 {
-    faults(libc::RUSAGE_THREAD)
+impl Met {
+    /// What was met since `before`.
+    #[must_use]
+    pub fn since(self, before: Met) -> Met {
+        Met {
+            faults: self.faults.saturating_sub(before.faults),
+            waits: self.waits.saturating_sub(before.waits),
+        }
+    }
 }
 
-fn faults(of: libc::c_int) -> u64 {
+/// What this process has met.
+pub fn met() -> Met {
+    met_by(libc::RUSAGE_SELF)
+}
+
+/// What the calling thread has met.
+pub fn thread_met() -> Met {
+    met_by(libc::RUSAGE_THREAD)
+}
+
+fn met_by(who: libc::c_int) -> Met {
     if !caps::has(Caps::CGROUP) {
-        return 0;
+        return Met::default();
     }
     let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: writes one structure; all zeros are a valid one should it not.
     let usage = unsafe {
-        libc::getrusage(of, usage.as_mut_ptr());
+        libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
     };
-    u64::try_from(usage.ru_majflt).unwrap_or(0)
+    Met {
+        faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
+        waits: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+    }
 }
 
 /// Bytes of this process that are paged out; 0 where the kernel does not tell.
@@ -47,8 +70,10 @@ mod tests {
 
     #[test]
     fn a_process_has_met_at_least_what_its_thread_has() {
-        let own = thread_major_faults();
-        assert!(own <= major_faults());
+        let own = thread_met();
+        let all = met();
+        assert!(own.faults <= all.faults && own.waits <= all.waits, "{own:?} of {all:?}");
+        assert_eq!(all.since(all), Met::default());
         // The kernel may page out anything at any time, but never more than there is.
         assert!(swapped() < 1 << 40);
     }

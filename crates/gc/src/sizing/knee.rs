@@ -13,11 +13,11 @@
 //!                      M - L
 //! ```
 //!
-//! Beyond M everything that is gone through in order, as allocation and collection do, is paged when it is next come to: "The kernel's LRU page
+//! Somewhat beyond M, much more is paged than does not fit, and a little further everything that is gone through in order, as allocation and collection do, is paged when it is next come to: "The kernel's LRU page
 //! replacement policy interacts especially poorly with these scans" (section 3 of the source). So the cost falls to the edge, jumps, and falls on
 //! towards S / page: the best room is at the edge, or as large as may be. Where nothing can be paged out it is at the edge.
 //!
-//! A heap of regions holds what is alive twice while a major collection copies it, so L is twice that there, and r is what the old region may grow by.
+//! Where things stay, L is more than what is alive: the holes between cannot all be used. A heap of regions holds what is alive twice while a major collection copies it, so L is twice that there, and r is what the old region may grow by.
 //! The free region has what the old one leaves of the working set, as in section 3 (`modified`); what that searches for by hand is measured here:
 //! its `mem_lim` is M, its `min_old_incr` is r.
 
@@ -33,20 +33,27 @@ pub(super) struct Knee;
 const GIVEN_QUARTERS: usize = 3;
 /// Collections that take one part of so many of the program's time are cheap enough.
 const CHEAP_PART: u128 = 50;
+/// Each page that does not fit has so many others paged, as long as there are others.
+const SPREADS: usize = 8;
+/// A room of one part of so many of the memory there is.
+const NEAR_PART: usize = 16;
+/// A heap that goes far beyond the memory there is spreads, and is long in coming back: so that is done only where it is so many times cheaper.
+const FAR_TIMES: u128 = 2;
 /// However much is old, the free region has this part of the memory there is.
 const FREE_PART: usize = 8;
 
-/// What a collection looks through, in bytes: it is in memory, or comes there.
-fn looked_through(live: usize, shape: Shape) -> usize {
-    match shape {
-        Shape::InPlace { copies } => live.saturating_add(copies),
-        Shape::Regions => live.saturating_mul(2),
+/// What is in memory beside the room, or comes there, in bytes. Half of the holes between what is alive are taken for room: the other half is
+/// of sizes that nobody asks for.
+fn looked_through(seen: &Seen) -> usize {
+    match seen.shape {
+        Shape::InPlace { copies } => seen.live.midpoint(seen.spread).saturating_add(copies),
+        Shape::Regions => seen.live.saturating_mul(2),
     }
 }
 
 /// Bytes that a heap comes to with so much room.
-pub(super) fn footprint(live: usize, shape: Shape, room: usize) -> usize {
-    looked_through(live, shape).saturating_add(room)
+pub(super) fn footprint(seen: &Seen, room: usize) -> usize {
+    looked_through(seen).saturating_add(room)
 }
 
 /// The regions of a heap that has `room` beside what is alive: half is for the old region to grow by, and what it has not grown to is free.
@@ -70,7 +77,7 @@ fn enough(seen: &Seen) -> usize {
 /// The best room.
 fn room(seen: &Seen) -> usize {
     let (memory, plenty) = (&seen.memory, seen.plenty);
-    let through = looked_through(seen.live, seen.shape);
+    let through = looked_through(seen);
     let fits = memory.target.saturating_sub(through);
     if plenty <= fits {
         return if memory.is_given {
@@ -86,16 +93,24 @@ fn room(seen: &Seen) -> usize {
         return fits.max(ROOM_MIN);
     }
     let collection = u128::from(seen.rates.collection_ns(seen.live));
-    let paging = u128::from(memory.refault_ns) * (through.saturating_add(far) / PAGE) as u128;
-    let stays = if fits < ROOM_MIN { u128::MAX } else { dear(collection, fits) };
-    if stays <= dear(collection + paging, far) { fits } else { far }
+    let cost = |room: usize| {
+        let all = through.saturating_add(room);
+        let paged = all.saturating_sub(memory.target).saturating_mul(SPREADS).min(all) / PAGE;
+        dear(collection + u128::from(memory.refault_ns) * paged as u128, room)
+    };
+    // What is hardly enough is worth going beyond the edge a little.
+    let near = fits.max(ROOM_MIN).max(memory.target / NEAR_PART);
+    let edge = fits.max(ROOM_MIN);
+    let stays = if cost(edge) <= cost(near) { edge } else { near };
+    if cost(far).saturating_mul(FAR_TIMES) < cost(stays) { far } else { stays }
 }
 
 impl Knee {
     fn regions(live: usize, seen: &Seen) -> Sizes {
-        let grows = room(&Seen { live, ..*seen });
+        let at_major = Seen { live, ..*seen };
+        let grows = room(&at_major);
         let target = seen.memory.target;
-        if footprint(live, seen.shape, grows) <= target && grows >= seen.plenty {
+        if footprint(&at_major, grows) <= target && grows >= seen.plenty {
             return share(live, seen.old, grows);
         }
         let free = target.saturating_sub(seen.old).max(target / FREE_PART);
@@ -129,7 +144,7 @@ mod tests {
         let mut rates = Rates::UNKNOWN;
         // A millisecond a MiB.
         rates.learn(MIB, 0, 1_000_000, 0);
-        Seen { live, old: live, shape, plenty, rates, memory }
+        Seen { live, old: live, spread: live, shape, plenty, rates, memory }
     }
 
     fn short(target: usize, paged: usize, refault_ns: u64) -> Memory {
@@ -183,6 +198,13 @@ mod tests {
         assert_eq!(free(15 * MIB, 3000), 5 * MIB);
         // What is alive does not fit, and every collection pages.
         assert_eq!(free(8 * MIB, 100_000), 12 * MIB);
+    }
+
+    #[test]
+    fn half_of_the_holes_are_room() {
+        let memory = short(20 * MIB, 0, 0);
+        let holes = Seen { spread: 16 * MIB, ..seen(10 * MIB, IN_PLACE, 12 * MIB, memory) };
+        assert_eq!(Knee.major(&holes).free, 7 * MIB);
     }
 
     #[test]

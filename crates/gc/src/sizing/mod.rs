@@ -80,6 +80,8 @@ pub(crate) struct Seen {
     pub live: usize,
     /// Bytes of the old region now: after a major collection what is alive.
     pub old: usize,
+    /// Bytes of the blocks that what is alive is spread over.
+    pub spread: usize,
     /// How the plan uses memory.
     pub shape: Shape,
     /// Bytes to hand out before the next major collection while memory is plenty.
@@ -163,7 +165,16 @@ impl Heap {
             Sizing::Knee => limits::copies(config.plan, found, plenty),
             _ => limits::for_copies(&config, found),
         };
-        self.sizes(found.live, found.live, Shape::InPlace { copies }, plenty, None).free
+        let seen = Seen {
+            live: found.live,
+            old: found.live,
+            spread: found.bytes.max(found.live),
+            shape: Shape::InPlace { copies },
+            plenty,
+            rates: self.watch.rates(),
+            memory: Memory::PLENTY,
+        };
+        self.sizes(seen, None).free
     }
 
     /// The sizes of a heap of regions after a collection that left `live` bytes, as far as the last major one knew, and an old region of `old`;
@@ -172,17 +183,17 @@ impl Heap {
     pub(crate) fn size_regions(&mut self, live: usize, old: usize, last: Option<&Major>) -> Sizes {
         let config = limits::under(self.config, self.limit());
         let plenty = plenty::room(&config, self.cache_bytes, Found { live, ..Found::default() });
-        self.sizes(live, old, Shape::Regions, plenty, last)
+        let (rates, memory) = (self.watch.rates(), Memory::PLENTY);
+        self.sizes(Seen { live, old, spread: live, shape: Shape::Regions, plenty, rates, memory }, last)
     }
 
-    fn sizes(&mut self, live: usize, old: usize, shape: Shape, plenty: usize, last: Option<&Major>) -> Sizes {
-        let memory = match self.config.sizing {
-            Sizing::Knee => self.memory_for(knee::footprint(live.max(old), shape, plenty), plenty),
-            _ => Memory::PLENTY,
-        };
-        let rates = self.watch.rates();
-        let sizes = self.config.sizing.sizes(&Seen { live, old, shape, plenty, rates, memory }, last);
-        self.watch.decided(knee::footprint(live, shape, sizes.free) <= memory.target);
+    /// The sizes, with the memory there is found out where the policy goes by it.
+    fn sizes(&mut self, mut seen: Seen, last: Option<&Major>) -> Sizes {
+        if self.config.sizing == Sizing::Knee {
+            seen.memory = self.memory_for(knee::footprint(&seen, seen.plenty), seen.plenty);
+        }
+        let sizes = self.config.sizing.sizes(&seen, last);
+        self.watch.decided(knee::footprint(&seen, sizes.free) <= seen.memory.target);
         sizes
     }
 

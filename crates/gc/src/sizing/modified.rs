@@ -48,7 +48,7 @@ mod tests {
     const K: usize = 1 << 10;
 
     fn seen(live: usize, old: usize, shape: Shape) -> Seen {
-        Seen { live, old, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
+        Seen { live, old, spread: live, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
     }
 
     /// The parameters that the source's appendix has for its compiler (Figure 19), by hand.

@@ -63,7 +63,7 @@ mod tests {
     const K: usize = 1 << 10;
 
     fn seen(live: usize, old: usize, shape: Shape) -> Seen {
-        Seen { live, old, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
+        Seen { live, old, spread: live, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
     }
 
     /// The parameters that the source's appendix has for its benchmarks (Figures 13 to 15), by hand.

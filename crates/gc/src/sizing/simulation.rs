@@ -129,7 +129,7 @@ impl World {
         };
         let plenty = bytes / 4 * 3;
         let shape = Shape::InPlace { copies: 0 };
-        let seen = Seen { live: bytes, old: bytes, shape, plenty, rates, memory };
+        let seen = Seen { live: bytes, old: bytes, spread: bytes, shape, plenty, rates, memory };
         sizing.sizes(&seen, None).free / PAGE
     }
 

@@ -54,7 +54,7 @@ mod tests {
         let mut rates = Rates::UNKNOWN;
         rates.learn(0, 1000 * MIB, 0, 1000 << 20);
         rates.learn(1000 * MIB, 0, 400 << 20, 0);
-        Seen { live, old: live, shape, plenty: 0, rates, memory: Memory::PLENTY }
+        Seen { live, old: live, spread: live, shape, plenty: 0, rates, memory: Memory::PLENTY }
     }
 
     #[test]

@@ -15,22 +15,31 @@ use super::refault::Refault;
 use crate::class::BLOCK;
 use crate::heap::Heap;
 use vellum_pages::{Outlook, Pages};
-use vellum_sys::{clock, pressure, usage};
+use vellum_sys::usage::{self, Met};
+use vellum_sys::{clock, pressure};
 
 /// A heap below this is nobody's trouble, in bytes.
 const LOOK_MIN: usize = 4 << 20;
 /// How long a look holds, in milliseconds.
 const LOOK_MS: u64 = 100;
-/// What the heap wants more is less than one part of so many of what is available: there is plenty.
+/// What the heap wants more is less than one part of so many of what is available, and that is more than a part of all it comes to: there is plenty.
 const PLENTY_PART: u64 = 2;
+const LEFT_PART: u64 = 8;
 /// One part of so many of the target is left to what nobody accounts for.
 const MARGIN_PART: u64 = 16;
+/// Faults are waited for if one in so many has a thread give up its processor.
+const WAITS_PART: u64 = 8;
 /// All of the target, in parts of it.
 const TRUST_ALL: u64 = 256;
 /// At least so many of them are the heap's, whatever it has met.
 const TRUST_LEAST: u64 = 64;
 /// A heap that should fit is paged too much if faults take one part of so many of the time.
-const FAULTS_PART: u64 = 16;
+const FAULTS_PART: u64 = 8;
+/// Then it gets one part of so many less.
+const LESS_PART: u64 = 16;
+/// And more, by so many parts of [`TRUST_ALL`] a collection, while faults take a small part of that.
+const MORE: u64 = 8;
+const FEW_FAULTS_PART: u64 = 64;
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +140,7 @@ impl Watch {
             self.rates.learn(spent.live, 0, spent.cpu_ns, 0);
             return;
         }
-        let (now_ns, faults) = (clock::own_cpu_ns(), usage::major_faults());
+        let (now_ns, faults) = (clock::own_cpu_ns(), usage::met().faults);
         if self.ended_cpu_ns != 0 {
             let met = faults.saturating_sub(self.faults);
             let ran_ns = now_ns.saturating_sub(self.ended_cpu_ns);
@@ -148,9 +157,11 @@ impl Watch {
         (self.ended_cpu_ns, self.faults) = (now_ns, faults);
     }
 
-    /// A collection that met so many faults took `wall_ns` with `live` bytes alive.
-    pub(crate) fn met(&mut self, faults: u64, wall_ns: u64, live: usize) {
-        if self.refault.learn(faults, wall_ns, self.rates.collection_ns(live)) {
+    /// A collection that found `live` bytes alive met so many faults, and so often gave up its processor, while it took `cpu_ns` and `wall_ns`.
+    pub(crate) fn met(&mut self, met: Met, cpu_ns: u64, wall_ns: u64, live: usize) {
+        // Without waiting a fault was served on the spot, and what passed besides is other programs' time.
+        let spent_ns = if met.waits > met.faults / WAITS_PART { wall_ns } else { cpu_ns };
+        if self.refault.learn(met.faults, spent_ns, self.rates.collection_ns(live)) {
             Pages::global().note_refault(self.refault.ns());
         }
     }
@@ -158,9 +169,9 @@ impl Watch {
     /// Faults took `waited_ns` while the process ran for `ran_ns`.
     fn judge(&mut self, waited_ns: u64, ran_ns: u64) {
         if self.should_fit && waited_ns > ran_ns / FAULTS_PART {
-            self.trust = (self.trust - self.trust / 8).max(TRUST_LEAST);
-        } else if waited_ns < ran_ns / FAULTS_PART / 8 {
-            self.trust = (self.trust + TRUST_ALL / 64).min(TRUST_ALL);
+            self.trust = (self.trust - self.trust / LESS_PART).max(TRUST_LEAST);
+        } else if waited_ns < ran_ns / FEW_FAULTS_PART {
+            self.trust = (self.trust + MORE).min(TRUST_ALL);
         }
     }
 
@@ -175,7 +186,8 @@ impl Watch {
         let resident = held - swapped;
         let mut target = resident.saturating_add(self.available(held));
         target = target.min(advised.unwrap_or(u64::MAX));
-        if self.is_stalled {
+        // What makes a group of its own wait is its limit, which is known.
+        if self.is_stalled && !self.outlook.is_given {
             target = target.min(resident);
         }
         target -= target / MARGIN_PART;
@@ -203,12 +215,15 @@ impl Heap {
             return Memory::PLENTY;
         }
         let held = self.held();
-        let more = (footprint as u64).saturating_sub(held);
+        let enough = (footprint as u64)
+            .saturating_sub(held)
+            .saturating_mul(PLENTY_PART)
+            .max(footprint as u64 / LEFT_PART);
         let now_ms = clock::now_ms();
         let watch = &mut self.watch;
         let looked = watch.looked_ms == 0 || now_ms.wrapping_sub(watch.looked_ms) >= LOOK_MS;
         if looked {
-            watch.outlook = Pages::global().outlook(more.saturating_mul(PLENTY_PART));
+            watch.outlook = Pages::global().outlook(enough);
             watch.looked_ms = now_ms.max(1);
             watch.held = held;
         }
@@ -219,23 +234,18 @@ impl Heap {
         if step < room {
             (watch.check_at, watch.check_every) = (step, step);
         }
-        let is_plenty = more.saturating_mul(PLENTY_PART) <= available
-            && advised.is_none_or(|bytes| footprint as u64 <= bytes);
-        watch.counts = true;
-        if is_plenty && watch.trust == TRUST_ALL {
-            watch.is_short = false;
+        let is_plenty = enough <= available && advised.is_none_or(|bytes| footprint as u64 <= bytes);
+        let was_short = watch.is_short;
+        watch.is_short = !is_plenty || watch.trust < TRUST_ALL;
+        watch.counts = watch.is_short || watch.outlook.is_given || advised.is_some();
+        if !watch.counts {
             (watch.swapped, watch.is_stalled) = (0, false);
-            if watch.outlook.is_given || advised.is_some() {
-                return watch.memory(held, advised);
-            }
-            watch.counts = false;
             return Memory::PLENTY;
         }
-        if looked || !watch.is_short {
+        if looked || watch.is_short && !was_short {
             watch.swapped = usage::swapped();
-            watch.is_stalled = pressure::is_stalled();
+            watch.is_stalled = watch.is_short && pressure::is_stalled();
         }
-        watch.is_short = true;
         watch.memory(held, advised)
     }
 }
@@ -271,8 +281,8 @@ mod tests {
     fn a_heap_that_is_paged_although_it_should_fit_gets_smaller_and_comes_back() {
         let mut watch = Watch { is_short: true, ..watch(0, MIB) };
         watch.decided(true);
-        watch.judge(10, 100);
-        assert_eq!(watch.memory(64 * MIB, None).target, (52 << 20) + (1 << 19));
+        watch.judge(20, 100);
+        assert_eq!(watch.memory(64 * MIB, None).target, (56 << 20) + (1 << 18));
         for _ in 0..100 {
             watch.judge(50, 100);
         }
