@@ -1,7 +1,8 @@
 //! The thread that answers page faults.
 //!
-//! It waits for the kernel to tell of faults, takes the lock, and answers all that were told at once; then, while the program goes on, it
-//! gives up what will be needed for the next ones. It touches no page of an object and none of the pool that could be missing, makes no
+//! It waits for the kernel to tell of faults, takes the lock, and answers all that were told at once. What the next ones will need it has given up
+//! while the program goes on, if that goes through memory in order; if it jumps about, before the answer, when taking pages away one by one
+//! disturbs nobody. It touches no page of an object and none of the pool that could be missing, makes no
 //! call that could wait for the program, and uses no thread-local storage.
 
 use crate::exchange;
@@ -43,11 +44,19 @@ pub(crate) extern "C" fn answer<B: Backing + Send + 'static>(argument: usize) ->
     thread::exit()
 }
 
-/// How many pages without contents one fault brings at least: several while most frames are free, as most pages near by are used sooner or later.
+/// Pages without contents are brought by so many, aligned to as many, while most frames are free: most pages near by are used sooner or later.
 /// One that is not costs a frame until frames are short, and is then given up unwritten, for it reads as zero.
-fn around(inner: &Inner) -> u32 {
-    const AROUND: u32 = 16;
-    if inner.pool.free() > inner.frames / 2 { AROUND } else { 1 }
+const AROUND: u32 = 16;
+
+fn has_plenty(inner: &Inner) -> bool {
+    inner.pool.free() > inner.frames / 2
+}
+
+/// Pages that are brought together, and whose stream to tell.
+struct Cluster {
+    first: PageNo,
+    count: u32,
+    stream: usize,
 }
 
 impl<B: Backing + Send> Pager<B> {
@@ -76,6 +85,10 @@ impl<B: Backing + Send> Pager<B> {
                 Err(errno) => trouble::stop("is not told of page faults any more", errno),
             };
             let mut inner = self.inner.lock();
+            // Who waits for its page uses no processor, which would have to be interrupted for each page that is taken away.
+            if inner.streams.is_jumping() {
+                self.make_ready(&mut inner);
+            }
             for fault in &told[..count] {
                 if fault.page == self.doorbell() {
                     self.oblige(&mut inner);
@@ -90,7 +103,9 @@ impl<B: Backing + Send> Pager<B> {
                 thread::wake(&self.reads);
                 return;
             }
-            self.make_ready(&mut inner);
+            if !inner.streams.is_jumping() {
+                self.make_ready(&mut inner);
+            }
             self.publish();
         }
     }
@@ -142,6 +157,7 @@ impl<B: Backing + Send> Pager<B> {
                     self.go_on(&mut inner, page);
                 }
                 State::Writing => inner.record(page).flags |= flag::WANTED,
+                State::Arriving => {}
                 State::Reading => {
                     let record = inner.record(page);
                     if record.flags & flag::WANTED == 0 {
@@ -181,9 +197,14 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     /// Maps `count` frames from `place` on at `page` and its neighbours.
-    pub(crate) fn bring(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
-        let (from, to) = (inner.pool.address(place), inner.address(page));
-        // SAFETY: the frames are present and hold what belongs to the pages, which are missing.
+    fn bring(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
+        self.carry(inner.pool.address(place), inner.address(page), count);
+        inner.pool.put_empty(place, count);
+    }
+
+    /// Has `count` frames, present and of the pool, from `from` on, change their places for `to`, where pages are missing to which they belong.
+    pub(crate) fn carry(&self, from: usize, to: usize, count: u32) {
+        // SAFETY: as said; nobody but the caller deals with the frames, or with the pages.
         let brought = unsafe { exchange::bring(self.faults(), from, to, count as usize * PAGE) };
         if let Err(errno) = brought {
             trouble::stop(
@@ -191,12 +212,16 @@ impl<B: Backing + Send> Pager<B> {
                 errno,
             );
         }
-        inner.pool.put_empty(place, count);
     }
 
     /// As [`Pager::bring`], for pages that had no frame.
-    pub(crate) fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
+    fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
         self.bring(inner, place, page, count);
+        self.book_arrived(inner, page, count);
+    }
+
+    /// Books `count` pages from `page` on as mapped, which had no frames.
+    pub(crate) fn book_arrived(&self, inner: &mut Inner, page: PageNo, count: u32) {
         let now = self.now(&inner.policy);
         let Inner { policy, links, records, .. } = inner;
         for page in (page.0..page.0 + count).map(PageNo) {
@@ -206,51 +231,77 @@ impl<B: Backing + Send> Pager<B> {
         self.stats.count(Event::Ahead, count - 1);
     }
 
-    /// How many pages from `page` on may be brought at once, at least `least` if they can be, as far as `alike` says that, and by whose stream.
-    fn cluster(
+    /// How many pages from `first` on, at most `wanted`, are `page`, which somebody waits for, or needed and `alike`.
+    fn run(
         &self,
-        inner: &mut Inner,
+        inner: &Inner,
+        first: PageNo,
         page: PageNo,
-        least: u32,
+        wanted: u32,
         alike: impl Fn(&Inner, PageNo) -> bool,
-    ) -> (u32, usize) {
+    ) -> u32 {
+        let is_next = |count: &u32| {
+            let next = first.plus(*count);
+            next == page
+                || next.index() < inner.records.len() && !self.marks().has(next.0) && alike(inner, next)
+        };
+        1 + (1..wanted.max(1)).take_while(is_next).count() as u32
+    }
+
+    /// Which pages without contents to bring for a fault on `page`, that are `alike`.
+    fn around(&self, inner: &mut Inner, page: PageNo, alike: impl Fn(&Inner, PageNo) -> bool) -> Cluster {
         let most = inner.chunk.min(inner.pool.free() / 2).max(1);
         let (wanted, stream) = inner.streams.ask(page, most);
-        let wanted = wanted.max(least.min(most));
-        let mut count = 1;
-        while count < wanted && page.index() + (count as usize) < inner.records.len() {
-            let next = page.plus(count);
-            if self.marks().has(next.0) || !alike(inner, next) {
-                break;
+        let mut first = page;
+        let mut wanted = wanted;
+        if wanted < AROUND.min(most) && has_plenty(inner) {
+            let start = page.0 / AROUND * AROUND;
+            while first.0 > start
+                && page.0 - first.0 + 1 < most
+                && !self.marks().has(first.0 - 1)
+                && alike(inner, PageNo(first.0 - 1))
+            {
+                first.0 -= 1;
             }
-            count += 1;
+            wanted = (start + AROUND - first.0).min(most);
         }
-        (count, stream)
+        Cluster { first, count: self.run(inner, first, page, wanted, alike), stream }
     }
 
     /// Brings a page that reads as zero. False if no frame was free.
     fn fill(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
         let is_fresh = |inner: &Inner, page: PageNo| inner.records[page.index()].state() == State::Fresh;
-        let (wanted, stream) = self.cluster(inner, page, around(inner), is_fresh);
-        let Some((place, count)) = inner.take_frames(wanted) else { return false };
-        let frames = inner.pool.address(place) as *mut u8;
-        // SAFETY: the frames are free, so nobody else's.
-        unsafe { frames.write_bytes(0, count as usize * PAGE) };
-        self.deliver(inner, place, page, count);
-        inner.streams.tell(stream, page, count);
-        self.stats.count(if write { Event::WriteZeroFilled } else { Event::ReadZeroFilled }, 1);
-        true
+        let cluster = self.around(inner, page, is_fresh);
+        let event = if write { Event::WriteZeroFilled } else { Event::ReadZeroFilled };
+        self.bring_blank(inner, page, cluster, true, event)
     }
 
     /// Brings a page whose contents nobody needs: any frame will do. False if none was free.
     fn give_any(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
         let is_vague = |inner: &Inner, page: PageNo| inner.records[page.index()].state() == State::Vague;
-        let (wanted, stream) = self.cluster(inner, page, around(inner), is_vague);
-        let Some((place, count)) = inner.take_frames(wanted) else { return false };
-        inner.free_slot(page);
-        self.deliver(inner, place, page, count);
-        inner.streams.tell(stream, page, count);
-        self.stats.count(if write { Event::WriteNotRead } else { Event::ReadNotRead }, 1);
+        let cluster = self.around(inner, page, is_vague);
+        let event = if write { Event::WriteNotRead } else { Event::ReadNotRead };
+        self.bring_blank(inner, page, cluster, false, event)
+    }
+
+    /// Brings a cluster of pages that have no contents, zeros if `zero`, for a fault on `page`, which is one of them.
+    fn bring_blank(
+        &self,
+        inner: &mut Inner,
+        page: PageNo,
+        cluster: Cluster,
+        zero: bool,
+        event: Event,
+    ) -> bool {
+        let Some((place, count)) = inner.take_frames(cluster.count, zero) else { return false };
+        // With fewer frames than were wanted the page must be among those that come.
+        let first = PageNo(cluster.first.0.max((page.0 + 1).saturating_sub(count)));
+        for page in first.0..first.0 + count {
+            inner.free_slot(PageNo(page));
+        }
+        self.deliver(inner, place, first, count);
+        inner.streams.tell(cluster.stream, first, count);
+        self.stats.count(event, 1);
         true
     }
 
@@ -263,8 +314,10 @@ impl<B: Backing + Send> Pager<B> {
             let record = &inner.records[next.index()];
             record.state() == State::Stored && record.slot() == Some(SlotNo(first.0 + next.0 - page.0))
         };
-        let (wanted, stream) = self.cluster(inner, page, 1, follows);
-        let Some((place, mut count)) = inner.take_frames(wanted) else { return false };
+        let most = inner.chunk.min(inner.pool.free() / 2).max(1);
+        let (wanted, stream) = inner.streams.ask(page, most);
+        let wanted = self.run(inner, page, page, wanted, follows);
+        let Some((place, mut count)) = inner.take_frames(wanted, false) else { return false };
         let address = inner.pool.address(place);
         let mut tries = 0;
         loop {
@@ -303,7 +356,7 @@ impl<B: Backing + Send> Pager<B> {
         self.deliver(inner, place, page, sound);
         inner.streams.tell(stream, page, sound);
         if sound == wanted && wanted > 1 {
-            self.look_ahead(inner, page.plus(sound), stream);
+            self.look_ahead(inner, stream);
         }
         self.stats.count(if write { Event::WriteRead } else { Event::ReadRead }, 1);
         true

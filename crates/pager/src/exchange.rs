@@ -10,6 +10,9 @@ use rustix::io::Errno;
 use vellum_sys::fault::Faults;
 use vellum_sys::map;
 
+/// How often a frame that will not move is asked again before it is copied.
+const TRIES: u32 = 64;
+
 /// What became of a page that was to be taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -80,14 +83,17 @@ unsafe fn take_by_copy(faults: &Faults, from: usize, to: usize) -> Taken {
 /// # Safety
 /// `from` is in the pool and present, `to` in a range that `faults` is told of and missing there.
 pub(crate) unsafe fn bring(faults: &Faults, from: usize, to: usize, len: usize) -> Result<(), Errno> {
-    let mut done = 0;
-    if faults.moves() {
-        // SAFETY: by this function's condition.
-        let (moved, result) = unsafe { faults.move_pages(from, to, len) };
+    let (mut done, mut tries) = (0, 0);
+    while faults.moves() && tries < TRIES {
+        // SAFETY: by this function's condition; what was moved is done with.
+        let (moved, result) = unsafe { faults.move_pages(from + done, to + done, len - done) };
         if result.is_ok() {
             return Ok(());
         }
-        done = moved;
+        // A transfer from the device is over a moment before the kernel lets go of its pages.
+        tries = if moved > 0 { 1 } else { tries + 1 };
+        done += moved;
+        core::hint::spin_loop();
     }
     // SAFETY: by this function's condition.
     let (copied, result) = unsafe { faults.copy_in(from + done, to + done, len - done) };

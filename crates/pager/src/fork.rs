@@ -71,7 +71,7 @@ impl<B: Backing + Send> Pager<B> {
         loop {
             let mut inner = self.inner.lock();
             self.submit(&mut inner);
-            if inner.queue.pending() == 0 && inner.ahead.is_none() {
+            if inner.queue.pending() == 0 && inner.clusters.is_empty() {
                 match self.ready_child(&inner) {
                     Ok((store, [read, write])) => {
                         inner.forking.store = store.into_raw_fd();
@@ -169,7 +169,7 @@ fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
             continue;
         }
         match inner.record(page).state() {
-            State::Held | State::Writing => {
+            State::Held | State::Writing | State::Arriving => {
                 let place = inner.record(page).place();
                 let from = inner.pool.address(place);
                 // SAFETY: the frame holds the page, and the page is ordinary memory of this process now, and empty.

@@ -6,7 +6,7 @@ use crate::fork::Forking;
 use crate::objects::Objects;
 use crate::policy::{Choice, Chosen, Link, Policy};
 use crate::pool::Pool;
-use crate::reader::Ahead;
+use crate::reader::Clusters;
 use crate::record::{Record, State, flag};
 use crate::streams::Streams;
 use crate::table::Table;
@@ -15,7 +15,7 @@ use crate::writer::Queue;
 use rustix::io::Errno;
 
 /// Slots beyond one for each page of an object, so that a cluster can be written to new slots before its old ones are free.
-pub(crate) const SLACK: u32 = 4 * BATCH as u32;
+pub(crate) const SLACK: u32 = 2 * BATCH as u32;
 /// Room is set aside in the store by so many slots at once: 16 MiB.
 pub(crate) const STEP: u32 = 4096;
 
@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     pub(crate) streams: Streams,
     pub(crate) queue: Queue,
     /// What is being read ahead.
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) clusters: Clusters,
     pub(crate) key: Key,
     /// The sum of a page of zeros, which need no room in the store.
     pub(crate) zero_sum: Sum,
@@ -80,7 +80,7 @@ impl Inner {
             policy: Chosen::new(Choice::Clock),
             streams: Streams::new(),
             queue: Queue::new(),
-            ahead: None,
+            clusters: Clusters::new(),
             key: Key::new([0, 0]),
             zero_sum: [0, 0],
             request: Request::None,
@@ -152,13 +152,6 @@ impl Inner {
         self.policy.gone(&mut self.links, page);
     }
 
-    /// A frame has gone back to the kernel from where it was mapped: some empty place has one in its stead when it is touched.
-    pub(crate) fn return_frame(&mut self) {
-        if let Some(run) = self.pool.take_empty(1) {
-            self.pool.put_free(Place(run.start), run.len);
-        }
-    }
-
     /// Gives up the frame of a page that is in the pool and in no policy's care; what is left of the page is `state`.
     pub(crate) fn release(&mut self, page: PageNo, state: State) {
         let place = self.record(page).place();
@@ -182,15 +175,15 @@ impl Inner {
                 self.free_slot(page);
                 self.record(page).set(State::Vague);
             }
-            State::Writing | State::Reading => self.record(page).flags |= flag::DROPPED,
+            State::Writing | State::Reading | State::Arriving => self.record(page).flags |= flag::DROPPED,
             State::Fresh | State::Vague => {}
         }
     }
 
-    /// The page reads as zero from now on. Returns false if that is left to the caller: it is mapped.
+    /// The page reads as zero from now on. Returns false if that is left to the caller: it is mapped, or will be at once.
     pub(crate) fn renew(&mut self, page: PageNo) -> bool {
         match self.record(page).state() {
-            State::Mapped => return false,
+            State::Mapped | State::Arriving => return false,
             State::Held => {
                 self.policy.gone(&mut self.links, page);
                 self.release(page, State::Fresh);
@@ -214,7 +207,7 @@ impl Inner {
             match record.state() {
                 State::Mapped => mapped += 1,
                 State::Held => held += 1,
-                State::Writing | State::Reading => writing += 1,
+                State::Writing | State::Reading | State::Arriving => writing += 1,
                 State::Stored if record.slot().is_none() => return Err("a stored page is nowhere"),
                 _ => {}
             }
@@ -243,14 +236,8 @@ impl Inner {
         Ok(())
     }
 
-    /// A run of frames that hold nothing needed, each present: at most `most`.
-    pub(crate) fn take_frames(&mut self, most: u32) -> Option<(Place, u32)> {
-        let run = self.pool.take_free(most)?;
-        for place in run.start..run.start + run.len {
-            let frame = self.pool.address(Place(place)) as *mut u8;
-            // SAFETY: the place is free, so nobody else's. The write has the kernel give it a frame if it never had one.
-            unsafe { frame.write_volatile(0) };
-        }
-        Some((Place(run.start), run.len))
+    /// A run of frames that hold nothing needed, each present: at most `most`; and all zeros, if `zero`.
+    pub(crate) fn take_frames(&mut self, most: u32, zero: bool) -> Option<(Place, u32)> {
+        self.pool.take_free(most, zero).map(|run| (Place(run.start), run.len))
     }
 }

@@ -12,7 +12,7 @@
 //!      │                                 frames change places         │   │ room: what to replace │
 //!      └──────────────────────────────────────────────────────────────┘   ▼                       │
 //!                           span of objects ◀──── exchange ────▶ pool of frames ── writer (thread)┤
-//!                                                                              ◀── reader (thread)┘
+//!                                                                              ◀── readers (threads)
 //! ```
 //!
 //! # Words
@@ -37,7 +37,7 @@
 //! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up, `writer` what is written; `inner` is what
 //! the lock guards, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams` sees who goes
 //! through memory in order, `reader` reads ahead of them; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
-//! [`stats`] counts as the source's tables do; `fork` is for children.
+//! [`process`] is the one pager that a process has; [`stats`] counts as the source's tables do; `fork` is for children.
 //!
 //! # Departures from the source
 //! * The pager chooses what to replace; under Mach the kernel did, and the pager carried it out.
@@ -59,6 +59,7 @@ mod objects;
 mod pager;
 pub mod policy;
 mod pool;
+pub mod process;
 mod reader;
 mod record;
 mod room;

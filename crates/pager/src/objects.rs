@@ -1,7 +1,8 @@
-//! Memory objects: runs of pages in the pager's span, first fit by address, joined again when they are freed.
+//! Memory objects: runs of pages in the pager's span, joined again when they are freed.
 //!
-//! Low addresses first keeps the tables short. Each run has a tag at its first page and one at its last, so that neighbours find each
-//! other (Knuth, boundary tags); free runs are a list besides. Objects are big and few.
+//! Each run has a tag at its first page and one at its last, so that neighbours find each other (Knuth, boundary tags). Free runs are in
+//! lists by powers of two of their lengths. An object is made in the first list that has room for it, at the lowest address of several, which keeps the
+//! tables short; a collector's blocks are many and small, and so are the holes between them.
 
 use crate::table::{Table, Zero};
 use crate::units::PageNo;
@@ -24,22 +25,33 @@ struct Tag {
 // SAFETY: integers only.
 unsafe impl Zero for Tag {}
 
+/// Lists of free runs: list `n` has those of 2^n pages and more, but less than 2^(n+1).
+const LISTS: usize = u32::BITS as usize;
+/// Runs of a list looked at before the best of them is taken.
+const LOOKS: usize = 16;
+
 /// Which pages belong to which object.
 #[derive(Debug)]
 pub(crate) struct Objects {
     tags: Table<Tag>,
     pages: u32,
-    first_free: u32,
+    /// The first run of each list, plus one.
+    free: [u32; LISTS],
+}
+
+/// The list of free runs of `len` pages.
+fn list_of(len: u32) -> usize {
+    len.ilog2() as usize
 }
 
 impl Objects {
     pub(crate) const fn none() -> Objects {
-        Objects { tags: Table::empty(), pages: 0, first_free: 0 }
+        Objects { tags: Table::empty(), pages: 0, free: [0; LISTS] }
     }
 
     /// A span of `pages` free pages.
     pub(crate) fn new(pages: u32) -> Result<Objects, Errno> {
-        let mut objects = Objects { tags: Table::new(pages as usize)?, pages, first_free: 0 };
+        let mut objects = Objects { tags: Table::new(pages as usize)?, pages, free: [0; LISTS] };
         objects.write(0, pages, false);
         objects.link(0);
         Ok(objects)
@@ -55,20 +67,25 @@ impl Objects {
         self.tag(start + len - 1).start = start;
     }
 
+    /// The list of the run at `start`.
+    fn list(&mut self, start: u32) -> &mut u32 {
+        let list = list_of(self.tag(start).len);
+        &mut self.free[list]
+    }
+
     fn link(&mut self, start: u32) {
-        let first = self.first_free;
+        let first = core::mem::replace(self.list(start), start + 1);
         let tag = self.tag(start);
         (tag.before, tag.after) = (0, first);
         if first != 0 {
             self.tag(first - 1).before = start + 1;
         }
-        self.first_free = start + 1;
     }
 
     fn unlink(&mut self, start: u32) {
         let Tag { before, after, .. } = *self.tag(start);
         match before {
-            0 => self.first_free = after,
+            0 => *self.list(start) = after,
             before => self.tag(before - 1).after = after,
         }
         if after != 0 {
@@ -76,21 +93,30 @@ impl Objects {
         }
     }
 
-    /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page `base` of the address space is the
-    /// span's first.
-    pub(crate) fn create(&mut self, len: u32, align: u32, base: usize) -> Option<PageNo> {
+    /// The free run at the lowest address among `looks` of `list` that have room for an object of `len` pages, and how many pages of it to
+    /// skip for its alignment.
+    fn fit(&self, list: usize, looks: usize, len: u32, align: u32, base: usize) -> Option<(u32, u32)> {
         let mut best: Option<(u32, u32)> = None;
-        let mut at = self.first_free;
-        while at != 0 {
-            let start = at - 1;
-            let tag = *self.tag(start);
-            let skip =
-                ((base + start as usize).next_multiple_of(align as usize) - base - start as usize) as u32;
+        let mut at = self.free[list];
+        for _ in 0..looks {
+            let Some(start) = at.checked_sub(1) else { break };
+            let tag = self.tags[start as usize];
+            let first = base + start as usize;
+            let skip = (first.next_multiple_of(align as usize) - first) as u32;
             if skip < tag.len && tag.len - skip >= len && best.is_none_or(|(found, _)| start < found) {
                 best = Some((start, skip));
             }
             at = tag.after;
         }
+        best
+    }
+
+    /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page `base` of the address space is the
+    /// span's first.
+    pub(crate) fn create(&mut self, len: u32, align: u32, base: usize) -> Option<PageNo> {
+        let lists = list_of(len)..LISTS;
+        let fit = |looks| lists.clone().find_map(|list| self.fit(list, looks, len, align, base));
+        let best = fit(LOOKS).or_else(|| fit(usize::MAX));
         let (start, skip) = best?;
         let whole = self.tag(start).len;
         self.unlink(start);
@@ -177,10 +203,16 @@ impl Objects {
             was_free = is_free;
             at += tag.len;
         }
-        let (mut listed, mut at) = (0, self.first_free);
-        while at != 0 {
-            listed += 1;
-            at = self.tag(at - 1).after;
+        let mut listed = 0;
+        for list in 0..LISTS {
+            let mut at = self.free[list];
+            while at != 0 {
+                if list_of(self.tag(at - 1).len) != list {
+                    return Err("a free run is in the list of another length");
+                }
+                listed += 1;
+                at = self.tag(at - 1).after;
+            }
         }
         if listed == free { Ok(()) } else { Err("the list of free runs is not all of them") }
     }

@@ -4,8 +4,8 @@
 //! holds a page, or is empty because its frame is mapped elsewhere. Frames come and go by changing page tables, so that the contents of
 //! neighbouring pages stay neighbours for writing and reading; twice the room keeps runs of empty places to be found.
 //!
-//! Invariant: `mapped + held + free = frames`, where a place that is neither empty nor free holds a page. A free place may never have been
-//! touched; the kernel gives it its frame when it is.
+//! Invariants: `mapped + held + free = frames`, where a place that is neither empty nor free holds a page. A free place that is *blank* has no frame
+//! yet: the kernel gives it one, full of zeros, when it is asked ([`Pool::furnish`]). No other place is blank.
 
 use crate::bits::{Bits, Run};
 use crate::units::{PAGE, Place};
@@ -21,17 +21,18 @@ pub(crate) struct Pool {
     places: u32,
     free: Bits,
     empty: Bits,
+    blank: Bits,
 }
 
 impl Pool {
     pub(crate) const fn none() -> Pool {
-        Pool { start: 0, places: 0, free: Bits::empty(), empty: Bits::empty() }
+        Pool { start: 0, places: 0, free: Bits::empty(), empty: Bits::empty(), blank: Bits::empty() }
     }
 
     /// A pool of `frames` free frames.
     pub(crate) fn new(frames: u32) -> Result<Pool, Errno> {
         let places = frames * ROOM;
-        let (mut free, mut empty) = (Bits::new(places)?, Bits::new(places)?);
+        let [mut free, mut empty, mut blank] = [Bits::new(places)?, Bits::new(places)?, Bits::new(places)?];
         let bytes = places as usize * PAGE;
         let start = map::reserve_readable(bytes)?;
         // SAFETY: reserved a moment ago.
@@ -45,7 +46,8 @@ impl Pool {
         map::advise_huge(start, bytes, false);
         free.insert(0, frames);
         empty.insert(frames, places - frames);
-        Ok(Pool { start, places, free, empty })
+        blank.insert(0, frames);
+        Ok(Pool { start, places, free, empty, blank })
     }
 
     pub(crate) fn start(&self) -> usize {
@@ -70,9 +72,46 @@ impl Pool {
         self.places - self.free.count() - self.empty.count()
     }
 
-    /// Takes at most `most` neighbouring free frames.
-    pub(crate) fn take_free(&mut self, most: u32) -> Option<Run> {
-        self.free.take(most)
+    /// Takes at most `most` neighbouring free frames, each present; and all zeros, if `zero`.
+    pub(crate) fn take_free(&mut self, most: u32, zero: bool) -> Option<Run> {
+        let run = self.free.take(most)?;
+        let end = run.start + run.len;
+        let mut at = run.start;
+        while at < end {
+            let is_blank = self.blank.has(at);
+            let stop = (at..end).find(|&place| self.blank.has(place) != is_blank).unwrap_or(end);
+            self.furnish(Run { start: at, len: stop - at }, is_blank, zero);
+            at = stop;
+        }
+        Some(run)
+    }
+
+    /// Has free places, all blank or none of them, hold frames of this process alone; zeros, if `zero`.
+    fn furnish(&mut self, run: Run, is_blank: bool, zero: bool) {
+        let (start, bytes) = (self.address(Place(run.start)), run.len as usize * PAGE);
+        if is_blank {
+            self.blank.remove(run.start, run.len);
+            // Frames that come by one call cost less than by a fault each.
+            if run.len > 1 && map::populate(start, bytes).is_ok() {
+                return;
+            }
+        } else if zero {
+            // SAFETY: the places are free, so nobody else's.
+            unsafe { (start as *mut u8).write_bytes(0, bytes) };
+            return;
+        }
+        for frame in (start..start + bytes).step_by(PAGE) {
+            // SAFETY: as above. The write has the kernel give the place its frame, also where a forked child still shares it.
+            unsafe { (frame as *mut u8).write_volatile(0) };
+        }
+    }
+
+    /// A frame has gone back to the kernel from where it was mapped: some empty place may have one in its stead.
+    pub(crate) fn return_frame(&mut self) {
+        if let Some(run) = self.empty.take(1) {
+            self.blank.insert(run.start, run.len);
+            self.free.insert(run.start, run.len);
+        }
     }
 
     /// Frames taken by [`Pool::take_free`], or of held pages, are free now.

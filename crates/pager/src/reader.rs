@@ -1,17 +1,18 @@
-//! The thread that reads ahead of a program that goes through memory in order.
+//! The threads that read ahead of a program that goes through memory in order.
 //!
 //! ```text
-//!   program ──▶ │ a cluster it was given │ next one, being read │
-//!                                        ▲ marker: its first page, left unmapped
+//!   program ──▶ │ a cluster it was given │ next one, there      │ being read           │ being read           │
+//!                                        ▲ marker               ▲ marker               ▲ marker: its first page, left unmapped
 //! ```
 //!
 //! A fault that goes on with a stream brings a cluster of pages and has the next one read meanwhile. When that has come all of it is mapped but its
-//! first page, the *marker*: the fault on it, which needs no transfer, says that the program has arrived, and has the cluster after it read. So
-//! the device is busy while the program computes, and never more than one cluster ahead of it.
+//! first page, the *marker*: the fault on it, which needs no transfer, says that the program has arrived, and has more read: two clusters for each
+//! that is reached, until [`AHEAD`] are on their way or waiting. So the device is busy while what came before is checked and mapped and the
+//! program computes, and a stream that ends has brought little in vain.
 //!
-//! What is being read is nobody's but this thread's: faults on it wait, and objects that end meanwhile leave word (as with pages that are being
-//! written). If reading fails, or a page is not what it was, its pages are as they were before, and whoever really asks for one finds out
-//! in the ordinary way.
+//! What is being read is nobody's but the thread's that reads it: faults on it wait, and objects that end meanwhile leave word (as with pages that
+//! are being written). If reading fails, or a page is not what it was, its pages are as they were before, and whoever really asks for one
+//! finds out in the ordinary way.
 
 use crate::inner::Inner;
 use crate::pager::{A_WHILE_NS, Pager};
@@ -19,7 +20,7 @@ use crate::policy::Policy;
 use crate::record::{State, flag};
 use crate::stats::Event;
 use crate::store::Backing;
-use crate::units::{BATCH, PAGE, PageNo, Place, SlotNo};
+use crate::units::{AHEAD, BATCH, PAGE, PageNo, Place, SlotNo};
 use core::sync::atomic::Ordering;
 use vellum_sys::lock::Held;
 use vellum_sys::thread;
@@ -36,16 +37,55 @@ pub(crate) struct Ahead {
     slot: SlotNo,
 }
 
-/// The reading thread of the pager at `argument`.
+/// Clusters that each marker has read, so that the way ahead of a stream grows by one each time.
+const EACH: usize = 2;
+
+/// The clusters that are to be read, and those that are being.
+#[derive(Debug)]
+pub(crate) struct Clusters {
+    waiting: [Option<Ahead>; AHEAD],
+    in_all: usize,
+}
+
+impl Clusters {
+    pub(crate) const fn new() -> Clusters {
+        Clusters { waiting: [None; AHEAD], in_all: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_all == 0
+    }
+
+    fn is_full(&self) -> bool {
+        self.in_all == AHEAD
+    }
+
+    /// Adds a cluster; there is room.
+    fn push(&mut self, ahead: Ahead) {
+        if let Some(place) = self.waiting.iter_mut().find(|place| place.is_none()) {
+            *place = Some(ahead);
+            self.in_all += 1;
+        }
+    }
+
+    /// A cluster that nobody reads yet. It counts until [`Clusters::done`].
+    fn take(&mut self) -> Option<Ahead> {
+        self.waiting.iter_mut().find_map(Option::take)
+    }
+
+    fn done(&mut self) {
+        self.in_all -= 1;
+    }
+}
+
+/// A reading thread of the pager at `argument`.
 pub(crate) extern "C" fn read<B: Backing + Send + 'static>(argument: usize) -> ! {
     // SAFETY: `Pager::launch_helpers` passes a pager that lives for ever.
     let pager = unsafe { &*(argument as *const Pager<B>) };
     let mut inner = pager.inner.lock();
     loop {
-        if let Some(ahead) = inner.ahead {
-            drop(inner);
-            let sound = pager.fetch(ahead);
-            inner = pager.arrive(pager.inner.lock(), ahead, sound);
+        if let Some(ahead) = inner.clusters.take() {
+            inner = pager.read_cluster(inner, ahead);
             thread::wake(&pager.written);
         } else if inner.stopping {
             drop(inner);
@@ -60,13 +100,23 @@ pub(crate) extern "C" fn read<B: Backing + Send + 'static>(argument: usize) -> !
 }
 
 impl<B: Backing + Send> Pager<B> {
-    /// Has the cluster at `page` read for stream `stream`, if it lies together in the store and there are frames for it.
-    pub(crate) fn look_ahead(&self, inner: &mut Inner, page: PageNo, stream: usize) {
-        let most = inner.chunk.min(inner.pool.free() / 2);
-        if inner.ahead.is_some() || most < FEWEST || page.index() >= inner.records.len() {
-            return;
+    /// Has more of what lies ahead of stream `stream` read, if it lies together in the store and there are frames for it.
+    pub(crate) fn look_ahead(&self, inner: &mut Inner, stream: usize) {
+        for _ in 0..EACH {
+            let next = inner.streams.wants(stream).filter(|_| !inner.clusters.is_full());
+            if !next.is_some_and(|next| self.order(inner, next, stream)) {
+                return;
+            }
         }
-        let Some(slot) = inner.record(page).slot() else { return };
+    }
+
+    /// Has the cluster at `page` read; false if that is not to be.
+    fn order(&self, inner: &mut Inner, page: PageNo, stream: usize) -> bool {
+        let most = inner.chunk.min(inner.pool.free() / 2);
+        if most < FEWEST || page.index() >= inner.records.len() {
+            return false;
+        }
+        let Some(slot) = inner.record(page).slot() else { return false };
         let is_next = |inner: &Inner, index: u32| {
             let next = page.plus(index);
             let record = inner.records.get(next.index());
@@ -77,12 +127,12 @@ impl<B: Backing + Send> Pager<B> {
         };
         let wanted = (0..most).take_while(|&index| is_next(inner, index)).count() as u32;
         if wanted < FEWEST {
-            return;
+            return false;
         }
-        let Some((place, count)) = inner.take_frames(wanted) else { return };
+        let Some((place, count)) = inner.take_frames(wanted, false) else { return false };
         if count < FEWEST {
             inner.pool.put_free(place, count);
-            return;
+            return false;
         }
         for index in 0..count {
             let record = inner.record(page.plus(index));
@@ -90,33 +140,35 @@ impl<B: Backing + Send> Pager<B> {
             record.set(State::Reading);
         }
         inner.streams.mark(stream, page, count);
-        inner.ahead = Some(Ahead { page, count, place, slot });
-        thread::wake(&self.reads);
+        inner.clusters.push(Ahead { page, count, place, slot });
+        thread::wake_one(&self.reads);
+        true
     }
 
-    /// Reads a cluster; returns whether every page is what it was when it went.
-    fn fetch(&self, ahead: Ahead) -> bool {
+    fn read_cluster(&'static self, inner: Held<'static, Inner>, ahead: Ahead) -> Held<'static, Inner> {
         let mut sums = [[0; 2]; BATCH];
-        let (start, key) = {
-            let inner = self.inner.lock();
-            let pages = ahead.page.index()..ahead.page.index() + ahead.count as usize;
-            sums[..pages.len()].copy_from_slice(&inner.sums[pages]);
-            (inner.pool.address(ahead.place), inner.key)
-        };
-        let len = ahead.count as usize * PAGE;
-        let mut parts = [libc::iovec { iov_base: start as *mut libc::c_void, iov_len: len }];
+        let sums = &mut sums[..ahead.count as usize];
+        let first = ahead.page.index();
+        sums.copy_from_slice(&inner.sums[first..first + sums.len()]);
+        let (start, key) = (inner.pool.address(ahead.place), inner.key);
+        drop(inner);
+        let mut parts =
+            [libc::iovec { iov_base: start as *mut libc::c_void, iov_len: ahead.count as usize * PAGE }];
         // SAFETY: the frames are those of pages that are being read, so this thread's.
-        if unsafe { self.store().read(ahead.slot, &mut parts) }.is_err() {
-            return false;
-        }
+        let is_read = unsafe { self.store().read(ahead.slot, &mut parts) }.is_ok();
         // SAFETY: as above.
         let sum = |index| unsafe { key.sum((start + index * PAGE) as *const u8) };
-        sums[..ahead.count as usize].iter().enumerate().all(|(index, &expected)| sum(index) == expected)
+        let is_sound = is_read && sums.iter().enumerate().all(|(index, &expected)| sum(index) == expected);
+        self.arrive(self.inner.lock(), ahead, is_sound)
     }
 
     /// Gives the pages of a cluster to the program.
-    fn arrive<'a>(&'a self, mut inner: Held<'a, Inner>, ahead: Ahead, sound: bool) -> Held<'a, Inner> {
-        inner.ahead = None;
+    fn arrive(
+        &'static self,
+        mut inner: Held<'static, Inner>,
+        ahead: Ahead,
+        sound: bool,
+    ) -> Held<'static, Inner> {
         let pages = (ahead.page.0..ahead.page.0 + ahead.count).map(PageNo);
         let (mut some_wanted, mut some_dropped) = (false, false);
         for page in pages.clone() {
@@ -125,13 +177,11 @@ impl<B: Backing + Send> Pager<B> {
             some_dropped |= flags & flag::DROPPED != 0;
         }
         if !sound || some_dropped {
+            inner.clusters.done();
             for page in pages {
                 inner = self.hand_back(inner, page);
             }
             return inner;
-        }
-        for page in pages {
-            inner.record(page).flags = 0;
         }
         let marker = u32::from(!some_wanted);
         if marker == 1 {
@@ -139,8 +189,25 @@ impl<B: Backing + Send> Pager<B> {
             let Inner { policy, links, .. } = &mut *inner;
             policy.spared(links, ahead.page);
         }
-        let first = ahead.page.plus(marker);
-        self.deliver(&mut inner, Place(ahead.place.0 + marker), first, ahead.count - marker);
+        let (first, place) = (ahead.page.plus(marker), Place(ahead.place.0 + marker));
+        let count = ahead.count - marker;
+        for page in (first.0..first.0 + count).map(PageNo) {
+            inner.record(page).set(State::Arriving);
+            inner.record(page).flags = 0;
+        }
+        // The kernel is slow, and others may go on meanwhile.
+        let (from, to) = (inner.pool.address(place), inner.address(first));
+        drop(inner);
+        self.carry(from, to, count);
+        inner = self.inner.lock();
+        inner.clusters.done();
+        inner.pool.put_empty(place, count);
+        self.book_arrived(&mut inner, first, count);
+        for page in (first.0..first.0 + count).map(PageNo) {
+            if core::mem::take(&mut inner.record(page).flags) & flag::DROPPED != 0 {
+                inner.forget(page);
+            }
+        }
         self.stats.count(Event::Ahead, 1);
         if some_wanted {
             self.go_on(&mut inner, ahead.page);
@@ -165,8 +232,8 @@ impl<B: Backing + Send> Pager<B> {
 
     /// If `page` is the marker of a stream, has what comes behind its cluster read.
     pub(crate) fn go_on(&self, inner: &mut Inner, page: PageNo) {
-        if let Some((stream, next)) = inner.streams.passed(page) {
-            self.look_ahead(inner, next, stream);
+        if let Some(stream) = inner.streams.passed(page) {
+            self.look_ahead(inner, stream);
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum State {
     Mapped = 1,
     /// In a frame in the pool, at [`Record::place`].
     Held = 2,
-    /// As `Held`, and being written to the store.
+    /// As `Held`, and being given up: compared with the store's copy, or written there.
     Writing = 3,
     /// In the store, at [`Record::slot`].
     Stored = 4,
@@ -30,6 +30,8 @@ pub(crate) enum State {
     Vague = 5,
     /// In the store, and being read ahead into a frame at [`Record::place`].
     Reading = 6,
+    /// In a frame that is on its way from [`Record::place`] to the page's own address: who touches it waits, and is woken by its coming.
+    Arriving = 7,
 }
 
 /// What is to happen to a page once it is written or read.
@@ -68,6 +70,7 @@ impl Record {
             4 => State::Stored,
             5 => State::Vague,
             6 => State::Reading,
+            7 => State::Arriving,
             _ => State::Fresh,
         }
     }

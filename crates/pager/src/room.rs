@@ -20,6 +20,8 @@ use vellum_sys::{clock, thread};
 
 /// How often in a row nothing may be had before it is taken to be so for good.
 const HOPELESS: u32 = 1000;
+/// Pages given up at a time where faults jump about.
+const APART: u32 = 64;
 /// Between two of these.
 const PAUSE_NS: u64 = 1_000_000;
 
@@ -56,8 +58,9 @@ impl<B: Backing + Send> Pager<B> {
 
     /// Gives up and takes away so much that the next faults find frames.
     pub(crate) fn make_ready(&self, inner: &mut Inner) {
+        // Pages that lie apart are taken one by one, which somebody waits for.
+        let chunk = if inner.streams.is_jumping() { inner.chunk.min(APART) } else { inner.chunk };
         while inner.pool.free() + inner.queue.pending() < inner.low() {
-            let chunk = inner.chunk;
             let held = inner.policy.held();
             if held < inner.held_wanted() + chunk {
                 self.take_away(inner, chunk);
@@ -78,7 +81,7 @@ impl<B: Backing + Send> Pager<B> {
                 return inner;
             }
             let seen = self.written.load(Ordering::Acquire);
-            let is_coming = inner.queue.pending() > 0 || inner.ahead.is_some();
+            let is_coming = inner.queue.pending() > 0 || !inner.clusters.is_empty();
             drop(inner);
             if is_coming {
                 thread::wait(&self.written, seen, A_WHILE_NS);
@@ -139,7 +142,7 @@ impl<B: Backing + Send> Pager<B> {
                     // The frame has gone back to the kernel, the pool may have another instead.
                     inner.free_slot(page);
                     inner.record(page).set(State::Fresh);
-                    inner.return_frame();
+                    inner.pool.return_frame();
                 }
                 done(&mut inner.policy, &mut inner.links, page, then);
                 dealt_with += 1;
@@ -151,8 +154,7 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    /// Gives up to `most` pages up, as the policy says: discards those that nobody needs, frees the frames of those that the store has, and
-    /// puts the rest in the queue for writing. Returns how many.
+    /// Gives up to `most` pages up, as the policy says: discards those that nobody needs, and leaves the rest to the writer. Returns how many.
     pub(crate) fn give_up(&self, inner: &mut Inner, most: u32) -> u32 {
         let now = self.now(&inner.policy);
         let (mut held, mut mapped) = (Few::none(), Few::none());
@@ -193,21 +195,6 @@ impl<B: Backing + Send> Pager<B> {
             self.stats.count(Event::Discarded, 1);
             return;
         }
-        let place = inner.record(page).place();
-        let frame = inner.pool.address(place) as *const u8;
-        // SAFETY: the frame is in the pool and holds the page, which nobody can reach there.
-        let sum = unsafe { inner.key.sum(frame) };
-        if inner.record(page).slot().is_some() && inner.sums[page.index()] == sum {
-            inner.release(page, State::Stored);
-            self.stats.count(Event::Unchanged, 1);
-            return;
-        }
-        if sum == inner.zero_sum {
-            inner.release(page, State::Fresh);
-            self.stats.count(Event::Unchanged, 1);
-            return;
-        }
-        inner.sums[page.index()] = sum;
         inner.record(page).set(State::Writing);
         inner.queue.push(page);
     }

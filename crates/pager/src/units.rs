@@ -10,7 +10,11 @@ pub const FRAMES_MAX: u32 = 1 << 26;
 /// Pages of address space for memory objects unless asked otherwise: 256 GiB.
 pub const SPAN_PAGES: u32 = 1 << 26;
 /// The most pages dealt with in one go: moved out, written, brought ahead.
-pub(crate) const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 256;
+
+/// The most clusters that are read ahead of a stream, and all together: that many transfers keep a device busy while what came before is checked and
+/// mapped. Each has a thread.
+pub(crate) const AHEAD: usize = 2;
 
 /// The number of a page, counted from the start of the pager's span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -1,8 +1,8 @@
-//! The thread that writes pages to the store.
+//! The thread that gives pages up: finds out whether the store has them already, and writes them if it has not.
 //!
-//! Faults are answered meanwhile: what is being written has left its address, so nobody can change it, and somebody who asks for it is
-//! given it when it is written. Pages go by batches, sorted, to new neighbouring slots where such are found, so that a batch is one call
-//! and reads back as one; otherwise each to its own.
+//! Faults are answered meanwhile: what is being given up has left its address, so nobody can change it, and somebody who asks for it is
+//! given it when that is done. Pages go by batches, sorted. What is written of one goes to new neighbouring slots where such are found, so that
+//! it is one call and reads back as one; otherwise each page to its own.
 //!
 //! A write that fails loses nothing: its pages stay in memory and are tried again. Only when no frame is to be had for it any more is the
 //! program stopped.
@@ -30,12 +30,12 @@ const PAUSE_NS: u64 = 10_000_000;
 /// How often a policy that goes by time is asked whether pages are to be looked at.
 const TICK_NS: u64 = 10_000_000;
 
-/// Pages that wait to be written, or are.
+/// Pages that wait to be given up, or are.
 #[derive(Debug)]
 pub(crate) struct Queue {
     pages: [[PageNo; BATCH]; BATCHES],
     lens: [usize; BATCHES],
-    /// The batch that is written next, how many are to be written, and whether the first of them is being.
+    /// The batch that is next, or being given up, and how many are to be.
     first: usize,
     full: usize,
     failures: u32,
@@ -104,8 +104,20 @@ struct Targets {
     are_new: bool,
 }
 
+/// What there was to do about a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing: the store has it as it is.
+    Unchanged,
+    /// Nothing: it is all zeros.
+    Zeros,
+    Written,
+    /// To write it, which was not possible.
+    Failed,
+}
+
 impl<B: Backing + Send> Pager<B> {
-    /// Has what is in the queue written.
+    /// Has what is in the queue given up.
     pub(crate) fn submit(&self, inner: &mut Inner) {
         if inner.queue.close() {
             thread::wake(&self.work);
@@ -118,7 +130,7 @@ impl<B: Backing + Send> Pager<B> {
             if let Some(pages) = inner.queue.next() {
                 let mut few = Few::none();
                 pages.iter().for_each(|&page| few.push(page));
-                inner = self.write_batch(inner, few);
+                inner = self.give_up_batch(inner, few);
                 continue;
             }
             if inner.stopping {
@@ -137,9 +149,45 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    fn write_batch(&'static self, mut inner: Held<'static, Inner>, mut few: Few) -> Held<'static, Inner> {
+    /// Gives the pages of a batch up.
+    fn give_up_batch(&'static self, mut inner: Held<'static, Inner>, mut few: Few) -> Held<'static, Inner> {
         few.sort();
         let pages = few.as_slice();
+        let mut frames = [0; BATCH];
+        for (frame, &page) in frames.iter_mut().zip(pages) {
+            let place = inner.record(page).place();
+            *frame = inner.pool.address(place);
+        }
+        let key = inner.key;
+        drop(inner);
+        let mut sums = [[0; 2]; BATCH];
+        for (sum, &frame) in sums.iter_mut().zip(&frames[..pages.len()]) {
+            // SAFETY: the frame is in the pool and holds a page that is being given up, which nobody can reach there.
+            *sum = unsafe { key.sum(frame as *const u8) };
+        }
+        inner = self.inner.lock();
+        let mut changed = Few::none();
+        for (&page, &sum) in pages.iter().zip(&sums) {
+            if inner.record(page).slot().is_some() && inner.sums[page.index()] == sum {
+                inner = self.conclude(inner, page, Fate::Unchanged);
+            } else if sum == inner.zero_sum {
+                inner = self.conclude(inner, page, Fate::Zeros);
+            } else {
+                inner.sums[page.index()] = sum;
+                changed.push(page);
+            }
+        }
+        if !changed.as_slice().is_empty() {
+            inner = self.write_batch(inner, changed.as_slice());
+        }
+        inner.queue.done();
+        self.publish();
+        thread::wake(&self.written);
+        inner
+    }
+
+    /// Writes pages, sorted.
+    fn write_batch(&'static self, mut inner: Held<'static, Inner>, pages: &[PageNo]) -> Held<'static, Inner> {
         let targets = choose(&mut inner, pages);
         let mut parts = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: PAGE }; BATCH];
         for (part, &page) in parts.iter_mut().zip(pages) {
@@ -167,14 +215,10 @@ impl<B: Backing + Send> Pager<B> {
             }
             inner = self.finish(inner, page, targets.slots[index], targets.are_new, results[index].is_ok());
         }
-        inner.queue.done();
-        self.publish();
-        inner = self.after(inner, failed);
-        thread::wake(&self.written);
-        inner
+        self.after(inner, failed)
     }
 
-    /// Books what became of one page.
+    /// Books what became of one page that was to be written to `slot`.
     fn finish<'a>(
         &'a self,
         mut inner: Held<'a, Inner>,
@@ -190,13 +234,17 @@ impl<B: Backing + Send> Pager<B> {
                 inner.free_slot(page);
             }
             inner.record(page).set_slot(Some(slot));
-            if !is_written {
-                // What the slot holds now is unknown.
-                inner.free_slot(page);
-            }
         }
-        let flags = inner.record(page).flags;
-        inner.record(page).flags = 0;
+        if !is_written {
+            // What its slot holds now is unknown, and its sum is of contents that no slot has.
+            inner.free_slot(page);
+        }
+        self.conclude(inner, page, if is_written { Fate::Written } else { Fate::Failed })
+    }
+
+    /// Gives the frame of a page up, unless somebody wants the page or it has nowhere else to be.
+    fn conclude<'a>(&'a self, mut inner: Held<'a, Inner>, page: PageNo, fate: Fate) -> Held<'a, Inner> {
+        let flags = core::mem::take(&mut inner.record(page).flags);
         if flags & flag::DROPPED != 0 {
             let left = if flags & flag::RENEWED != 0 { State::Fresh } else { State::Vague };
             inner.release(page, left);
@@ -206,23 +254,22 @@ impl<B: Backing + Send> Pager<B> {
             }
             return inner;
         }
-        if is_written {
+        if fate == Fate::Written {
             self.stats.count(Event::Written, 1);
         }
-        if is_written && flags & flag::WANTED == 0 {
-            inner.release(page, State::Stored);
+        if fate == Fate::Failed || flags & flag::WANTED != 0 {
+            let held = &mut *inner;
+            held.record(page).set(State::Held);
+            held.policy.spared(&mut held.links, page);
+            if flags & flag::WANTED != 0 {
+                self.bring_back(held, page);
+            }
             return inner;
         }
-        let held = &mut *inner;
-        held.record(page).set(State::Held);
-        held.policy.spared(&mut held.links, page);
-        if !is_written {
-            // Its sum is of contents that no slot has.
-            held.free_slot(page);
+        if fate != Fate::Written {
+            self.stats.count(Event::Unchanged, 1);
         }
-        if flags & flag::WANTED != 0 {
-            self.bring_back(held, page);
-        }
+        inner.release(page, if fate == Fate::Zeros { State::Fresh } else { State::Stored });
         inner
     }
 

@@ -176,12 +176,12 @@ fn without_moving_and_without_privilege() {
 
 #[test]
 fn a_full_store_is_an_error_when_memory_is_asked_for() {
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 600)) else { return };
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 900)) else { return };
     let first = pager.create(300 * PAGE, 1, false).expect("room");
     assert_eq!(
         pager.create(200 * PAGE, 1, false),
         Err(vellum_pager::Refused::Store(rustix::io::Errno::NOSPC)),
-        "600 slots, less the slack"
+        "900 slots, less the slack"
     );
     // SAFETY: used no more.
     unsafe { pager.destroy(first) }.expect("an object");

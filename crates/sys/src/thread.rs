@@ -243,6 +243,12 @@ pub fn wake_all(word: &AtomicU32) {
     let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
+/// Changes `word` and wakes one of those that wait on it.
+pub fn wake_one(word: &AtomicU32) {
+    word.fetch_add(1, Ordering::Release);
+    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, 1);
+}
+
 /// Changes `word` and wakes whoever waits on it.
 pub fn wake(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);

@@ -2,10 +2,13 @@
 //!
 //! In *glibc* the block is the kernel's to page, in a memory control group of so many bytes and to a swap file (root); in *vellum* it has as many bytes of
 //! frames and a store on the same file system. Pages are base pages in both. Each has its second arm as the control.
+//!
+//! A second cell asks what paging costs who has frames enough: there both columns are Vellum's library, without frames in *glibc*, with them in
+//! *vellum*.
 
 use super::{MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Unit, peer};
+use crate::{Arm, Cell, Table, Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const PAGER: &str = "pager";
@@ -21,6 +24,10 @@ const SINGLE_NS: f64 = 8_000.0;
 const CLUSTERED_NS: f64 = 3_000.0;
 /// "a sequential scan of four times its frames reaches 80 % of the store's own throughput".
 const SCAN: f64 = 1.0 / 0.8;
+/// "a program whose working set fits its frames runs within 3 % of unpaged at the same page size".
+const FITS: f64 = 1.03;
+/// The part of the frames that it needs, in quarters.
+const FITS_QUARTERS: usize = 3;
 /// No slower than the kernel.
 const KERNEL: f64 = 1.0;
 
@@ -72,7 +79,36 @@ pub fn section(plan: &Plan) -> Section {
             vec![line(&of, &cell, Some(itself(SCAN)))],
         ),
     ];
-    Section { name: PAGER, cells: vec![cell], tables }
+    let (fits, more) = fits(plan);
+    Section { name: PAGER, cells: vec![cell, fits], tables: tables.into_iter().chain(more).collect() }
+}
+
+/// What paging costs who has frames enough.
+fn fits(plan: &Plan) -> (Cell, [Table; 2]) {
+    let mut arms = Vec::new();
+    if let Some(vellum) = plan.roster.get(peer::VELLUM) {
+        for (column, frames) in [(peer::GLIBC, None), (peer::VELLUM, Some(FRAMES))] {
+            for label in [column.to_owned(), twin(column)] {
+                let mut launch = plan.launch(vellum, "fits", &[("bytes", FRAMES / 4 * FITS_QUARTERS)]);
+                if let Some(frames) = frames {
+                    launch.env.push(("VELLUM_FRAMES".into(), frames.to_string().into()));
+                }
+                arms.push(Arm { label, launch });
+            }
+        }
+    }
+    let name = format!("{PAGER}-fits");
+    let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
+    let one = |title: &str, metric| {
+        let target = Target::at_most(FITS, Against::Arm(peer::GLIBC));
+        let label = format!("{} in {}", size(FRAMES / 4 * FITS_QUARTERS), size(FRAMES));
+        table(&format!("Paging: {title}"), metric, Unit::Millis, vec![line(label, &cell, Some(target))])
+    };
+    let tables = [
+        one("a sort that fits its frames, beside one without limit (glibc), wall time", "wall_ns"),
+        one("the same, CPU time", "cpu_ns"),
+    ];
+    (cell, tables)
 }
 
 /// Whether `--only` means this section or cells of it.

@@ -6,6 +6,7 @@
 
 mod batch;
 mod cold;
+mod fits;
 mod govern;
 mod growth;
 mod idle;
@@ -135,6 +136,7 @@ pub const WORKLOADS: &[Workload] = &[
     workload("lua", &["permille=1"], small::lua::run),
     workload("python", &["permille=1"], small::python::run),
     workload("paged", &["frames=1048576", "times=2", "touches=50"], paged::run),
+    workload("fits", &["bytes=1048576"], fits::run),
     workload("watched", &["bytes=1048576", "touches=100000", "watch=1"], watch::run),
     workload("governed", &["bytes=1048576", "touches=100000", "govern=1"], watch::run),
 ];

@@ -16,6 +16,7 @@ use super::{Failure, Params};
 use crate::Metrics;
 use crate::meter::Meter;
 use std::fs::{self, File, OpenOptions};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -96,14 +97,14 @@ fn phases(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failu
 }
 
 /// A block of base pages.
-struct Block {
+pub(super) struct Block {
     whole: Vec<u8>,
     skip: usize,
     pages: usize,
 }
 
 impl Block {
-    fn new(bytes: usize) -> Result<Self, Failure> {
+    pub(super) fn new(bytes: usize) -> Result<Self, Failure> {
         let mut whole: Vec<u8> = Vec::new();
         whole.try_reserve_exact(bytes + PAGE).map_err(|error| wrong(&error.to_string()))?;
         let start = whole.as_ptr().addr();
@@ -111,6 +112,13 @@ impl Block {
         // SAFETY: the range is the vector's; how it is paged changes nothing of it.
         unsafe { libc::madvise(whole.as_mut_ptr().add(skip).cast(), bytes, libc::MADV_NOHUGEPAGE) };
         Ok(Self { whole, skip, pages: bytes / PAGE })
+    }
+
+    /// The block as numbers, none of which has been written.
+    pub(super) fn numbers(&mut self) -> &mut [MaybeUninit<u64>] {
+        let len = self.pages * PAGE / size_of::<u64>();
+        // SAFETY: within what the vector has reserved, aligned to a page; borrowed as long as the numbers are.
+        unsafe { std::slice::from_raw_parts_mut(self.place(0).cast(), len) }
     }
 
     fn place(&self, page: usize) -> *mut u64 {

@@ -1,4 +1,4 @@
-//! Starting a pager: its tables, its store, its three threads; and ending it.
+//! Starting a pager: its tables, its store, its threads; and ending it.
 //!
 //! What is started is undone if a later step fails, in the opposite order.
 
@@ -82,16 +82,18 @@ impl<B: Backing + Send> Pager<B> {
             }
         }
     }
-    /// Starts the writer and the reader, from the thread whose descriptors they are to have.
+    /// Starts the writer and the readers, from the thread whose descriptors they are to have.
     pub(crate) fn launch_helpers(&'static self) -> Result<(), Errno> {
         let argument = core::ptr::from_ref(self) as usize;
-        let entries: [extern "C" fn(usize) -> !; 2] = [crate::writer::write::<B>, crate::reader::read::<B>];
-        for (index, entry) in (1..).zip(entries) {
-            let stack = self.stacks[index].load(Ordering::Relaxed) as *mut u8;
+        for (index, stack) in self.stacks.iter().enumerate().skip(1) {
+            let entry: extern "C" fn(usize) -> ! =
+                if index == 1 { crate::writer::write::<B> } else { crate::reader::read::<B> };
+            let stack = stack.load(Ordering::Relaxed) as *mut u8;
             // SAFETY: as in `launch`.
             if let Err(errno) = unsafe { thread::start(entry, argument, stack, &self.threads[index]) } {
                 self.inner.lock().stopping = true;
                 thread::wake(&self.work);
+                thread::wake(&self.reads);
                 return Err(errno);
             }
         }

@@ -12,7 +12,7 @@ use crate::policy::Choice;
 use crate::stats::{Event, Stats};
 use crate::store::Backing;
 use crate::table::Table;
-use crate::units::{PAGE, SPAN_PAGES};
+use crate::units::{AHEAD, PAGE, SPAN_PAGES};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use rustix::io::Errno;
@@ -71,8 +71,8 @@ pub enum Refused {
     NoObject,
 }
 
-/// The answering, the writing and the reading thread.
-const THREADS: usize = 3;
+/// The answering, the writing and the reading threads.
+const THREADS: usize = 2 + AHEAD;
 
 /// The stages of a pager's life, in `phase`.
 pub(crate) mod phase {
@@ -158,6 +158,11 @@ impl<B: Backing + Send> Pager<B> {
     pub fn owns(&self, address: *const u8) -> bool {
         let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
         offset < self.pages.load(Ordering::Relaxed) as usize * PAGE
+    }
+
+    /// The addresses that objects can have: the first, a multiple of 2 MiB, and how many bytes. (0, 0) before the pager is started.
+    pub fn span(&self) -> (usize, usize) {
+        (self.base.load(Ordering::Relaxed), self.span_bytes())
     }
 
     /// Whose faults are answered: if only those of user mode, system calls must not be handed memory that may be paged out.

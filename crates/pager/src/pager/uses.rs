@@ -80,7 +80,8 @@ impl<B: Backing + Send> Pager<B> {
                 continue;
             }
             to_clear = at..at;
-            while to_clear.end < page.0 + pages && inner.record(PageNo(to_clear.end)).state() == State::Mapped
+            while to_clear.end < page.0 + pages
+                && matches!(inner.record(PageNo(to_clear.end)).state(), State::Mapped | State::Arriving)
             {
                 to_clear.end += 1;
             }
@@ -217,7 +218,7 @@ impl<B: Backing + Send> Pager<B> {
                     inner.free_slot(page);
                     inner.record(page).set(State::Vague);
                     // The frame has gone to the kernel; the pool may have one of it for any place that is empty.
-                    inner.return_frame();
+                    inner.pool.return_frame();
                     self.stats.count(Event::Flushed, 1);
                 }
                 State::Held => {

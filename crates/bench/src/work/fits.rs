@@ -1,0 +1,38 @@
+//! A program whose working set fits the frames it has: numbers made at random in one block of base pages, sorted, and read in order.
+//!
+//! Nothing need ever be replaced. What paging costs here is that first touches are answered by the process itself, and whatever the pager does
+//! without need.
+
+use super::paged::Block;
+use super::{Failure, Params};
+use crate::Metrics;
+use crate::meter::Meter;
+use vellum_measure::Rng;
+
+/// Bytes of a page, and of a number.
+const PAGE: usize = 4096;
+const NUMBER: usize = size_of::<u64>();
+
+/// Sorts `bytes` bytes of numbers.
+pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
+    let bytes = params.size("bytes", 48 << 20) / PAGE * PAGE;
+    let wrong = |what: &str| Failure::Wrong { workload: "fits", what: what.to_owned() };
+    let mut rng = Rng::new(params.seed());
+    let meter = Meter::start();
+    let mut block = Block::new(bytes)?;
+    let numbers = block.numbers();
+    debug_assert_eq!(numbers.len() * NUMBER, bytes);
+    let mut sum = 0u64;
+    for number in numbers.iter_mut() {
+        let drawn = rng.below(u64::MAX);
+        sum = sum.wrapping_add(drawn);
+        number.write(drawn);
+    }
+    // SAFETY: all have been written a moment ago.
+    let numbers = unsafe { numbers.assume_init_mut() };
+    numbers.sort_unstable();
+    let is_sorted = numbers.is_sorted();
+    let found = numbers.iter().fold(0u64, |sum, &number| sum.wrapping_add(number));
+    let metrics = meter.stop();
+    if is_sorted && found == sum { Ok(metrics) } else { Err(wrong("what was sorted is not what was made")) }
+}
