@@ -23,6 +23,7 @@
 
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
+use crate::ground;
 use crate::space::Space;
 use crate::thread;
 use core::ptr::null_mut;
@@ -169,22 +170,30 @@ fn cards(start: usize, end: usize) -> (*mut u8, usize) {
 impl Dirty {
     /// Whether [`Dirty::begin`] is worth trying.
     pub(crate) fn is_available() -> bool {
-        caps::has(Caps::TRACK) || caps::has(Caps::PROTECT) || !vel_gc_cards.load(Ordering::Relaxed).is_null()
+        let has_cards = !vel_gc_cards.load(Ordering::Relaxed).is_null();
+        has_cards || !ground::is_paged() && (caps::has(Caps::TRACK) || caps::has(Caps::PROTECT))
     }
 
     /// Whether the program's writes must be let through: see [`guard::let_through`].
     pub(crate) fn may_protect() -> bool {
-        !caps::has(Caps::TRACK) && caps::has(Caps::PROTECT) && vel_gc_cards.load(Ordering::Relaxed).is_null()
+        Dirty::is_available()
+            && !caps::has(Caps::TRACK)
+            && caps::has(Caps::PROTECT)
+            && vel_gc_cards.load(Ordering::Relaxed).is_null()
     }
 
     /// Whether [`Dirty::begin_lasting`] is worth trying.
     pub(crate) fn is_lasting() -> bool {
-        caps::has(Caps::TRACK) || !vel_gc_cards.load(Ordering::Relaxed).is_null()
+        let has_cards = !vel_gc_cards.load(Ordering::Relaxed).is_null();
+        has_cards || !ground::is_paged() && caps::has(Caps::TRACK)
     }
 
     /// Begins, for objects in `space`: nothing is looked at yet. `None`: that cannot be had here and now.
     pub(crate) fn begin(space: &Space) -> Option<Dirty> {
         Dirty::begin_lasting().or_else(|| {
+            if ground::is_paged() {
+                return None;
+            }
             let (base, bytes) = space.span();
             guard::open(base, bytes).ok()?;
             Some(Dirty::of(Source::Guard(Buffer::new())))
@@ -195,6 +204,9 @@ impl Dirty {
     pub(crate) fn begin_lasting() -> Option<Dirty> {
         if !vel_gc_cards.load(Ordering::Acquire).is_null() {
             return Some(Dirty::of(Source::Cards));
+        }
+        if ground::is_paged() {
+            return None;
         }
         let tracker = Tracker::new().ok()?;
         Some(Dirty::of(Source::Kernel(tracker, Buffer::new())))

@@ -31,6 +31,7 @@ use crate::config::Plan;
 use crate::descriptors::Descriptors;
 use crate::disclaim::Disclaimers;
 use crate::finalize::Finalizer;
+use crate::ground;
 use crate::heap::{Address, Heap, Slot};
 use crate::links::{self, Link};
 use crate::mark::find;
@@ -207,7 +208,7 @@ impl Heap {
         while self.copies.ready.len() < wanted {
             let Some(unit) = self.take_unit() else { break };
             if !self.is_ready(unit) {
-                crate::heap::give_back(unit);
+                ground::give_back(unit);
                 break;
             }
         }
@@ -219,6 +220,7 @@ impl Heap {
 
     /// Has a free block be room for copies; false, and it is not, if memory for the address table is out.
     fn is_ready(&mut self, unit: Address) -> bool {
+        ground::occupy(unit);
         self.space.enter(null(), unit, BLOCK) && self.copies.ready.push(unit).is_ok()
     }
 

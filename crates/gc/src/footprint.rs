@@ -21,7 +21,8 @@
 use crate::block::{BITMAPS, BITMAPS_MAX, PAIRS_MAX, descriptor_bytes};
 use crate::class::BLOCK;
 use crate::config::{STACK_KEPT, STACK_WORDS};
-use crate::heap::{self, Heap};
+use crate::ground;
+use crate::heap::Heap;
 use crate::{parallel, thread};
 use vellum_pages::{Buffer, PAGE, Plain, UNIT, UNIT_SIDE};
 
@@ -111,7 +112,7 @@ impl Heap {
             }
             let Some(&unit) = self.pool.last() else { return false };
             self.pool.truncate(self.pool.len() - 1);
-            heap::give_back(unit);
+            ground::give_back(unit);
         }
     }
 

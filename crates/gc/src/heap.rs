@@ -16,6 +16,7 @@ use crate::disclaim::Disclaimers;
 use crate::evacuate::Copies;
 use crate::event;
 use crate::finalize::Finalizer;
+use crate::ground;
 use crate::idle_thread;
 use crate::layout::{Layout, LayoutRoom, Shape};
 use crate::links::Link;
@@ -31,8 +32,8 @@ use crate::strict;
 use crate::table::Table;
 use crate::young::{ALL, Young};
 use core::cell::Cell;
-use core::ptr::{NonNull, null, null_mut};
-use vellum_pages::{Buffer, PAGE, Pages, Request, round_up};
+use core::ptr::{null, null_mut};
+use vellum_pages::{Buffer, PAGE, round_up};
 use vellum_sys::lock::Guarded;
 use vellum_sys::map;
 
@@ -334,7 +335,7 @@ impl Heap {
         let Some(unit) = entered else {
             self.descriptors.put(block);
             if let Some(unit) = unit {
-                give_back(unit);
+                ground::give_back(unit);
             }
             return None;
         };
@@ -350,10 +351,10 @@ impl Heap {
     pub(crate) fn take_unit(&mut self) -> Option<Address> {
         if let Some(&unit) = self.pool.last() {
             self.pool.truncate(self.pool.len() - 1);
+            ground::occupy(unit);
             return Some(unit);
         }
-        let extent = Pages::global().alloc(Request { bytes: BLOCK, align: BLOCK, zero: false }).ok()?;
-        Some(extent.addr.as_ptr() as Address)
+        ground::take(BLOCK, false)
     }
 
     fn grew(&mut self, bytes: usize) {
@@ -385,7 +386,7 @@ impl Heap {
             && self.bytes + self.pool.len() * BLOCK + extent_bytes > limit
         {
             self.pool.truncate(self.pool.len() - 1);
-            give_back(unit);
+            ground::give_back(unit);
         }
         let block = if over { None } else { self.new_large(bytes, extent_bytes, scan, layout) };
         match block {
@@ -405,14 +406,13 @@ impl Heap {
         self.blocks.reserve(1).ok()?;
         let block = self.descriptors.take(pairs_of(1))?;
         let zero = scan != Scan::Nothing;
-        let Ok(extent) = Pages::global().alloc(Request { bytes: extent_bytes, align: BLOCK, zero }) else {
+        let Some(base) = ground::take(extent_bytes, zero) else {
             self.descriptors.put(block);
             return None;
         };
-        let base = extent.addr.as_ptr() as Address;
         if !self.space.enter(block, base, extent_bytes) {
             self.descriptors.put(block);
-            give_back(base);
+            ground::give_back(base);
             return None;
         }
         block.begin(base, round_up(bytes, size_of::<usize>()), 1, 0, scan, layout);
@@ -493,12 +493,4 @@ fn reserve_stack() -> Option<usize> {
         return None;
     }
     Some(stack)
-}
-
-/// Gives an extent back to the page layer. Not while the world is stopped.
-pub(crate) fn give_back(start: Address) {
-    let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut::<u8>(start)) else { return };
-    // SAFETY: the heap's own extent, which nothing leads to any more.
-    let freed = unsafe { Pages::global().free(start) };
-    debug_assert!(freed.is_ok(), "{freed:?}");
 }

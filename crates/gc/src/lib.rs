@@ -67,6 +67,7 @@ mod frames;
 mod freed;
 #[cfg(test)]
 mod graph;
+mod ground;
 mod heap;
 mod idle;
 mod idle_thread;

@@ -6,9 +6,9 @@
 
 use crate::block::Block;
 use crate::class::{BLOCK, BLOCK_SHIFT};
+use crate::ground;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::ptr::null;
-use vellum_pages::Pages;
 use vellum_sys::map;
 
 /// Entries between a descriptor that is prefetched and the one that is returned.
@@ -49,7 +49,7 @@ impl Space {
 
     /// The space over the page layer's span; `None` if there is not enough address space.
     pub(crate) fn new() -> Option<Space> {
-        let (base, bytes) = Pages::global().span();
+        let (base, bytes) = ground::span();
         let entries = (bytes >> BLOCK_SHIFT).next_multiple_of(PART);
         if bytes == 0 || entries / PART > PARTS_MAX {
             return None;

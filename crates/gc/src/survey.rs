@@ -6,7 +6,8 @@
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
 use crate::config::Plan;
-use crate::heap::{self, Address, Heap};
+use crate::ground;
+use crate::heap::{Address, Heap};
 use crate::sizing::Found;
 use crate::young::Census;
 use core::ptr::null;
@@ -123,7 +124,7 @@ pub(crate) fn drop_block(heap: &mut Heap, block: &'static Block) {
 /// Gives back what is not needed before the next collection.
 pub(crate) fn give_back(heap: &mut Heap) {
     for &extent in heap.doomed.iter() {
-        heap::give_back(extent);
+        ground::give_back(extent);
     }
     heap.doomed.truncate(0);
     let needed = (heap.blocks_needed() + SPARE_BLOCKS).min(heap.pool.len());
@@ -143,11 +144,14 @@ pub(crate) fn give_back(heap: &mut Heap) {
     }
     // The oldest are given back: the newest are the warmest.
     for index in 0..given {
-        heap::give_back(heap.pool[index]);
+        ground::give_back(heap.pool[index]);
     }
     heap.pool.copy_within(given.., 0);
     let kept = heap.pool.len() - given;
     heap.pool.truncate(kept);
+    if ground::is_paged() {
+        heap.pool.iter().chain(heap.appel.left.iter()).for_each(|&unit| ground::vacate(unit));
+    }
     if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
     }
@@ -175,5 +179,5 @@ pub(crate) fn free_large(heap: &mut Heap, block: &'static Block) {
     block.extent.set(0);
     block.clear_allocated(0, 1);
     block.scan.set(Scan::Nothing);
-    heap::give_back(base);
+    ground::give_back(base);
 }

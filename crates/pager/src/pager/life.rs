@@ -9,8 +9,20 @@ use crate::table::Table;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
 use core::sync::atomic::Ordering;
 use rustix::io::Errno;
-use vellum_sys::map;
-use vellum_sys::thread;
+use vellum_sys::{HUGE, map, round_up, thread};
+
+/// Address space from a multiple of [`HUGE`] on, so that an object's alignment in the span is its alignment in memory.
+fn reserve_aligned(bytes: usize) -> Result<usize, Errno> {
+    let whole = map::reserve_readable(bytes + HUGE)?;
+    let start = round_up(whole, HUGE);
+    for (from, to) in [(whole, start), (start + bytes, whole + bytes + HUGE)] {
+        if from < to {
+            // SAFETY: reserved a moment ago, and not needed.
+            let _ = unsafe { map::release(from, to - from) };
+        }
+    }
+    Ok(start)
+}
 
 impl<B: Backing + Send> Pager<B> {
     /// Starts the pager's threads, over `store`. Called once, by one thread.
@@ -37,7 +49,7 @@ impl<B: Backing + Send> Pager<B> {
     }
     fn settle(&'static self, config: Config, store: B) -> Result<(), Errno> {
         let bytes = (config.span_pages as usize + 1) * PAGE;
-        let base = map::reserve_readable(bytes)?;
+        let base = reserve_aligned(bytes)?;
         self.base.store(base, Ordering::Relaxed);
         self.pages.store(config.span_pages, Ordering::Relaxed);
         // SAFETY: reserved a moment ago.

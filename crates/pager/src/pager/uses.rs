@@ -178,6 +178,12 @@ impl<B: Backing + Send> Pager<B> {
             self.marks().set(from, to);
         }
     }
+    /// Whether the page at `address`, which is the pager's, is marked as discardable.
+    pub fn is_marked(&self, address: *const u8) -> bool {
+        let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
+        self.owns(address) && self.marks().has((offset / PAGE) as u32)
+    }
+
     /// Says of every page that the range touches that its contents are needed again, before anything is written there. They are undefined.
     pub fn need(&self, start: *const u8, bytes: usize) {
         let first = vellum_sys::round_down(start as usize, PAGE);

@@ -1,0 +1,112 @@
+//! What blocks and large objects lie on: extents of the page layer, or memory objects of the process's pager if the user has limited the page
+//! frames that there may be ([`vellum_pager::process`]).
+//!
+//! Which of the two is settled when it is asked first, for good: a heap has one span. Descriptors, lists and bitmaps are the page
+//! layer's always, so that a collection waits for a paged-out page only where it looks into an object.
+//!
+//! A block that is kept for later and holds nothing is *vacant*. Where blocks are paged that is said (`vellum_pages`, [`Pages::vacate`]), and the pager gives
+//! the frames of vacant blocks up before all others, without writing them and without reading them back (Cooper, section 4.1), unless the
+//! user has chosen otherwise. Elsewhere it is not: kept blocks are few, and telling the kernel costs more than it saves while there is
+//! memory.
+//!
+//! # Invariants
+//! * The span never changes, in forked children neither: there memory objects are ordinary memory.
+
+use crate::class::BLOCK;
+use crate::heap::Address;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
+use vellum_pager::{FileStore, Pager, process};
+use vellum_pages::{Elsewhere, Pages, Request};
+
+/// What has been settled.
+static GROUND: AtomicU32 = AtomicU32::new(UNSETTLED);
+const UNSETTLED: u32 = 0;
+const PAGES: u32 = 1;
+const PAGER: u32 = 2;
+
+/// What the page layer tells the pager of vacant blocks.
+static LAYER: Elsewhere = Elsewhere {
+    owns: |address| process::pager().owns(at(address)),
+    // SAFETY: whoever calls it vouches for the range, which nobody needs.
+    mark: |start, bytes| unsafe { process::pager().mark(at(start), bytes) },
+    // SAFETY: as above.
+    discard: |start, bytes| unsafe { process::pager().discard(at(start), bytes) },
+    // SAFETY: as above, and nobody writes there: it is vacant.
+    flush: |start, bytes| unsafe { process::pager().flush(at(start), bytes) },
+    need: |start, bytes| process::pager().need(at(start), bytes),
+};
+
+fn at(address: Address) -> *const u8 {
+    core::ptr::with_exposed_provenance(address)
+}
+
+/// The pager, if blocks are its memory objects.
+#[inline]
+fn pager() -> Option<&'static Pager<FileStore>> {
+    match GROUND.load(Ordering::Acquire) {
+        PAGES => None,
+        PAGER => Some(process::pager()),
+        _ => settle(),
+    }
+}
+
+#[cold]
+fn settle() -> Option<&'static Pager<FileStore>> {
+    let ready = process::ready();
+    let ground = if ready.is_some() { PAGER } else { PAGES };
+    if ready.is_some() {
+        Pages::global().discards_elsewhere(&LAYER);
+    }
+    // Two threads that ask at once find the same.
+    GROUND.store(ground, Ordering::Release);
+    ready
+}
+
+/// Whether blocks are paged. Who writes there can be told by nobody but the program then: the range is the pager's.
+pub(crate) fn is_paged() -> bool {
+    pager().is_some()
+}
+
+/// The addresses that blocks can have: the first, and how many bytes.
+pub(crate) fn span() -> (usize, usize) {
+    pager().map_or_else(|| Pages::global().span(), Pager::span)
+}
+
+/// `bytes` bytes for a block or a large object, at a multiple of [`BLOCK`]; zeros, if `zero`. `None` if there is no memory.
+pub(crate) fn take(bytes: usize, zero: bool) -> Option<Address> {
+    match pager() {
+        Some(pager) => pager.create(bytes, BLOCK, zero).ok().map(|start| start.as_ptr() as Address),
+        None => {
+            let extent = Pages::global().alloc(Request { bytes, align: BLOCK, zero }).ok()?;
+            Some(extent.addr.as_ptr() as Address)
+        }
+    }
+}
+
+/// Gives back what [`take`] has taken. Not while the world is stopped.
+pub(crate) fn give_back(start: Address) {
+    let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut::<u8>(start)) else { return };
+    let is_given = match pager() {
+        // SAFETY: the heap's own object, which nothing leads to any more.
+        Some(pager) => unsafe { pager.destroy(start) }.is_ok(),
+        // SAFETY: the heap's own extent, which nothing leads to any more.
+        None => unsafe { Pages::global().free(start) }.is_ok(),
+    };
+    debug_assert!(is_given, "{start:p} is no extent of the heap's");
+}
+
+/// The block at `start` is kept, and holds nothing; it may have been said before. Not while the world is stopped.
+pub(crate) fn vacate(start: Address) {
+    if pager().is_some_and(|pager| !pager.is_marked(at(start))) {
+        // SAFETY: nothing leads to the block until it is asked for again.
+        unsafe { Pages::global().vacate(start, BLOCK) };
+    }
+}
+
+/// The block at `start`, vacant perhaps, is about to be used. What it holds is undefined.
+pub(crate) fn occupy(start: Address) {
+    if is_paged() {
+        Pages::global().occupy(start, BLOCK);
+    }
+}

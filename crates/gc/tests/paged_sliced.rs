@@ -1,0 +1,5 @@
+//! The tests of `sliced.rs` on paged blocks.
+
+mod paged;
+#[path = "sliced.rs"]
+mod sliced;
