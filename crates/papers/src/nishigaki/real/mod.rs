@@ -130,7 +130,7 @@ fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<
     finding.notes.push(format!(
         "six jobs on one processor, {SCALE} pages for each of the source's; {rounds} rounds in turning order, each job's work of {count} ms (the \
          King's a part in {KING_PART} of it) after {warm} ms: the same references in every arm; service is the part of the jobs' CPU time that is \
-         their work, at the speed that the processor had meanwhile; no load control"
+         their work, at the speed that the processor had meanwhile, without what it took to draw references; no load control"
     ));
     for (at, (memory, frames)) in FRAMES.into_iter().enumerate() {
         let mut results: [Vec<Figures>; ARMS.len()] = Default::default();
@@ -210,7 +210,7 @@ impl Figures {
 
     /// Work as a part of the CPU time, in percent.
     fn service(&self) -> f64 {
-        self.sum(&["work_ns"]) / self.sum(&["user_ns", "system_ns"]) * 1e2
+        self.sum(&["work_ns"]) / (self.sum(&["user_ns", "system_ns"]) - self.sum(&["drawing_ns"])) * 1e2
     }
 }
 
