@@ -33,6 +33,7 @@
  *     scale=PERCENT     of the source's amount of work; live data stay the same (default 100)
  *     heap=MIB          the heap begins at this size and never grows beyond it (default: as it likes)
  *     plan=NAME         mark_sweep, mostly_copying or appel; only Vellum has a choice
+ *     after=WHAT        under appel, what becomes of a region that a major collection has vacated: reuse, drift or copy_back
  *     live=KIB          only with -DHEAP_PROFILE: collects after every so many KiB allocated and prints a line of "live", what was
  *                       allocated and what lives then, in bytes (Cooper, Nettles and Subramanian 1992, Figures 1, 5, 9)
  *     slice=US          collect in slices of so many microseconds, 0 at one go; given either way, the CPU time of every pause
@@ -63,7 +64,7 @@
 static unsigned heap_scale = 100;
 /* The size of the heap in MiB; 0 lets it grow. */
 static unsigned heap_mib;
-static const char *heap_plan = "";
+static const char *heap_plan = "", *heap_after = "";
 /* Threads that mark. */
 static unsigned heap_markers = 1;
 /* The length of a slice in microseconds, and whether pauses are looked at. */
@@ -226,6 +227,8 @@ static inline void heap_begin(int argc, char **argv) {
             continue;
         if (!strncmp(argv[i], "plan=", 5))
             heap_plan = argv[i] + 5;
+        else if (!strncmp(argv[i], "after=", 6))
+            heap_after = argv[i] + 6;
         else if (sscanf(argv[i], "markers=%u", &heap_markers) == 1)
             heap_demand(heap_markers > 0, "markers=N is at least one");
         else if (sscanf(argv[i], "slice=%u", &heap_slice_us) == 1)

@@ -147,6 +147,12 @@ static inline void heap_open(void) {
         config.plan = VEL_GC_APPEL;
     else
         heap_demand(!*heap_plan || !strcmp(heap_plan, "mark_sweep"), "plan: mark_sweep, mostly_copying or appel");
+    if (!strcmp(heap_after, "drift"))
+        config.after_major = VEL_GC_DRIFT;
+    else if (!strcmp(heap_after, "copy_back"))
+        config.after_major = VEL_GC_COPY_BACK;
+    else
+        heap_demand(!*heap_after || !strcmp(heap_after, "reuse"), "after: reuse, drift or copy_back");
     config.slice_us = heap_slice_us;
     config.markers = heap_markers;
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;

@@ -15,6 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_papers::bates::{self, Drawing};
+use vellum_papers::cooper;
 use vellum_papers::douglas::{self, Bench, Places, work};
 use vellum_papers::nishigaki;
 use vellum_papers::smith;
@@ -32,6 +33,7 @@ pub(crate) enum Papers {
     Bates(bates::Options),
     Smith(smith::Options),
     Nishigaki(nishigaki::Options),
+    Cooper(cooper::Options),
     /// One piece of an experiment's work, its figures printed as a line of JSON.
     #[command(hide = true)]
     Work {
@@ -49,6 +51,7 @@ pub(crate) fn papers(which: &Papers) -> Result<u8, Failure> {
         Papers::Bates(options) => bates(options),
         Papers::Smith(options) => smith(options),
         Papers::Nishigaki(options) => nishigaki(options),
+        Papers::Cooper(options) => cooper(options),
         Papers::Work { name, words } => Ok(worker(name, words)),
     }
 }
@@ -156,6 +159,26 @@ fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
         failed = failed.take().or(done.err());
     });
     bar.finish_and_clear();
+    if let Some(output) = json {
+        output.write(report.json())?;
+    }
+    failed.map_or(Ok(0), Err)
+}
+
+fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
+    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
+    let text_to_stderr = matches!(json, Some(Output::Stdout));
+    let library = library::find(None)?;
+    let bar = bar();
+    bar.enable_steady_tick(REDRAW);
+    let mut progress = |now: Progress<'_>| show(&bar, now);
+    let mut failed = None;
+    let report = cooper::run(options, options.common.scale(), &library, &mut progress, |finding| {
+        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
+        failed = failed.take().or(done.err());
+    });
+    bar.finish_and_clear();
+    let report = report.map_err(|error| Failure::Output { path: error.path, source: error.source })?;
     if let Some(output) = json {
         output.write(report.json())?;
     }

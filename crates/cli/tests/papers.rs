@@ -26,6 +26,7 @@ fn help_shows_sources_and_no_workers() {
         help.contains("douglas")
             && help.contains("bates")
             && help.contains("nishigaki")
+            && help.contains("cooper")
             && !help.contains("work "),
         "{help}"
     );
@@ -45,6 +46,13 @@ fn help_shows_sources_and_no_workers() {
     }
     let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
     for word in ["--quick", "--json", "--svg", "--seed", "--only", "basics", "times", "headers", "cache"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["cooper", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--full", "--only", "--client", "--resume", "--zram", "--store", "--memory", "--plan",
+        "kernel", "pager", "knee",
+    ] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
 }
@@ -70,7 +78,7 @@ fn bates_runs_and_its_json_and_lines_are_whole() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_refused_before_anything_runs() {
-    for source in ["douglas", "bates", "smith", "nishigaki"] {
+    for source in ["douglas", "bates", "smith", "nishigaki", "cooper"] {
         let ended = papers(&[source, "--quick", "--json", "/no/such/directory/r.json"]);
         assert_eq!(ended.status.code(), Some(125));
         assert!(String::from_utf8_lossy(&ended.stderr).contains("/no/such/directory/r.json"));

@@ -18,12 +18,13 @@
 //! What is common to all sources is here: [`Finding`] with its tables, figures and goals, options, progress, how cells of a
 //! campaign are put and read, how reports are written, the `workshop` that makes programs of the clients, and the `clock`. A source is
 //! a module: [`douglas`] (the page layer and malloc), [`bates`] (timings that can be trusted), [`smith`] (collectors),
-//! [`nishigaki`] (how much memory a job is worth).
+//! [`nishigaki`] (how much memory a job is worth), [`cooper`] (collected programs when memory is short).
 
 mod area;
 pub mod bates;
 mod cells;
 mod clock;
+pub mod cooper;
 pub mod douglas;
 mod figure;
 mod finding;

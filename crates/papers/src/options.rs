@@ -81,7 +81,7 @@ pub(crate) fn name(experiment: impl ValueEnum) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{bates, douglas, nishigaki, smith};
+    use crate::{bates, cooper, douglas, nishigaki, smith};
 
     #[test]
     fn the_order_is_the_sources_whatever_is_asked() {
@@ -100,6 +100,7 @@ mod tests {
         named::<bates::Experiment>();
         named::<smith::Experiment>();
         named::<nishigaki::Experiment>();
+        named::<cooper::Experiment>();
         assert_eq!(name(nishigaki::Experiment::Table1), "table1");
     }
 }

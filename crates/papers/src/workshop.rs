@@ -76,6 +76,8 @@ pub enum Plan {
     MarkSweep,
     /// What only typed objects refer to is copied.
     MostlyCopying,
+    /// Generations, of which the old one is copied now and then.
+    Appel,
 }
 
 impl Collector {
@@ -91,6 +93,7 @@ impl Collector {
             Self::Libgc => "libgc",
             Self::Vellum(Plan::MarkSweep) => "mark_sweep",
             Self::Vellum(Plan::MostlyCopying) => "mostly_copying",
+            Self::Vellum(Plan::Appel) => "appel",
         }
     }
 
