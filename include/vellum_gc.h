@@ -353,6 +353,7 @@ struct vel_gc_stats {
     uint64_t unsliced;           /* those that were made at one go despite `slice_us`, or were major ones under VEL_GC_APPEL, as nobody told what is written */
     uint64_t parallel;           /* those that several threads marked at once */
     uint64_t helped_objects;     /* objects that threads of the collector's own marked in these */
+    uint64_t freed_bytes;        /* of objects that their users freed */
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

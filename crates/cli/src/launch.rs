@@ -154,6 +154,11 @@ impl Plan {
         edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
         if let Some(folder) = &self.libgc {
             edit(&mut env, "LD_LIBRARY_PATH", |old| prepend(folder.as_os_str(), old));
+            // Its `operator new` must be found before the preloaded library's, as it would be without that.
+            if library::names_libgccpp(&self.program) {
+                let first = folder.join(library::LIBGCCPP);
+                edit(&mut env, "LD_PRELOAD", |old| prepend(first.as_os_str(), old));
+            }
         }
         for (name, value) in &self.knobs {
             edit(&mut env, name, |_| value.clone());

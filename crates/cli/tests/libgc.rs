@@ -23,6 +23,39 @@ fn folder() -> Option<PathBuf> {
     Some(folder)
 }
 
+/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no `libgccpp.so.1`.
+fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
+    let library = folder.join("libgccpp.so.1");
+    if !library.is_file() {
+        eprintln!("skipped: there is no {}: run ./build, as ./test does", library.display());
+        return None;
+    }
+    let program = place.join("objects-cpp");
+    let mut command = Command::new("c++");
+    command.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+    command.arg(Path::new(REPOSITORY).join("crates/libgc/tests/c/objects.cc")).arg("-I");
+    command.arg(Path::new(REPOSITORY).join("include/libgc")).args([&library, &folder.join("libgc.so.1")]);
+    match command.arg("-lpthread").output() {
+        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
+        Err(error) => {
+            eprintln!("skipped: c++ cannot be started: {error}");
+            return None;
+        }
+    }
+    Some(program)
+}
+
+#[test]
+fn cpp_programs_find_what_gc_cpp_h_promises() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled_cpp(&folder, place.path()) else { return };
+    passes(&on_the_library_path(&program, &folder).output().unwrap(), "objects");
+    let mut run = Command::new(VELLUM);
+    run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
+    passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), "objects");
+}
+
 /// Compiles `name`.c for Vellum's library; `None`, and a word, where there is no compiler.
 fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<PathBuf> {
     let program = place.join(name);

@@ -24,6 +24,7 @@ pub unsafe fn free(pointer: *mut u8) -> Result<(), Refused> {
     let object = address(pointer);
     let work = |heap: &mut Heap| {
         let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
+        heap.stats.freed_bytes += block.size.get() as u64;
         heap.kept.remove(object);
         heap.ephemerons.remove(object);
         heap.disclaimers.forget(object);

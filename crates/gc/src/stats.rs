@@ -54,6 +54,8 @@ pub struct Stats {
     pub parallel: u64,
     /// Objects that threads of the collector's own marked in these.
     pub helped_objects: u64,
+    /// Bytes of objects that their users freed.
+    pub freed_bytes: u64,
 }
 
 impl Stats {
@@ -84,6 +86,7 @@ impl Stats {
             unsliced: 0,
             parallel: 0,
             helped_objects: 0,
+            freed_bytes: 0,
         }
     }
 }

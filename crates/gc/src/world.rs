@@ -4,7 +4,7 @@
 //! the C library knows of the stack the thread was started with only.
 //!
 //! # Invariants
-//! * Between [`stop`] and [`start`] the caller is inside and holds the heap's lock.
+//! * Between [`stop`](fn@stop) and [`start`](fn@start) the caller is inside and holds the heap's lock.
 //! * A suspended thread is stopped, or stops when it next comes out of the collector or of a blocking region.
 
 use crate::heap::HEAP;
@@ -13,7 +13,7 @@ use crate::{stop, tls};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
-/// Stops every known thread but the caller, until [`start`]. In between the caller calls nothing else of the collector. False if
+/// Stops every known thread but the caller, until [`start`](fn@start). In between the caller calls nothing else of the collector. False if
 /// memory for its record is out.
 pub fn stop() -> bool {
     let Some(thread) = thread::attached() else { return false };
@@ -23,7 +23,7 @@ pub fn stop() -> bool {
     true
 }
 
-/// Undoes [`stop`], on the same thread.
+/// Undoes [`stop`](fn@stop), on the same thread.
 pub fn start() {
     let Some(thread) = tls::current() else { return };
     stop::go_on();

@@ -11,12 +11,12 @@ pub(crate) extern "C" fn not_same(_p: *mut c_void, _q: *mut c_void) {
     say::give_up(c"libgc: GC_same_obj: the two point into different objects")
 }
 
-/// [`GC_is_valid_displacement_print_proc`] as it is at first.
+/// `GC_is_valid_displacement_print_proc` as it is at first.
 pub(crate) extern "C" fn not_valid(_p: *mut c_void) {
     say::give_up(c"libgc: GC_is_valid_displacement: a pointer that keeps nothing")
 }
 
-/// [`GC_is_visible_print_proc`] as it is at first.
+/// `GC_is_visible_print_proc` as it is at first.
 pub(crate) extern "C" fn not_visible(_p: *mut c_void) {
     say::give_up(c"libgc: GC_is_visible: the collector does not look there")
 }

@@ -7,6 +7,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Allocated bytes when the last collection asked for had ended.
 pub(crate) static MARK: AtomicUsize = AtomicUsize::new(0);
+/// Freed bytes by then.
+pub(crate) static FREED: AtomicUsize = AtomicUsize::new(0);
 
 /// Microseconds of a call that collects a little.
 const LITTLE_US: c_uint = 1000;
@@ -24,7 +26,9 @@ pub extern "C" fn GC_gcollect() {
     checked::look_at_all();
     // SAFETY: may be called whenever; it does nothing where collection is held off.
     unsafe { vel::vel_gc_collect() };
-    MARK.store(vel::stats().allocated_bytes as usize, Relaxed);
+    let stats = vel::stats();
+    MARK.store(stats.allocated_bytes as usize, Relaxed);
+    FREED.store(stats.freed_bytes as usize, Relaxed);
 }
 
 /// Collects, and gives memory that is not needed back to the system at once.

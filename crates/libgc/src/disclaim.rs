@@ -1,6 +1,6 @@
 //! `gc_disclaim.h`: what is asked of objects that were found dead, by their kind or one by one.
 //!
-//! The heap has the table and the order ([`vel::vel_gc_set_disclaimer`]). There the procedures run right after a collection, with the
+//! The heap has the table and the order (`vel_gc_set_disclaimer`). There the procedures run right after a collection, with the
 //! world going on and no lock held, where libgc's run while it sweeps and holds the allocation lock.
 
 use crate::kinds::{self, VISITOR};

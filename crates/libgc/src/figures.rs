@@ -1,7 +1,7 @@
 //! Figures of the heap, and a look at all that is in it.
 
 use crate::allocate::with_end;
-use crate::collect::{GC_get_gc_no, MARK};
+use crate::collect::{FREED, GC_get_gc_no, MARK};
 use crate::variables::GC_non_gc_bytes;
 use crate::{lock, say, vel};
 use core::ffi::{c_char, c_int, c_void};
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) ->
         markers_less_one: 0,
         reclaimed_since: 0,
         reclaimed_before: 0,
-        freed_since: 0,
+        freed_since: GC_get_expl_freed_bytes_since_gc(),
         obtained: GC_get_obtained_from_os_bytes(),
     };
     let stored = bytes.min(size_of::<Profile>());
@@ -184,10 +184,10 @@ pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
     }
 }
 
-/// 0: what is freed is not counted.
+/// Bytes of objects that the program freed since the last collection it asked for.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
-    0
+    (vel::stats().freed_bytes as usize).saturating_sub(FREED.load(Relaxed))
 }
 
 /// Says nothing: what the program has elsewhere is not counted.

@@ -103,13 +103,12 @@ pub extern "C" fn GC_set_log_fd(descriptor: c_int) {
 unsafe extern "C" {
     fn dprintf(descriptor: c_int, format: *const c_char, ...) -> c_int;
     fn vdprintf(descriptor: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
-    fn vprintf(format: *const c_char, arguments: *mut c_void) -> c_int;
 }
 
 /// What the three printing functions come to: `arguments` is a `va_list`.
 unsafe extern "C" fn print_to_output(format: *const c_char, arguments: *mut c_void) {
     // SAFETY: passed on.
-    unsafe { vprintf(format, arguments) };
+    unsafe { vdprintf(libc::STDOUT_FILENO, format, arguments) };
 }
 
 /// See [`print_to_output`].

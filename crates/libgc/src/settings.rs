@@ -1,4 +1,4 @@
-//! What can be set and asked beside the exported variables ([`variables`](crate::variables)).
+//! What can be set and asked beside the exported variables ([`variables`]).
 //!
 //! Most of libgc's settings steer its own way of collecting. Those are kept and told when asked for, and change nothing:
 //! see `docs/libgc.md`.

@@ -1,6 +1,7 @@
 //! `javaxfc.h`: single threads stopped by the program.
 //!
-//! Which threads are suspended is remembered here, by their numbers: one may have ended, but not been joined, and still counts.
+//! Which threads are suspended is remembered here, by their numbers: one may have ended, but not been joined, and still counts. It is not
+//! forgotten when it is joined, as its number may be another's by then, and that one suspended.
 
 use crate::{lock, start, vel};
 use core::ffi::c_int;
@@ -57,8 +58,8 @@ fn note(thread: libc::pthread_t) -> bool {
     true
 }
 
-/// The thread is not suspended any more, or is no more; whether it was.
-pub(crate) fn forget(thread: libc::pthread_t) -> bool {
+/// The thread is not suspended any more; whether it was.
+fn forget(thread: libc::pthread_t) -> bool {
     if FIRST.load(Relaxed).is_null() {
         return false;
     }

@@ -266,7 +266,6 @@ pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *
             unsafe { result.write(this.value) };
         }
         records::joined(thread);
-        crate::suspend::forget(thread);
     }
     this.status
 }

@@ -32,6 +32,9 @@ pub(crate) struct Stats {
     pub pause_ns_last: u64,
     pub pause_ns_longest: u64,
     pub pause_ns_total: u64,
+    /// Figures that are not used here.
+    between: [u64; 16],
+    pub freed_bytes: u64,
 }
 
 /// `struct vel_gc_layout`.

@@ -9,7 +9,7 @@ const STOREYS: &[&[&str]] = &[
     &["vellum-bench", "vellum-conformance"],
     &["vellum-cli"],
     &["vellum-papers"],
-    &["vellum-governor", "vellum-runtime", "vellum-recorder", "vellum-capi"],
+    &["vellum-governor", "vellum-runtime", "vellum-recorder", "vellum-capi", "vellum-libgccpp"],
     &["vellum-libgc", "vellum-heap", "vellum-probe"],
     &["vellum-malloc", "vellum-gc"],
     &["vellum-pager"],

@@ -1,0 +1,19 @@
+//! Links the library to `libgc.so.1`, which has to be built before (`./build` does), and names it as programs look for it.
+
+use std::env;
+use std::path::PathBuf;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory"));
+    // TARGET/PROFILE/build/NAME/out
+    let profile = out.ancestors().nth(3).expect("it lies in the target directory");
+    println!("cargo::rustc-cdylib-link-arg=-L{}", profile.display());
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath-link,{}", profile.display());
+    // By name, so that the loader takes the one that the program has, or the one beside this library.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-lgc");
+    println!("cargo::rustc-cdylib-link-arg=-l:libstdc++.so.6");
+    println!("cargo::rustc-cdylib-link-arg=-lc");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgccpp.so.1");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN");
+}

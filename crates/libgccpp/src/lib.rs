@@ -1,0 +1,150 @@
+//! `libgccpp.so.1`: `operator new` and `operator delete` of C++ programs that are written for libgc.
+//!
+//! What plain `new` gives is looked through by the collector and stays until it is deleted, so that such objects may refer to collected
+//! ones. Which form is called makes no difference but for alignment, and for what happens when there is no memory: `std::bad_alloc`, or null
+//! from the forms that do not throw.
+//!
+//! # What holds
+//! * All forms of the language are here, and not only the plain ones that libgc's library has: else those of the runtime would give memory
+//!   that is not looked through.
+//! * What is deleted goes back where it came from: memory of `malloc`, from before this library was there or from libraries with a `new`
+//!   of their own, to `free`.
+
+#![cfg_attr(panic = "abort", no_std)]
+#![allow(non_snake_case, reason = "the names are those of the C++ ABI")]
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    clippy::missing_safety_doc,
+    reason = "called from C++ only: what its callers promise is the language's"
+)]
+
+use core::arch::naked_asm;
+use core::ffi::c_void;
+
+unsafe extern "C" {
+    fn GC_malloc_uncollectable(bytes: usize) -> *mut c_void;
+    fn GC_memalign(align: usize, bytes: usize) -> *mut c_void;
+    fn GC_free(object: *mut c_void);
+    fn GC_base(address: *mut c_void) -> *mut c_void;
+    fn vel_gc_keep(object: *mut c_void) -> core::ffi::c_int;
+}
+
+unsafe extern "C" {
+    /// `std::__throw_bad_alloc()`.
+    fn _ZSt17__throw_bad_allocv();
+}
+
+/// Memory that stays and is looked through; null if there is none.
+extern "C" fn get(bytes: usize) -> *mut c_void {
+    // SAFETY: any size may be asked for.
+    unsafe { GC_malloc_uncollectable(bytes) }
+}
+
+/// The same, aligned to a power of two up to a page.
+extern "C" fn get_aligned(bytes: usize, align: usize) -> *mut c_void {
+    // SAFETY: an alignment that is not served gives null; the object is new.
+    unsafe {
+        let object = GC_memalign(align, bytes);
+        if !object.is_null() && vel_gc_keep(object) != 0 {
+            GC_free(object);
+            return core::ptr::null_mut();
+        }
+        object
+    }
+}
+
+/// `GC_throw_bad_alloc()`: throws for want of memory.
+// An exception may not pass through code that is compiled to abort: what throws here has no frame of its own then, but goes on to the C++
+// runtime's function in its place.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub extern "C" fn _Z18GC_throw_bad_allocv() {
+    naked_asm!("jmp {throw}", throw = sym _ZSt17__throw_bad_allocv)
+}
+
+fn give(object: *mut c_void) {
+    if object.is_null() {
+        return;
+    }
+    // SAFETY: what is deleted is the program's; memory that is no object's is malloc's.
+    unsafe {
+        if GC_base(object).is_null() {
+            libc::free(object);
+        } else {
+            GC_free(object);
+        }
+    }
+}
+
+/// Calls `get` with the caller's arguments; goes on to `throw` if it returns null.
+macro_rules! or_throw {
+    () => {
+        "sub rsp, 8\ncall {get}\nadd rsp, 8\ntest rax, rax\nje 2f\nret\n2: jmp {throw}"
+    };
+}
+
+macro_rules! operators {
+    (new { $($new:ident $new_nothrow:ident $new_aligned:ident $new_aligned_nothrow:ident;)* }
+     delete { $($delete:ident($($unused:ty),*);)* }) => {
+        $(
+            /// `operator new`, or the one of arrays.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub extern "C" fn $new(bytes: usize) -> *mut c_void {
+                naked_asm!(or_throw!(), get = sym get, throw = sym _ZSt17__throw_bad_allocv)
+            }
+            /// The same without an exception.
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $new_nothrow(bytes: usize, _: *const c_void) -> *mut c_void {
+                get(bytes)
+            }
+            /// The same, aligned.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub extern "C" fn $new_aligned(bytes: usize, align: usize) -> *mut c_void {
+                naked_asm!(or_throw!(), get = sym get_aligned, throw = sym _ZSt17__throw_bad_allocv)
+            }
+            /// The same, aligned, without an exception.
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $new_aligned_nothrow(bytes: usize, align: usize, _: *const c_void) -> *mut c_void {
+                get_aligned(bytes, align)
+            }
+        )*
+        $(
+            /// A form of `operator delete`.
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $delete(object: *mut c_void $(, _: $unused)*) {
+                give(object);
+            }
+        )*
+    };
+}
+
+operators! {
+    new {
+    _Znwm _ZnwmRKSt9nothrow_t _ZnwmSt11align_val_t _ZnwmSt11align_val_tRKSt9nothrow_t;
+    _Znam _ZnamRKSt9nothrow_t _ZnamSt11align_val_t _ZnamSt11align_val_tRKSt9nothrow_t;
+    }
+    delete {
+    _ZdlPv();
+    _ZdaPv();
+    _ZdlPvm(usize);
+    _ZdaPvm(usize);
+    _ZdlPvRKSt9nothrow_t(*const c_void);
+    _ZdaPvRKSt9nothrow_t(*const c_void);
+    _ZdlPvSt11align_val_t(usize);
+    _ZdaPvSt11align_val_t(usize);
+    _ZdlPvmSt11align_val_t(usize, usize);
+    _ZdaPvmSt11align_val_t(usize, usize);
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, *const c_void);
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, *const c_void);
+    }
+}
+
+/// A broken invariant. Nothing here panics.
+#[cfg(panic = "abort")]
+#[panic_handler]
+fn broken(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: abort has no preconditions.
+    unsafe { libc::abort() }
+}
