@@ -396,6 +396,19 @@ impl Block {
         }
     }
 
+    /// Calls `visit` with runs of allocated objects: the first of each, and the one behind its last.
+    pub(crate) fn each_run(&self, mut visit: impl FnMut(u32, u32)) {
+        for pair in 0..self.pairs.get() {
+            let mut word = self.allocated(pair).get();
+            while word != 0 {
+                let first = word.trailing_zeros();
+                let end = first + (!(word >> first)).trailing_zeros();
+                visit(pair * 64 + first, pair * 64 + end);
+                word = if end == 64 { 0 } else { word & !0 << end };
+            }
+        }
+    }
+
     /// Calls `visit` for those of objects `from..to` that are allocated and marked. Nothing has moved.
     pub(crate) fn each_marked(&self, from: u32, to: u32, mut visit: impl FnMut(Index)) {
         for_bits(from, to, |pair, bits| {

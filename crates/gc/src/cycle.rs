@@ -180,6 +180,13 @@ impl Heap {
     /// A block or large object came to the heap.
     pub(crate) fn block_came(&mut self, block: &Block) {
         let (start, end) = (block.base.get(), block.base.get() + block.extent.get());
+        if self.config.plan == Plan::Appel {
+            // Nobody asks what is written to new objects; what is free was released.
+            if let Some(dirty) = &mut self.dirty {
+                dirty.cover(start, end);
+            }
+            return;
+        }
         let is_small = block.slot.get() != 0;
         let ahead = if is_small { self.pool_beside(start, end) } else { (start, end) };
         if let Some(dirty) = self.account() {

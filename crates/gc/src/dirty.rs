@@ -269,6 +269,21 @@ impl Dirty {
         self.lost
     }
 
+    /// The bytes from `start` up to `end` may be asked for later; until then it does not matter what is written there.
+    pub(crate) fn cover(&mut self, start: usize, end: usize) {
+        if let Source::Kernel(tracker, covered) = &mut self.source {
+            self.lost |= cover(tracker, covered, start, end).is_none();
+        }
+    }
+
+    /// It does not matter any more what is written from `start` up to `end`: writing there is to cost nothing. The world may stand still.
+    pub(crate) fn release(&mut self, start: usize, end: usize) {
+        if let Source::Kernel(tracker, _) = &self.source {
+            // A refusal costs the program a fault for each page, once.
+            let _ = tracker.disarm(start, end - start);
+        }
+    }
+
     /// The bytes from `start` up to `end` came to the heap, and are about to be written. They count as written until taken. `ahead` lies
     /// around them, and will come soon.
     pub(crate) fn enter(&mut self, start: usize, end: usize, ahead: (usize, usize)) {

@@ -26,7 +26,7 @@
 //!   objects that links lie in.
 
 use crate::block::{Block, Index, PAIRS_MAX, Scan};
-use crate::class::{BLOCK, SLOTS_MAX, WORD};
+use crate::class::{BLOCK, GRANULE, SLOTS_MAX, WORD};
 use crate::config::Plan;
 use crate::descriptors::Descriptors;
 use crate::disclaim::Disclaimers;
@@ -237,7 +237,7 @@ impl Heap {
                 (low, high) = (low.min(beside), high.max(beside + BLOCK));
                 at += 1;
             }
-            dirty.enter(low, high, (low, high));
+            dirty.cover(low, high);
         }
     }
 
@@ -284,7 +284,7 @@ impl Heap {
 
     /// Pins what must stay in blocks that are emptied, but for what roots lead to. The world stands still.
     pub(crate) fn pin(&self) {
-        if !self.copies.any() {
+        if !self.copies.any() || self.copies.fills && !self.has_fields() {
             return;
         }
         // Of old untyped objects a minor collection knows what was written to, and looks through that first (`appel`).
@@ -293,19 +293,30 @@ impl Heap {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block = unsafe { &*(address as *const Block) };
             if block.scan.get() == Scan::Words && block.extent.get() != 0 {
-                block.each(false, |index| self.pin_targets(block.address(index), block.size.get()));
+                let (base, size) = (block.base.get(), block.size.get());
+                block.each_run(|from, to| {
+                    self.pin_targets(base + from as usize * size, base + to as usize * size);
+                });
             }
         }
         pin_tables(&self.space, &self.finalizers, &self.disclaimers, &self.links);
         self.ephemerons.each(|key, _| pin_target(&self.space, key, false));
     }
 
-    /// Pins what the words of an untyped object may lead to.
-    fn pin_targets(&self, object: usize, bytes: usize) {
-        for at in (object..object + bytes).step_by(WORD) {
-            // SAFETY: an allocated object's words may be read.
-            let word = unsafe { (at as *const usize).read_volatile() };
-            pin_target(&self.space, word, self.config.only_starts);
+    /// Pins what the words of untyped objects from `start` up to `end` may lead to.
+    fn pin_targets(&self, start: usize, end: usize) {
+        let (low, high) = self.space.bounds();
+        let span = high.saturating_sub(low);
+        // SAFETY: an allocated object's words may be read.
+        let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
+        let mut at = start;
+        while at < end {
+            // Most are no addresses in the heap: a granule is passed over at a time.
+            let words: [usize; GRANULE / WORD] = core::array::from_fn(|index| read(at + index * WORD));
+            if words.iter().fold(false, |any, word| any | (word.wrapping_sub(low) < span)) {
+                words.iter().for_each(|&word| pin_target(&self.space, word, self.config.only_starts));
+            }
+            at += GRANULE;
         }
     }
 

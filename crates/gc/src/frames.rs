@@ -137,6 +137,15 @@ pub(crate) fn mark_held<M: Movement>(marker: &mut Marker<'_, M>) {
     }
 }
 
+/// Whether any frame is linked.
+pub(crate) fn any() -> bool {
+    thread::known().any(|thread| {
+        // SAFETY: as in `mark`.
+        let top = unsafe { thread.frames.get().as_ref() }.map_or(null(), Cell::get);
+        !top.is_null() && !core::ptr::addr_eq(top, &raw const BOTTOM)
+    })
+}
+
 /// Marks what frames lead to, on all threads; how many words they have. After all that is ambiguous.
 pub(crate) fn mark<M: Movement>(marker: &mut Marker<'_, M>) -> usize {
     let mut words = 0;

@@ -25,7 +25,7 @@
 //! * Nothing moves before the old untyped objects and the ambiguous roots are done.
 //! * If the account fails on the way, every old object counts as written.
 
-use crate::block::{Block, Region, Scan};
+use crate::block::{Block, Region};
 use crate::class::{BLOCK, WORD};
 use crate::collect::{self, Reached, Traced};
 use crate::dirty::{Dirty, Look, Which};
@@ -96,7 +96,7 @@ fn begin(heap: &Heap) {
 /// Marks everything new that is alive, moving what is to be moved; returns when the roots had been looked through, and when all had.
 fn trace(heap: &mut Heap) -> (u64, u64) {
     let Some(mut dirty) = heap.dirty.take() else { unreachable!("a minor collection without an account") };
-    let has_untyped = heap.appel.old_untyped > 0;
+    let (has_untyped, has_typed) = (heap.appel.old_untyped > 0, heap.appel.old_typed > 0);
     // What is new was in use a moment ago.
     let near = heap.stats.live_bytes <= heap.cache_bytes as u64;
     let Heap { space, slots, stack, config, descriptors, copies, .. } = heap;
@@ -113,11 +113,8 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
     };
     let movement = Evacuation { space, slots, copies, descriptors };
     let mut marker = Marker::new(space, *stack, config.only_starts, movement).when_near(near);
-    if has_untyped {
-        let done = written(&mut marker, &mut dirty, space, Which::OldUntyped, None);
-        if !done {
-            all_of(&mut marker, reached.blocks, Which::OldUntyped, None);
-        }
+    if has_untyped && !written(&mut marker, &mut dirty, space, Which::OldUntyped, None) {
+        all_of(&mut marker, reached.blocks, Which::OldUntyped, None);
     }
     let root_words = reached.mark_roots(&mut marker);
     for &at in heap.appel.holders.iter() {
@@ -126,8 +123,7 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
             unsafe { marker.fields(at, at + WORD) };
         }
     }
-    let done = written(&mut marker, &mut dirty, space, Which::OldTyped, Some(reached.blocks));
-    if !done {
+    if has_typed && !written(&mut marker, &mut dirty, space, Which::OldTyped, Some(reached.blocks)) {
         all_of(&mut marker, reached.blocks, Which::OldTyped, Some(reached.blocks));
     }
     let traced = Traced { root_words, ..collect::conclude(marker, reached) };
@@ -220,8 +216,7 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
                 slot.roomy = block;
             }
         }
-        block.become_old();
-        heap.appel.old_untyped += usize::from(block.scan.get() == Scan::Words);
+        heap.appel.adopt(block);
         heap.blocks[to] = address;
         to += 1;
     }

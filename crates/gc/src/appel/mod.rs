@@ -43,6 +43,7 @@ use crate::block::{Block, Scan};
 use crate::class::BLOCK;
 use crate::config::Plan;
 use crate::dirty::{Dirty, Look, Which};
+use crate::frames;
 use crate::heap::{Address, Heap};
 use crate::sizing::Major;
 use vellum_pages::Buffer;
@@ -53,8 +54,9 @@ pub(crate) struct Appel {
     pub old_count: usize,
     /// Bytes of objects in the old region, the dead among them that no major collection has found yet.
     pub old_live: usize,
-    /// Old blocks of untyped objects, at most.
+    /// Old blocks of untyped objects, at most; and of those that have fields.
     old_untyped: usize,
+    old_typed: usize,
     /// When the old region has come to so many bytes, the next collection is a major one.
     old_max: usize,
     /// How the last major collection left the heap.
@@ -79,11 +81,19 @@ pub(crate) struct Appel {
 }
 
 impl Appel {
+    /// A block becomes one of the old region.
+    fn adopt(&mut self, block: &Block) {
+        block.become_old();
+        self.old_untyped += usize::from(Which::OldUntyped.is(block));
+        self.old_typed += usize::from(Which::OldTyped.is(block));
+    }
+
     pub(crate) const fn new() -> Appel {
         Appel {
             old_count: 0,
             old_live: 0,
             old_untyped: 0,
+            old_typed: 0,
             old_max: 0,
             major: None,
             is_known: false,
@@ -158,12 +168,11 @@ impl Heap {
         if self.config.plan != Plan::Appel {
             return;
         }
-        self.appel.old_untyped = 0;
+        (self.appel.old_untyped, self.appel.old_typed) = (0, 0);
         for &address in self.blocks.iter() {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block = unsafe { &*(address as *const Block) };
-            block.become_old();
-            self.appel.old_untyped += usize::from(block.scan.get() == Scan::Words);
+            self.appel.adopt(block);
         }
         self.appel.old_count = self.blocks.len();
         self.appel.minors = 0;
@@ -184,6 +193,20 @@ impl Heap {
         self.appel.is_known = dirty.can_go_on();
         self.appel.is_refused = !self.appel.is_known;
         dirty.rest(self.slots_used);
+    }
+
+    /// Whether anything can be reached by a field, so that it may move: where all is untyped, nothing can.
+    pub(crate) fn has_fields(&self) -> bool {
+        let is_typed = |&address: &Address| {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let scan = unsafe { (*(address as *const Block)).scan.get() };
+            !matches!(scan, Scan::Words | Scan::Nothing)
+        };
+        self.appel.old_typed > 0
+            || self.ephemerons.len() > 0
+            || self.roots.precise().next().is_some()
+            || frames::any()
+            || self.blocks[self.appel.old_count..].iter().any(is_typed)
     }
 
     /// What was written to old objects so far leads to old ones only. The world stands still, at the end of a minor collection: pages that the collection has

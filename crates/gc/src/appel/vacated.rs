@@ -14,6 +14,7 @@
 //! Source: Cooper, Nettles and Subramanian 1992, sections 2 (copying back), 3 (drift) and 6 ("if we had placed the free region so as to take
 //! advantage of the prepaging of new space").
 
+use crate::class::BLOCK;
 use crate::config::{AfterMajor, Plan};
 use crate::heap::Heap;
 
@@ -26,17 +27,33 @@ impl Heap {
         if self.config.plan != Plan::Appel {
             return;
         }
+        self.pool[first..].sort_unstable();
+        self.release_vacated(first);
         match self.after_major() {
-            AfterMajor::Reuse => self.pool[first..].sort_unstable_by_key(|&unit| core::cmp::Reverse(unit)),
+            AfterMajor::Reuse => self.pool[first..].reverse(),
             AfterMajor::CopyBack => self.pool.sort_unstable(),
             AfterMajor::Drift => {
-                self.pool[first..].sort_unstable();
                 for index in first..self.pool.len() {
                     let pushed = self.appel.left.push(self.pool[index]);
                     debug_assert!(pushed.is_ok(), "room was made before the world stopped");
                 }
                 self.pool.truncate(first);
             }
+        }
+    }
+
+    /// Has writing to the blocks of the pool from `first` on, which are in the order of their addresses, cost no faults.
+    fn release_vacated(&mut self, first: usize) {
+        let Some(dirty) = &mut self.dirty else { return };
+        let mut at = first;
+        while let Some(&start) = self.pool.get(at) {
+            let mut end = start + BLOCK;
+            at += 1;
+            while self.pool.get(at) == Some(&end) {
+                end += BLOCK;
+                at += 1;
+            }
+            dirty.release(start, end);
         }
     }
 
