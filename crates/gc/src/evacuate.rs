@@ -175,7 +175,9 @@ impl Heap {
                 (step, wanted) = (next + 1, needed);
             }
         }
-        self.copies.too_dear = untyped * SEARCH_PART > emptied * BLOCK && !restless;
+        // Where there are generations, all is moved as long as that brings together what lives.
+        let is_worth_it = restless && !self.appel.is_pinned;
+        self.copies.too_dear = untyped * SEARCH_PART > emptied * BLOCK && !is_worth_it;
         if step != 0 && !self.copies.too_dear && self.make_ready(wanted) {
             self.copies.step = step;
         }

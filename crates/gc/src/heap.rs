@@ -314,9 +314,11 @@ impl Heap {
     }
 
     /// Whether threads may allocate in blocks that have something alive. Where there are generations those are old: only if there is no room for a
-    /// new one, as what is made there is old at once.
+    /// new one, or far too much of it, as what is made there is old at once.
     fn may_fill_holes(&self) -> bool {
-        self.config.plan != Plan::Appel || self.bytes + BLOCK + self.reserve > self.limit()
+        self.config.plan != Plan::Appel
+            || self.appel.is_pinned
+            || self.bytes + BLOCK + self.reserve > self.limit()
     }
 
     fn hand_out(&mut self, bytes: usize) {

@@ -32,6 +32,8 @@
 //! * A major collection copies old and new at one go where there is room for that, and not the new objects twice; where there is not, it follows a
 //!   minor one, as in the source. Where there is no room for a copy the object stays where it is: so a heap of twice the live data does, and the
 //!   reserve is a matter of speed.
+//! * A program that tells few types pins most of what it has, and copying cannot bring the rest together. If a major collection leaves more between objects than there
+//!   are, threads allocate there as under mark-sweep; what they make is old at once, so that the next collection is a major one again; and nothing is moved while untyped objects are too many to be searched (`evacuate`).
 //! * Copying back is a second pass of the same kind, as blocks cannot be moved without finding what leads into them; the source moved the
 //!   old region by a distance.
 
@@ -76,6 +78,8 @@ pub(crate) struct Appel {
     /// Bytes of old blocks that are no objects, now and after the last major collection.
     pub waste: usize,
     pub waste_least: usize,
+    /// So much is pinned that the last major collection has left more between objects than there are: threads allocate there.
+    pub is_pinned: bool,
     /// Free blocks that a heap which drifts has left behind, the oldest first.
     pub left: Buffer<Address>,
 }
@@ -104,6 +108,7 @@ impl Appel {
             retained: Buffer::new(),
             waste: 0,
             waste_least: 0,
+            is_pinned: false,
             left: Buffer::new(),
         }
     }
@@ -127,6 +132,7 @@ impl Heap {
     /// Whether the collection that is needed now is to begin with a minor one.
     pub(crate) fn is_minor_next(&self) -> bool {
         self.may_be_minor()
+            && !self.appel.is_pinned
             && self.used >= self.room / WORTH_PART
             && (!self.is_major_due() || !self.has_room_for_major())
     }

@@ -8,6 +8,7 @@
 //! collection left the heap. The *reserve* below a limit is what the next minor collection should copy: half of what is free at most, the source's rule, as
 //! a new region that lives on whole needs as much beside it.
 
+use super::WASTE_MIN;
 use crate::class::BLOCK;
 use crate::heap::Heap;
 use crate::sizing::{Found, Major};
@@ -35,6 +36,8 @@ impl Heap {
         self.appel.waste = found.bytes.saturating_sub(found.live);
         if is_major {
             self.appel.waste_least = self.appel.waste;
+            let is_much = self.appel.waste > found.live.max(WASTE_MIN);
+            self.appel.is_pinned = is_much && !self.config.restless;
         }
         self.found = found;
         let sizes = self.size_regions(live, found.live, before.as_ref());
