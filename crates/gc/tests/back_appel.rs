@@ -8,6 +8,7 @@ use vellum_gc as gc;
 fn what_the_model_reaches_is_there_or_has_moved() {
     let config = gc::Config {
         plan: gc::Plan::Appel,
+        restless: true,
         after_major: gc::AfterMajor::CopyBack,
         paranoid: true,
         ..gc::Config::DEFAULT
