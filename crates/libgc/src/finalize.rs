@@ -185,7 +185,13 @@ unsafe fn link(link: *mut *mut c_void, object: *const c_void, late: bool) -> c_i
         match vel::vel_gc_link(link, object.cast_mut(), c_int::from(late)) {
             0 if before.is_null() => SUCCESS,
             0 => DUPLICATE,
-            _ => NO_MEMORY,
+            _ => {
+                // What there was stays: its place in the table has just become free.
+                if !before.is_null() {
+                    let _ = vel::vel_gc_link(link, before, c_int::from(late));
+                }
+                NO_MEMORY
+            }
         }
     }
 }

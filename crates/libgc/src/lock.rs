@@ -3,9 +3,9 @@
 //! Programs take it to make a pointer out of one in disguise, which a collection might just be about to clear. The heap's own lock is not
 //! it, so that the holder may call anything, and may take it again.
 //!
-//! A fork is made by its holder: the child's copy is free.
+//! A fork is made by its holder, who holds the list of threads, too: the child's copies are free.
 
-use crate::{start, vel};
+use crate::{records, start, vel};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 
@@ -28,13 +28,16 @@ fn put() {
 
 extern "C" fn before_fork() {
     take();
+    records::lock();
 }
 
 extern "C" fn after_fork_in_parent() {
+    records::unlock();
     put();
 }
 
 extern "C" fn after_fork_in_child() {
+    records::unlock();
     // The holder is this thread, whose number has changed.
     // SAFETY: there is no other thread that could use it.
     unsafe { LOCK.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };

@@ -47,13 +47,22 @@ static ITSELF: u8 = 0;
 static KEY: AtomicUsize = AtomicUsize::new(0);
 
 fn with_list<R>(work: impl FnOnce(&List) -> R) -> R {
-    // SAFETY: a mutex initialised statically, unlocked by whom it was locked.
-    unsafe {
-        libc::pthread_mutex_lock(LIST.lock.get());
-        let result = work(&LIST);
-        libc::pthread_mutex_unlock(LIST.lock.get());
-        result
-    }
+    lock();
+    let result = work(&LIST);
+    unlock();
+    result
+}
+
+/// Holds the list, over a fork as well.
+pub(crate) fn lock() {
+    // SAFETY: a mutex initialised statically.
+    unsafe { libc::pthread_mutex_lock(LIST.lock.get()) };
+}
+
+/// Ends what [`lock`] began, in a forked child as well.
+pub(crate) fn unlock() {
+    // SAFETY: unlocked by whom it was locked.
+    unsafe { libc::pthread_mutex_unlock(LIST.lock.get()) };
 }
 
 /// The key by which a thread finds its record; made when first needed.

@@ -4,8 +4,8 @@ use crate::environment::{self, Wishes};
 use crate::{events, finalize, leaks, lock, records, roots, settings, threads, variables, vel};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{
-    AtomicU8,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    AtomicI32, AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
 const NOT_YET: u8 = 0;
@@ -15,6 +15,14 @@ const STARTED: u8 = 2;
 const WATCHED: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
+
+/// The thread that starts the heap.
+static STARTER: AtomicI32 = AtomicI32::new(0);
+
+fn this_thread() -> i32 {
+    // SAFETY: plain call.
+    unsafe { libc::gettid() }
+}
 
 /// Whether [`GC_init`] has been called, by the program or by what it called first.
 pub(crate) fn is_started() -> bool {
@@ -53,8 +61,14 @@ pub(crate) fn ensure() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init() {
     if STATE.compare_exchange(NOT_YET, STARTING, AcqRel, Relaxed).is_err() {
+        // Another thread's start must be over before anything is allocated; what this one calls while it starts goes on.
+        while !is_started() && STARTER.load(Acquire) != this_thread() {
+            // SAFETY: plain call.
+            unsafe { libc::sched_yield() };
+        }
         return;
     }
+    STARTER.store(this_thread(), Release);
     let wishes = environment::read();
     let Wishes { maximum_bytes, divisor, slice_us, .. } = wishes;
     if let Some(divisor) = divisor {
@@ -85,7 +99,7 @@ pub extern "C" fn GC_init() {
     finalize::begin();
     roots::begin();
     crate::kinds::begin_roots();
-    STATE.store(STARTED, core::sync::atomic::Ordering::Release);
+    STATE.store(STARTED, Release);
     leaks::look();
 }
 

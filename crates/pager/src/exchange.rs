@@ -6,6 +6,7 @@
 //! the page missing when it goes on.
 
 use crate::units::PAGE;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::io::Errno;
 use vellum_sys::fault::Faults;
 use vellum_sys::map;
@@ -22,6 +23,15 @@ pub(crate) enum Taken {
     Hole,
     /// It is where it was.
     Stays,
+}
+
+/// Whether pages may be shared with a child, which makes them busy for as long as it lives, and so says nothing of devices. A direct transfer that a
+/// program has under way into a page which it shares with a child is not safe from the pager.
+static HAS_FORKED: AtomicBool = AtomicBool::new(false);
+
+/// This process has made a child that has its view of the pages.
+pub(crate) fn has_forked() {
+    HAS_FORKED.store(true, Relaxed);
 }
 
 /// Takes the pages of `len` bytes at `from` to the empty places at `to`. Returns how many bytes are held now; if not all, what became
@@ -41,6 +51,8 @@ pub(crate) unsafe fn take(faults: &Faults, from: usize, to: usize, len: usize) -
     match unsafe { faults.move_pages(from, to, len) } {
         (moved, Ok(())) => (moved, Taken::Held),
         (moved, Err(Errno::NOENT)) => (moved, Taken::Hole),
+        // A device may be writing to it, which no protection keeps off, and what it writes after a copy was made would be lost.
+        (moved, Err(Errno::BUSY)) if !HAS_FORKED.load(Relaxed) => (moved, Taken::Stays),
         // SAFETY: by this function's condition; what was moved is done with.
         (moved, Err(_)) => match unsafe { take_by_copy(faults, from + moved, to + moved) } {
             Taken::Held => (moved + PAGE, Taken::Held),

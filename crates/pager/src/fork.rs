@@ -116,6 +116,7 @@ impl<B: Backing + Send> Pager<B> {
         if !self.concerns_forks() {
             return;
         }
+        crate::exchange::has_forked();
         // SAFETY: the lock has been held since `fork_prepare`, by this thread.
         let inner = unsafe { self.inner.assume_held() };
         let mut forking = core::mem::replace(&mut inner.forking, Forking::not());

@@ -89,8 +89,8 @@ impl FileStore {
         unsafe { BorrowedFd::borrow_raw(self.file.load(Relaxed)) }
     }
 
-    fn open_file(&self, more: OFlags) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | more;
+    fn open_file(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(MODE);
         match rustix::fs::open(self.path(), flags | OFlags::TMPFILE, mode) {
             Ok(file) => return Ok(file),
@@ -174,11 +174,10 @@ fn whole(
 
 impl Backing for FileStore {
     fn open(&self) -> Result<(), Errno> {
-        let opened = self.open_file(OFlags::DIRECT).or_else(|errno| match errno {
-            Errno::INVAL => self.open_file(OFlags::empty()),
-            errno => Err(errno),
-        });
-        self.file.store(opened?.into_raw_fd(), Relaxed);
+        let file = self.open_file()?;
+        // Not when it is made: a file system without direct transfers would refuse it with the file made already, and named. They are faster, no more.
+        let _ = rustix::fs::fcntl_setfl(&file, OFlags::DIRECT);
+        self.file.store(file.into_raw_fd(), Relaxed);
         Ok(())
     }
 

@@ -42,6 +42,9 @@ impl<B: Backing + Send> Pager<B> {
     fn make_room_for(&self, pages: u32) -> Result<(), Refused> {
         loop {
             let mut inner = self.inner.lock();
+            if inner.committed.saturating_add(pages) > self.pages.load(Ordering::Relaxed) {
+                return Err(Refused::Span);
+            }
             let wanted = inner.committed.saturating_add(pages).saturating_add(SLACK);
             if wanted <= inner.reserved || self.is_child() {
                 inner.committed += pages;
