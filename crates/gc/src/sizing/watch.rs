@@ -19,7 +19,9 @@ use vellum_sys::usage::{self, Met};
 use vellum_sys::{clock, pressure};
 
 /// A heap below this is nobody's trouble, in bytes.
-const LOOK_MIN: usize = 4 << 20;
+const LOOK_MIN: usize = 1 << 20;
+/// A room is not looked at again before so much of it has been handed out.
+const STEP_MIN: usize = 4 << 20;
 /// How long a look holds, in milliseconds.
 const LOOK_MS: u64 = 100;
 /// What the heap wants more is less than one part of so many of what is available, and that is more than a part of all it comes to: there is plenty.
@@ -230,7 +232,7 @@ impl Heap {
         let available = watch.available(held);
         let advised = Pages::global().advised(held);
         // What others take meanwhile is seen before the heap has taken a quarter of what is left.
-        let step = usize::try_from(available / 4).unwrap_or(usize::MAX).max(LOOK_MIN);
+        let step = usize::try_from(available / 4).unwrap_or(usize::MAX).max(STEP_MIN);
         if step < room {
             (watch.check_at, watch.check_every) = (step, step);
         }
