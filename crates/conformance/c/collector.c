@@ -440,14 +440,15 @@ static void blocking(void)
 }
 
 /* Objects move, but for those that the stack leads to; fields, precise roots and links go with them. */
-static void moving(void)
+static void moving_by(int plan, int after_major)
 {
     enum { KEPT = 20000 };
     struct vel_gc_config config;
     static struct node *root[1];
     memset(&config, 0, sizeof config);
     config.config_bytes = sizeof config;
-    config.plan = VEL_GC_MOSTLY_COPYING;
+    config.plan = plan;
+    config.after_major = after_major;
     config.paranoid = 1;
     EXPECT(vel_gc_init(&config) == 0);
     make_type();
@@ -491,6 +492,82 @@ static void moving(void)
     EXPECT(!vel_gc_validate());
 }
 
+static void moving(void)
+{
+    moving_by(VEL_GC_MOSTLY_COPYING, 0);
+}
+
+static void generations(void)
+{
+    moving_by(VEL_GC_APPEL, VEL_GC_REUSE);
+}
+
+static void drifting(void)
+{
+    moving_by(VEL_GC_APPEL, VEL_GC_DRIFT);
+}
+
+static void copied_back(void)
+{
+    moving_by(VEL_GC_APPEL, VEL_GC_COPY_BACK);
+}
+
+/* A tree whose nodes are known by frames only. */
+static struct node *framed(unsigned depth, size_t number)
+{
+    void *mine[2] = { NULL, NULL };
+    struct vel_gc_frame frame;
+    vel_gc_push(&frame, mine, 2);
+    mine[0] = vel_gc_new(node_type);
+    EXPECT(mine[0]);
+    ((struct node *)mine[0])->number = number;
+    ((struct node *)mine[0])->twice = ~number;
+    if (depth) {
+        mine[1] = framed(depth - 1, number * 2);
+        vel_gc_write(&((struct node *)mine[0])->left, mine[1]);
+        mine[1] = framed(depth - 1, number * 2 + 1);
+        vel_gc_write(&((struct node *)mine[0])->right, mine[1]);
+    }
+    vel_gc_pop(&frame);
+    return (struct node *)mine[0];
+}
+
+/* Stacks are known precisely: a collection at every allocation, and all that lives moves. */
+static void frames(void)
+{
+    struct vel_gc_config config;
+    memset(&config, 0, sizeof config);
+    config.config_bytes = sizeof config;
+    config.plan = VEL_GC_APPEL;
+    config.after_major = 3;
+    EXPECT(vel_gc_init(&config) == -1);
+    config.after_major = VEL_GC_REUSE;
+    config.precise_stacks = config.tells_writes = config.eager = config.paranoid = config.poison = 1;
+    EXPECT(vel_gc_init(&config) == 0);
+    make_type();
+    void *mine[2] = { NULL, NULL };
+    struct vel_gc_frame frame;
+    vel_gc_push(&frame, mine, 2);
+    mine[0] = framed(8, 1);
+    size_t before = disguised(mine[0]);
+    for (int round = 0; round < 3; round++)
+        framed(6, 1);
+    EXPECT(before != disguised(mine[0]));
+    EXPECT(nodes((struct node *)mine[0], 1) == (2u << 8) - 1);
+    mine[1] = vel_gc_alloc_atomic(3);
+    for (size_t bytes = 4; bytes < 2000; bytes += 100) {
+        memset(mine[1], 1, 3);
+        mine[1] = vel_gc_realloc(mine[1], bytes);
+        EXPECT(((char *)mine[1])[0] == 1 && ((char *)mine[1])[2] == 1);
+        EXPECT(vel_gc_set_ephemeron(mine[0], mine[1]) == 0 && vel_gc_ephemeron(mine[0]) == mine[1]);
+    }
+    struct vel_gc_stats stats;
+    vel_gc_get_stats(&stats, sizeof stats);
+    EXPECT(stats.partial > 500 && stats.copied_bytes > 0);
+    vel_gc_pop(&frame);
+    EXPECT(!vel_gc_validate());
+}
+
 /* Every allocation collects, and every invariant is checked each time: what the compiler keeps in registers is enough. */
 static void eager(void)
 {
@@ -523,7 +600,8 @@ int main(int argc, char **argv)
     } scenarios[] = { { "typed", typed },       { "settings", settings }, { "threads", threads }, { "forks", forks },
                       { "returns", returns },   { "dead", dead },         { "keeping", keeping }, { "limits", limits },
                       { "walking", walking },   { "weak", weak },         { "blocking", blocking }, { "eager", eager },
-                      { "moving", moving } };
+                      { "moving", moving },       { "generations", generations }, { "drifting", drifting },
+                      { "copied back", copied_back }, { "frames", frames } };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         if (argc < 2)
             puts(scenarios[i].name);
