@@ -23,7 +23,7 @@ use crate::suite::{Plan, Section};
 use crate::target::twin;
 use crate::{Arm, Cell};
 use std::path::Path;
-use vellum_papers::smith::{Build, CLIENTS, Collector, Workshop, WorkshopError};
+use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
 use vellum_probe::campaign::Missing;
 
 /// The section's name, with which all its cells begin.
@@ -78,7 +78,10 @@ pub fn is_named(only: &str) -> bool {
 /// When the sources cannot be written. A collector that is not here is no error.
 pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, WorkshopError> {
     let mut workshop = Workshop::new(library)?;
-    let (here, missing) = workshop.discover();
+    let (mut here, missing) = workshop.discover();
+    if here.contains(&Collector::Vellum(smith::Plan::MarkSweep)) {
+        here.push(Collector::Vellum(smith::Plan::Appel));
+    }
     let scale = format!("scale={}", if plan.quick { 20 } else { 100 });
     let wanted = |cell: &str| only.is_none_or(|only| only == SECTION || name(cell).contains(only));
     let mut cells = Vec::new();
