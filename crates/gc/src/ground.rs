@@ -7,7 +7,7 @@
 //! A block that is kept for later and holds nothing is *vacant*. Where blocks are paged that is said (`vellum_pages`, [`Pages::vacate`]), and the pager gives
 //! the frames of vacant blocks up before all others, without writing them and without reading them back (Cooper, section 4.1), unless the
 //! user has chosen otherwise. Elsewhere it is not: kept blocks are few, and telling the kernel costs more than it saves while there is
-//! memory.
+//! memory. What a heap that drifts leaves behind it is many, and *left*: that is said wherever it lies.
 //!
 //! # Invariants
 //! * The span never changes, in forked children neither: there memory objects are ordinary memory.
@@ -15,7 +15,7 @@
 use crate::class::BLOCK;
 use crate::heap::Address;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use vellum_pager::{FileStore, Pager, process};
 use vellum_pages::{Elsewhere, Pages, Request};
 
@@ -24,6 +24,9 @@ static GROUND: AtomicU32 = AtomicU32::new(UNSETTLED);
 const UNSETTLED: u32 = 0;
 const PAGES: u32 = 1;
 const PAGER: u32 = 2;
+
+/// Whether anything was ever left behind.
+static LEFT: AtomicBool = AtomicBool::new(false);
 
 /// What the page layer tells the pager of vacant blocks.
 static LAYER: Elsewhere = Elsewhere {
@@ -104,9 +107,22 @@ pub(crate) fn vacate(start: Address) {
     }
 }
 
+/// The blocks at `units`, neighbours in the order of their addresses where they can be, hold nothing and will not be used again soon. Not while
+/// the world is stopped.
+pub(crate) fn leave(units: &[Address]) {
+    if units.is_empty() {
+        return;
+    }
+    LEFT.store(true, Ordering::Release);
+    for run in units.chunk_by(|unit, next| unit + BLOCK == *next) {
+        // SAFETY: nothing leads to these blocks until they are asked for again.
+        unsafe { Pages::global().vacate(run[0], run.len() * BLOCK) };
+    }
+}
+
 /// The block at `start`, vacant perhaps, is about to be used. What it holds is undefined.
 pub(crate) fn occupy(start: Address) {
-    if is_paged() {
+    if is_paged() || LEFT.load(Ordering::Acquire) {
         Pages::global().occupy(start, BLOCK);
     }
 }

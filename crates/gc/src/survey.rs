@@ -150,8 +150,9 @@ pub(crate) fn give_back(heap: &mut Heap) {
     let kept = heap.pool.len() - given;
     heap.pool.truncate(kept);
     if ground::is_paged() {
-        heap.pool.iter().chain(heap.appel.left.iter()).for_each(|&unit| ground::vacate(unit));
+        heap.pool.iter().for_each(|&unit| ground::vacate(unit));
     }
+    heap.tell_left();
     if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
     }

@@ -82,6 +82,8 @@ pub(crate) struct Appel {
     pub is_pinned: bool,
     /// Free blocks that a heap which drifts has left behind, the oldest first.
     pub left: Buffer<Address>,
+    /// So many of these have been told of (`ground`).
+    pub left_told: usize,
 }
 
 impl Appel {
@@ -110,6 +112,7 @@ impl Appel {
             waste_least: 0,
             is_pinned: false,
             left: Buffer::new(),
+            left_told: 0,
         }
     }
 }

@@ -16,6 +16,7 @@
 
 use crate::class::BLOCK;
 use crate::config::{AfterMajor, Plan};
+use crate::ground;
 use crate::heap::Heap;
 
 /// A heap that drifts leaves so many blocks behind for each of its old region.
@@ -85,5 +86,12 @@ impl Heap {
         self.appel.left.copy_within(count.., 0);
         let left = self.appel.left.len() - count;
         self.appel.left.truncate(left);
+        self.appel.left_told = self.appel.left_told.saturating_sub(count);
+    }
+
+    /// Says of what was left behind last that nobody needs it (section 4.1 of the source). Not while the world is stopped.
+    pub(crate) fn tell_left(&mut self) {
+        ground::leave(&self.appel.left[self.appel.left_told..]);
+        self.appel.left_told = self.appel.left.len();
     }
 }
