@@ -11,7 +11,7 @@
 //!
 //! This file has what is known of the job and is told of it; `due` what is done in a step.
 //!
-//! A cycle is as long as half of what was watched so far, within [`FIRST_LOOKS`] and the options' number of windows: the first curve
+//! A cycle is as long as half of what was watched so far, within [`FIRST_LOOKS`](super::options::FIRST_LOOKS) and the options' number of windows: the first curve
 //! comes soon, and the longest windows as soon as there is time for them.
 //!
 //! The time that the job loses to our clearing is taken off its clock within the cycle.
