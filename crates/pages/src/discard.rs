@@ -22,6 +22,8 @@
 //!
 //! # Invariants
 //! * What is vacated is flushed only under the list's lock, and [`Pages::occupy`] takes it: what an owner has taken back is its own.
+//! * No other lock of this layer is waited for with the list's held: a thread that has stopped the world, and may have stopped one that has such a
+//!   lock, can take memory back.
 //! * Memory that another layer pages ([`Elsewhere`]) is that layer's to mark and to flush.
 
 use crate::pages::Pages;
@@ -292,14 +294,13 @@ impl Pages {
             return self.flush_discardable(Reason::Pressure);
         }
         self.mark_some(u64::MAX);
-        let vacant = VACANT.lock();
-        for run in vacant.runs() {
+        let marked = {
+            let vacant = VACANT.lock();
             // SAFETY: vacated, and its owner cannot take it back while the list is locked.
-            let marked = unsafe { map::discard(run.start, run.len()) };
-            if marked.is_ok() {
-                self.state.lock().count(Counter::BytesDiscarded, run.len() as u64);
-            }
-        }
+            let is_marked = |run: &&Run| unsafe { map::discard(run.start, run.len()) }.is_ok();
+            vacant.runs().iter().filter(is_marked).map(|run| run.len() as u64).sum()
+        };
+        self.state.lock().count(Counter::BytesDiscarded, marked);
         0
     }
 
