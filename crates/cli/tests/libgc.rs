@@ -112,6 +112,22 @@ fn c_programs_find_what_gc_h_promises() {
 }
 
 #[test]
+fn every_program_passes_when_each_allocation_collects() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    for name in PROGRAMS {
+        let Some(program) = compiled(name, &["-std=gnu17"], &folder, place.path()) else { return };
+        passes(&on_the_library_path(&program, &folder).env("VELLUM_GC_EAGER", "1").output().unwrap(), name);
+    }
+    if let Some(program) = compiled_cpp(&folder, place.path()) {
+        passes(
+            &on_the_library_path(&program, &folder).env("VELLUM_GC_EAGER", "1").output().unwrap(),
+            "objects",
+        );
+    }
+}
+
+#[test]
 fn variables_are_heeded_or_said_to_be_ignored() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();

@@ -15,6 +15,7 @@ use crate::alloc::{collect_now, ensure_started, note};
 use crate::appel::minor;
 use crate::budget::Budget;
 use crate::cycle::{self, Progress};
+use crate::event;
 use crate::heap::Heap;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +43,7 @@ pub(crate) fn is_eager() -> bool {
 /// Collects for `thread`, which is inside and about to allocate. `heap` is under its lock.
 #[cold]
 pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
-    if !ensure_started(heap) || heap.held != 0 {
+    if !ensure_started(heap) || heap.held != 0 || !event::is_welcome() {
         return;
     }
     let budget = Budget::of_objects(SLICE_OBJECTS);

@@ -102,12 +102,13 @@ pub extern "C" fn GC_dump() {
 pub unsafe extern "C" fn GC_dump_named(name: *const c_char) {
     let stats = vel::stats();
     say::line(&[b"libgc (Vellum): ", say::bytes(name)]);
-    let figures: [(&[u8], u64, &[u8]); 5] = [
+    let figures: [(&[u8], u64, &[u8]); 6] = [
         (b"  collections  ", stats.collections, b""),
         (b"  heap         ", stats.heap_bytes, b" bytes"),
         (b"  alive        ", stats.live_bytes, b" bytes"),
         (b"  metadata     ", stats.metadata_bytes, b" bytes"),
         (b"  paused       ", stats.pause_ns_total / 1000, b" microseconds"),
+        (b"  longest pause ", stats.pause_ns_longest / 1000, b" microseconds"),
     ];
     for (text, figure, unit) in figures {
         let mut digits = [0; 20];

@@ -17,6 +17,9 @@ pub(crate) struct Config {
     pub slice_us: c_uint,
     pub safepoints: c_int,
     pub tells_writes: c_int,
+    pub max_bytes: usize,
+    pub paranoid: c_int,
+    pub eager: c_int,
 }
 
 /// `struct vel_gc_stats`.

@@ -105,7 +105,7 @@ int main(void)
         tail = pair;
     }
 
-    for (int i = 0; i < 200000; i++)
+    for (int i = 0; i < many(200000); i++)
         memset(GC_MALLOC(32), 0xee, 32);
     GC_gcollect();
     long expected = COUNT;

@@ -97,7 +97,7 @@ static __attribute__((noinline)) void make(void)
 
 static __attribute__((noinline)) void churn(void)
 {
-    for (int i = 0; i < 300000; i++)
+    for (int i = 0; i < many(300000); i++)
         memset(GC_MALLOC(32), 0xee, 32);
     GC_gcollect();
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LENGTH = 20000 };
+enum { LENGTH = 5000 };
 
 struct cell {
     struct cell *next;
@@ -27,7 +27,7 @@ static int is_clear(const char *bytes, size_t count)
 /* Garbage of all sizes, and collections. */
 static void churn(void)
 {
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < many(200000); i++) {
         size_t bytes = (size_t)(i * 7919 % 700);
         char *object = GC_MALLOC(bytes);
         CHECK(object && is_clear(object, bytes));

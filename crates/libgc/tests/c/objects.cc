@@ -71,7 +71,7 @@ void check(const Cell *list, long length)
 
 __attribute__((noinline)) void churn()
 {
-    for (int i = 0; i < 300000; i++)
+    for (int i = 0; i < many(300000); i++)
         memset(GC_MALLOC(40), 0xee, 40);
     GC_gcollect();
 }

@@ -4,7 +4,7 @@
 #include <gc.h>
 #include <string.h>
 
-enum { THREADS = 6, ROUNDS = 60, LENGTH = 500 };
+enum { THREADS = 6, ROUNDS = 60, LENGTH = 300 };
 struct cell {
     struct cell *next;
     long number;
@@ -52,7 +52,7 @@ static void *turn_around(void *argument)
 static void *body(void *argument)
 {
     long seed = (long)argument;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < many(ROUNDS); round++) {
         struct cell *list = list_of(seed);
         CHECK(GC_do_blocking(wait_a_little, list) == list);
         if (round % 9 == 0)

@@ -42,7 +42,7 @@ int main(void)
 {
     GC_INIT();
     make();
-    for (int i = 0; i < 300000; i++)
+    for (int i = 0; i < many(300000); i++)
         memset(GC_MALLOC(24), 0xee, 24);
     GC_gcollect();
     GC_gcollect();

@@ -52,7 +52,7 @@ static void count(void *object, size_t bytes, void *counter)
 
 static void churn(size_t bytes)
 {
-    for (size_t done = 0; done < bytes; done += 64)
+    for (long i = 0; i < many((long)(bytes / 64)); i++)
         memset(GC_MALLOC(60), 1, 60);
 }
 

@@ -10,7 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { LENGTH = 3000, STACK = 256 << 10 };
+enum { LENGTH = 1000, STACK = 256 << 10 };
 struct cell {
     struct cell *next;
     long number;
@@ -38,7 +38,7 @@ static void check(struct cell *list, long seed)
 
 static void churn(void)
 {
-    for (int i = 0; i < 100000; i++)
+    for (int i = 0; i < many(100000); i++)
         memset(GC_MALLOC(32), 0xee, 32);
     GC_gcollect();
 }
