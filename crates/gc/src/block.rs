@@ -500,7 +500,16 @@ mod tests {
         let expected: Vec<u32> =
             (0..count_of(48)).filter(|index| ![3, 63, 64, 65, 200].contains(index)).collect();
         assert_eq!(free, expected);
+        assert_eq!(block.find_run(0), None);
         block.clear_allocated(10, 140);
+        assert_eq!((block.find_run(0), block.find_run(20)), (Some((10, 140)), Some((20, 140))));
+        let mut runs = Vec::new();
+        block.each_run(|from, to| runs.push((from, to)));
+        assert_eq!(runs.iter().map(|(from, to)| to - from).sum::<u32>(), block.allocated_count());
+        assert!(
+            runs.first() == Some(&(0, 10)) && runs.contains(&(140, 192)),
+            "runs end with a word: {runs:?}"
+        );
         assert_eq!(block.allocated_count(), count_of(48) - 130);
         block.begin_trace();
         assert!(!block.mark(Index(20)) && block.mark(Index(5)) && !block.mark(Index(5)));

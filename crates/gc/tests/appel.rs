@@ -144,3 +144,50 @@ fn major_collections_come_by_themselves() {
     unsafe { frame.pop() };
     gc::validate().expect("the heap's invariants hold");
 }
+
+/// More old objects lead to a new one that something ambiguous pins than a minor collection remembers; and fewer.
+#[test]
+fn what_is_pinned_is_found_again_by_however_many_old_ones_lead_there() {
+    let _one = ONE.lock();
+    let layout = begin();
+    let pointers = gc::type_of(8, |_| 1).expect("a small type");
+    let mut roots = [0usize; 1];
+    let frame = gc::Frame::new();
+    // SAFETY: the frame and its word are unlinked before they go.
+    unsafe { frame.push(roots.as_mut_ptr(), roots.len()) };
+    let root = roots.as_mut_ptr();
+    for holders in [100, 10_000] {
+        // SAFETY: the frame's word.
+        unsafe { root.write_volatile(gc::alloc_array(pointers, holders).expose_provenance()) };
+        // SAFETY: as above.
+        let holder = |index: usize| unsafe { at(root.read_volatile()).wrapping_add(index) };
+        assert!(gc::collect());
+        let mut pinned = Box::new(0usize);
+        let range = (&raw mut *pinned).cast::<u8>();
+        // SAFETY: the box is there until the range is removed.
+        unsafe { gc::add_roots(range, range.wrapping_add(8)) }.expect("room for a range");
+        let new = gc::alloc_typed(layout).expose_provenance();
+        write(at(new), holders);
+        // SAFETY: the box's word, which the collector reads.
+        unsafe { (&raw mut *pinned).write_volatile(new) };
+        (0..holders).for_each(|index| write(holder(index), new));
+        let now = gc::stats();
+        churn(layout, |stats| stats.partial > now.partial);
+        assert!((0..holders).all(|index| read(holder(index)) == new), "it is where the range says");
+        // Now only the old ones hold it, and it may move.
+        assert_eq!(gc::remove_roots(range, range.wrapping_add(8)), 1);
+        for _ in 0..3 {
+            let now = gc::stats();
+            churn(layout, |stats| stats.collections > now.collections);
+            let there = read(holder(0));
+            assert_eq!(read(at(there)), holders);
+            assert!((0..holders).all(|index| read(holder(index)) == there), "{holders} ways to one object");
+        }
+        assert!(gc::collect());
+        let there = read(holder(holders - 1));
+        assert_eq!((read(at(there)), read(holder(0))), (holders, there));
+    }
+    // SAFETY: linked above.
+    unsafe { frame.pop() };
+    gc::validate().expect("the heap's invariants hold");
+}
