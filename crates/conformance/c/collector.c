@@ -80,6 +80,16 @@ static void settings(void)
     config.plan = 99;
     EXPECT(vel_gc_init(&config) == -1);
     config.plan = VEL_GC_MARK_SWEEP;
+    config.sizing = 99;
+    EXPECT(vel_gc_init(&config) == -1);
+    config.sizing = VEL_GC_ORIGINAL;
+    config.ratio = 1;
+    EXPECT(vel_gc_init(&config) == -1);
+    config.ratio = 3;
+    config.mem_lim = (size_t)9 << 20; /* the other strategy's */
+    EXPECT(vel_gc_init(&config) == -1);
+    config.mem_lim = 0;
+    config.mem_limit = (size_t)4 << 20;
     config.limit_bytes = (size_t)8 << 20;
     config.poison = 1;
     EXPECT(vel_gc_init(&config) == 0 && vel_gc_init(&config) == -1);

@@ -179,6 +179,9 @@ fn knobs_are_checked_and_never_fatal() {
         ("VELLUM_DECAY_MS", "3600001"),
         ("VELLUM_HUGE", "sometimes"),
         ("VELLUM_MMAP", "1"),
+        ("VELLUM_DISCARD", "pages"),
+        ("VELLUM_GC_SIZING", "original,ratio=1"),
+        ("VELLUM_GC_SIZING", "modified,mem_limit=9M"),
         ("VELLUM_MASK", "remap,nothing"),
         ("VELLUM_BOARD", "/nonexistent/board"),
     ];
@@ -188,8 +191,15 @@ fn knobs_are_checked_and_never_fatal() {
         let text = stderr(&output);
         assert!(text.starts_with(&format!("vellum: {name}={value} ")), "{name}={value}: {text}");
     }
-    for (name, value) in [("VELLUM_HUGE", "never"), ("VELLUM_DECAY_MS", "0"), ("VELLUM_MASK", "remap,helper")]
-    {
+    let served = [
+        ("VELLUM_HUGE", "never"),
+        ("VELLUM_DECAY_MS", "0"),
+        ("VELLUM_MASK", "remap,helper"),
+        ("VELLUM_DISCARD", "flush_only"),
+        ("VELLUM_GC_SIZING", "original,mem_limit=24M,ratio=3"),
+        ("VELLUM_GC_SIZING", "modified,mem_lim=9M,min_new_size=500K,min_old_incr=5M"),
+    ];
+    for (name, value) in served {
         let output = run("usable", &[(name, value)]);
         assert!(output.status.success() && output.stderr.is_empty(), "{name}={value}: {}", stderr(&output));
     }
