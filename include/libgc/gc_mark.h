@@ -65,7 +65,7 @@ typedef void (*GC_describe_type_fn)(void *object, char *text);
 extern void GC_register_describe_type_fn(int kind, GC_describe_type_fn describe);
 /* Bytes between what GC_base() says of an object of GC_DEBUG and what the program sees of it. */
 extern size_t GC_get_debug_header_size(void);
-extern const size_t GC_debug_header_size;
+extern size_t GC_debug_header_size;
 #define GC_USR_PTR_FROM_BASE(base) ((void *)((char *)(base) + GC_get_debug_header_size()))
 typedef void (*GC_reachable_object_proc)(void *object, size_t bytes, void *data);
 extern void GC_enumerate_reachable_objects_inner(GC_reachable_object_proc visit, void *data);

@@ -168,6 +168,7 @@ fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bo
         _ => heap.set_room(found),
     }
     give_back(heap);
+    heap.shrink_tables();
     if spent_ns.is_some() {
         Pages::global().collected(heap.watch.is_short());
     }

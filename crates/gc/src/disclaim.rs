@@ -65,6 +65,10 @@ impl Disclaimers {
         Disclaimers { table: Table::new(), due: 0, from: 0 }
     }
 
+    pub(crate) fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.table.bytes()
     }

@@ -69,6 +69,17 @@ impl Heap {
             + units * (UNIT_SIDE + UNIT / PAGE * PAGE_RECORD)
     }
 
+    /// Gives back what tables have grown to and do not need any more. Under a maximum they stay: there are two of a table for a moment.
+    pub(crate) fn shrink_tables(&mut self) {
+        if self.config.max_bytes == usize::MAX {
+            self.finalizers.shrink();
+            self.disclaimers.shrink();
+            self.links.shrink();
+            self.kept.shrink();
+            self.ephemerons.shrink();
+        }
+    }
+
     /// Bytes of the mark stack: all of it where there is a maximum, else what stays between collections.
     fn stack_bytes(&self) -> usize {
         if self.config.max_bytes == usize::MAX { STACK_KEPT } else { self.stack.room * size_of::<usize>() }

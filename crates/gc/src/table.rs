@@ -9,6 +9,8 @@ use vellum_pages::{Buffer, OutOfMemory, Plain};
 const EMPTY: usize = 0;
 /// A key was here.
 const REMOVED: usize = 1;
+/// A table is nearly empty if it has more than so many times the places that it would be made with.
+const NEARLY_EMPTY: usize = 4;
 /// Places of the smallest table.
 const LEAST: usize = 256;
 /// Multiplied with an address, its upper bits are spread well (the golden ratio).
@@ -127,6 +129,14 @@ impl<V: Plain> Table<V> {
         Ok(())
     }
 
+    /// Makes a table that is nearly empty smaller: every collection goes through all its places. Without memory it stays as it is.
+    pub(crate) fn shrink(&mut self) {
+        if self.places.len() > room_for(self.len) * NEARLY_EMPTY {
+            let filler = self.places[0].value;
+            let _ = self.grow(filler);
+        }
+    }
+
     pub(crate) fn remove(&mut self, key: usize) -> Option<V> {
         let at = self.find(key)?;
         self.places[at].key = REMOVED;
@@ -209,5 +219,21 @@ mod tests {
             left += 1;
         });
         assert_eq!(left, map.keys().filter(|&key| key % 32 == 0).count());
+    }
+
+    #[test]
+    fn a_table_that_is_nearly_empty_is_made_smaller() {
+        let mut table = Table::<u64>::new();
+        table.shrink();
+        for key in 1..=10_000 {
+            table.insert(key * 16, key as u64).expect("memory for a small table");
+        }
+        let bytes = table.bytes();
+        table.shrink();
+        assert_eq!(table.bytes(), bytes, "a full one stays");
+        table.retain(|key, _| key <= 160);
+        table.shrink();
+        assert!(table.bytes() < bytes / 8, "{} of {bytes} bytes", table.bytes());
+        assert!((1..=10).all(|key| table.get(key * 16) == Some(key as u64)) && table.len() == 10);
     }
 }
