@@ -76,6 +76,11 @@ pub(crate) fn span() -> (usize, usize) {
     pager().map_or_else(|| Pages::global().span(), Pager::span)
 }
 
+/// Bytes of frames that are free, and bytes of memory objects that have none. `None` unless blocks are paged.
+pub(crate) fn frames() -> Option<(u64, u64)> {
+    pager().map(Pager::outlook)
+}
+
 /// `bytes` bytes for a block or a large object, at a multiple of [`BLOCK`]; zeros, if `zero`. `None` if there is no memory.
 pub(crate) fn take(bytes: usize, zero: bool) -> Option<Address> {
     match pager() {

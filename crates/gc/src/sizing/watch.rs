@@ -13,6 +13,7 @@ use super::memory::Memory;
 use super::rates::Rates;
 use super::refault::Refault;
 use crate::class::BLOCK;
+use crate::ground;
 use crate::heap::Heap;
 use vellum_pages::{Outlook, Pages};
 use vellum_sys::usage::{self, Met};
@@ -206,7 +207,8 @@ impl Watch {
 impl Heap {
     /// Bytes of this heap that frames may be behind: in use, free blocks, and what the page layer keeps.
     fn held(&self) -> u64 {
-        (self.bytes + self.pool.len() * BLOCK) as u64 + Pages::global().cached()
+        let cached = if ground::is_paged() { 0 } else { Pages::global().cached() };
+        (self.bytes + self.pool.len() * BLOCK) as u64 + cached
     }
 
     /// What memory there is for a heap that wants to come to `footprint` bytes with a room of `room`.
@@ -225,7 +227,11 @@ impl Heap {
         let watch = &mut self.watch;
         let looked = watch.looked_ms == 0 || now_ms.wrapping_sub(watch.looked_ms) >= LOOK_MS;
         if looked {
-            watch.outlook = Pages::global().outlook(enough);
+            // What is paged by the process itself has the pager's frames, whatever else there is.
+            watch.outlook = match ground::frames() {
+                Some((free, _)) => Outlook { available: free, swap: u64::MAX, is_given: true },
+                None => Pages::global().outlook(enough),
+            };
             watch.looked_ms = now_ms.max(1);
             watch.held = held;
         }
@@ -245,7 +251,7 @@ impl Heap {
             return Memory::PLENTY;
         }
         if looked || watch.is_short && !was_short {
-            watch.swapped = usage::swapped();
+            watch.swapped = ground::frames().map_or_else(usage::swapped, |(_, missing)| missing);
             watch.is_stalled = watch.is_short && pressure::is_stalled();
         }
         watch.memory(held, advised)

@@ -98,6 +98,14 @@ impl<B: Backing + Send> Pager<B> {
         }
         let _ = to_clear;
     }
+    /// Bytes of frames that are free, and bytes of objects that have no frame.
+    pub fn outlook(&self) -> (u64, u64) {
+        let _undisturbed = Undisturbed::new();
+        let inner = self.inner.lock();
+        let free = inner.pool.free();
+        let missing = inner.committed.saturating_sub(inner.frames - free);
+        (u64::from(free) * PAGE as u64, u64::from(missing) * PAGE as u64)
+    }
     /// The length in bytes of the object that starts at `address`, if one does.
     pub fn len(&self, address: *const u8) -> Option<usize> {
         let page = self.page_at(address)?;
