@@ -15,6 +15,8 @@ use crate::sizing::{Found, Major};
 
 /// Half of what is free is reserved for copies at most.
 const RESERVE_MOST: usize = 2;
+/// Before the first collection less than half of so many parts of what is free is handed out.
+const FIRST_PARTS: usize = 8;
 /// What should be copied, and for surprises one part of so many more.
 const SURPRISE: usize = 4;
 
@@ -52,6 +54,10 @@ impl Heap {
             let survivors = survivors as usize;
             self.reserve = (survivors + survivors / SURPRISE).min(free / RESERVE_MOST);
             self.room = self.room.min((free - self.reserve).max(BLOCK));
+            if self.stats.collections == 0 {
+                // Nobody knows yet how much lives on: all of it can be copied.
+                self.room = self.room.min(free / FIRST_PARTS * (FIRST_PARTS / 2 - 1));
+            }
         }
     }
 }

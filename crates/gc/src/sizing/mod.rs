@@ -179,10 +179,11 @@ impl Heap {
 
     /// The sizes of a heap of regions after a collection that left `live` bytes, as far as the last major one knew, and an old region of `old`;
     /// `last` is that major one if this was a minor one.
-    #[allow(dead_code, reason = "the plan of regions is its user")]
     pub(crate) fn size_regions(&mut self, live: usize, old: usize, last: Option<&Major>) -> Sizes {
         let config = limits::under(self.config, self.limit());
-        let plenty = plenty::room(&config, self.cache_bytes, Found { live, ..Found::default() });
+        // What is between two major collections is not what fits the cache, however little minor ones cost.
+        let found = Found { live, cost_ns: usize::MAX, ..Found::default() };
+        let plenty = plenty::room(&config, self.cache_bytes, found);
         let (rates, memory) = (self.watch.rates(), Memory::PLENTY);
         self.sizes(Seen { live, old, spread: live, shape: Shape::Regions, plenty, rates, memory }, last)
     }
