@@ -4,6 +4,7 @@
 //! files. Their workers are this executable again, by a subcommand that help does not show.
 
 use crate::FAILED;
+use crate::bench::SIGNALLED;
 use crate::library;
 use crate::obs::ObsError;
 use crate::output::Output;
@@ -20,6 +21,7 @@ use vellum_papers::douglas::{self, Bench, Places, work};
 use vellum_papers::nishigaki;
 use vellum_papers::smith;
 use vellum_papers::{Finding, Progress, write_figures};
+use vellum_probe::Interrupt;
 
 /// The words that make this executable a worker.
 const WORKER: [&str; 2] = ["papers", "work"];
@@ -162,7 +164,7 @@ fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
     if let Some(output) = json {
         output.write(report.json())?;
     }
-    failed.map_or(Ok(0), Err)
+    failed.map_or_else(|| Ok(interrupted()), Err)
 }
 
 fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
@@ -182,7 +184,12 @@ fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
     if let Some(output) = json {
         output.write(report.json())?;
     }
-    failed.map_or(Ok(0), Err)
+    failed.map_or_else(|| Ok(interrupted()), Err)
+}
+
+/// The exit status, if a signal has cut an experiment short: as shells have it of a process that a signal ended.
+fn interrupted() -> u8 {
+    Interrupt::last().map_or(0, |signal| SIGNALLED + signal as u8)
 }
 
 fn drawn(drawings: &[Drawing], folder: &Path) -> Result<Vec<PathBuf>, Failure> {

@@ -16,6 +16,8 @@ const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// The first that came; 0 if none did.
 static ARRIVED: AtomicI32 = AtomicI32::new(0);
+/// What had arrived when the last [`Interrupt`] went; 0 if nothing had.
+static LAST: AtomicI32 = AtomicI32::new(0);
 /// The process that is being measured; 0 if none is.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
@@ -41,6 +43,7 @@ impl Interrupt {
     /// When the kernel refuses `sigaction`.
     pub fn catch() -> io::Result<Interrupt> {
         ARRIVED.store(0, SeqCst);
+        LAST.store(0, SeqCst);
         // SAFETY: all zeros is a valid sigaction: the default, without flags.
         let mut before: [libc::sigaction; SIGNALS.len()] = unsafe { MaybeUninit::zeroed().assume_init() };
         for (signal, before) in SIGNALS.into_iter().zip(&mut before) {
@@ -69,6 +72,13 @@ impl Interrupt {
     pub fn arrived() -> Option<libc::c_int> {
         Some(ARRIVED.load(SeqCst)).filter(|signal| *signal != 0)
     }
+
+    /// The signal that had arrived when the last one of these was dropped: what a command's exit status tells that left the catching to what it
+    /// called.
+    #[must_use]
+    pub fn last() -> Option<libc::c_int> {
+        Some(LAST.load(SeqCst)).filter(|signal| *signal != 0)
+    }
 }
 
 impl Drop for Interrupt {
@@ -77,7 +87,7 @@ impl Drop for Interrupt {
             // SAFETY: what the kernel said was there before.
             unsafe { libc::sigaction(*signal, before, null_mut()) };
         }
-        ARRIVED.store(0, SeqCst);
+        LAST.store(ARRIVED.swap(0, SeqCst), SeqCst);
     }
 }
 

@@ -47,7 +47,7 @@ const SLOWER: u8 = 1;
 const _: () = assert!(SLOWER != FAILED);
 
 /// The exit status when a signal asked to stop: this and the signal's number.
-const SIGNALLED: u8 = 128;
+pub(crate) const SIGNALLED: u8 = 128;
 
 /// There is no result.
 #[derive(Debug, thiserror::Error)]

@@ -170,6 +170,7 @@ const COMPILER: World = World {
 };
 
 #[test]
+#[cfg_attr(miri, ignore = "pages by the million, and nothing unsafe")]
 fn untuned_it_is_within_a_tenth_of_the_best_that_searching_finds() {
     // What the source's Sort does: in the end what is alive does not fit by itself.
     let sort = World { live: (40, 1040), period: 45_000, ..COMPILER };
