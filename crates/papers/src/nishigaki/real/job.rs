@@ -27,9 +27,6 @@ const PAGE_BYTES: usize = 4096;
 const NOISE_BYTES: usize = 1024;
 /// The most often that a program goes to another page: what is hotter than that is always there, and would only cost drawing.
 const LEAVE_MAX: f64 = 2e-4;
-/// Sample points between two timings of spinning, and rounds that are timed: some microseconds.
-const SPEED_EVERY: u64 = 4;
-const SPEED_ROUNDS: u64 = 2000;
 /// Counts of the processor's clock that drawing a reference takes at most: some ten microseconds.
 const DRAWING_MAX: u64 = 30_000;
 /// How near to its limit the group is, as a part of it, when the first pages go: those that have been idle for so many of their job's windows …
@@ -64,17 +61,14 @@ pub(super) fn job(words: &[String]) -> Result<String, WorkError> {
     }
     answered("touched");
     job.run_to(params.number("warm_ticks")? as u64)?;
-    job.speeds.clear();
     job.drawing = 0;
     let before = (job.executed, usage());
     let (began, counter) = (Instant::now(), counter_now());
     job.run_to(job.executed + params.number("count_ticks")? as u64)?;
     let (wall, counted, after) = (began.elapsed(), counter_now() - counter, usage());
-    let (ticks, round_ns) = (job.executed - before.0, job.round_ns());
     let figures = json!({
-        "ticks": ticks, "wall_ns": wall.as_nanos() as u64, "round_ns": round_ns,
+        "ticks": job.executed - before.0, "wall_ns": wall.as_nanos() as u64,
         "drawing_ns": job.drawing as f64 * wall.as_nanos() as f64 / counted.max(1) as f64,
-        "work_ns": ticks as f64 * job.rounds_per_tick * round_ns,
         "user_ns": after.user_ns - before.1.user_ns, "system_ns": after.system_ns - before.1.system_ns,
         "major_faults": after.major - before.1.major, "given_back_pages": job.given_back,
         "windows_mean": job.windows as f64 / job.samples.max(1) as f64,
@@ -126,8 +120,6 @@ struct Job {
     windows: u64,
     samples: u64,
     given_back: u64,
-    /// Nanoseconds of [`SPEED_ROUNDS`], each time they were timed.
-    speeds: Vec<u32>,
     /// Counts of the processor's clock that went into drawing references.
     drawing: u64,
     chooser: Option<Chooser>,
@@ -187,7 +179,6 @@ impl Job {
             windows: 0,
             samples: 0,
             given_back: 0,
-            speeds: Vec::new(),
             drawing: 0,
             chooser,
         };
@@ -200,13 +191,6 @@ impl Job {
             self.stretch()?;
         }
         Ok(())
-    }
-
-    /// Nanoseconds of a round at the speed that the processor has had: the median, as some timings were interrupted.
-    fn round_ns(&mut self) -> f64 {
-        self.speeds.sort_unstable();
-        let middle = self.speeds.get(self.speeds.len() / 2).copied().unwrap_or(0);
-        f64::from(middle) / SPEED_ROUNDS as f64
     }
 
     /// A touch, and the work on that page.
@@ -240,11 +224,6 @@ impl Job {
     fn sample(&mut self) {
         let interval = self.samples as u32;
         self.samples += 1;
-        if self.samples.is_multiple_of(SPEED_EVERY) {
-            let began = Instant::now();
-            spin(SPEED_ROUNDS);
-            self.speeds.push(began.elapsed().subsec_nanos());
-        }
         let Some(chooser) = &mut self.chooser else { return };
         let window = chooser.control.observe(&chooser.ages.end_interval(interval));
         self.windows += u64::from(window.0);

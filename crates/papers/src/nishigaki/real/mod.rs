@@ -9,7 +9,7 @@
 //! The device's delay is what it is: so it is measured, and the *programs* are made as fast as the source's were beside its
 //! device. They have [`SCALE`] pages for each of the source's, so that what the kernel itself needs is small beside them.
 //!
-//! On zram a fault costs CPU time and no waiting. So what counts is which part of the jobs' CPU time is work, which other people's use of
+//! On zram a fault costs CPU time and no waiting. So what counts is service for a second of CPU time of all jobs, which other people's use of
 //! the machine does not change. There is no load control: jobs are not suspended, in any arm.
 //!
 //! Everything that is made here is dropped again, also when a signal asks to end: jobs first, then the cgroup, then the device.
@@ -129,8 +129,8 @@ fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<
     ));
     finding.notes.push(format!(
         "six jobs on one processor, {SCALE} pages for each of the source's; {rounds} rounds in turning order, each job's work of {count} ms (the \
-         King's a part in {KING_PART} of it) after {warm} ms: the same references in every arm; service is the part of the jobs' CPU time that is \
-         their work, at the speed that the processor had meanwhile, without what it took to draw references; no load control"
+         King's a part in {KING_PART} of it) after {warm} ms: the same references in every arm; service is work for each second of the jobs' \
+         CPU time without what it took to draw references; no load control"
     ));
     for (at, (memory, frames)) in FRAMES.into_iter().enumerate() {
         let mut results: [Vec<Figures>; ARMS.len()] = Default::default();
@@ -208,9 +208,9 @@ impl Figures {
         self.jobs.iter().map(of).sum()
     }
 
-    /// Work as a part of the CPU time, in percent.
+    /// Million ticks of work for a second of CPU time.
     fn service(&self) -> f64 {
-        self.sum(&["work_ns"]) / (self.sum(&["user_ns", "system_ns"]) - self.sum(&["drawing_ns"])) * 1e2
+        self.sum(&["ticks"]) * 1e3 / (self.sum(&["user_ns", "system_ns"]) - self.sum(&["drawing_ns"]))
     }
 }
 
@@ -366,7 +366,7 @@ fn table(memory: &str, frames: u64, results: &[Vec<Figures>; ARMS.len()], seed: 
         &format!("{memory}: a limit of {} MiB", (frames * SCALE * PAGE_BYTES) >> 20),
         &[
             ("windows", "windows"),
-            ("service_percent", "work, % of|CPU time"),
+            ("service_mega_ticks", "work for a CPU|second, 10^6"),
             ("over_kernel_percent", "over the kernel's"),
             ("faults_per_mega_tick", "faults in|10^6 ticks"),
             ("king_faults_per_mega_tick", "King's in|10^6 ticks"),
