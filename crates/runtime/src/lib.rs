@@ -33,7 +33,6 @@ pub mod c;
 pub mod cxx;
 pub mod filter;
 pub mod gc;
-pub mod gc_world;
 pub mod identity;
 mod knobs;
 pub mod loading;

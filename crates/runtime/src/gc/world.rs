@@ -1,7 +1,7 @@
 //! The part of the collector's C interface that other collectors' interfaces are served with (`libgc.so.1`): events, disclaimers, the
 //! world and its threads in the program's hands. Declared in `include/vellum_gc.h`.
 
-use crate::gc::refused;
+use super::refused;
 use core::ffi::{c_int, c_void};
 use vellum_gc as gc;
 use vellum_malloc as front;

@@ -1,0 +1,124 @@
+//! What happens when objects die: finalizers, links, ephemerons.
+
+use super::refused;
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use vellum_gc as gc;
+
+/// Sets what is called when finalizers are due.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_on_due(hook: Option<gc::ToldFn>) -> Option<gc::ToldFn> {
+    gc::on_due(hook)
+}
+
+/// Sets an object's ephemeron.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_set_ephemeron(key: *mut c_void, value: *mut c_void) -> c_int {
+    gc::set_ephemeron(key.cast(), value.cast()).map_or_else(refused, |()| 0)
+}
+
+/// An object's ephemeron.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_ephemeron(key: *const c_void) -> *mut c_void {
+    gc::ephemeron(key.cast()).cast()
+}
+
+/// The order that a number of the header's stands for.
+fn order(unordered: c_int) -> gc::Order {
+    match unordered {
+        0 => gc::Order::Ordered,
+        2 => gc::Order::IgnoringItself,
+        3 => gc::Order::Last,
+        _ => gc::Order::Unordered,
+    }
+}
+
+/// Sets a finalizer.
+///
+/// # Safety
+/// It may be called with the object and `data` at any time after the object has died.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_set_finalizer(
+    object: *mut c_void,
+    finalizer: Option<gc::Function>,
+    data: *mut c_void,
+    unordered: c_int,
+) -> c_int {
+    // SAFETY: passed on.
+    let set = unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), order(unordered)) };
+    set.map_or_else(refused, |_| 0)
+}
+
+/// Sets a finalizer and says which one there was.
+///
+/// # Safety
+/// As for [`vel_gc_set_finalizer`]. What says where to put the old one is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_replace_finalizer(
+    object: *mut c_void,
+    finalizer: Option<gc::Function>,
+    data: *mut c_void,
+    unordered: c_int,
+    old_finalizer: *mut Option<gc::Function>,
+    old_data: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: passed on.
+    match unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), order(unordered)) } {
+        Ok(before) => {
+            // SAFETY: the caller vouches that both are null or may be written.
+            unsafe {
+                if let Some(place) = old_finalizer.as_mut() {
+                    *place = before.map(|(function, _)| function);
+                }
+                if let Some(place) = old_data.as_mut() {
+                    *place = before.map_or(null_mut(), |(_, data)| data.cast());
+                }
+            }
+            0
+        }
+        Err(why) => refused(why),
+    }
+}
+
+/// Runs the finalizers that are due.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_finalize() -> usize {
+    gc::finalize()
+}
+
+/// Whether finalizers run on demand only.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_finalize_on_demand(on: c_int) {
+    gc::finalize_on_demand(on != 0);
+}
+
+/// Makes a link.
+///
+/// # Safety
+/// It may be written until its object dies or it is undone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_link(
+    link: *mut *mut c_void,
+    object: *mut c_void,
+    after_finalizer: c_int,
+) -> c_int {
+    // SAFETY: passed on.
+    let made = unsafe { gc::link(link.cast(), object.cast(), after_finalizer != 0) };
+    made.map_or_else(refused, |()| 0)
+}
+
+/// Undoes a link.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_unlink(link: *mut *mut c_void) -> *mut c_void {
+    gc::unlink(link.cast()).cast()
+}
+
+/// Moves a link.
+///
+/// # Safety
+/// As for [`vel_gc_link`], of `to`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_move_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
+    // SAFETY: passed on.
+    unsafe { gc::move_link(from.cast(), to.cast()) }.map_or_else(refused, c_int::from)
+}
