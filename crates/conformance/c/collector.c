@@ -1,61 +1,11 @@
-/* A program linked with Vellum that uses its collector through vellum_gc.h. Each scenario is a process of its own:
- * `collector NAME` returns 0, or says what was not so and returns 1. Compiled as C99, C11 and C++17. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+/* A program linked with Vellum that uses its collector through vellum_gc.h: what every heap does, whatever its plan. */
+#include "collector.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <vellum_gc.h>
-
-#define EXPECT(condition)                                                                \
-    do {                                                                                 \
-        if (!(condition)) {                                                              \
-            fprintf(stderr, "collector: line %d: not so: %s\n", __LINE__, #condition);   \
-            exit(1);                                                                     \
-        }                                                                                \
-    } while (0)
-
-struct node {
-    struct node *left, *right;
-    size_t number, twice;
-};
-
-static vel_gc_type node_type;
-
-static struct node *tree(unsigned depth, size_t number)
-{
-    struct node *node = (struct node *)vel_gc_new(node_type);
-    EXPECT(node && !node->left && !node->number);
-    node->number = number;
-    node->twice = ~number;
-    if (depth) {
-        node->left = tree(depth - 1, number * 2);
-        node->right = tree(depth - 1, number * 2 + 1);
-    }
-    return node;
-}
-
-static size_t nodes(const struct node *node, size_t number)
-{
-    if (!node)
-        return 0;
-    EXPECT(node->number == number && node->twice == ~number);
-    return 1 + nodes(node->left, number * 2) + nodes(node->right, number * 2 + 1);
-}
 
 /* In the program's own static data. */
 static struct node *kept;
-
-static void make_type(void)
-{
-    uint64_t pointers = 3;
-    node_type = vel_gc_type_of(sizeof(struct node), &pointers);
-    EXPECT(node_type && node_type == vel_gc_type_of(sizeof(struct node), &pointers));
-}
 
 static void typed(void)
 {
@@ -213,21 +163,9 @@ static void dead(void)
 }
 
 /* Every pointer in the tables below is in disguise, so that nothing but what a scenario is about holds the objects. */
-static size_t disguised(const void *object)
-{
-    return ~(size_t)object;
-}
-
 static void *plain(size_t hidden)
 {
     return (void *)~hidden;
-}
-
-static void wipe(void)
-{
-    volatile size_t used[1 << 14];
-    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-        used[i] = 0;
 }
 
 enum { MANY = 200, MOST = MANY * 9 / 10 };
@@ -449,135 +387,6 @@ static void blocking(void)
     EXPECT(vel_gc_collect() == 0);
 }
 
-/* Objects move, but for those that the stack leads to; fields, precise roots and links go with them. */
-static void moving_by(int plan, int after_major)
-{
-    enum { KEPT = 20000 };
-    struct vel_gc_config config;
-    static struct node *root[1];
-    memset(&config, 0, sizeof config);
-    config.config_bytes = sizeof config;
-    config.plan = plan;
-    config.after_major = after_major;
-    config.paranoid = 1;
-    EXPECT(vel_gc_init(&config) == 0);
-    make_type();
-    EXPECT(vel_gc_roots_exclude(root, root + 1) == 0 && vel_gc_roots_add_precise(root, root + 1) == 0);
-    void **link = (void **)malloc(sizeof *link);
-    size_t before = 0;
-    /* A list of which one in eight nodes stays: what survives lies scattered. */
-    for (int round = 0; round < 8; round++) {
-        struct node *all = NULL, **end = &root[0];
-        for (size_t i = 0; i < KEPT * 8; i++) {
-            struct node *node = (struct node *)vel_gc_new(node_type);
-            node->number = i;
-            node->left = all;
-            all = node;
-        }
-        root[0] = NULL;
-        for (struct node *at = all; at; at = at->left)
-            if (at->number % 8 == 0) {
-                struct node *copy = (struct node *)vel_gc_new(node_type);
-                copy->number = at->number;
-                *end = copy;
-                end = &copy->right;
-                tree(2, 1);
-            }
-        before = disguised(root[0]->right);
-        *link = root[0]->right;
-        EXPECT(vel_gc_link(link, *link, 0) == 0);
-        all = NULL;
-        end = NULL;
-        wipe();
-        EXPECT(vel_gc_collect() == 0 && vel_gc_collect() == 0);
-        EXPECT(*link == root[0]->right);
-    }
-    struct vel_gc_stats stats;
-    vel_gc_get_stats(&stats, sizeof stats);
-    EXPECT(stats.copied_bytes > 0 && before);
-    size_t count = 0;
-    for (struct node *at = root[0]; at; at = at->right)
-        count += at->number % 8 == 0;
-    EXPECT(count == KEPT);
-    EXPECT(!vel_gc_validate());
-}
-
-static void moving(void)
-{
-    moving_by(VEL_GC_MOSTLY_COPYING, 0);
-}
-
-static void generations(void)
-{
-    moving_by(VEL_GC_APPEL, VEL_GC_REUSE);
-}
-
-static void drifting(void)
-{
-    moving_by(VEL_GC_APPEL, VEL_GC_DRIFT);
-}
-
-static void copied_back(void)
-{
-    moving_by(VEL_GC_APPEL, VEL_GC_COPY_BACK);
-}
-
-/* A tree whose nodes are known by frames only. */
-static struct node *framed(unsigned depth, size_t number)
-{
-    void *mine[2] = { NULL, NULL };
-    struct vel_gc_frame frame;
-    vel_gc_push(&frame, mine, 2);
-    mine[0] = vel_gc_new(node_type);
-    EXPECT(mine[0]);
-    ((struct node *)mine[0])->number = number;
-    ((struct node *)mine[0])->twice = ~number;
-    if (depth) {
-        mine[1] = framed(depth - 1, number * 2);
-        vel_gc_write(&((struct node *)mine[0])->left, mine[1]);
-        mine[1] = framed(depth - 1, number * 2 + 1);
-        vel_gc_write(&((struct node *)mine[0])->right, mine[1]);
-    }
-    vel_gc_pop(&frame);
-    return (struct node *)mine[0];
-}
-
-/* Stacks are known precisely: a collection at every allocation, and all that lives moves. */
-static void frames(void)
-{
-    struct vel_gc_config config;
-    memset(&config, 0, sizeof config);
-    config.config_bytes = sizeof config;
-    config.plan = VEL_GC_APPEL;
-    config.after_major = 3;
-    EXPECT(vel_gc_init(&config) == -1);
-    config.after_major = VEL_GC_REUSE;
-    config.precise_stacks = config.tells_writes = config.eager = config.paranoid = config.poison = 1;
-    EXPECT(vel_gc_init(&config) == 0);
-    make_type();
-    void *mine[2] = { NULL, NULL };
-    struct vel_gc_frame frame;
-    vel_gc_push(&frame, mine, 2);
-    mine[0] = framed(8, 1);
-    size_t before = disguised(mine[0]);
-    for (int round = 0; round < 3; round++)
-        framed(6, 1);
-    EXPECT(before != disguised(mine[0]));
-    EXPECT(nodes((struct node *)mine[0], 1) == (2u << 8) - 1);
-    mine[1] = vel_gc_alloc_atomic(3);
-    for (size_t bytes = 4; bytes < 2000; bytes += 100) {
-        memset(mine[1], 1, 3);
-        mine[1] = vel_gc_realloc(mine[1], bytes);
-        EXPECT(((char *)mine[1])[0] == 1 && ((char *)mine[1])[2] == 1);
-        EXPECT(vel_gc_set_ephemeron(mine[0], mine[1]) == 0 && vel_gc_ephemeron(mine[0]) == mine[1]);
-    }
-    struct vel_gc_stats stats;
-    vel_gc_get_stats(&stats, sizeof stats);
-    EXPECT(stats.partial > 500 && stats.copied_bytes > 0);
-    vel_gc_pop(&frame);
-    EXPECT(!vel_gc_validate());
-}
-
 /* Every allocation collects, and every invariant is checked each time: what the compiler keeps in registers is enough. */
 static void eager(void)
 {
@@ -604,21 +413,19 @@ static void eager(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } scenarios[] = { { "typed", typed },       { "settings", settings }, { "threads", threads }, { "forks", forks },
-                      { "returns", returns },   { "dead", dead },         { "keeping", keeping }, { "limits", limits },
-                      { "walking", walking },   { "weak", weak },         { "blocking", blocking }, { "eager", eager },
-                      { "moving", moving },       { "generations", generations }, { "drifting", drifting },
-                      { "copied back", copied_back }, { "frames", frames } };
-    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-        if (argc < 2)
-            puts(scenarios[i].name);
-        else if (!strcmp(argv[1], scenarios[i].name)) {
-            scenarios[i].run();
-            return 0;
-        }
-    }
-    return argc < 2 ? 0 : 2;
+    static const struct scenario scenarios[] = {
+        { "typed", typed },
+        { "settings", settings },
+        { "threads", threads },
+        { "forks", forks },
+        { "returns", returns },
+        { "dead", dead },
+        { "keeping", keeping },
+        { "limits", limits },
+        { "walking", walking },
+        { "weak", weak },
+        { "blocking", blocking },
+        { "eager", eager },
+    };
+    return run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios);
 }
