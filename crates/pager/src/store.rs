@@ -14,7 +14,7 @@ use libc::iovec;
 use rustix::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use vellum_sys::raw;
+use vellum_sys::{Line, raw};
 
 /// What keeps pages. Called from the pager's own threads: nothing here may allocate by `malloc` or use thread-local storage.
 pub trait Backing: Sync {
@@ -59,6 +59,38 @@ const MODE: u32 = 0o600;
 /// How often a store without a name is given one for a moment, on file systems that make none without.
 const NAMES: u32 = 64;
 
+const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
+
+/// A path put together.
+struct Path([u8; PATH_MAX]);
+
+impl Path {
+    /// The two parts one behind the other.
+    fn of(first: &[u8], second: &[u8]) -> Result<Path, Errno> {
+        let mut bytes = [0; PATH_MAX];
+        let len = first.len() + second.len();
+        if len >= PATH_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
+        bytes[..first.len()].copy_from_slice(first);
+        bytes[first.len()..len].copy_from_slice(second);
+        Ok(Path(bytes))
+    }
+
+    fn text(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.0).unwrap_or(c"")
+    }
+}
+
+/// The directory in which `path`, the name of a file, would be.
+fn parent(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        None => b".",
+        Some(0) => b"/",
+        Some(end) => &path[..end],
+    }
+}
+
 /// A store in a file.
 #[derive(Debug)]
 pub struct FileStore {
@@ -68,8 +100,8 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// A store at `path`: a directory, in which a file without a name is made, or the name of a file that does not exist yet, which is gone
-    /// from the directory as soon as it is open. `None` if the path is too long.
+    /// A store at `path`: a directory, in which a file without a name is made, or the name of a file that does not exist yet, which is made without
+    /// it. `None` if the path is too long.
     pub fn at(path: &[u8]) -> Option<FileStore> {
         let mut bytes = [0; PATH_MAX];
         // Room for the name that `open_briefly` adds, and the zero.
@@ -90,39 +122,37 @@ impl FileStore {
     }
 
     fn open_file(&self) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(MODE);
-        match rustix::fs::open(self.path(), flags | OFlags::TMPFILE, mode) {
+        match rustix::fs::open(self.path(), FLAGS | OFlags::TMPFILE, mode) {
             Ok(file) => return Ok(file),
             // A directory, but of a file system that makes no files without a name.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR) => return self.open_briefly(flags, mode),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR) => return self.open_briefly(self.path().to_bytes()),
             // No directory: the name of a new file.
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(errno) => return Err(errno),
         }
-        let file = rustix::fs::open(self.path(), flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-        rustix::fs::unlink(self.path())?;
-        Ok(file)
+        if rustix::fs::lstat(self.path()).is_ok() {
+            return Err(Errno::EXIST);
+        }
+        // The name says where; the file need never have it, so that no end of the process can leave it behind.
+        let directory = Path::of(parent(self.path().to_bytes()), b"")?;
+        match rustix::fs::open(directory.text(), FLAGS | OFlags::TMPFILE, mode) {
+            Err(Errno::OPNOTSUPP | Errno::ISDIR) => self.open_briefly(parent(self.path().to_bytes())),
+            other => other,
+        }
     }
 
-    /// Makes a file in the directory and takes its name away.
-    fn open_briefly(&self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-        let pid = rustix::process::getpid().as_raw_nonzero().get() as u64;
+    /// Makes a file in the directory and takes its name away: where there is no other way. A process that is killed between the two leaves it there,
+    /// empty.
+    fn open_briefly(&self, directory: &[u8]) -> Result<OwnedFd, Errno> {
+        let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         for attempt in 0..NAMES {
-            let mut name = [0; PATH_MAX];
-            let mut len = self.path().to_bytes().len();
-            name[..len].copy_from_slice(self.path().to_bytes());
-            let prefix = b"/.vellum-store-";
-            name[len..len + prefix.len()].copy_from_slice(prefix);
-            len += prefix.len();
-            let mut number = pid << 8 | u64::from(attempt);
-            while number > 0 {
-                name[len] = b"0123456789abcdef"[(number % 16) as usize];
-                (number, len) = (number / 16, len + 1);
-            }
-            let Ok(path) = CStr::from_bytes_until_nul(&name) else { return Err(Errno::NAMETOOLONG) };
-            match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
-                Ok(file) => return rustix::fs::unlink(path).map(|()| file),
+            let mut name = Line::new();
+            name.text("/.vellum-store-").decimal(pid.into()).text("-").decimal(attempt.into());
+            let path = Path::of(directory, name.bytes())?;
+            let flags = FLAGS | OFlags::CREATE | OFlags::EXCL;
+            match rustix::fs::open(path.text(), flags, Mode::from_raw_mode(MODE)) {
+                Ok(file) => return rustix::fs::unlink(path.text()).map(|()| file),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
@@ -289,10 +319,12 @@ mod tests {
     fn a_store_leaves_no_name_behind() {
         let directory = tempfile::tempdir().expect("a directory");
         let named = directory.path().join("store");
+        assert_eq!([&b"a"[..], b"/a", b"/a/b", b"./b"].map(parent), [&b"."[..], b"/", b"/a", b"."]);
         for path in [directory.path(), named.as_path()] {
             let store = FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path");
             store.open().expect("a store");
             store.reserve(3).expect("room");
+            drop(store.open_briefly(directory.path().as_os_str().as_encoded_bytes()).expect("a file"));
             assert_eq!(
                 std::fs::read_dir(directory.path()).expect("a directory").count(),
                 0,

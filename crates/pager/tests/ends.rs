@@ -2,30 +2,25 @@
 
 mod common;
 
-use common::{Shaky, config, start};
+use common::{READS, SKIPPED, Shaky, WRITES, alone, config, is_alone, skip_alone, start};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
-use vellum_pager::{Backing, FRAMES_MIN, PAGE, Pager, SlotNo};
+use vellum_pager::{Backing, FRAMES_MIN, PAGE, Pager};
 
-const ALONE: &str = "VELLUM_TEST_ALONE";
-const SKIPPED: i32 = 77;
-
-/// Runs test `name` again in a process of its own; `None` if it is this one. What it wrote to standard error, if it aborted.
-fn apart(name: &str) -> Option<String> {
-    if std::env::var_os(ALONE).is_some() {
-        return None;
+/// Runs test `name` in a process of its own, which must abort and say `words`. False if this is that process.
+fn dies(name: &str, words: &[&str]) -> bool {
+    if is_alone() {
+        return false;
     }
-    let own = std::env::current_exe().expect("this test");
-    let run = Command::new(own).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output();
-    let run = run.expect("this test runs");
+    let run = alone(name).output().expect("this test runs");
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     if run.status.code() == Some(SKIPPED) {
         eprintln!("{said}");
-        return Some(String::new());
+        return true;
     }
     assert_eq!(run.status.signal(), Some(libc::SIGABRT), "{:?}: {said}", run.status);
-    Some(said)
+    assert!(words.iter().all(|words| said.contains(words)), "{words:?} is not what was said: {said}");
+    true
 }
 
 /// Writes to more pages than there are frames, then reads them all.
@@ -41,52 +36,48 @@ fn walk<B: Backing + Send + Sync>(pager: &'static Pager<B>, before_reading: impl
     (0..PAGES).map(|page| unsafe { start.add(page * PAGE).cast::<u64>().read_volatile() }).sum()
 }
 
-fn alone<B: Backing + Send + Sync>(store: B) -> &'static Pager<B> {
-    start(config(FRAMES_MIN), store).unwrap_or_else(|| std::process::exit(SKIPPED))
+fn pager_over<B: Backing + Send + Sync>(store: B) -> &'static Pager<B> {
+    start(config(FRAMES_MIN), store).unwrap_or_else(|| skip_alone())
 }
 
 #[test]
 fn a_corrupt_page_stops_the_program() {
-    if let Some(said) = apart("a_corrupt_page_stops_the_program") {
-        assert!(
-            said.is_empty() || said.contains("comes back from the store") && said.contains("corrupt"),
-            "{said}"
-        );
+    if dies(
+        "a_corrupt_page_stops_the_program",
+        &["comes back from the store", "the store is corrupt: the program is stopped"],
+    ) {
         return;
     }
-    static STORE: std::sync::OnceLock<Shaky> = std::sync::OnceLock::new();
-    struct Shared;
-    impl Backing for Shared {
-        fn open(&self) -> Result<(), rustix::io::Errno> {
-            Ok(())
-        }
-        fn reserve(&self, slots: u32) -> Result<(), rustix::io::Errno> {
-            STORE.get().map_or(Err(rustix::io::Errno::IO), |store| store.reserve(slots))
-        }
-        unsafe fn read(&self, slot: SlotNo, parts: &mut [libc::iovec]) -> Result<(), rustix::io::Errno> {
-            // SAFETY: passed on.
-            STORE.get().map_or(Err(rustix::io::Errno::IO), |store| unsafe { store.read(slot, parts) })
-        }
-        unsafe fn write(&self, slot: SlotNo, parts: &mut [libc::iovec]) -> Result<(), rustix::io::Errno> {
-            // SAFETY: passed on.
-            STORE.get().map_or(Err(rustix::io::Errno::IO), |store| unsafe { store.write(slot, parts) })
-        }
-        fn descriptor(&self) -> Option<i32> {
-            None
-        }
-    }
-    let store = STORE.get_or_init(|| Shaky::new(0, 8192));
-    let pager = alone(Shared);
-    let sum = walk(pager, || store.spoil.store(1, Relaxed));
+    let store = Shaky::lasting(0, 8192);
+    let sum = walk(pager_over(store), || store.spoil.store(1, Relaxed));
     unreachable!("the program goes on with {sum}");
 }
 
 #[test]
-fn a_store_that_fails_for_good_stops_the_program() {
-    if let Some(said) = apart("a_store_that_fails_for_good_stops_the_program") {
-        assert!(said.is_empty() || said.contains("cannot write pages to its store"), "{said}");
+fn a_store_that_cannot_be_written_stops_the_program() {
+    if dies(
+        "a_store_that_cannot_be_written_stops_the_program",
+        &["cannot write pages to its store (errno 28)", "the program is stopped"],
+    ) {
         return;
     }
-    let sum = walk(alone(Shaky::new(1, 8192)), || {});
+    let store = Shaky::lasting(1, 8192);
+    store.spares.store(READS, Relaxed);
+    store.errno.store(libc::ENOSPC, Relaxed);
+    let sum = walk(pager_over(store), || {});
+    unreachable!("the program goes on with {sum}");
+}
+
+#[test]
+fn a_store_that_cannot_be_read_stops_the_program() {
+    if dies(
+        "a_store_that_cannot_be_read_stops_the_program",
+        &["cannot read a page back from its store (errno 5)", "the program is stopped"],
+    ) {
+        return;
+    }
+    let store = Shaky::lasting(0, 8192);
+    store.spares.store(WRITES, Relaxed);
+    let sum = walk(pager_over(store), || store.fails.store(1, Relaxed));
     unreachable!("the program goes on with {sum}");
 }

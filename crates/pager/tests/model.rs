@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, Shaky, config, start};
+use common::{Random, Shaky, alone, config, is_alone, start};
 use std::ptr::NonNull;
 use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, FileStore, PAGE, Pager};
 use vellum_sys::{Caps, caps};
@@ -155,13 +155,8 @@ fn a_store_that_fails_now_and_then_loses_nothing() {
 /// What a kernel without `UFFDIO_MOVE` does, and without privilege. In a process of its own, as the flags are the process's.
 #[test]
 fn without_moving_and_without_privilege() {
-    const ALONE: &str = "VELLUM_TEST_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        let own = std::env::current_exe().expect("this test");
-        let status = std::process::Command::new(own)
-            .args(["--exact", "without_moving_and_without_privilege", "--nocapture"])
-            .env(ALONE, "1")
-            .status();
+    if !is_alone() {
+        let status = alone("without_moving_and_without_privilege").status();
         assert!(status.expect("this test runs").success());
         return;
     }

@@ -25,6 +25,7 @@ pub mod map;
 pub mod pressure;
 pub mod raw;
 pub mod remote;
+mod stderr;
 pub mod text;
 pub mod thread;
 pub mod track;

@@ -57,11 +57,9 @@ impl Line {
         &self.bytes[..self.len]
     }
 
-    /// Writes the line to standard error.
+    /// Writes the line to standard error, to the program's also from a helper thread.
     pub fn write(&self) {
-        let args = [libc::STDERR_FILENO as usize, self.bytes.as_ptr() as usize, self.len, 0, 0, 0];
-        // SAFETY: the bytes up to `len` are ours.
-        let _ = unsafe { crate::raw::syscall(libc::SYS_write, args) };
+        crate::stderr::write(self.bytes());
     }
 }
 

@@ -13,7 +13,7 @@
 
 use crate::raw;
 use core::arch::asm;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Bytes of stack and control block a helper takes; the caller provides them.
 pub const HELPER_BYTES: usize = 64 << 10;
@@ -43,6 +43,7 @@ pub unsafe fn start(
     memory: *mut u8,
     tid: &'static AtomicU32,
 ) -> Result<(), rustix::io::Errno> {
+    remember(tid);
     // SAFETY: the control block lies within the caller's memory, below its end.
     let control = unsafe { memory.add(HELPER_BYTES - CONTROL_BYTES / 2) }.cast::<usize>();
     // SAFETY: as above; words 0 and 2 are the self pointers that %fs-relative code expects.
@@ -91,7 +92,35 @@ pub unsafe fn start(
     Ok(())
 }
 
+/// Words with the ids of helpers: those of the page layer, the pager and the collector's markers, and room for as many again. One that finds no
+/// place is not told apart from a thread of the program.
+const HELPERS: usize = 128;
+static IDS: [AtomicPtr<AtomicU32>; HELPERS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; HELPERS];
+
+/// Has a helper's id be found at `tid`, now and whenever it is started again.
+fn remember(tid: &'static AtomicU32) {
+    let word = core::ptr::from_ref(tid).cast_mut();
+    for place in &IDS {
+        let taken = place.compare_exchange(core::ptr::null_mut(), word, Ordering::AcqRel, Ordering::Acquire);
+        if taken.is_ok() || taken == Err(word) {
+            return;
+        }
+    }
+}
+
+/// Whether the calling thread is a helper, and has descriptors of its own.
+pub(crate) fn is_helper() -> bool {
+    let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    IDS.iter().any(|place| {
+        // SAFETY: null, or a word that lives for ever.
+        unsafe { place.load(Ordering::Acquire).as_ref() }
+            .is_some_and(|tid| tid.load(Ordering::Relaxed) == own)
+    })
+}
+
 /// Empties the calling helper's own descriptor table: the first thing a helper does.
+///
+/// What it says by [`Line::write`](crate::Line::write) still goes to the program's standard error.
 pub fn close_inherited() {
     // SAFETY: the table is this thread's alone (`start` does not share it).
     let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
@@ -269,11 +298,66 @@ mod tests {
         exit()
     }
 
+    /// Zeroed memory for a helper, leaked on purpose, as the thread may still be leaving it when it is said to have ended.
+    fn memory() -> *mut u8 {
+        let layout = std::alloc::Layout::from_size_align(HELPER_BYTES, 4096).expect("a valid layout");
+        // SAFETY: the layout is not empty.
+        unsafe { std::alloc::alloc_zeroed(layout) }
+    }
+
+    static SPEAKER: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn speak(_argument: usize) -> ! {
+        close_inherited();
+        let mut line = crate::Line::new();
+        line.text("a helper of ").decimal(u64::from(is_helper())).text("\n").write();
+        if let Ok(file) = crate::stderr::reopen() {
+            let _ = rustix::io::write(&file, b"anew\n");
+        }
+        exit()
+    }
+
+    /// In processes of their own, whose standard error is a file, a socket, which cannot be opened again, and a pipe.
+    #[test]
+    fn a_helper_is_heard() {
+        use std::io::Read;
+        use std::process::{Command, Stdio};
+        const ALONE: &str = "VELLUM_TEST_ALONE";
+        const SAID: &str = "a helper of 1\n";
+        if std::env::var_os(ALONE).is_some() {
+            assert!(!is_helper());
+            // SAFETY: zeroed memory of the right size that is never freed; `speak` touches no TLS.
+            unsafe { start(speak, 0, memory(), &SPEAKER) }.expect("clone is allowed in tests");
+            while SPEAKER.load(Ordering::Acquire) != 0 {
+                std::thread::yield_now();
+            }
+            return;
+        }
+        // SAFETY: plain call with a name that lives; the descriptor is nobody else's.
+        let mut file: std::fs::File = unsafe {
+            std::os::fd::FromRawFd::from_raw_fd(libc::memfd_create(c"heard".as_ptr(), libc::MFD_CLOEXEC))
+        };
+        let (mut here, there) = std::os::unix::net::UnixStream::pair().expect("sockets");
+        let (mut out, into) = std::io::pipe().expect("a pipe");
+        let copy = file.try_clone().expect("a descriptor");
+        for error in [Stdio::from(copy), Stdio::from(std::os::fd::OwnedFd::from(there)), Stdio::from(into)] {
+            let own = std::env::current_exe().expect("this test");
+            let mut run = Command::new(own);
+            run.args(["--exact", "thread::tests::a_helper_is_heard", "--nocapture"]).env(ALONE, "1");
+            assert!(run.stdout(Stdio::null()).stderr(error).status().expect("this test runs").success());
+        }
+        let mut heard = [String::new(), String::new(), String::new()];
+        std::io::Seek::rewind(&mut file).expect("a file");
+        file.read_to_string(&mut heard[0]).expect("text");
+        here.read_to_string(&mut heard[1]).expect("text");
+        out.read_to_string(&mut heard[2]).expect("text");
+        assert!(heard.iter().all(|heard| heard.contains(SAID)), "{heard:?}");
+        assert!([0, 2].into_iter().all(|which| heard[which].contains("anew")), "{heard:?}");
+    }
+
     #[test]
     fn a_helper_runs_and_ends() {
-        let layout = std::alloc::Layout::from_size_align(HELPER_BYTES, 4096).expect("a valid layout");
-        // SAFETY: the layout is not empty; the memory is leaked on purpose, as the thread may still be leaving it.
-        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        let memory = memory();
         // SAFETY: zeroed memory of the right size that is never freed; `helper` touches no TLS.
         unsafe { start(helper, 41, memory, &TID) }.expect("clone is allowed in tests");
         while RAN.load(Ordering::Acquire) != 42 {

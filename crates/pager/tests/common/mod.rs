@@ -4,8 +4,9 @@
 
 use libc::iovec;
 use rustix::io::Errno;
+use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use vellum_pager::{Backing, Config, PAGE, Pager, SlotNo, StartError};
 
 /// Random numbers (splitmix64).
@@ -40,12 +41,18 @@ impl Random {
     }
 }
 
-/// A store in memory that fails when it is told to.
+/// A store in memory that fails when it is told to. Lent, so that a test can tell it while a pager uses it.
 pub struct Shaky {
     bytes: Mutex<Vec<u8>>,
-    /// One call in so many fails; 0 is none.
-    fails: u64,
+    /// One call in so many fails; 0 is none, 1 is all.
+    pub fails: AtomicU64,
+    /// What it fails with.
+    pub errno: AtomicI32,
+    /// What does not fail: reads, or writes.
+    pub spares: AtomicU32,
     calls: AtomicU64,
+    /// How many may fail yet.
+    pub left: AtomicU64,
     /// Slots there is room for.
     limit: u32,
     /// The next page that is read comes back with one bit changed.
@@ -54,15 +61,40 @@ pub struct Shaky {
 
 impl Shaky {
     pub fn new(fails: u64, limit: u32) -> Shaky {
-        let bytes = Mutex::new(vec![0; limit as usize * PAGE]);
-        Shaky { bytes, fails, calls: AtomicU64::new(0), limit, spoil: AtomicU32::new(0) }
+        Shaky {
+            bytes: Mutex::new(vec![0; limit as usize * PAGE]),
+            fails: AtomicU64::new(fails),
+            errno: AtomicI32::new(libc::EIO),
+            spares: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+            left: AtomicU64::new(u64::MAX),
+            limit,
+            spoil: AtomicU32::new(0),
+        }
     }
 
-    fn fail(&self) -> Result<(), Errno> {
+    /// A store that stays for as long as the test program.
+    pub fn lasting(fails: u64, limit: u32) -> &'static Shaky {
+        Box::leak(Box::new(Shaky::new(fails, limit)))
+    }
+
+    fn fail(&self, what: u32) -> Result<(), Errno> {
         let call = self.calls.fetch_add(1, Relaxed) + 1;
-        if self.fails != 0 && call.is_multiple_of(self.fails) { Err(Errno::IO) } else { Ok(()) }
+        let fails = self.fails.load(Relaxed);
+        if fails != 0
+            && self.spares.load(Relaxed) != what
+            && call.is_multiple_of(fails)
+            && self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+        {
+            return Err(Errno::from_raw_os_error(self.errno.load(Relaxed)));
+        }
+        Ok(())
     }
 }
+
+/// What a [`Shaky`] store may be told to spare.
+pub const READS: u32 = 1;
+pub const WRITES: u32 = 2;
 
 // The pager's threads may use neither `malloc` nor thread-local storage: a lock and a copy use neither.
 impl Backing for Shaky {
@@ -75,7 +107,7 @@ impl Backing for Shaky {
     }
 
     unsafe fn read(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        self.fail()?;
+        self.fail(READS)?;
         let bytes = self.bytes.lock().map_err(|_| Errno::IO)?;
         let mut at = slot.0 as usize * PAGE;
         for part in parts {
@@ -91,7 +123,7 @@ impl Backing for Shaky {
     }
 
     unsafe fn write(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        let failed = self.fail();
+        let failed = self.fail(WRITES);
         let mut bytes = self.bytes.lock().map_err(|_| Errno::IO)?;
         let mut at = slot.0 as usize * PAGE;
         for part in parts {
@@ -108,6 +140,52 @@ impl Backing for Shaky {
     fn descriptor(&self) -> Option<i32> {
         None
     }
+}
+
+impl Backing for &'static Shaky {
+    fn open(&self) -> Result<(), Errno> {
+        (**self).open()
+    }
+
+    fn reserve(&self, slots: u32) -> Result<(), Errno> {
+        (**self).reserve(slots)
+    }
+
+    unsafe fn read(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
+        // SAFETY: passed on.
+        unsafe { (**self).read(slot, parts) }
+    }
+
+    unsafe fn write(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
+        // SAFETY: passed on.
+        unsafe { (**self).write(slot, parts) }
+    }
+
+    fn descriptor(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// The variable that tells a test that it runs in a process of its own.
+pub const ALONE: &str = "VELLUM_TEST_ALONE";
+/// What such a process ends with if it can test nothing here.
+pub const SKIPPED: i32 = 77;
+
+/// Whether this is the process of its own of some test.
+pub fn is_alone() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+/// This test program, to run test `name` alone.
+pub fn alone(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(ALONE, "1");
+    command
+}
+
+/// Ends this process, which [`alone`] has started, as one that could test nothing.
+pub fn skip_alone() -> ! {
+    std::process::exit(SKIPPED)
 }
 
 /// Starts a pager that lives until the test ends it; `None`, said, where the kernel allows none.

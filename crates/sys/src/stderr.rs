@@ -1,0 +1,48 @@
+//! Standard error, as the program has it.
+//!
+//! Helper threads have descriptors of their own ([`thread::close_inherited`]), so that they hold no pipe of the program's open; number 2 is nothing
+//! there, or something else. What such a thread must say, as when a page cannot be had and the program is stopped, goes to what number 2 is *in
+//! the program* at that moment: the descriptor itself, borrowed for one write (`pidfd_getfd`, Linux 5.6), or where a filter forbids that, the same
+//! file opened anew, which can be any but a socket.
+
+use crate::{Line, raw, thread};
+use core::ffi::CStr;
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// Writes `bytes`, once, and ignores failure: there is nobody else to tell.
+pub(crate) fn write(bytes: &[u8]) {
+    if !thread::is_helper() {
+        // SAFETY: the calling thread's descriptors are the program's. Whatever it has made of this number, it has asked for.
+        let _ = rustix::io::write(unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) }, bytes);
+    } else if let Ok(file) = borrow().or_else(|_| reopen()) {
+        let _ = rustix::io::write(&file, bytes);
+    }
+}
+
+/// The thread that the process began with, whose descriptors are the program's.
+fn leader() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+}
+
+fn borrow() -> Result<OwnedFd, Errno> {
+    let open = |call, args| {
+        // SAFETY: both calls below take numbers only.
+        let number = unsafe { raw::syscall(call, args)? };
+        // SAFETY: made a moment ago, and nobody else's.
+        Ok(unsafe { OwnedFd::from_raw_fd(number as i32) })
+    };
+    let process = open(libc::SYS_pidfd_open, [leader() as usize, 0, 0, 0, 0, 0])?;
+    let number = process.as_raw_fd() as usize;
+    open(libc::SYS_pidfd_getfd, [number, libc::STDERR_FILENO as usize, 0, 0, 0, 0])
+}
+
+pub(crate) fn reopen() -> Result<OwnedFd, Errno> {
+    let mut path = Line::new();
+    path.text("/proc/").decimal(leader().into()).text("/fd/2\0");
+    let path = CStr::from_bytes_with_nul(path.bytes()).map_err(|_| Errno::INVAL)?;
+    // To the end, as whoever opened it first goes on there.
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
