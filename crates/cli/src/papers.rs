@@ -12,6 +12,8 @@ use crate::run::Failure;
 use crate::stdout;
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,8 +21,8 @@ use vellum_papers::bates::{self, Drawing};
 use vellum_papers::cooper;
 use vellum_papers::douglas::{self, Bench, Places, work};
 use vellum_papers::nishigaki;
-use vellum_papers::smith;
-use vellum_papers::{Finding, Progress, write_figures};
+use vellum_papers::smith::{self, WorkshopError};
+use vellum_papers::{Common, Finding, Progress, write_figures};
 use vellum_probe::Interrupt;
 
 /// The words that make this executable a worker.
@@ -72,27 +74,11 @@ fn worker(name: &str, words: &[String]) -> u8 {
 }
 
 fn douglas(options: &douglas::Options) -> Result<u8, Failure> {
-    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
-    let own = std::env::current_exe()
-        .map_err(|source| Failure::Output { path: "/proc/self/exe".into(), source })?;
-    let places =
-        Places { worker: own, worker_words: WORKER.map(Into::into).to_vec(), library: library::find(None)? };
-    // Text gives way when JSON goes to standard output.
-    let text_to_stderr = matches!(json, Some(Output::Stdout));
-    let bar = bar();
-    bar.enable_steady_tick(REDRAW);
-    let mut progress = |now: Progress<'_>| show(&bar, now);
-    let mut bench = Bench::new(options.common.scale(), options.common.seed(), places, &mut progress);
-    let mut failed = None;
-    let report = douglas::run(options, &mut bench, |finding| {
-        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
-        failed = failed.take().or(done.err());
-    });
-    bar.finish_and_clear();
-    if let Some(output) = json {
-        output.write(report.json())?;
-    }
-    failed.map_or(Ok(0), Err)
+    reported(&options.common, clocked_bar(), |progress, found| {
+        let places = Places { worker: own()?, worker_words: worker_words(), library: library::find(None)? };
+        let mut bench = Bench::new(options.common.scale(), options.common.seed(), places, progress);
+        Ok(douglas::run(options, &mut bench, found))
+    })
 }
 
 fn bates(options: &bates::Options) -> Result<u8, Failure> {
@@ -101,10 +87,7 @@ fn bates(options: &bates::Options) -> Result<u8, Failure> {
     let text_to_stderr = [&json, &out].iter().any(|output| matches!(output, Some(Output::Stdout)));
     // No thread redraws it: this process measures itself.
     let bar = bar();
-    let mut progress = |now: Progress<'_>| {
-        show(&bar, now);
-        bar.tick();
-    };
+    let mut progress = |now: Progress<'_>| show(&bar, now);
     let mut failed = None;
     let report = bates::run(options, options.common.scale(), &mut progress, |found| {
         let figures =
@@ -120,71 +103,69 @@ fn bates(options: &bates::Options) -> Result<u8, Failure> {
     if let Some(output) = out {
         output.write(report.lines().map_err(ObsError::Lines)?)?;
     }
-    failed.map_or(Ok(0), Err)
+    failed.map_or_else(|| Ok(interrupted()), Err)
 }
 
 fn smith(options: &smith::Options) -> Result<u8, Failure> {
-    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
-    let text_to_stderr = matches!(json, Some(Output::Stdout));
-    // Without the library libgc alone is shown, and what is missing is named where the other columns would be.
-    let library = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
-    let bar = bar();
-    bar.enable_steady_tick(REDRAW);
-    let mut progress = |now: Progress<'_>| show(&bar, now);
-    let mut failed = None;
-    let report = smith::run(options, options.common.scale(), &library, &mut progress, |finding| {
-        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
-        failed = failed.take().or(done.err());
-    });
-    bar.finish_and_clear();
-    let report = report.map_err(|error| Failure::Output { path: error.path, source: error.source })?;
-    if let Some(output) = json {
-        output.write(report.json())?;
-    }
-    failed.map_or(Ok(0), Err)
+    reported(&options.common, clocked_bar(), |progress, found| {
+        // Without the library libgc alone is shown, and what is missing is named where the other columns would be.
+        let library = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
+        smith::run(options, options.common.scale(), &library, progress, found).map_err(unwritten)
+    })
 }
 
 fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
-    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
-    let text_to_stderr = matches!(json, Some(Output::Stdout));
-    let bar = bar();
-    let mut progress = |now: Progress<'_>| {
-        show(&bar, now);
-        bar.tick();
-    };
+    // No thread redraws the bar: this process measures itself.
+    reported(&options.common, bar(), |progress, found| {
+        let worker = nishigaki::Worker { program: own()?, words: worker_words() };
+        Ok(nishigaki::run(options, options.common.scale(), &worker, progress, found))
+    })
+}
+
+fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
+    reported(&options.common, clocked_bar(), |progress, found| {
+        let library = library::find(None)?;
+        cooper::run(options, options.common.scale(), &library, progress, found).map_err(unwritten)
+    })
+}
+
+/// Runs experiments: each finding is printed as it comes, the report is written at the end, and the exit status tells of a signal that has cut
+/// them short. Whether the report can be written is found out first.
+fn reported<Own: Serialize>(
+    common: &Common,
+    bar: ProgressBar,
+    run: impl FnOnce(
+        &mut dyn FnMut(Progress<'_>),
+        &mut dyn FnMut(&Finding),
+    ) -> Result<vellum_papers::Report<Own>, Failure>,
+) -> Result<u8, Failure> {
+    let json = common.json.as_deref().map(Output::prepare).transpose()?;
+    // Text gives way when JSON goes to standard output.
+    let to_stderr = matches!(json, Some(Output::Stdout));
     let mut failed = None;
-    let program = std::env::current_exe()
-        .map_err(|source| Failure::Output { path: "/proc/self/exe".into(), source })?;
-    let worker = nishigaki::Worker { program, words: WORKER.map(Into::into).to_vec() };
-    let report = nishigaki::run(options, options.common.scale(), &worker, &mut progress, |finding| {
-        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
+    let report = run(&mut |now| show(&bar, now), &mut |finding| {
+        let done = bar.suspend(|| print(finding, common.svg.as_deref(), to_stderr));
         failed = failed.take().or(done.err());
     });
     bar.finish_and_clear();
+    let report = report?;
     if let Some(output) = json {
         output.write(report.json())?;
     }
     failed.map_or_else(|| Ok(interrupted()), Err)
 }
 
-fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
-    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
-    let text_to_stderr = matches!(json, Some(Output::Stdout));
-    let library = library::find(None)?;
-    let bar = bar();
-    bar.enable_steady_tick(REDRAW);
-    let mut progress = |now: Progress<'_>| show(&bar, now);
-    let mut failed = None;
-    let report = cooper::run(options, options.common.scale(), &library, &mut progress, |finding| {
-        let done = bar.suspend(|| print(finding, options.common.svg.as_deref(), text_to_stderr));
-        failed = failed.take().or(done.err());
-    });
-    bar.finish_and_clear();
-    let report = report.map_err(|error| Failure::Output { path: error.path, source: error.source })?;
-    if let Some(output) = json {
-        output.write(report.json())?;
-    }
-    failed.map_or_else(|| Ok(interrupted()), Err)
+/// This executable, for workers.
+fn own() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|source| Failure::Output { path: "/proc/self/exe".into(), source })
+}
+
+fn worker_words() -> Vec<OsString> {
+    WORKER.map(Into::into).to_vec()
+}
+
+fn unwritten(error: WorkshopError) -> Failure {
+    Failure::Output { path: error.path, source: error.source }
 }
 
 /// The exit status, if a signal has cut an experiment short: as shells have it of a process that a signal ended.
@@ -218,6 +199,13 @@ fn print_text(mut text: String, figures: &[PathBuf], to_stderr: bool) -> Result<
     stdout::write_all(text.as_bytes())
 }
 
+/// The same as [`bar`], of which a thread redraws the clock.
+fn clocked_bar() -> ProgressBar {
+    let bar = bar();
+    bar.enable_steady_tick(REDRAW);
+    bar
+}
+
 /// A bar on standard error if that is a terminal, and nothing elsewhere.
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -231,4 +219,5 @@ fn show(bar: &ProgressBar, now: Progress<'_>) {
     bar.set_length(now.total as u64);
     bar.set_position(now.done as u64);
     bar.set_message(now.what.to_owned());
+    bar.tick();
 }

@@ -37,6 +37,20 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// What has found nothing yet: the experiment's name, what it is about, where in the source it comes from, what was published, and what a
+    /// reader must know.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        title: &'static str,
+        source: &'static str,
+        published: &'static str,
+        notes: Vec<String>,
+    ) -> Self {
+        let (tables, goals, figures, runs) = Default::default();
+        Self { name: name.into(), title, source, published, tables, notes, goals, figures, runs }
+    }
+
     /// The one line that says whether the goals are met.
     #[must_use]
     pub fn closing(&self) -> String {
@@ -132,17 +146,7 @@ mod tests {
             Goal::of("speed", "x", Bound::AtLeast(2.0), Some(3.0)),
             Goal::of("memory", " MiB", Bound::AtMost(2.0), Some(3.0)),
         ];
-        let mut finding = Finding {
-            name: "n".to_owned(),
-            title: "T",
-            source: "S",
-            published: "P",
-            tables: Vec::new(),
-            notes: Vec::new(),
-            goals,
-            figures: Vec::new(),
-            runs: Vec::new(),
-        };
+        let mut finding = Finding { goals, ..Finding::new("n", "T", "S", "P", Vec::new()) };
         assert_eq!(finding.closing(), "Goal NOT met: of 2 parts 1 met, 1 missed.");
         assert!(finding.text().contains("  MISSED: memory 3.00 MiB (wanted <= 2.00 MiB)\n"));
         finding.goals.pop();

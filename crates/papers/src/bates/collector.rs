@@ -68,19 +68,15 @@ const TREATMENTS: [(Treatment, &str); 4] = [
 ];
 
 pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Found {
-    let mut finding = Finding {
-        name: "collector".to_owned(),
-        title: "A collector at work in the process that measures",
-        source: "Figures 5 to 9, and 12",
-        published: "Published: a slice of 50 blocks mostly short, one in a regular pattern about 1 ms; three epochs of idle collection take \
+    let mut finding = Finding::new(
+        "collector",
+        "A collector at work in the process that measures",
+        "Figures 5 to 9, and 12",
+        "Published: a slice of 50 blocks mostly short, one in a regular pattern about 1 ms; three epochs of idle collection take \
             as long as the 6 to 8 ms delays of stamps; when idle collection gives way to ready threads these are gone and 1 ms \
             delays stay; with collection held off, none.",
-        tables: Vec::new(),
-        notes: Vec::new(),
-        goals: Vec::new(),
-        figures: Vec::new(),
-        runs: Vec::new(),
-    };
+        Vec::new(),
+    );
     let config = gc::Config { tells_writes: true, ..gc::Config::DEFAULT };
     // Made once in a process; a second run finds it there.
     let _ = gc::init(config);

@@ -362,17 +362,7 @@ impl<'a> Lab<'a> {
             self.options.plan.name(),
             self.size.work
         ));
-        Finding {
-            name: self.experiment.clone(),
-            title,
-            source,
-            published,
-            tables: Vec::new(),
-            notes,
-            goals: Vec::new(),
-            figures: Vec::new(),
-            runs: Vec::new(),
-        }
+        Finding::new(self.experiment.as_str(), title, source, published, notes)
     }
 }
 

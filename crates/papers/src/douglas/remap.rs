@@ -13,18 +13,14 @@ const MS: f64 = 1e6;
 const US: f64 = 1e3;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
-    let mut finding = Finding {
-        name: "remap".to_owned(),
-        title: "Growing, moving and batching",
-        source: "section 4.2",
-        published: "Published: a vector extends by mapping pages behind itself; memory is relocated or swapped at a speed that \
+    let mut finding = Finding::new(
+        "remap",
+        "Growing, moving and batching",
+        "section 4.2",
+        "Published: a vector extends by mapping pages behind itself; memory is relocated or swapped at a speed that \
             does not depend on its amount; a list of four million items is built in one batch \"around 100,000 times faster\".",
-        tables: Vec::new(),
-        notes: Vec::new(),
-        goals: Vec::new(),
-        figures: Vec::new(),
-        runs: Vec::new(),
-    };
+        Vec::new(),
+    );
     vectors(bench, &mut finding);
     moves(bench, &mut finding);
     lists(bench, &mut finding);

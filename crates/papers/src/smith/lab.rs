@@ -93,17 +93,7 @@ impl<'a> Lab<'a> {
                 "the clients do {least} % of their work (Groebner {most} %): totals and collections are fewer by as much"
             ));
         }
-        Finding {
-            name: self.experiment.clone(),
-            title,
-            source,
-            published,
-            tables: Vec::new(),
-            notes,
-            goals: Vec::new(),
-            figures: Vec::new(),
-            runs: Vec::new(),
-        }
+        Finding::new(self.experiment.as_str(), title, source, published, notes)
     }
 }
 

@@ -34,17 +34,13 @@ const PEAK_ABOVE: f64 = (4 << 20) as f64;
 const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
-    let mut finding = Finding {
-        name: "programs".to_owned(),
-        title: "Whole programs",
-        source: "Table 2",
-        published: "Published: G++ +1.19 to +5.68 %, Python -0.41 to +1.73 %, a solver +0.58 to +1.41 %; mean +1.88 %, median +1.20 %.",
-        tables: Vec::new(),
-        notes: Vec::new(),
-        goals: Vec::new(),
-        figures: Vec::new(),
-        runs: Vec::new(),
-    };
+    let mut finding = Finding::new(
+        "programs",
+        "Whole programs",
+        "Table 2",
+        "Published: G++ +1.19 to +5.68 %, Python -0.41 to +1.73 %, a solver +0.58 to +1.41 %; mean +1.88 %, median +1.20 %.",
+        Vec::new(),
+    );
     let prepared =
         tempfile::tempdir().and_then(|folder| Ok((rows::rows(bench.scale, folder.path())?, folder)));
     let ((rows, notes), _folder) = match prepared {

@@ -95,17 +95,13 @@ enum RealError {
 
 /// Runs the experiment if this machine allows it, and says why where not.
 pub(super) fn run(run: &mut Run<'_>, worker: &Worker) -> Finding {
-    let mut finding = Finding {
-        name: "real".to_owned(),
-        title: "Throughput of real processes",
-        source: "Nishigaki, section 5",
-        published: "Measured on one machine of 1981; today's peer is the kernel's own reclaim.",
-        tables: Vec::new(),
-        notes: Vec::new(),
-        goals: Vec::new(),
-        figures: Vec::new(),
-        runs: Vec::new(),
-    };
+    let mut finding = Finding::new(
+        "real",
+        "Throughput of real processes",
+        "Nishigaki, section 5",
+        "Measured on one machine of 1981; today's peer is the kernel's own reclaim.",
+        Vec::new(),
+    );
     let measured =
         Interrupt::catch().map_err(RealError::from).and_then(|_caught| measure(run, worker, &mut finding));
     if let Err(error) = measured {
