@@ -72,7 +72,7 @@ fn collect_once(heap: &mut Heap, thread: &'static Thread) -> bool {
         heap.check_after("tracing", Heap::check_traced);
         heap.finish_copies();
         let free_before = heap.pool.len();
-        let survey = told_survey(heap);
+        let survey = told(heap, survey);
         heap.place_vacated(free_before);
         heap.settle_regions();
         heap.stats.root_ns_total += rooted - before;
@@ -102,7 +102,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
 }
 
 /// The survey that follows a trace, told of.
-pub(crate) fn told_survey(heap: &mut Heap) -> Found {
+pub(crate) fn told(heap: &mut Heap, survey: impl FnOnce(&mut Heap) -> Found) -> Found {
     event::tell(Event::MarkEnd, heap.bytes);
     event::tell(Event::SweepBegin, heap.bytes);
     let survey = survey(heap);
@@ -159,7 +159,8 @@ fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bo
     heap.slicing_failed = false;
     if let Some(cpu_ns) = spent_ns {
         let spent = Spent { cpu_ns, live: found.live, allocated: heap.used };
-        heap.watch.collected(spent, heap.config.sizing != Sizing::Knee);
+        let always = matches!(heap.config.sizing, Sizing::SquareRoot { .. });
+        heap.watch.collected(spent, always);
     }
     heap.bytes = found.bytes;
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());

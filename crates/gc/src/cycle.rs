@@ -38,7 +38,9 @@ use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
 use crate::pause::Pause;
 use crate::procedure;
+use crate::survey::survey;
 use crate::thread::{self, Thread};
+use crate::written::Written;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes before the end, at most.
@@ -239,6 +241,7 @@ impl Heap {
     pub(crate) fn drop_cycle(&mut self) {
         self.sticky.forget();
         if let Some(cycle) = self.cycle.take() {
+            event::tell(Event::End, self.bytes);
             for &block in self.blocks.iter() {
                 // SAFETY: the list has the addresses of descriptors, which are never unmapped.
                 unsafe { (*(block as *const Block)).overflowed.set(false) };
@@ -311,7 +314,6 @@ fn begin(heap: &mut Heap, whole: bool) {
         // Two accounts cannot be kept of the same memory.
         heap.end_account();
     }
-    procedure::tell_begin();
     let slices = heap.slices_expected();
     let is_partial = !whole && heap.sticky.is_partial_next(heap.stats.live_bytes as usize);
     let Some(dirty) = heap.dirty.take().or_else(|| Dirty::begin(&heap.space)) else {
@@ -319,6 +321,7 @@ fn begin(heap: &mut Heap, whole: bool) {
         heap.slicing_failed = true;
         return;
     };
+    procedure::tell_begin();
     event::tell(Event::Begin, heap.bytes);
     ON.store(true, Ordering::Relaxed);
     let quantum = (heap.lead(slices) / slices as usize).max(BLOCK);
@@ -446,24 +449,8 @@ impl Cycle {
         let Heap { space, stack, config, .. } = heap;
         let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
         heap.mark_roots(&mut marker);
-        let mut from = 0;
-        loop {
-            match self.dirty.look(space, &mut from, false, Which::All) {
-                Look::Written(start, end) => marker.again(start, end),
-                Look::On => {}
-                Look::End => break,
-            }
-            // What was found waits on the stack: it is emptied before it is full.
-            marker.drain(&heap.blocks);
-        }
-        if self.dirty.is_lost() {
-            for &block in heap.blocks.iter() {
-                // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-                let block = unsafe { &*(block as *const Block) };
-                marker.again(block.base.get(), block.base.get() + block.extent.get());
-                marker.drain(&heap.blocks);
-            }
-        }
+        let all = Written { which: Which::All, drains: true };
+        all.look_through(&mut marker, &mut self.dirty, space, &heap.blocks);
         self.left = marker.pause();
     }
 }
@@ -487,9 +474,10 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
         for other in thread::known().filter(|other| !other.is_current()) {
             other.keep_runs(heap.slots_in_use());
         }
+        event::tell(Event::MarkBegin, heap.bytes);
         cycle.look_again(heap);
         collect::end_trace(heap, cycle.left);
-        collect::told_survey(heap)
+        collect::told(heap, survey)
     });
     let Cycle { dirty, spent_ns, is_partial, faults, .. } = cycle;
     heap.stats.protected += u64::from(dirty.is_exact());

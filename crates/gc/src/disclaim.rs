@@ -21,6 +21,7 @@
 //! held; here after the collection, so that they may allocate and wait.
 
 use crate::alloc::with_heap;
+use crate::frames::holding;
 use crate::heap::{Address, Heap};
 use crate::mark::Marker;
 use crate::movement::Movement;
@@ -166,6 +167,11 @@ impl Disclaimers {
         count
     }
 
+    /// Whether the object is being asked.
+    fn is_asked(&self, object: Address) -> bool {
+        self.table.get(object).is_some_and(|this| this.asked)
+    }
+
     /// These objects were asked, each with whether it stays.
     fn settle(&mut self, answers: &[(Address, bool)]) {
         for &(object, stays) in answers {
@@ -197,6 +203,10 @@ pub(crate) fn run() -> usize {
         }
         for ((object, this), answer) in batch.iter().zip(&mut answers).take(count) {
             let Some(Disclaimer { function, data, .. }) = *this else { continue };
+            // One that was asked before may have freed this object, or taken its disclaimer away.
+            if !with_heap(thread, |heap| heap.disclaimers.is_asked(*object)) {
+                continue;
+            }
             let pointer = core::ptr::with_exposed_provenance_mut(*object);
             // SAFETY: who set it vouches that it may be called so; the object is a root until it is settled.
             let stays = unsafe { function(pointer, core::ptr::with_exposed_provenance_mut(data)) } != 0;
@@ -222,37 +232,38 @@ pub unsafe fn set_disclaimer(
     follows: bool,
 ) -> Result<(), Refused> {
     let (object, data) = (address(pointer), address(data));
-    look_with_room(
-        |heap| heap.disclaimers.table.bytes_to_grow(),
-        |heap| {
-            heap.block_starting(object).ok_or(Refused::NoObject)?;
-            heap.disclaimers.forget(object);
-            let Some(function) = function else { return Ok(()) };
-            let new = Disclaimer { function, data, follows, due: false, asked: false, wanted: false };
-            heap.disclaimers.table.insert(object, new).map_err(|_| Refused::OutOfMemory)
-        },
-    )
+    let work = |heap: &mut Heap| {
+        heap.block_starting(object).ok_or(Refused::NoObject)?;
+        heap.disclaimers.forget(object);
+        let Some(function) = function else { return Ok(()) };
+        let new = Disclaimer { function, data, follows, due: false, asked: false, wanted: false };
+        heap.disclaimers.table.insert(object, new).map_err(|_| Refused::OutOfMemory)
+    };
+    holding(&[object, data], || look_with_room(|heap| heap.disclaimers.table.bytes_to_grow(), work))
 }
 
 /// Whether the object that holds the byte at `pointer` was alive at the last collection, is newer, or is wanted ([`want`]) since it
 /// was found dead.
 pub fn is_marked(pointer: *const u8) -> bool {
-    let found = look(|heap: &mut Heap| {
-        let (block, index) = find(heap, address(pointer))?;
+    let at = address(pointer);
+    let work = |heap: &mut Heap| {
+        let (block, index) = find(heap, at)?;
         let this = heap.disclaimers.table.get(block.address(index));
         Some(this.is_none_or(|this| !this.due || this.wanted))
-    });
-    found.flatten().unwrap_or(false)
+    };
+    holding(&[at], || look(work)).flatten().unwrap_or(false)
 }
 
 /// Says of an object that it is wanted, or is not, for its disclaimer to see: it may have been found dead.
 pub fn want(pointer: *const u8, wanted: bool) {
-    look(|heap: &mut Heap| {
-        let Some((block, index)) = find(heap, address(pointer)) else { return };
+    let at = address(pointer);
+    let work = |heap: &mut Heap| {
+        let Some((block, index)) = find(heap, at) else { return };
         let object = block.address(index);
         if let Some(this) = heap.disclaimers.table.get(object).filter(|this| this.due) {
             // It is in the table already, so there is room.
             let _ = heap.disclaimers.table.insert(object, Disclaimer { wanted, ..this });
         }
-    });
+    };
+    holding(&[at], || look(work));
 }

@@ -261,9 +261,13 @@ impl Heap {
             wanted += if bytes == 0 { 0 } else { (expected + expected / SURPRISE).div_ceil(BLOCK) + 1 };
         }
         let wanted = wanted.min(self.headroom_blocks());
-        let has_room = self.copies.holders.reserve(HOLDERS_MAX).is_ok()
+        let new = self.blocks.len() - self.appel.old_count;
+        let needed = 2 * HOLDERS_MAX + new;
+        let more = needed.saturating_sub(self.copies.holders.capacity() + self.appel.room_for_pinned());
+        let has_room = self.may_take(more * size_of::<Address>())
+            && self.copies.holders.reserve(HOLDERS_MAX).is_ok()
             && self.appel.holders.reserve(HOLDERS_MAX).is_ok()
-            && self.appel.retained.reserve(self.blocks.len() - self.appel.old_count).is_ok();
+            && self.appel.retained.reserve(new).is_ok();
         if has_room && self.make_ready(wanted) {
             self.copies.step = STEPS_ALL;
             self.copies.fills = true;

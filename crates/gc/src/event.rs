@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! one go   Begin  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
-//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  StopBegin StopEnd  MarkEnd SweepBegin …  End
+//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin …  End
+//! dropped  Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  End
 //! ```
 //!
 //! # Invariants

@@ -61,6 +61,7 @@ impl Heap {
             + taken(&self.blocks)
             + lists
             + taken(&self.freed)
+            + self.appel.taken()
             + tables
             + self.layout_room.taken
             + self.roots.bytes()

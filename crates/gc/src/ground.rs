@@ -76,9 +76,9 @@ pub(crate) fn span() -> (usize, usize) {
     pager().map_or_else(|| Pages::global().span(), Pager::span)
 }
 
-/// Bytes of frames that are free, and bytes of memory objects that have none. `None` unless blocks are paged.
+/// Bytes of frames that are free, and bytes of memory objects that are in the store only. `None` unless this process pages blocks.
 pub(crate) fn frames() -> Option<(u64, u64)> {
-    pager().map(Pager::outlook)
+    pager().and_then(Pager::outlook)
 }
 
 /// `bytes` bytes for a block or a large object, at a multiple of [`BLOCK`]; zeros, if `zero`. `None` if there is no memory.

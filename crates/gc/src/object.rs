@@ -94,8 +94,9 @@ pub enum Sort {
 
 /// The sort of the object that starts at `pointer`, and whether it is kept until it is freed; `None` if none does.
 pub fn sort(pointer: *const u8) -> Option<(Sort, bool)> {
-    let found = look(|heap| {
-        let block = heap.block_starting(address(pointer))?;
+    let at = address(pointer);
+    let work = |heap: &mut Heap| {
+        let block = heap.block_starting(at)?;
         // SAFETY: a block's layout is null or lives for ever.
         let layout = unsafe { block.layout.get().as_ref() };
         let sort = match (block.scan.get(), layout) {
@@ -106,9 +107,9 @@ pub fn sort(pointer: *const u8) -> Option<(Sort, bool)> {
             (_, Some(_)) => Sort::Typed,
             (_, None) => Sort::Atomic,
         };
-        Some((sort, heap.kept.get(address(pointer)).is_some()))
-    });
-    found.flatten()
+        Some((sort, heap.kept.get(at).is_some()))
+    };
+    holding(&[at], || look(work)).flatten()
 }
 
 /// Changes an object's size, moving it if it must. Null: there is no memory or no such object; nothing has changed then.

@@ -37,14 +37,14 @@ pub fn handle() -> *mut c_void {
 }
 
 fn of(handle: *const c_void) -> Option<&'static Thread> {
-    thread::all().find(|thread| core::ptr::addr_eq(core::ptr::from_ref(*thread), handle))
+    thread::known().find(|thread| core::ptr::addr_eq(core::ptr::from_ref(*thread), handle))
 }
 
 /// Says where the stack ends (one beyond its highest byte) on which a thread runs, which is the caller or is stopped, or does not change stacks
 /// meanwhile. False if there is no such thread.
 ///
 /// # Safety
-/// From where the thread is on its stack up to `end` can be read.
+/// From where the thread is on its stack up to `end` can be read. A handle is good for as long as its thread lives: it may be another's then.
 pub unsafe fn set_stack_end(handle: *const c_void, end: usize) -> bool {
     let Some(thread) = of(handle) else { return false };
     thread.stack_high.set(end);

@@ -18,7 +18,7 @@ pub enum StartError {
     Started,
     /// There is no memory or address space for it.
     OutOfMemory,
-    /// A setting is not served: its name.
+    /// A setting is not served, or out of range: its name. `precise_stacks` is for programs that keep frames of their own.
     NotServed(&'static str),
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for StartError {
             StartError::NotServed(setting) => {
                 return write!(
                     formatter,
-                    "the collected heap cannot start: the setting {setting} is out of range"
+                    "the collected heap cannot start: the setting {setting} is not served, or out of range"
                 );
             }
             StartError::Started => {
@@ -79,6 +79,9 @@ impl Heap {
     /// [`StartError`]; nothing has changed then.
     pub fn start(config: Config) -> Result<Heap, StartError> {
         expect_running("the heap is started");
+        if config.precise_stacks {
+            return Err(StartError::NotServed("precise_stacks"));
+        }
         match gc::init(config) {
             Ok(()) => Ok(Heap(())),
             Err(gc::Already::Started) => Err(StartError::Started),

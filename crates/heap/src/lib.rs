@@ -53,6 +53,7 @@
 //! * Any thread may have handles to any object: objects are [`Sync`], and what changes in them is fields and atomics. Only a thread
 //!   that the collector can stop changes a field, as that takes a scope of its own.
 //! * In [`Heap::blocking`] a thread can reach no scope; what it may reach of the heap by other ways panics.
+//! * Stacks are looked through always: a heap that goes by frames of the program's own (`precise_stacks`) is refused, as there are none here.
 //!
 //! There is one heap a process. The functions of `vellum_gc`, C functions under Rust names, do not know of these rules: a program that
 //! uses both must keep them itself.
@@ -86,7 +87,7 @@ pub use heap::{Heap, Held, StartError};
 pub use object::{Object, Plain, Pointers, TypeCell};
 pub use root::Root;
 pub use scope::Scope;
-pub use vellum_gc::{Config, Plan, Sizing, Stats};
+pub use vellum_gc::{AfterMajor, Config, Plan, Sizing, Stats};
 pub use weak::Weak;
 
 /// There is no memory for so many bytes, or none below the heap's limits, after a collection.

@@ -223,8 +223,9 @@ impl<B: Backing + Send> Pager<B> {
     /// Books `count` pages from `page` on as mapped, which had no frames.
     pub(crate) fn book_arrived(&self, inner: &mut Inner, page: PageNo, count: u32) {
         let now = self.now(&inner.policy);
-        let Inner { policy, links, records, .. } = inner;
+        let Inner { policy, links, records, stored, .. } = inner;
         for page in (page.0..page.0 + count).map(PageNo) {
+            *stored -= u32::from(records[page.index()].state() == State::Stored);
             records[page.index()].set(State::Mapped);
             policy.arrived(links, page, now);
         }

@@ -25,8 +25,9 @@ pub(crate) enum Taken {
     Stays,
 }
 
-/// Whether pages may be shared with a child, which makes them busy for as long as it lives, and so says nothing of devices. A direct transfer that a
-/// program has under way into a page which it shares with a child is not safe from the pager.
+/// Whether pages may be shared with a child, which makes them busy for as long as it lives, and so says nothing of devices. From the first fork on, a
+/// direct transfer that the program has under way into a page may be lost: nothing tells which of the two keeps a page busy, and if all that are
+/// stayed, a child that lives long would take the frames away.
 static HAS_FORKED: AtomicBool = AtomicBool::new(false);
 
 /// This process has made a child that has its view of the pages.

@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     /// Pages of objects.
     pub(crate) committed: u32,
     pub(crate) committed_max: u32,
+    /// Pages whose contents are in the store and nowhere else.
+    pub(crate) stored: u32,
     pub(crate) objects: Objects,
     pub(crate) policy: Chosen,
     pub(crate) streams: Streams,
@@ -76,6 +78,7 @@ impl Inner {
             reserved: 0,
             committed: 0,
             committed_max: 0,
+            stored: 0,
             objects: Objects::none(),
             policy: Chosen::new(Choice::Clock),
             streams: Streams::new(),
@@ -158,6 +161,7 @@ impl Inner {
         if matches!(state, State::Fresh | State::Vague) {
             self.free_slot(page);
         }
+        self.stored += u32::from(state == State::Stored);
         let record = self.record(page);
         record.set(state);
         record.flags = 0;
@@ -173,6 +177,7 @@ impl Inner {
             }
             State::Stored => {
                 self.free_slot(page);
+                self.stored -= 1;
                 self.record(page).set(State::Vague);
             }
             State::Writing | State::Reading | State::Arriving => self.record(page).flags |= flag::DROPPED,
@@ -189,8 +194,9 @@ impl Inner {
                 self.release(page, State::Fresh);
             }
             State::Writing | State::Reading => self.record(page).flags |= flag::DROPPED | flag::RENEWED,
-            State::Stored | State::Vague => {
+            state @ (State::Stored | State::Vague) => {
                 self.free_slot(page);
+                self.stored -= u32::from(state == State::Stored);
                 self.record(page).set(State::Fresh);
             }
             State::Fresh => {}
@@ -200,7 +206,7 @@ impl Inner {
 
     /// Checks that frames, slots and records agree; names what does not. Slow: looks at every page.
     pub(crate) fn validate(&mut self) -> Result<(), &'static str> {
-        let (mut mapped, mut held, mut writing, mut slots) = (0, 0, 0, 0);
+        let (mut mapped, mut held, mut writing, mut stored, mut slots) = (0, 0, 0, 0, 0);
         for index in 0..self.records.len() {
             let record = self.records[index];
             let in_care = self.links[index].is_listed();
@@ -209,6 +215,7 @@ impl Inner {
                 State::Held => held += 1,
                 State::Writing | State::Reading | State::Arriving => writing += 1,
                 State::Stored if record.slot().is_none() => return Err("a stored page is nowhere"),
+                State::Stored => stored += 1,
                 _ => {}
             }
             if in_care != matches!(record.state(), State::Mapped | State::Held) {
@@ -223,6 +230,9 @@ impl Inner {
         }
         if self.pool.held() != held + writing {
             return Err("the pool holds other pages than are recorded as held");
+        }
+        if stored != self.stored {
+            return Err("other pages are stored than are counted");
         }
         if self.pool.free() + held + writing + mapped != self.frames {
             return Err("frames were lost or made");

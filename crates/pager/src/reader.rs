@@ -139,6 +139,7 @@ impl<B: Backing + Send> Pager<B> {
             record.hold(Place(place.0 + index));
             record.set(State::Reading);
         }
+        inner.stored -= count;
         inner.streams.mark(stream, page, count);
         inner.clusters.push(Ahead { page, count, place, slot });
         thread::wake_one(&self.reads);
@@ -203,6 +204,8 @@ impl<B: Backing + Send> Pager<B> {
         inner.clusters.done();
         inner.pool.put_empty(place, count);
         self.book_arrived(&mut inner, first, count);
+        // The program may have dropped a page between the two, and wait for it since: its fault was told while the page was arriving.
+        self.faults().wake(to, count as usize * PAGE);
         for page in (first.0..first.0 + count).map(PageNo) {
             if core::mem::take(&mut inner.record(page).flags) & flag::DROPPED != 0 {
                 inner.forget(page);

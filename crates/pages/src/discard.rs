@@ -294,13 +294,11 @@ impl Pages {
             return self.flush_discardable(Reason::Pressure);
         }
         self.mark_some(u64::MAX);
-        let marked = {
-            let vacant = VACANT.lock();
-            // SAFETY: vacated, and its owner cannot take it back while the list is locked.
-            let is_marked = |run: &&Run| unsafe { map::discard(run.start, run.len()) }.is_ok();
-            vacant.runs().iter().filter(is_marked).map(|run| run.len() as u64).sum()
-        };
-        self.state.lock().count(Counter::BytesDiscarded, marked);
+        // SAFETY: what is vacated nobody needs.
+        self.empty_vacant(
+            |start, bytes| unsafe { map::discard(start, bytes) }.is_ok(),
+            Counter::BytesDiscarded,
+        );
         0
     }
 
@@ -311,6 +309,13 @@ impl Pages {
     }
 
     fn flush_vacant(&self, reason: Reason) -> usize {
+        // SAFETY: what is vacated nobody needs.
+        self.empty_vacant(|start, bytes| unsafe { map::flush(start, bytes) }.is_ok(), reason.counter())
+    }
+
+    /// Does `way` with all that is vacated, which is on the list no more then, and counts it. Returns how many bytes that was. A piece at a time:
+    /// whoever takes memory back waits.
+    fn empty_vacant(&self, way: impl Fn(usize, usize) -> bool, counter: Counter) -> usize {
         let mut gone = 0;
         loop {
             let mut vacant = VACANT.lock();
@@ -318,20 +323,18 @@ impl Pages {
                 ANY.store(false, Ordering::Release);
                 return gone;
             };
-            // SAFETY: vacated, and its owner cannot take it back while the list is locked.
-            let flushed = unsafe {
-                match elsewhere(run.start) {
-                    Some(layer) => {
-                        (layer.flush)(run.start, run.len());
-                        false
-                    }
-                    None => map::flush(run.start, run.len()).is_ok(),
+            let done = match elsewhere(run.start) {
+                Some(layer) => {
+                    // SAFETY: vacated, and its owner cannot take it back while the list is locked.
+                    unsafe { (layer.flush)(run.start, run.len()) };
+                    false
                 }
+                None => way(run.start, run.len()),
             };
             drop(vacant);
-            if flushed {
+            if done {
                 gone += run.len();
-                self.state.lock().count(reason.counter(), run.len() as u64);
+                self.state.lock().count(counter, run.len() as u64);
             }
         }
     }
@@ -512,6 +515,8 @@ mod tests {
         pages.note_refault(1);
         assert_eq!(pages.collected(true), 0);
         assert_eq!((resident(start), is_marked(start)), (BYTES, true));
+        assert!(!any(), "what is marked the kernel takes by itself");
+        let (pages, start) = vacated(Discard::Auto);
         pages.note_refault(u64::MAX);
         assert_eq!(pages.collected(true), BYTES);
         assert_eq!(resident(start), 0, "flushed");

@@ -208,7 +208,8 @@ impl Pages {
     fn tick(&self, trigger: Option<&Trigger>) {
         self.decay();
         let cached = self.state.lock().free_pages(Kind::Warm);
-        if crate::release::is_worth_a_look(cached) || self.has_discardable() {
+        let is_worth_a_look = || crate::release::is_worth_a_look(cached) || self.has_discardable();
+        if self.discard_mode().heeds_pressure() && is_worth_a_look() {
             self.respect_limits();
             // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it now.
             if self.is_in_distress() {

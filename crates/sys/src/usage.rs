@@ -56,12 +56,16 @@ pub fn swapped() -> u64 {
     if !caps::has(Caps::CGROUP) {
         return 0;
     }
-    // `VmSwap` is the 21st line.
-    let mut buffer = [0u8; 2048];
-    text::read(c"/proc/self/status", &mut buffer)
-        .and_then(|status| text::line_after(status, b"VmSwap:"))
-        .and_then(text::number)
-        .map_or(0, |kib| kib * 1024)
+    let mut buffer = [0u8; STATUS_MAX];
+    text::read(c"/proc/self/status", &mut buffer).map_or(0, swapped_in)
+}
+
+/// What is read of `/proc/self/status`: its line of supplementary groups comes before what is looked for, and may be long.
+const STATUS_MAX: usize = 16 << 10;
+
+/// The same, by what the file says.
+fn swapped_in(status: &[u8]) -> u64 {
+    text::line_after(status, b"VmSwap:").and_then(text::number).map_or(0, |kib| kib * 1024)
 }
 
 #[cfg(test)]
@@ -74,7 +78,17 @@ mod tests {
         let all = met();
         assert!(own.faults <= all.faults && own.waits <= all.waits, "{own:?} of {all:?}");
         assert_eq!(all.since(all), Met::default());
-        // The kernel may page out anything at any time, but never more than there is.
-        assert!(swapped() < 1 << 40);
+    }
+
+    #[test]
+    fn what_is_paged_out_is_found_behind_many_groups() {
+        let groups = "4294967294 ".repeat(1000);
+        let status = std::format!(
+            "Name:\tprog\nGroups:\t{groups}\nVmRSS:\t    2048 kB\nVmSwap:\t      12 kB\nThreads:\t1\n"
+        );
+        assert_eq!(swapped_in(status.as_bytes()), 12 << 10);
+        assert_eq!(swapped_in(b"Name:\tprog\nVmRSS:\t    2048 kB\n"), 0, "a kernel without swap");
+        // This process's own has the line, if the kernel has swap; and no more than the address space is paged out.
+        assert!(swapped() < 1 << 47);
     }
 }

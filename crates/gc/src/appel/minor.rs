@@ -28,17 +28,17 @@
 use crate::block::{Block, Region};
 use crate::class::{BLOCK, WORD};
 use crate::collect::{self, Reached, Traced};
-use crate::dirty::{Dirty, Look, Which};
+use crate::dirty::Which;
 use crate::evacuate::Evacuation;
-use crate::heap::{Address, Heap};
+use crate::event::{self, Event};
+use crate::heap::Heap;
 use crate::mark::Marker;
-use crate::movement::Movement;
 use crate::pause::{Kind, Pause};
 use crate::procedure;
 use crate::sizing::Found;
-use crate::space::Space;
 use crate::survey::{drop_block, settle};
 use crate::thread::{self, Thread};
+use crate::written::Written;
 use vellum_sys::clock;
 
 /// A pinned block of which at most one part of so many is alive stays new once.
@@ -50,6 +50,7 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         return false;
     }
     procedure::tell_begin();
+    event::tell(Event::Begin, heap.bytes);
     heap.plan_promotion();
     let pause = Pause::begin();
     let found = collect::with_world_stopped(heap, thread, |heap| {
@@ -59,11 +60,12 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
         collect::retire(heap);
         begin(heap);
         heap.pin();
+        event::tell(Event::MarkBegin, heap.bytes);
         let (rooted, marked) = trace(heap);
         heap.check_after("tracing", Heap::check_traced);
         let met = heap.blocks.len();
         heap.finish_copies();
-        let found = survey(heap, met);
+        let found = collect::told(heap, |heap| survey(heap, met));
         heap.take_for_unwritten();
         heap.appel.is_minor = false;
         heap.stats.root_ns_total += rooted - before;
@@ -113,8 +115,9 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
     };
     let movement = Evacuation { space, slots, copies, descriptors };
     let mut marker = Marker::new(space, *stack, config.only_starts, movement).when_near(near);
-    if has_untyped && !written(&mut marker, &mut dirty, space, Which::OldUntyped, None) {
-        all_of(&mut marker, reached.blocks, Which::OldUntyped, None);
+    if has_untyped {
+        let untyped = Written { which: Which::OldUntyped, drains: false };
+        untyped.look_through(&mut marker, &mut dirty, space, reached.blocks);
     }
     let root_words = reached.mark_roots(&mut marker);
     for &at in heap.appel.holders.iter() {
@@ -123,57 +126,15 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
             unsafe { marker.fields(at, at + WORD) };
         }
     }
-    if has_typed && !written(&mut marker, &mut dirty, space, Which::OldTyped, Some(reached.blocks)) {
-        all_of(&mut marker, reached.blocks, Which::OldTyped, Some(reached.blocks));
+    if has_typed {
+        let typed = Written { which: Which::OldTyped, drains: true };
+        typed.look_through(&mut marker, &mut dirty, space, reached.blocks);
     }
     let traced = Traced { root_words, ..collect::conclude(marker, reached) };
     heap.dirty = Some(dirty);
     let rooted_ns = traced.rooted_ns;
     collect::account(heap, &traced);
     (rooted_ns, clock::now_ns())
-}
-
-/// Looks through such old objects that were written to; with `blocks`, what they lead to is traced
-/// now and then, so that it does not all wait. False if it is not known which.
-fn written<M: Movement>(
-    marker: &mut Marker<'_, M>,
-    dirty: &mut Dirty,
-    space: &Space,
-    which: Which,
-    blocks: Option<&[Address]>,
-) -> bool {
-    let mut from = 0;
-    loop {
-        match dirty.look(space, &mut from, false, which) {
-            Look::Written(start, end) => {
-                marker.again(start, end);
-                if let Some(blocks) = blocks {
-                    marker.drain(blocks);
-                }
-            }
-            Look::On => {}
-            Look::End => return !dirty.is_lost(),
-        }
-    }
-}
-
-/// The same for all of them.
-fn all_of<M: Movement>(
-    marker: &mut Marker<'_, M>,
-    all: &[Address],
-    which: Which,
-    blocks: Option<&[Address]>,
-) {
-    for &address in all {
-        // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        let block = unsafe { &*(address as *const Block) };
-        if which.is(block) && block.extent.get() != 0 {
-            marker.again(block.base.get(), block.base.get() + block.extent.get());
-            if let Some(blocks) = blocks {
-                marker.drain(blocks);
-            }
-        }
-    }
 }
 
 /// Sorts the new blocks, which are those of the heap's list before the `met`th, by whether something in them is alive; behind them are those that

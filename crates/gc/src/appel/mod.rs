@@ -94,6 +94,16 @@ impl Appel {
         self.old_typed += usize::from(Which::OldTyped.is(block));
     }
 
+    /// What the lists for pinned objects have room for.
+    pub(crate) fn room_for_pinned(&self) -> usize {
+        self.holders.capacity() + self.retained.capacity()
+    }
+
+    /// Bytes the lists take.
+    pub(crate) fn taken(&self) -> usize {
+        (self.room_for_pinned() + self.left.capacity()) * size_of::<Address>()
+    }
+
     pub(crate) const fn new() -> Appel {
         Appel {
             old_count: 0,
@@ -249,6 +259,12 @@ impl Heap {
         }
         if self.appel.left.iter().any(|&unit| self.space.block_of(unit).is_some()) {
             return Err("a block that was left behind has no descriptor");
+        }
+        if self.blocks_to_return_to() > 0 {
+            return Err("what was left behind is within the span");
+        }
+        if self.appel.left_told > self.appel.left.len() {
+            return Err("only what was left behind has been told of");
         }
         Ok(())
     }

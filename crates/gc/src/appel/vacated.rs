@@ -19,7 +19,7 @@ use crate::config::{AfterMajor, Plan};
 use crate::ground;
 use crate::heap::Heap;
 
-/// A heap that drifts leaves so many blocks behind for each of its old region.
+/// A heap that drifts leaves so many blocks behind for each of its old region, at most.
 const SPAN: usize = 4;
 
 impl Heap {
@@ -89,8 +89,16 @@ impl Heap {
         self.appel.left_told = self.appel.left_told.saturating_sub(count);
     }
 
-    /// Says of what was left behind last that nobody needs it (section 4.1 of the source). Not while the world is stopped.
+    /// Gives back what was left behind so long ago that it is beyond the span, and says of what was left last that nobody needs it (section
+    /// 4.1 of the source). Not while the world is stopped.
     pub(crate) fn tell_left(&mut self) {
+        let beyond = self.blocks_to_return_to();
+        for &unit in &self.appel.left[..beyond] {
+            // What has been told of is no longer to be told of by then.
+            ground::occupy(unit);
+            ground::give_back(unit);
+        }
+        self.forget_left(beyond);
         ground::leave(&self.appel.left[self.appel.left_told..]);
         self.appel.left_told = self.appel.left.len();
     }

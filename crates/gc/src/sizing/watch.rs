@@ -135,7 +135,7 @@ impl Watch {
         self.should_fit = self.is_short && fits;
     }
 
-    /// A collection has ended. What the program did since the last is learnt where the default sizing goes by it, or if `always`: it takes
+    /// A collection has ended. What the program did since the last is learnt while memory counts, or if `always`: it takes
     /// two system calls.
     pub(crate) fn collected(&mut self, spent: Spent, always: bool) {
         if !self.counts && !always {

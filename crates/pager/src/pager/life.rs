@@ -47,6 +47,7 @@ impl<B: Backing + Send> Pager<B> {
         }
         started
     }
+
     fn settle(&'static self, config: Config, store: B) -> Result<(), Errno> {
         let bytes = (config.span_pages as usize + 1) * PAGE;
         let base = reserve_aligned(bytes)?;
@@ -72,6 +73,7 @@ impl<B: Backing + Send> Pager<B> {
         self.keep_from_children(true);
         Ok(())
     }
+
     fn launch(&'static self) -> Result<(), StartError> {
         let stack = self.stacks[0].load(Ordering::Relaxed) as *mut u8;
         let argument = core::ptr::from_ref(self) as usize;
@@ -94,6 +96,7 @@ impl<B: Backing + Send> Pager<B> {
             }
         }
     }
+
     /// Starts the writer and the readers, from the thread whose descriptors they are to have.
     pub(crate) fn launch_helpers(&'static self) -> Result<(), Errno> {
         let argument = core::ptr::from_ref(self) as usize;
@@ -111,6 +114,7 @@ impl<B: Backing + Send> Pager<B> {
         }
         Ok(())
     }
+
     fn join(&self) {
         for tid in &self.threads {
             loop {
@@ -121,6 +125,7 @@ impl<B: Backing + Send> Pager<B> {
             }
         }
     }
+
     fn unmap(&self) {
         let base = self.base.swap(0, Ordering::AcqRel);
         let bytes = (self.pages.swap(0, Ordering::Relaxed) as usize + 1) * PAGE;
@@ -135,6 +140,7 @@ impl<B: Backing + Send> Pager<B> {
         }
         *self.inner.lock() = Inner::none();
     }
+
     /// Ends the pager. Its address range is gone afterwards.
     ///
     /// # Safety

@@ -83,7 +83,7 @@ pub(crate) mod phase {
     pub(crate) const ENDED: u32 = 4;
 }
 
-/// A pager over a store `B`. A process has one (see `crates/malloc`, `paged`); tests make more.
+/// A pager over a store `B`. A process has one (see [`process`](crate::process)); tests make more.
 pub struct Pager<B: 'static> {
     pub(crate) inner: Guarded<Inner>,
     pub(crate) phase: AtomicU32,

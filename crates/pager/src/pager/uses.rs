@@ -38,6 +38,7 @@ impl<B: Backing + Send> Pager<B> {
         self.begin(inner, page, pages, zero);
         NonNull::new((base + page.index() * PAGE) as *mut u8).ok_or(Refused::Span)
     }
+
     /// Books `pages` pages more, with room in the store for all.
     fn make_room_for(&self, pages: u32) -> Result<(), Refused> {
         loop {
@@ -59,6 +60,7 @@ impl<B: Backing + Send> Pager<B> {
             }
         }
     }
+
     /// Takes pages of an object into use.
     fn begin<'a>(
         &'a self,
@@ -74,7 +76,6 @@ impl<B: Backing + Send> Pager<B> {
             return;
         }
         let base = inner.base;
-        let mut to_clear = 0..0;
         let mut at = page.0;
         // Mapped pages are cleared by hand, outside the lock: one that is taken away meanwhile comes back for it.
         while at < page.0 + pages {
@@ -82,40 +83,43 @@ impl<B: Backing + Send> Pager<B> {
                 at += 1;
                 continue;
             }
-            to_clear = at..at;
-            while to_clear.end < page.0 + pages
-                && matches!(inner.record(PageNo(to_clear.end)).state(), State::Mapped | State::Arriving)
+            let start = at;
+            while at < page.0 + pages
+                && matches!(inner.record(PageNo(at)).state(), State::Mapped | State::Arriving)
             {
-                to_clear.end += 1;
+                at += 1;
             }
-            at = to_clear.end;
             drop(inner);
             // SAFETY: the pages are of an object that nobody has been told of.
             unsafe {
-                ((base + to_clear.start as usize * PAGE) as *mut u8).write_bytes(0, to_clear.len() * PAGE);
+                ((base + start as usize * PAGE) as *mut u8).write_bytes(0, (at - start) as usize * PAGE);
             };
             inner = self.inner.lock();
         }
-        let _ = to_clear;
     }
-    /// Bytes of frames that are free, and bytes of objects that have no frame.
-    pub fn outlook(&self) -> (u64, u64) {
+
+    /// Bytes of frames that are free, and bytes that are in the store and have no frame. `None` in a forked child, where nothing is paged.
+    pub fn outlook(&self) -> Option<(u64, u64)> {
+        if self.is_child() {
+            return None;
+        }
         let _undisturbed = Undisturbed::new();
         let inner = self.inner.lock();
-        let free = inner.pool.free();
-        let missing = inner.committed.saturating_sub(inner.frames - free);
-        (u64::from(free) * PAGE as u64, u64::from(missing) * PAGE as u64)
+        Some((u64::from(inner.pool.free()) * PAGE as u64, u64::from(inner.stored) * PAGE as u64))
     }
+
     /// The length in bytes of the object that starts at `address`, if one does.
     pub fn len(&self, address: *const u8) -> Option<usize> {
         let page = self.page_at(address)?;
         let _undisturbed = Undisturbed::new();
         self.inner.lock().objects.len(page).map(|pages| pages as usize * PAGE)
     }
+
     fn page_at(&self, address: *const u8) -> Option<PageNo> {
         let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
         (self.owns(address) && offset.is_multiple_of(PAGE)).then_some(PageNo((offset / PAGE) as u32))
     }
+
     /// Ends the object at `address`; returns its length in bytes.
     ///
     /// # Errors
@@ -132,6 +136,7 @@ impl<B: Backing + Send> Pager<B> {
         inner.objects.destroy(page, pages);
         Ok(pages as usize * PAGE)
     }
+
     /// Pages `start..end` are no object's any more.
     fn end(&self, inner: &mut Inner, start: u32, end: u32) {
         self.marks().set(start, end);
@@ -144,6 +149,7 @@ impl<B: Backing + Send> Pager<B> {
         }
         inner.committed -= end - start;
     }
+
     /// Makes the object at `address` `bytes` bytes long without moving it. What is added has undefined contents.
     ///
     /// # Errors
@@ -171,6 +177,7 @@ impl<B: Backing + Send> Pager<B> {
         }
         Ok(())
     }
+
     /// The whole pages within a range of the pager's.
     fn pages_within(&self, start: *const u8, bytes: usize) -> Option<(u32, u32)> {
         let base = self.base.load(Ordering::Relaxed);
@@ -179,6 +186,7 @@ impl<B: Backing + Send> Pager<B> {
         let to = to.min(self.pages.load(Ordering::Relaxed) as usize);
         (from < to).then_some((from as u32, to as u32))
     }
+
     /// Marks the whole pages of a range as discardable, and nothing more: no lock, no system call. Their frames go when frames are needed and
     /// their turn comes (the source's "pager only").
     ///
@@ -189,6 +197,7 @@ impl<B: Backing + Send> Pager<B> {
             self.marks().set(from, to);
         }
     }
+
     /// Whether the page at `address`, which is the pager's, is marked as discardable.
     pub fn is_marked(&self, address: *const u8) -> bool {
         let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
@@ -203,6 +212,7 @@ impl<B: Backing + Send> Pager<B> {
             self.marks().clear(from, to);
         }
     }
+
     /// As [`Pager::mark`]; and their frames go before any others when frames are needed (the source's pager-initiated flushing).
     ///
     /// # Safety
@@ -214,6 +224,7 @@ impl<B: Backing + Send> Pager<B> {
         self.marks().set(from, to);
         (from..to).for_each(|page| inner.forget(PageNo(page)));
     }
+
     /// As [`Pager::mark`]; and their frames are free at once (the source's `FlushDiscardable`, user-initiated flushing).
     ///
     /// # Safety
@@ -247,6 +258,7 @@ impl<B: Backing + Send> Pager<B> {
             }
         }
     }
+
     /// Calls `each` with every page that has a frame and the CPU time, in nanoseconds of the process, up to which it was referenced as far as is
     /// known: the reference bits, finer than bits, that a working-set estimator asks for. Mapped pages may have been referenced until now and are
     /// told as if they had. `None` under a policy that keeps no times. Slow: looks at all pages of all objects, with the lock held.

@@ -45,7 +45,7 @@ pub struct Settings {
 
 impl Settings {
     /// How the heap is to be sized; `None` if that is not served. A parameter of another policy than the one named is a mistake, which would
-    /// otherwise show in measurements only.
+    /// otherwise show in measurements only (but for `percent` and `fixed_bytes`, which are older than the policies: they are heeded by the default one).
     fn sizing(&self) -> Option<gc::Sizing> {
         let or = |value: c_uint, default| if value == 0 { default } else { value };
         let original = (self.mem_limit, self.ratio);
