@@ -354,6 +354,11 @@ struct vel_gc_stats {
     uint64_t parallel;           /* those that several threads marked at once */
     uint64_t helped_objects;     /* objects that threads of the collector's own marked in these */
     uint64_t freed_bytes;        /* of objects that their users freed */
+    /* The following are sums over all collections. Of one in slices its end counts. */
+    uint64_t roots_found;        /* words of registers, stacks and static data that led to an object, which they keep where it is */
+    uint64_t rooted_blocks;      /* blocks (16 KiB) and large objects that they led into */
+    uint64_t promoted_blocks;    /* blocks that were to be emptied and were not, as something in them had to stay where it was */
+    uint64_t promoted_free_bytes; /* in these, what held nothing alive afterwards: the next objects go there */
 };
 /* Fills in the first `stats_bytes` bytes: sizeof(struct vel_gc_stats). */
 void vel_gc_get_stats(struct vel_gc_stats *stats, size_t stats_bytes);

@@ -1,12 +1,13 @@
 /* A program linked with Vellum that uses its collector through vellum_gc.h: plans under which objects move, and stacks that are known precisely. */
 #include "collector.h"
 
-/* Objects move, but for those that the stack leads to; fields, precise roots and links go with them. */
+/* Objects move, but for those that the stack and static data lead to, which are counted; fields, precise roots and links go with them. */
 static void moving_by(int plan, int after_major)
 {
-    enum { KEPT = 20000 };
+    enum { KEPT = 20000, HELD = 64 };
     struct vel_gc_config config;
-    static struct node *root[1];
+    struct vel_gc_stats stats, earlier;
+    static struct node *root[1], *volatile held[HELD];
     memset(&config, 0, sizeof config);
     config.config_bytes = sizeof config;
     config.plan = plan;
@@ -35,18 +36,25 @@ static void moving_by(int plan, int after_major)
                 end = &copy->right;
                 tree(2, 1);
             }
+        size_t place = 0;
+        for (struct node *at = root[0]; at; at = at->right, place++)
+            if (place % (KEPT / HELD) == 0 && place / (KEPT / HELD) < HELD)
+                held[place / (KEPT / HELD)] = at;
         before = disguised(root[0]->right);
         *link = root[0]->right;
         EXPECT(vel_gc_link(link, *link, 0) == 0);
         all = NULL;
         end = NULL;
         wipe();
+        vel_gc_get_stats(&earlier, sizeof earlier);
         EXPECT(vel_gc_collect() == 0 && vel_gc_collect() == 0);
-        EXPECT(*link == root[0]->right);
+        vel_gc_get_stats(&stats, sizeof stats);
+        uint64_t found = stats.roots_found - earlier.roots_found, blocks = stats.rooted_blocks - earlier.rooted_blocks;
+        EXPECT(found >= 2 * HELD && blocks >= 2 && blocks <= found);
+        EXPECT(*link == root[0]->right && held[0] == root[0]);
     }
-    struct vel_gc_stats stats;
-    vel_gc_get_stats(&stats, sizeof stats);
     EXPECT(stats.copied_bytes > 0 && before);
+    EXPECT(stats.promoted_blocks > 0 && stats.promoted_free_bytes > 0);
     size_t count = 0;
     for (struct node *at = root[0]; at; at = at->right)
         count += at->number % 8 == 0;

@@ -81,6 +81,8 @@ pub(crate) struct Block {
     pub survivors: Cell<u16>,
     /// Which words of an object may hold pointers, if it has at most [`MAPPED_WORDS`]; else 0.
     pub map: Cell<u16>,
+    /// The last look through the roots that found one leading into it.
+    pub rooted_at: Cell<u16>,
     /// `2^32 / size`, rounded up; 0 for a large object, so that every offset is in object 0.
     pub reciprocal: Cell<u32>,
     /// Bytes of an object.
@@ -147,6 +149,7 @@ impl Block {
         self.evacuating.set(false);
         self.region.set(Region::New);
         self.survivors.set(0);
+        self.rooted_at.set(0);
         self.next.set(null());
         self.extent.set(BLOCK);
         for pair in 0..self.pairs.get() {

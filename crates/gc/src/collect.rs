@@ -27,6 +27,7 @@ use crate::mark::{Marker, Paused, StackMemory, give_back_stack};
 use crate::movement::{InPlace, Movement};
 use crate::parallel;
 use crate::pause::Pause;
+use crate::rooted::Rooted;
 use crate::roots::Roots;
 use crate::sizing::{Found, Sizing, Spent, cost_ns};
 use crate::space::Space;
@@ -216,8 +217,8 @@ fn trace(heap: &mut Heap, markers: u32) -> (u64, u64) {
     (rooted_ns, clock::now_ns())
 }
 
-/// Ends a trace in slices, whose roots are marked.
-pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
+/// Ends a trace in slices, whose roots are marked: `rooted` was found at the end.
+pub(crate) fn end_trace(heap: &mut Heap, left: Paused, mut rooted: Rooted) {
     let Heap { space, stack, config, .. } = heap;
     let reached = Reached {
         roots: &heap.roots,
@@ -230,15 +231,20 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused) {
         slots_used: heap.slots_used,
         precise_stacks: config.precise_stacks,
     };
-    let traced = conclude(Marker::resume(space, *stack, config.only_starts, InPlace, left), reached);
+    let marker = Marker::resume(space, *stack, config.only_starts, InPlace, left);
+    // What roots cost is known of collections at one go only.
+    rooted.searched = 0;
+    let traced = Traced { rooted, ..conclude(marker, reached) };
     account(heap, &traced);
     heap.check_after("a trace in slices", Heap::check_traced);
 }
 
 pub(crate) fn account(heap: &mut Heap, traced: &Traced) {
-    if traced.root_words > 0 {
-        heap.root_words = traced.root_words;
+    if traced.rooted.searched > 0 {
+        heap.root_words = traced.rooted.searched;
     }
+    heap.stats.roots_found += traced.rooted.words;
+    heap.stats.rooted_blocks += traced.rooted.blocks;
     heap.due += traced.due;
     heap.stats.marked_objects_last = traced.marked;
     heap.stats.overflows += traced.overflows;
@@ -264,7 +270,7 @@ pub(crate) struct Reached<'h> {
 
 impl Reached<'_> {
     /// [`mark_roots`] of these.
-    pub(crate) fn mark_roots<M: Movement>(&self, marker: &mut Marker<'_, M>) -> usize {
+    pub(crate) fn mark_roots<M: Movement>(&self, marker: &mut Marker<'_, M>) -> Rooted {
         mark_roots(
             marker,
             self.roots,
@@ -280,8 +286,8 @@ impl Reached<'_> {
 /// What came of a trace.
 pub(crate) struct Traced {
     pub rooted_ns: u64,
-    /// Words of roots, if it began with them.
-    pub root_words: usize,
+    /// What roots led to, if it began with them.
+    pub rooted: Rooted,
     /// Finalizers that became due.
     pub due: usize,
     pub marked: u64,
@@ -294,21 +300,21 @@ pub(crate) struct Traced {
 
 /// Follows every pointer from the roots, and sees to the dead that have finalizers and links.
 fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
-    let root_words = from.mark_roots(&mut marker);
-    Traced { root_words, ..conclude(marker, from) }
+    let rooted = from.mark_roots(&mut marker);
+    Traced { rooted, ..conclude(marker, from) }
 }
 
 /// The same with helpers, for as long as there is something to share.
 fn follow_together(space: &Space, stack: StackMemory, only_starts: bool, from: Reached<'_>) -> Traced {
     let mut marker = Marker::new(space, stack, only_starts, InPlace);
-    let root_words = from.mark_roots(&mut marker);
+    let rooted = from.mark_roots(&mut marker);
     let rooted_ns = clock::now_ns();
     let (left, helped) = parallel::trace(space, from.blocks, stack, only_starts, marker.pause());
     let marker = Marker::resume(space, stack, only_starts, InPlace, left);
-    Traced { root_words, rooted_ns, helped: Some(helped), ..conclude(marker, from) }
+    Traced { rooted, rooted_ns, helped: Some(helped), ..conclude(marker, from) }
 }
 
-/// Marks what the roots refer to; how many words they are. The world is stopped, and the caller's stack known.
+/// Marks what the roots refer to, and counts those that are ambiguous. The world is stopped, and the caller's stack known.
 pub(crate) fn mark_roots<M: Movement>(
     marker: &mut Marker<'_, M>,
     roots: &Roots,
@@ -317,13 +323,14 @@ pub(crate) fn mark_roots<M: Movement>(
     disclaimers: &Disclaimers,
     slots_used: usize,
     precise_stacks: bool,
-) -> usize {
+) -> Rooted {
     let mut bytes = 0;
+    marker.rooted = roots.looks.begin();
     marker.in_roots = true;
     for range in roots.each() {
         bytes += range.end.saturating_sub(range.start);
         // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was added.
-        unsafe { marker.words(range.start, range.end, false) };
+        unsafe { marker.root_words(range.start, range.end) };
     }
     for thread in thread::known() {
         if !precise_stacks {
@@ -333,8 +340,8 @@ pub(crate) fn mark_roots<M: Movement>(
             bytes += high.saturating_sub(low) + end.saturating_sub(start);
             // SAFETY: the thread is stopped, blocked or this one: its stack from there up, and its static data, are mapped.
             unsafe {
-                marker.words(low, high, false);
-                marker.words(start, end, false);
+                marker.root_words(low, high);
+                marker.root_words(start, end);
             }
         }
         if !thread.is_current() {
@@ -352,9 +359,9 @@ pub(crate) fn mark_roots<M: Movement>(
         // SAFETY: the user vouches for what was added.
         unsafe { marker.fields(range.start, range.end) };
     }
-    let words = bytes / size_of::<usize>() + frames::mark(marker);
+    marker.rooted.searched = bytes / size_of::<usize>() + frames::mark(marker);
     marker.in_roots = false;
-    words
+    marker.rooted
 }
 
 /// Follows every pointer from what is marked, and sees to the dead that have finalizers and links.
@@ -375,7 +382,7 @@ pub(crate) fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>
     ephemeron::settle(from.ephemerons, &marker);
     Traced {
         rooted_ns,
-        root_words: 0,
+        rooted: Rooted::default(),
         due,
         marked: marker.marked,
         overflows: marker.overflows,

@@ -38,6 +38,7 @@ use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
 use crate::pause::Pause;
 use crate::procedure;
+use crate::rooted::Rooted;
 use crate::survey::survey;
 use crate::thread::{self, Thread};
 use crate::written::Written;
@@ -232,9 +233,9 @@ impl Heap {
         (start, end)
     }
 
-    fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) {
+    fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) -> Rooted {
         let Heap { roots, kept, finalizers, disclaimers, slots_used, .. } = self;
-        let _ = collect::mark_roots(marker, roots, kept, finalizers, disclaimers, *slots_used, false);
+        collect::mark_roots(marker, roots, kept, finalizers, disclaimers, *slots_used, false)
     }
 
     /// Drops a cycle that is on: the next collection begins anew. The account of what is written goes on, if it can.
@@ -402,7 +403,7 @@ impl Cycle {
                     self.passes += 1;
                     self.written_before = core::mem::take(&mut self.written);
                     self.phase = Phase::Pass(0);
-                    heap.mark_roots(&mut marker);
+                    let _ = heap.mark_roots(&mut marker);
                 }
                 _ => {
                     self.phase = Phase::Ready;
@@ -437,21 +438,22 @@ impl Cycle {
             }
         }
         let mut marker = Marker::new(&heap.space, heap.stack, heap.config.only_starts, InPlace);
-        heap.mark_roots(&mut marker);
+        let _ = heap.mark_roots(&mut marker);
         self.left = marker.pause();
         self.dirty.rest(heap.slots_in_use());
         // What was written since the last cycle is as good as a root.
         self.phase = if self.is_partial { Phase::Pass(0) } else { Phase::Mark };
     }
 
-    /// Looks through everything that was written since it was looked through, with the world stopped for the last time.
-    fn look_again(&mut self, heap: &Heap) {
+    /// Looks through everything that was written since it was looked through, with the world stopped for the last time. What roots led to.
+    fn look_again(&mut self, heap: &Heap) -> Rooted {
         let Heap { space, stack, config, .. } = heap;
         let mut marker = Marker::resume(space, *stack, config.only_starts, InPlace, self.left);
-        heap.mark_roots(&mut marker);
+        let rooted = heap.mark_roots(&mut marker);
         let all = Written { which: Which::All, drains: true };
         all.look_through(&mut marker, &mut self.dirty, space, &heap.blocks);
         self.left = marker.pause();
+        rooted
     }
 }
 
@@ -475,8 +477,8 @@ pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
             other.keep_runs(heap.slots_in_use());
         }
         event::tell(Event::MarkBegin, heap.bytes);
-        cycle.look_again(heap);
-        collect::end_trace(heap, cycle.left);
+        let rooted = cycle.look_again(heap);
+        collect::end_trace(heap, cycle.left, rooted);
         collect::told(heap, survey)
     });
     let Cycle { dirty, spent_ns, is_partial, faults, .. } = cycle;

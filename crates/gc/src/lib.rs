@@ -80,6 +80,7 @@ mod parallel;
 mod pause;
 mod procedure;
 mod publish;
+mod rooted;
 mod roots;
 mod sizing;
 mod space;

@@ -5,6 +5,7 @@
 //! numbers that look like pointers, caches that are to keep nothing.
 
 use crate::procedure::Hook;
+use crate::rooted::Looks;
 use core::ffi::{c_char, c_int, c_void};
 use vellum_pages::{Buffer, OutOfMemory, Plain};
 
@@ -44,6 +45,8 @@ pub(crate) struct Roots {
     excluded: Buffer<Range>,
     /// The loader's counts of objects loaded and unloaded, when `images` was read.
     read_at: (u64, u64),
+    /// Those through the roots, so far.
+    pub looks: Looks,
 }
 
 impl Roots {
@@ -55,6 +58,7 @@ impl Roots {
             owned: Buffer::new(),
             excluded: Buffer::new(),
             read_at: (0, 0),
+            looks: Looks::new(),
         }
     }
 

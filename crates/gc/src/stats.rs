@@ -1,5 +1,7 @@
 //! What the heap counts.
 
+use crate::block::Block;
+
 /// Counters of a heap, in the order of `struct vel_gc_stats`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,14 @@ pub struct Stats {
     pub helped_objects: u64,
     /// Bytes of objects that their users freed.
     pub freed_bytes: u64,
+    /// Words of registers, stacks and static data that led to an object: the sum over all collections.
+    pub roots_found: u64,
+    /// Blocks and large objects that they led into, likewise.
+    pub rooted_blocks: u64,
+    /// Blocks that were to be emptied and were not, as something in them had to stay where it was, likewise.
+    pub promoted_blocks: u64,
+    /// Bytes in these that nothing alive was in afterwards: what is allocated next uses them.
+    pub promoted_free_bytes: u64,
 }
 
 impl Stats {
@@ -87,6 +97,16 @@ impl Stats {
             parallel: 0,
             helped_objects: 0,
             freed_bytes: 0,
+            roots_found: 0,
+            rooted_blocks: 0,
+            promoted_blocks: 0,
+            promoted_free_bytes: 0,
         }
+    }
+
+    /// Counts a block that was to be emptied and keeps `live` objects.
+    pub(crate) fn note_promoted(&mut self, block: &Block, live: u32) {
+        self.promoted_blocks += 1;
+        self.promoted_free_bytes += u64::from(block.count.get() - live) * block.size.get() as u64;
     }
 }

@@ -38,7 +38,11 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
             heap.blocks[index] = 0;
             continue;
         }
+        let was_evacuated = block.evacuating.get();
         let census = settle(block, heap.config.poison);
+        if was_evacuated && census.live > 0 {
+            heap.stats.note_promoted(block, census.live);
+        }
         let is_small = block.slot.get() != 0;
         let slot = &mut heap.slots[usize::from(block.slot.get())];
         let size = block.size.get();

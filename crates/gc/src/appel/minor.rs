@@ -119,7 +119,7 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         let untyped = Written { which: Which::OldUntyped, drains: false };
         untyped.look_through(&mut marker, &mut dirty, space, reached.blocks);
     }
-    let root_words = reached.mark_roots(&mut marker);
+    let rooted = reached.mark_roots(&mut marker);
     for &at in heap.appel.holders.iter() {
         if space.block_of(at).is_some_and(|block| block.is_old() && block.extent.get() != 0) {
             // SAFETY: a word of an old block may be read and written, and was a field when it was noted.
@@ -130,7 +130,7 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         let typed = Written { which: Which::OldTyped, drains: true };
         typed.look_through(&mut marker, &mut dirty, space, reached.blocks);
     }
-    let traced = Traced { root_words, ..collect::conclude(marker, reached) };
+    let traced = Traced { rooted, ..collect::conclude(marker, reached) };
     heap.dirty = Some(dirty);
     let rooted_ns = traced.rooted_ns;
     collect::account(heap, &traced);
@@ -158,7 +158,11 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
                 && block.evacuating.get()
                 && block.region.get() == Region::New
                 && block.survivors.get() == 0;
+            let was_evacuated = block.evacuating.get();
             let census = settle(block, heap.config.poison);
+            if was_evacuated && census.live > 0 {
+                heap.stats.note_promoted(block, census.live);
+            }
             let slot = &mut heap.slots[usize::from(block.slot.get())];
             slot.count_young(block, census);
             if census.live == 0 {

@@ -28,6 +28,7 @@ use crate::bytes::Bytes;
 use crate::class::WORD;
 use crate::config::STACK_KEPT;
 use crate::movement::Movement;
+use crate::rooted::Rooted;
 use crate::space::Space;
 use vellum_sys::{PAGE, map, round_up};
 
@@ -125,6 +126,8 @@ pub(crate) struct Marker<'h, M> {
     near: bool,
     /// What is looked through are roots, which will be looked through the next time, too.
     pub in_roots: bool,
+    /// What ambiguous roots have led to.
+    pub rooted: Rooted,
     stack: StackMemory,
     depth: usize,
     queue: [usize; QUEUE],
@@ -153,6 +156,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             only_starts,
             near: false,
             in_roots: false,
+            rooted: Rooted::default(),
             stack,
             depth: 0,
             queue: [0; QUEUE],
@@ -203,18 +207,34 @@ impl<'h, M: Movement> Marker<'h, M> {
         within(block, word, only_starts).map(|index| (block, index))
     }
 
+    /// Follows a word of a stack, of thread-local or of static data, and counts it if it leads to an object. Few do: the loop over the rest is
+    /// faster without this in the middle of it.
+    #[inline(never)]
+    fn consider_root(&mut self, word: usize) {
+        if let Some((block, index)) = self.find(word, false) {
+            self.rooted.note(block, index);
+            self.reach_pinned(block, index, word);
+        }
+    }
+
     /// Follows an ambiguous pointer.
     #[inline(always)]
     fn consider(&mut self, word: usize, only_starts: bool) {
         if let Some((block, index)) = self.find(word, only_starts) {
-            if M::MOVES && block.evacuating.get() {
-                block.pin(index);
-                if !self.in_roots && block.region.get() == Region::New {
-                    block.region.set(Region::NewAndHeld);
-                }
-            }
-            self.reach(block, index, word);
+            self.reach_pinned(block, index, word);
         }
+    }
+
+    /// Marks the object that an ambiguous pointer leads to, and has it stay where it is.
+    #[inline(always)]
+    fn reach_pinned(&mut self, block: &'static Block, index: Index, word: usize) {
+        if M::MOVES && block.evacuating.get() {
+            block.pin(index);
+            if !self.in_roots && block.region.get() == Region::New {
+                block.region.set(Region::NewAndHeld);
+            }
+        }
+        self.reach(block, index, word);
     }
 
     /// Marks an object; false if it was marked already or is not allocated.
@@ -331,11 +351,30 @@ impl<'h, M: Movement> Marker<'h, M> {
         (is_new && block.scan.get() != Scan::Nothing).then(|| self.entry(block, place))
     }
 
-    /// Marks what the words from `start` up to `end` may point to: roots, or an object's contents.
+    /// Marks what the words from `start` up to `end` may point to: an object's contents.
     ///
     /// # Safety
     /// The words may be read.
     pub(crate) unsafe fn words(&mut self, start: usize, end: usize, only_starts: bool) {
+        // SAFETY: by this function's condition.
+        unsafe { self.each_within(start, end, |marker, word| marker.consider(word, only_starts)) };
+    }
+
+    /// Marks what the words from `start` up to `end` may point to, into an object too, and counts them: registers, stacks, static data.
+    ///
+    /// # Safety
+    /// The words may be read.
+    pub(crate) unsafe fn root_words(&mut self, start: usize, end: usize) {
+        // SAFETY: by this function's condition.
+        unsafe { self.each_within(start, end, Self::consider_root) };
+    }
+
+    /// Calls `consider` with the words from `start` up to `end` that may be addresses in the heap, and some more.
+    ///
+    /// # Safety
+    /// The words may be read.
+    #[inline(always)]
+    unsafe fn each_within(&mut self, start: usize, end: usize, consider: impl Fn(&mut Self, usize)) {
         // Volatile: a root may belong to a thread stopped in the middle of anything.
         // SAFETY: by this function's condition, for words before `end`.
         let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
@@ -346,12 +385,12 @@ impl<'h, M: Movement> Marker<'h, M> {
         while at + AT_ONCE * WORD <= end {
             let words: [usize; AT_ONCE] = core::array::from_fn(|index| read(at + index * WORD));
             if words.iter().fold(false, |any, &word| any | is_within(word)) {
-                words.iter().for_each(|&word| self.consider(word, only_starts));
+                words.iter().for_each(|&word| consider(self, word));
             }
             at += AT_ONCE * WORD;
         }
         while at + WORD <= end {
-            self.consider(read(at), only_starts);
+            consider(self, read(at));
             at += WORD;
         }
     }

@@ -1,0 +1,80 @@
+//! What ambiguous roots led to: words of registers, stacks and static data that are the address of an object, as far as anybody can know.
+//!
+//! Each such word costs the search for its object, and keeps that where it is. How many there are, in how many blocks, tells what a program's
+//! stacks cost a plan that moves, and what could be had by looking at words of the same block together.
+//!
+//! # Invariants
+//! * Only what stacks, thread-local and static data hold is counted: neither what tables hold, nor frames, nor objects.
+//! * A block is counted once a look. Looks are told apart by 16 bits, which a block has of the last one that counted it: after 65,536 looks
+//!   at none of which anything led into a block it is passed over once.
+//!
+//! # Source
+//! Smith and Morrisett 1998, Table 3: roots, promoted pages, roots a promoted page. There every page that a root led into was promoted; here it is
+//! only blocks that were to be emptied ([`Stats::note_promoted`](crate::stats::Stats::note_promoted)), and the room around what is pinned in them is used again.
+
+use crate::block::{Block, Index};
+use core::cell::Cell;
+
+/// Tells looks through the roots apart.
+pub(crate) struct Looks(Cell<u16>);
+
+impl Looks {
+    pub(crate) const fn new() -> Looks {
+        Looks(Cell::new(0))
+    }
+
+    /// A new look, which has found nothing yet.
+    pub(crate) fn begin(&self) -> Rooted {
+        let look = self.0.get().wrapping_add(1);
+        self.0.set(look);
+        Rooted { look, ..Rooted::default() }
+    }
+}
+
+/// What one look through the roots found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rooted {
+    look: u16,
+    /// Words that were looked at.
+    pub searched: usize,
+    /// Words that led to an object.
+    pub words: u64,
+    /// Blocks and large objects that they led into.
+    pub blocks: u64,
+}
+
+impl Rooted {
+    /// Counts a root that leads to an object of a block, if there is one.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, block: &Block, index: Index) {
+        if block.is_allocated(index) {
+            self.words += 1;
+            self.blocks += u64::from(block.rooted_at.replace(self.look) != self.look);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BITMAPS, Scan, count_of, descriptor_bytes, pairs_of};
+    use core::ptr::null;
+
+    #[test]
+    fn roots_are_counted_if_they_lead_to_an_object_and_blocks_once_a_look() {
+        let count = count_of(64);
+        let mut memory = vec![0u64; descriptor_bytes(pairs_of(count), BITMAPS) / size_of::<u64>()];
+        // SAFETY: zeroed memory of a descriptor's size with its bitmaps, aligned as words are, which lives as long as this test.
+        let block = unsafe { &*memory.as_mut_ptr().cast::<Block>() };
+        block.begin(0x10_0000, 64, count, 1, Scan::Words, null());
+        block.allocated(0).set(0b101);
+        let looks = Looks::new();
+        for _ in 0..2 {
+            let mut rooted = looks.begin();
+            for index in [0, 1, 2, 2, count] {
+                rooted.note(block, Index(index));
+            }
+            assert_eq!((rooted.words, rooted.blocks), (3, 1));
+        }
+    }
+}
