@@ -11,7 +11,7 @@
 use crate::inner::Inner;
 use crate::marks::Marks;
 use crate::pager::{A_WHILE_NS, Pager, phase};
-use crate::record::State;
+use crate::record::{State, flag};
 use crate::store::Backing;
 use crate::trouble;
 use crate::units::{PAGE, PageNo};
@@ -35,11 +35,13 @@ pub(crate) struct Forking {
     /// Both ends of a pipe that the parent reads: it ends when the child has its view, or is dead.
     ends: [i32; 2],
     undisturbed: Option<Undisturbed>,
+    /// The pages that are kept for the thread that forks.
+    kept: [Option<usize>; 2],
 }
 
 impl Forking {
     pub(crate) const fn not() -> Forking {
-        Forking { store: NONE, ends: [NONE; 2], undisturbed: None }
+        Forking { store: NONE, ends: [NONE; 2], undisturbed: None, kept: [None; 2] }
     }
 }
 
@@ -69,7 +71,7 @@ impl<B: Backing + Send> Pager<B> {
         let undisturbed = Undisturbed::new();
         self.callers.lock();
         loop {
-            let mut inner = self.inner.lock();
+            let mut inner = self.enter_for_fork();
             self.submit(&mut inner);
             if inner.queue.pending() == 0 && inner.clusters.is_empty() {
                 match self.ready_child(&inner) {
@@ -89,8 +91,9 @@ impl<B: Backing + Send> Pager<B> {
                     }
                 }
                 inner.forking.undisturbed = Some(undisturbed);
-                // Held until the fork is over.
-                core::mem::forget(inner);
+                let which = inner.persist();
+                // SAFETY: the lock is held, by this thread, until the fork is over.
+                unsafe { self.inner.assume_held() }.forking.kept = which;
                 return;
             }
             let seen = self.written.load(Acquire);
@@ -129,7 +132,7 @@ impl<B: Backing + Send> Pager<B> {
             close(&mut forking.ends[0]);
             self.keep_from_children(true);
         }
-        self.inner.raw().unlock();
+        self.leave_after_fork(forking.kept);
         self.callers.unlock();
     }
 
@@ -151,7 +154,7 @@ impl<B: Backing + Send> Pager<B> {
         for tid in &self.threads {
             tid.store(0, Relaxed);
         }
-        self.inner.raw().reset_after_fork();
+        self.leave_after_fork(forking.kept);
         self.callers.reset_after_fork();
         drop(forking);
     }
@@ -167,6 +170,10 @@ fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
                 // SAFETY: its contents are not needed.
                 let _ = unsafe { map::flush(to, PAGE) };
             }
+            continue;
+        }
+        // What is to be dropped when it has been read reads as zero here already.
+        if inner.record(page).flags & flag::DROPPED != 0 {
             continue;
         }
         match inner.record(page).state() {

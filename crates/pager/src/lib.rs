@@ -35,7 +35,7 @@
 //!
 //! # Where things are
 //! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up, `writer` what is written; `inner` is what
-//! the lock guards, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams` sees who goes
+//! the lock guards, `entry` how a program's thread takes it, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams` sees who goes
 //! through memory in order, `reader` reads ahead of them; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
 //! [`process`] is the one pager that a process has; [`stats`] counts as the source's tables do; `fork` is for children.
 //!
@@ -51,6 +51,7 @@
 mod answer;
 mod bits;
 mod checksum;
+mod entry;
 mod exchange;
 mod fork;
 mod inner;

@@ -121,7 +121,15 @@ impl<B: Backing + Send> Pager<B> {
     ) {
         let mut rest = pages;
         while let Some(&first) = rest.first() {
-            let run = rest.iter().zip(0..).take_while(|&(page, index)| page.0 == first.0 + index).count();
+            if self.kept.has(first) {
+                done(&mut inner.policy, &mut inner.links, first, Taken::Stays);
+                rest = &rest[1..];
+                continue;
+            }
+            // Looked at once: it may be kept from now on, by somebody who waits until this is done.
+            let is_next =
+                |&(page, index): &(&PageNo, u32)| page.0 == first.0 + index && !self.kept.has(*page);
+            let run = 1 + rest[1..].iter().zip(1..).take_while(is_next).count();
             let Some(places) = inner.pool.take_empty(run as u32) else {
                 trouble::stop("has no place for a page", Errno::NOSPC);
             };

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{config, start};
+use common::{Random, config, start};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vellum_pager::{Event, FRAMES_MIN, FileStore, PAGE, Pager};
 
 const PAGES: usize = 6 * FRAMES_MIN as usize;
@@ -34,6 +35,87 @@ fn wait(pid: libc::pid_t) -> ExitStatus {
     // SAFETY: plain call with a place for its answer.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     ExitStatus::from_raw(status)
+}
+
+/// Forks while others page.
+const FORKS: usize = 30;
+/// Threads that page meanwhile, each in objects of its own.
+const PAGING: usize = 3;
+/// Pages of such an object.
+const STREAM: usize = 3 * FRAMES_MIN as usize;
+
+/// Goes through objects in order, so that pages are being read ahead, and drops and renews them in the middle, until `is_over`. Every page is
+/// what it must be.
+fn stream(pager: &'static Pager<FileStore>, mut random: Random, is_over: &AtomicBool) {
+    let mut round = 1u64;
+    while !is_over.load(Relaxed) {
+        let object = pager.create(STREAM * PAGE, 1, true).expect("room");
+        let start = object.as_ptr();
+        // SAFETY: within the object, which this thread alone uses.
+        let read = |page: usize| unsafe { word(start, page).read_volatile() };
+        assert!((0..STREAM).all(|page| read(page) == 0), "a new object is zero");
+        // SAFETY: as above.
+        (0..STREAM).for_each(|page| unsafe { word(start, page).write_volatile(round << 32 | page as u64) });
+        for _ in 0..3 {
+            // Stops anywhere: what lies ahead is on its way then, and is dropped there.
+            let stop = random.below(STREAM);
+            for page in 0..stop {
+                assert_eq!(read(page), round << 32 | page as u64, "page {page}");
+            }
+            let forget = [Pager::mark, Pager::discard, Pager::flush][random.below(3)];
+            let address = start.wrapping_add(stop * PAGE);
+            // SAFETY: what is forgotten is written again below, before it is read.
+            unsafe { forget(pager, address, (STREAM - stop) * PAGE) };
+            pager.need(address, (STREAM - stop) * PAGE);
+            for page in stop..STREAM {
+                // SAFETY: as above.
+                unsafe { word(start, page).write_volatile(round << 32 | page as u64) };
+            }
+            round += 1;
+            // SAFETY: as above.
+            (0..STREAM)
+                .for_each(|page| unsafe { word(start, page).write_volatile(round << 32 | page as u64) });
+        }
+        (0..random.below(STREAM)).for_each(|page| assert_eq!(read(page), round << 32 | page as u64));
+        // SAFETY: the object is used no more; what lies ahead of the last read may be on its way.
+        unsafe { pager.destroy(object) }.expect("an object");
+    }
+}
+
+/// A fork at any moment of heavy paging: children see what does not change as it is, and the parent loses nothing.
+#[test]
+fn children_of_a_process_that_pages_heavily() {
+    let mut random = Random::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+    let Some(pager) = start(config(2 * FRAMES_MIN), store) else { return };
+    let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
+    // SAFETY: within the object.
+    let word = |page: usize| unsafe { word(start as *mut u8, page).as_mut().expect("a page") };
+    (0..PAGES).for_each(|page| *word(page) = page as u64 * 7);
+    let sees = || (0..PAGES).all(|page| *word(page) == page as u64 * 7);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..PAGING {
+            let seed = random.next();
+            let is_over = &is_over;
+            scope.spawn(move || stream(pager, Random::seeded(seed), is_over));
+        }
+        for fork in 0..FORKS {
+            let pid = child(with_handlers(pager), || i32::from(!sees()));
+            // What the parent shares with the child, it changes and puts back.
+            let page = random.below(PAGES);
+            *word(page) = 1;
+            *word(page) = page as u64 * 7;
+            assert!(sees(), "the parent has lost a page at fork {fork}");
+            let status = wait(pid);
+            assert!(status.success(), "fork {fork}: {status:?}");
+        }
+        is_over.store(true, Relaxed);
+    });
+    pager.validate().expect("an invariant");
+    // SAFETY: no object is used any more.
+    unsafe { pager.stop() };
 }
 
 fn with_handlers(pager: &'static Pager<FileStore>) -> impl FnOnce() -> libc::pid_t {

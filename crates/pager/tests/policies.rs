@@ -138,6 +138,47 @@ fn a_window_that_sees_everything_is_the_working_set() {
     }
 }
 
+/// Seeing only what it looks for, four times in a window, it keeps all of the exact working set, and nothing that left it more than a quarter of a
+/// window and a moment ago.
+#[test]
+fn a_window_that_looks_keeps_the_working_set_and_little_more() {
+    for window in [8u64, 40, 200, 1000] {
+        let string = references(window, 20_000);
+        let mut policy = Window::new(window);
+        let mut links = vec![Link::default(); PAGES + 1];
+        let (mut mapped, mut held) = (BTreeSet::new(), BTreeSet::new());
+        let mut last = [None; PAGES + 1];
+        for (now, &page) in (1u64..).zip(&string) {
+            let page = number(page);
+            if held.remove(&page) {
+                policy.referenced(&mut links, page, now);
+            } else if !mapped.contains(&page) {
+                policy.arrived(&mut links, page, now);
+            }
+            mapped.insert(page);
+            last[page.index()] = Some(now);
+            while policy.is_due(&links, now) {
+                let probed = policy.probe(&mut links, now).expect("a mapped page");
+                assert!(mapped.remove(&probed) && held.insert(probed));
+            }
+            while let Some(old) = policy.outside(&links, now) {
+                assert_eq!(policy.victim(&mut links, now), Some(old));
+                held.remove(&old);
+            }
+            for (index, last) in last.iter().enumerate() {
+                let page = PageNo(index as u32);
+                let is_there = mapped.contains(&page) || held.contains(&page);
+                let age = last.map_or(u64::MAX, |last| now - last);
+                assert!(is_there || age >= window, "window {window}: page {index} of age {age} is not there");
+                assert!(
+                    !is_there || age <= window + window / 4,
+                    "window {window}: page {index} of age {age} is there"
+                );
+            }
+        }
+    }
+}
+
 /// A page is due to be looked at a quarter of a window after it was last.
 #[test]
 fn a_window_looks_four_times() {

@@ -126,6 +126,15 @@ pub fn close_inherited() {
     let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
 }
 
+/// The calling thread's thread pointer: the C library keeps beside it what is the thread's alone. 0 if the kernel does not say.
+pub fn pointer() -> usize {
+    const GET_FS: usize = 0x1003;
+    let mut pointer = 0usize;
+    // SAFETY: the kernel writes the one word.
+    let _ = unsafe { raw::syscall(libc::SYS_arch_prctl, [GET_FS, &raw mut pointer as usize, 0, 0, 0, 0]) };
+    pointer
+}
+
 /// Makes the calling thread prompt: its sleeps end when asked, not up to 50 µs later, and it asks the scheduler for short
 /// slices, which has it run soon after it wakes on a busy processor (Linux 6.12; refused before, at no harm).
 pub fn be_prompt() {

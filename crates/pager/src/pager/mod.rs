@@ -6,6 +6,7 @@
 mod life;
 mod uses;
 
+use crate::entry::Kept;
 use crate::inner::{Inner, Request};
 use crate::marks::Marks;
 use crate::policy::Choice;
@@ -99,6 +100,8 @@ pub struct Pager<B: 'static> {
     bitmap: UnsafeCell<Table<u64>>,
     /// Held by whoever asks the fault-handling thread for something.
     pub(crate) callers: Lock,
+    /// Pages of the stacks of threads that hold the lock.
+    pub(crate) kept: Kept,
     /// Changes when pages have been written, and when there are some to write.
     pub(crate) written: AtomicU32,
     pub(crate) work: AtomicU32,
@@ -136,6 +139,7 @@ impl<B: Backing + Send> Pager<B> {
             store: UnsafeCell::new(None),
             bitmap: UnsafeCell::new(Table::empty()),
             callers: Lock::new(),
+            kept: Kept::new(),
             written: AtomicU32::new(0),
             work: AtomicU32::new(0),
             reads: AtomicU32::new(0),
@@ -220,13 +224,13 @@ impl<B: Backing + Send> Pager<B> {
     /// Asks the fault-handling thread for something, by touching a page that only it can provide, and waits for the answer.
     fn call(&self, request: Request) -> Result<(), Errno> {
         self.callers.lock();
-        self.inner.lock().request = request;
+        self.enter().request = request;
         let bell = self.doorbell();
         // SAFETY: the page is the pager's; the touch returns when it has been provided.
         unsafe { (bell as *const u8).read_volatile() };
         // SAFETY: nothing in the page is needed; it will be missing for the next who asks.
         let _ = unsafe { map::flush(bell, PAGE) };
-        let answer = self.inner.lock().answer;
+        let answer = self.enter().answer;
         self.callers.unlock();
         answer
     }
@@ -242,7 +246,7 @@ impl<B: Backing + Send> Pager<B> {
             return;
         }
         self.slot.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
-        let frames = self.inner.lock().frames;
+        let frames = self.enter().frames;
         self.show(Counter::PeakPagedFrames, u64::from(frames));
         self.publish();
     }
@@ -272,7 +276,7 @@ impl<B: Backing + Send> Pager<B> {
     /// The invariant.
     pub fn validate(&self) -> Result<(), &'static str> {
         let _undisturbed = Undisturbed::new();
-        self.inner.lock().validate()
+        self.enter().validate()
     }
 }
 

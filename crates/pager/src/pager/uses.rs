@@ -4,6 +4,7 @@
 //! ([`Pager::call`]).
 
 use super::{Pager, Refused};
+use crate::entry::Entered;
 use crate::inner::{Inner, Request, SLACK, STEP};
 use crate::policy::Policy;
 use crate::record::State;
@@ -29,7 +30,7 @@ impl<B: Backing + Send> Pager<B> {
         let align = u32::try_from(align / PAGE).map_err(|_| Refused::Span)?.max(1);
         let _undisturbed = Undisturbed::new();
         self.make_room_for(pages)?;
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         let base = inner.base;
         let Some(page) = inner.objects.create(pages, align, base / PAGE) else {
             inner.committed -= pages;
@@ -42,7 +43,7 @@ impl<B: Backing + Send> Pager<B> {
     /// Books `pages` pages more, with room in the store for all.
     fn make_room_for(&self, pages: u32) -> Result<(), Refused> {
         loop {
-            let mut inner = self.inner.lock();
+            let mut inner = self.enter();
             if inner.committed.saturating_add(pages) > self.pages.load(Ordering::Relaxed) {
                 return Err(Refused::Span);
             }
@@ -62,13 +63,7 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     /// Takes pages of an object into use.
-    fn begin<'a>(
-        &'a self,
-        mut inner: vellum_sys::lock::Held<'a, Inner>,
-        page: PageNo,
-        pages: u32,
-        zero: bool,
-    ) {
+    fn begin<'a>(&'a self, mut inner: Entered<'a>, page: PageNo, pages: u32, zero: bool) {
         self.marks().clear(page.0, page.0 + pages);
         inner.high = inner.high.max(page.0 + pages);
         // A child's memory is flushed when it is given back, so that it always reads as zero.
@@ -94,7 +89,7 @@ impl<B: Backing + Send> Pager<B> {
             unsafe {
                 ((base + start as usize * PAGE) as *mut u8).write_bytes(0, (at - start) as usize * PAGE);
             };
-            inner = self.inner.lock();
+            inner = self.enter();
         }
     }
 
@@ -104,7 +99,7 @@ impl<B: Backing + Send> Pager<B> {
             return None;
         }
         let _undisturbed = Undisturbed::new();
-        let inner = self.inner.lock();
+        let inner = self.enter();
         Some((u64::from(inner.pool.free()) * PAGE as u64, u64::from(inner.stored) * PAGE as u64))
     }
 
@@ -112,7 +107,7 @@ impl<B: Backing + Send> Pager<B> {
     pub fn len(&self, address: *const u8) -> Option<usize> {
         let page = self.page_at(address)?;
         let _undisturbed = Undisturbed::new();
-        self.inner.lock().objects.len(page).map(|pages| pages as usize * PAGE)
+        self.enter().objects.len(page).map(|pages| pages as usize * PAGE)
     }
 
     fn page_at(&self, address: *const u8) -> Option<PageNo> {
@@ -130,7 +125,7 @@ impl<B: Backing + Send> Pager<B> {
     pub unsafe fn destroy(&self, address: NonNull<u8>) -> Result<usize, Refused> {
         let page = self.page_at(address.as_ptr()).ok_or(Refused::NoObject)?;
         let _undisturbed = Undisturbed::new();
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         let pages = inner.objects.len(page).ok_or(Refused::NoObject)?;
         self.end(&mut inner, page.0, page.0 + pages);
         inner.objects.destroy(page, pages);
@@ -161,17 +156,17 @@ impl<B: Backing + Send> Pager<B> {
         let page = self.page_at(address.as_ptr()).ok_or(Refused::NoObject)?;
         let new = pages_of(bytes).ok_or(Refused::Span)?;
         let _undisturbed = Undisturbed::new();
-        let old = self.inner.lock().objects.len(page).ok_or(Refused::NoObject)?;
+        let old = self.enter().objects.len(page).ok_or(Refused::NoObject)?;
         if new > old {
             self.make_room_for(new - old)?;
-            let mut inner = self.inner.lock();
+            let mut inner = self.enter();
             if !inner.objects.resize(page, old, new) {
                 inner.committed -= new - old;
                 return Err(Refused::Span);
             }
             self.begin(inner, page.plus(old), new - old, false);
         } else {
-            let mut inner = self.inner.lock();
+            let mut inner = self.enter();
             self.end(&mut inner, page.0 + new, page.0 + old);
             inner.objects.resize(page, old, new);
         }
@@ -220,7 +215,7 @@ impl<B: Backing + Send> Pager<B> {
     pub unsafe fn discard(&self, start: *const u8, bytes: usize) {
         let Some((from, to)) = self.pages_within(start, bytes).filter(|_| !self.is_child()) else { return };
         let _undisturbed = Undisturbed::new();
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         self.marks().set(from, to);
         (from..to).for_each(|page| inner.forget(PageNo(page)));
     }
@@ -232,7 +227,7 @@ impl<B: Backing + Send> Pager<B> {
     pub unsafe fn flush(&self, start: *const u8, bytes: usize) {
         let Some((from, to)) = self.pages_within(start, bytes).filter(|_| !self.is_child()) else { return };
         let _undisturbed = Undisturbed::new();
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         self.marks().set(from, to);
         for page in (from..to).map(PageNo) {
             match inner.record(page).state() {
@@ -264,7 +259,7 @@ impl<B: Backing + Send> Pager<B> {
     /// told as if they had. `None` under a policy that keeps no times. Slow: looks at all pages of all objects, with the lock held.
     pub fn references(&self, mut each: impl FnMut(PageNo, u64)) -> Option<()> {
         let _undisturbed = Undisturbed::new();
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         if !inner.policy.goes_by_time() {
             return None;
         }
