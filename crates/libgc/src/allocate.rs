@@ -5,7 +5,7 @@
 
 use crate::settings::out_of_memory;
 use crate::variables::GC_all_interior_pointers;
-use crate::{leaks, start, vel};
+use crate::{checked, leaks, start, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
@@ -40,7 +40,7 @@ pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
 pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
     if !start::is_plain() {
         return leaks::made(start::then(|| {
-            or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
+            or_out_of_memory(checked::unmarked(vel::alloc_atomic(with_end(bytes).max(1))), bytes)
         }));
     }
     or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
@@ -97,7 +97,7 @@ pub extern "C" fn GC_malloc_uncollectable(bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     start::ensure();
-    kept(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
+    kept(checked::unmarked(vel::alloc_atomic(with_end(bytes).max(1))), bytes)
 }
 
 /// An object aligned to `align` bytes, a power of two up to a page.

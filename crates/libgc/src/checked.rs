@@ -9,14 +9,19 @@
 //! Marks are looked at when an object is freed or resized, and all of them when the program asks for a collection. One that was
 //! written over is told of; the program goes on.
 //!
-//! Invariant: whether an object is such a one is told by its first word, which is wrong for any other but by a chance of 2⁻⁶⁴.
+//! Invariants: whether an object is such a one is told by its first word, which is wrong for any other but by a chance of 2⁻⁶⁴: as soon as there are
+//! such objects, the first word of those that are not cleared is ([`unmarked`]). An object with its mark has all of the header and the end.
 
 use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};
-use crate::{finalize, kinds, say, vel};
+use crate::{finalize, kinds, leaks, say, start, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, Release},
+    compiler_fence,
+};
 
 /// See the head of this file.
 #[repr(C)]
@@ -46,15 +51,30 @@ fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) ->
     if base.is_null() {
         return base;
     }
-    ANY.store(true, Relaxed);
+    if !ANY.load(Relaxed) {
+        ANY.store(true, Relaxed);
+        start::watch_objects();
+    }
     let seen = base.wrapping_byte_add(HEADER);
     let line = u64::from(line.unsigned_abs());
     // SAFETY: header, bytes and end were allocated.
     unsafe {
-        base.cast::<Header>().write(Header { mark: MARK ^ base.addr(), file, line, bytes });
         seen.wrapping_byte_add(bytes).cast::<usize>().write_unaligned(END_MARK ^ base.addr());
+        base.cast::<Header>().write(Header { mark: 0, file, line, bytes });
+        // A thread may be stopped here, and its objects looked at.
+        compiler_fence(Release);
+        (&raw mut (*base.cast::<Header>()).mark).write_volatile(MARK ^ base.addr());
     }
     seen
+}
+
+/// An object that is not cleared, or null, without the mark that may have been left where it lies.
+pub(crate) fn unmarked(object: *mut c_void) -> *mut c_void {
+    if !object.is_null() {
+        // SAFETY: a new object of two words at least.
+        unsafe { object.cast::<usize>().write(0) };
+    }
+    object
 }
 
 /// Bytes of an object of which the program sees `bytes`.
@@ -322,7 +342,8 @@ unsafe fn register(
     old_data: *mut *mut c_void,
 ) {
     let base = base_of(object);
-    if base.is_null() {
+    // What looks for leaks serves no finalizers: a closure would be one more.
+    if base.is_null() || leaks::are_wanted() {
         // SAFETY: passed on.
         return unsafe { plain(object, procedure, data, old, old_data) };
     }
@@ -332,11 +353,10 @@ unsafe fn register(
         match procedure {
             Some(procedure) => {
                 let closure = GC_malloc(size_of::<Closure>()).cast::<Closure>();
-                if closure.is_null() {
-                    return;
+                if !closure.is_null() {
+                    closure.write(Closure { procedure, data });
+                    plain(base, Some(call), closure.cast(), &raw mut before, &raw mut before_data);
                 }
-                closure.write(Closure { procedure, data });
-                plain(base, Some(call), closure.cast(), &raw mut before, &raw mut before_data);
             }
             None => plain(base, None, null_mut(), &raw mut before, &raw mut before_data),
         }

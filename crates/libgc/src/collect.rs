@@ -19,10 +19,13 @@ const ALL: c_int = 3;
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect() {
     start::ensure();
-    leaks::look();
-    if GC_is_disabled() != 0 || events::is_stopped() {
-        return;
+    if GC_is_disabled() == 0 && !events::is_stopped() {
+        collect();
     }
+}
+
+fn collect() {
+    leaks::look();
     checked::look_at_all();
     // SAFETY: may be called whenever; it does nothing where collection is held off.
     unsafe { vel::vel_gc_collect() };
@@ -44,10 +47,11 @@ pub extern "C" fn GC_gcollect_and_unmap() {
 pub extern "C" fn GC_try_to_collect(stop: Option<unsafe extern "C" fn() -> c_int>) -> c_int {
     start::ensure();
     // SAFETY: the program's own function.
-    if GC_is_disabled() != 0 || stop.is_some_and(|stop| unsafe { stop() } != 0) {
+    let is_stopped = || stop.map_or_else(events::is_stopped, |stop| unsafe { stop() } != 0);
+    if GC_is_disabled() != 0 || is_stopped() {
         return 0;
     }
-    GC_gcollect();
+    collect();
     1
 }
 

@@ -43,8 +43,9 @@ pub extern "C" fn GC_register_disclaim_proc(kind: c_int, procedure: Option<Discl
     place.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
 }
 
-/// An object of a kind was made: it is asked if its kind is. Null if there is no memory for that.
-pub(crate) fn made(object: *mut c_void, kind: usize) -> *mut c_void {
+/// An object of a kind was made: it is asked if its kind is. If there is no memory for that, what the program
+/// has for such a case.
+pub(crate) fn made(object: *mut c_void, bytes: usize, kind: usize) -> *mut c_void {
     unsafe extern "C" fn ask(object: *mut c_void, procedure: *mut c_void) -> c_int {
         // SAFETY: `GC_register_disclaim_proc` was given it.
         unsafe { core::mem::transmute::<*mut c_void, Disclaim>(procedure)(object) }
@@ -58,7 +59,7 @@ pub(crate) fn made(object: *mut c_void, kind: usize) -> *mut c_void {
     if unsafe { vel::vel_gc_set_disclaimer(object, Some(ask), procedure, follows) } != 0 {
         // SAFETY: nobody else knows it.
         unsafe { vel::vel_gc_free(object) };
-        return null_mut();
+        return settings::out_of_memory(bytes);
     }
     object
 }

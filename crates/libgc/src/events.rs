@@ -24,6 +24,7 @@ pub type StartCallback = unsafe extern "C" fn();
 
 static ON_COLLECTION: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static ON_THREAD: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static ON_START: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static STOP: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// Not zero: only the program collects.
 static NOT_BY_ITSELF: AtomicI32 = AtomicI32::new(0);
@@ -41,6 +42,7 @@ pub(crate) fn begin() {
     unsafe {
         vel::vel_gc_on_event(Some(happens));
         vel::vel_gc_on_need(Some(is_welcome));
+        vel::vel_gc_on_begin(Some(begins));
     }
 }
 
@@ -72,6 +74,15 @@ unsafe extern "C" fn happens(event: c_int, value: usize) {
     if let Some(callback) = unsafe { variables::function::<CollectionEvent>(&ON_COLLECTION) } {
         // SAFETY: the program's own function.
         unsafe { callback(event) };
+    }
+}
+
+unsafe extern "C" fn begins() {
+    // SAFETY: null or what was set; the program's own function.
+    unsafe {
+        if let Some(callback) = variables::function::<StartCallback>(&ON_START) {
+            callback();
+        }
     }
 }
 
@@ -110,6 +121,8 @@ callbacks! {
     ThreadEvent, ON_THREAD: GC_set_on_thread_event, GC_get_on_thread_event;
     /// Has `callback` asked before each collection: anything but 0 puts it off. It is not asked again while one is made.
     Stop, STOP: GC_set_stop_func, GC_get_stop_func;
+    /// Has `callback` called when a collection begins.
+    StartCallback, ON_START: GC_set_start_callback, GC_get_start_callback;
 }
 
 /// Whether only the program collects.
@@ -122,24 +135,4 @@ pub extern "C" fn GC_set_disable_automatic_collection(on: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_disable_automatic_collection() -> c_int {
     NOT_BY_ITSELF.load(Relaxed)
-}
-
-/// Has `callback` called when a collection begins.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_start_callback(callback: Option<StartCallback>) {
-    start::ensure();
-    // SAFETY: the program vouches for its function.
-    unsafe { vel::vel_gc_on_begin(callback) };
-}
-
-/// What [`GC_set_start_callback`] set.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_start_callback() -> Option<StartCallback> {
-    start::ensure();
-    // SAFETY: what was there is put back at once.
-    unsafe {
-        let now = vel::vel_gc_on_begin(None);
-        vel::vel_gc_on_begin(now);
-        now
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::kinds::{self, MarkProc};
 use crate::variables::{GC_gcj_debug_kind, GC_gcj_kind};
-use crate::{checked, settings, start};
+use crate::{checked, start};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
@@ -43,7 +43,7 @@ fn kind() -> c_int {
 pub extern "C" fn GC_gcj_malloc(bytes: usize, class: *mut c_void) -> *mut c_void {
     let object = kinds::GC_generic_malloc(bytes.max(size_of::<usize>()), kind());
     if object.is_null() {
-        return settings::out_of_memory(bytes);
+        return object;
     }
     // SAFETY: a word at least is there.
     unsafe { object.cast::<*mut c_void>().write(class) };

@@ -178,7 +178,7 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
         say::give_up(c"libgc: GC_generic_malloc: there is no such kind")
     };
     if layout.is_null() {
-        return disclaim::made(allocate::GC_malloc(bytes), kind);
+        return disclaim::made(allocate::GC_malloc(bytes), bytes, kind);
     }
     start::ensure();
     // SAFETY: a layout of the library's, of elements of a word.
@@ -186,7 +186,7 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
     if object.is_null() {
         return settings::out_of_memory(bytes);
     }
-    disclaim::made(leaks::made(object), kind)
+    disclaim::made(leaks::made(object), bytes, kind)
 }
 
 /// As [`GC_generic_malloc`].

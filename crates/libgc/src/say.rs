@@ -13,7 +13,7 @@ pub type WarnProc = unsafe extern "C" fn(message: *mut c_char, argument: usize);
 
 /// Null: warnings go to standard error.
 static WARN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// Where lines go that no one takes.
+/// Where what is logged goes.
 static LOG: AtomicI32 = AtomicI32::new(libc::STDERR_FILENO);
 
 /// Writes the parts and the end of the line, at once.
@@ -91,7 +91,7 @@ pub extern "C" fn GC_ignore_warn_proc(_message: *mut c_char, _argument: usize) {
 
 extern "C" fn to_standard_error(message: *mut c_char, argument: usize) {
     // SAFETY: a message in the manner of printf with one place for a word at most.
-    unsafe { dprintf(LOG.load(Relaxed), message, argument) };
+    unsafe { dprintf(libc::STDERR_FILENO, message, argument) };
 }
 
 /// Has what is logged written to this descriptor.
@@ -109,6 +109,12 @@ unsafe extern "C" {
 unsafe extern "C" fn print_to_output(format: *const c_char, arguments: *mut c_void) {
     // SAFETY: passed on.
     unsafe { vdprintf(libc::STDOUT_FILENO, format, arguments) };
+}
+
+/// See [`print_to_output`].
+unsafe extern "C" fn print_to_standard_error(format: *const c_char, arguments: *mut c_void) {
+    // SAFETY: passed on.
+    unsafe { vdprintf(libc::STDERR_FILENO, format, arguments) };
 }
 
 /// See [`print_to_output`].
@@ -165,9 +171,9 @@ macro_rules! variadic {
 variadic! {
     /// `printf`.
     GC_printf => print_to_output;
-    /// `printf` to where warnings go.
-    GC_err_printf => print_to_log;
-    /// The same.
+    /// `printf` to standard error.
+    GC_err_printf => print_to_standard_error;
+    /// `printf` to where [`GC_set_log_fd`] says.
     GC_log_printf => print_to_log;
 }
 

@@ -31,13 +31,15 @@ pub(crate) fn told_of(wishes: Wishes) {
     }
     if wishes.prints {
         GC_print_stats.store(1, Relaxed);
-        // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in use.
-        unsafe { libc::atexit(figures_at_end) };
     }
+    // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in use.
+    unsafe { libc::atexit(figures_at_end) };
 }
 
 extern "C" fn figures_at_end() {
-    crate::figures::GC_dump();
+    if GC_print_stats.load(Relaxed) != 0 {
+        crate::figures::GC_dump();
+    }
 }
 
 /// What the program's procedure says when there is no memory for `bytes` bytes.

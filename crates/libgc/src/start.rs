@@ -11,7 +11,7 @@ use core::sync::atomic::{
 const NOT_YET: u8 = 0;
 const STARTING: u8 = 1;
 const STARTED: u8 = 2;
-/// It has, and objects are looked after as they are made (`leaks`).
+/// It has, and objects are looked after as they are made (`leaks`, `checked`).
 const WATCHED: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);

@@ -58,38 +58,43 @@ fn note(thread: libc::pthread_t) -> bool {
     true
 }
 
-/// The thread is not suspended any more; whether it was.
-fn forget(thread: libc::pthread_t) -> bool {
-    if FIRST.load(Relaxed).is_null() {
-        return false;
+/// Notes that `thread` is not suspended any more. The caller holds the lock.
+fn forget(thread: libc::pthread_t) {
+    let this = entry(thread);
+    if !this.is_null() {
+        // SAFETY: an entry, changed under the lock.
+        unsafe { (*this).thread = 0 };
     }
-    locked(|| {
-        let this = entry(thread);
-        if !this.is_null() {
-            // SAFETY: an entry, changed under the lock.
-            unsafe { (*this).thread = 0 };
-        }
-        !this.is_null()
-    })
 }
 
 /// Stops a thread until [`GC_resume_thread`], at once or when it comes out of a blocking call. One that is suspended already stays so.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_suspend_thread(thread: libc::pthread_t) {
-    // Not with the lock held: a caller that suspends itself would keep it.
-    if locked(|| note(thread)) {
-        // SAFETY: any number may be named; a thread that the collector does not know has ended, or has not begun.
-        unsafe { vel::vel_gc_suspend(thread) };
+    // SAFETY: plain call.
+    let is_caller = unsafe { libc::pthread_self() } == thread;
+    // SAFETY: any number may be named; a thread that the collector does not know has ended, or has not begun.
+    let stop = || unsafe { vel::vel_gc_suspend(thread) };
+    // With the lock held, as a thread that is stopped while it holds the lock would keep it; but a caller that suspends itself would, too.
+    let is_new = locked(|| {
+        let is_new = note(thread);
+        if is_new && !is_caller {
+            stop();
+        }
+        is_new
+    });
+    if is_new && is_caller {
+        stop();
     }
 }
 
 /// Undoes [`GC_suspend_thread`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_resume_thread(thread: libc::pthread_t) {
-    if forget(thread) {
-        // SAFETY: as above.
+    locked(|| {
+        forget(thread);
+        // SAFETY: as above. It may have been forgotten while it was about to suspend itself.
         unsafe { vel::vel_gc_resume(thread) };
-    }
+    });
 }
 
 /// Whether a thread is suspended.

@@ -45,11 +45,19 @@ fn cells() -> impl Iterator<Item = &'static Cell> {
     (0..length).map(move |index| unsafe { &**list.add(index) })
 }
 
+/// No cell before this one is empty, unless it was emptied by hand since the last collection.
+static FULL: AtomicUsize = AtomicUsize::new(0);
+
 /// An empty cell; `None` if there is no memory. The caller holds the lock.
 fn empty_cell() -> Option<&'static Cell> {
-    if let Some(cell) = cells().find(|cell| cell.object.load(Relaxed).is_null()) {
-        return Some(cell);
+    let full = FULL.load(Relaxed);
+    for (index, cell) in cells().enumerate().skip(full) {
+        FULL.store(index, Relaxed);
+        if cell.object.load(Relaxed).is_null() {
+            return Some(cell);
+        }
     }
+    FULL.store(LENGTH.load(Relaxed), Relaxed);
     let (length, room, list) = (LENGTH.load(Relaxed), ROOM.load(Relaxed), LIST.load(Relaxed));
     // SAFETY: plain calls; the new list has room for the old one's entries and one more, and nobody reads the old one when the new one is there:
     // who goes through a list has stopped this thread elsewhere, or waits for the lock.
@@ -83,6 +91,8 @@ fn empty_cell() -> Option<&'static Cell> {
 pub(crate) fn name_roots(visitor: *const vel::Visitor) {
     // SAFETY: null or what was set.
     let callback = unsafe { variables::function::<Toggle>(&CALLBACK) };
+    // Cells become empty in collections.
+    FULL.store(0, Relaxed);
     for cell in cells() {
         let object = cell.object.load(Relaxed);
         if object.is_null() {

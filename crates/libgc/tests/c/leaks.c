@@ -1,6 +1,7 @@
 /* Leaks looked for: what is forgotten is told of, what is freed is not; so is what is written over, and freed twice. Compiled with GC_DEBUG. */
 #include "check.h"
 #include "leak_detector.h"
+#include <gc_mark.h>
 
 enum { COUNT = 20 };
 
@@ -16,6 +17,12 @@ static __attribute__((noinline)) void clear_stack(void)
     memset((char *)stack, 0, sizeof stack);
 }
 
+static void end(void *object, void *data)
+{
+    (void)object, (void)data;
+    CHECK(0);
+}
+
 int main(void)
 {
     static char *kept[COUNT], *volatile written;
@@ -27,6 +34,10 @@ int main(void)
     CHECK(GC_general_register_disappearing_link(&link, GC_base(malloc(8))) == GC_UNIMPLEMENTED);
     for (int i = 0; i < COUNT; i++)
         kept[i] = malloc(32);
+    /* What a finalizer would need must not be told of as leaked. */
+    GC_finalization_proc before = end;
+    void *data = &before;
+    GC_REGISTER_FINALIZER(kept[0], end, NULL, &before, &data);
     forget();
     clear_stack();
     CHECK_LEAKS();
@@ -38,8 +49,11 @@ int main(void)
     char *twice = malloc(24);
     free(twice);
     free(twice);
+    /* What lies where a checked object was is none, although it is not cleared. */
+    for (int i = 0; i < COUNT; i++)
+        GC_debug_free((GC_malloc_atomic)(24 + GC_get_debug_header_size()));
     written = realloc(NULL, 100);
-    CHECK(GC_strdup("a copy") && strdup("a copy"));
+    CHECK(GC_strdup("a copy that is longer") && strdup("a copy"));
     puts("leaks: as promised");
     return 0;
 }

@@ -131,12 +131,42 @@ static void wait_for_ticks(void)
         usleep(100);
 }
 
+/* ---- A thread that is suspended keeps nobody else from the allocation lock, whatever it was at. ---- */
+static void *in_the_lock(void *unused)
+{
+    (void)unused;
+    return NULL;
+}
+
+static void *take_the_lock(void *unused)
+{
+    (void)unused;
+    while (!ends)
+        GC_call_with_alloc_lock(in_the_lock, NULL);
+    return NULL;
+}
+
+static void suspend_while_locked(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, take_the_lock, NULL) == 0);
+    for (int i = 0; i < many(5000); i++) {
+        GC_suspend_thread(thread);
+        GC_call_with_alloc_lock(in_the_lock, NULL);
+        GC_resume_thread(thread);
+    }
+    ends = 1;
+    CHECK(pthread_join(thread, NULL) == 0);
+    ends = 0;
+}
+
 int main(void)
 {
     GC_set_suspend_signal(GC_get_suspend_signal() - 1);
     GC_INIT();
     CHECK(GC_get_suspend_signal() == GC_get_thr_restart_signal());
     run_coroutines();
+    suspend_while_locked();
 
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, tick, NULL) == 0);
