@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) library: PathBuf,
     /// The folder of `libgc.so.1`, if the program is to run on Vellum's collector.
     libgc: Option<PathBuf>,
+    /// The program is linked with libgc's library for C++.
+    needs_libgccpp: bool,
     knobs: Vec<(&'static str, OsString)>,
 }
 
@@ -73,7 +75,10 @@ impl Plan {
     pub(crate) fn new(run: &Run) -> Result<Plan, Failure> {
         let program = locate(&run.command[0], std::env::var_os("PATH").as_deref())?;
         // A file that cannot be read can still be executed; nothing is known about it then.
-        let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
+        let image = Image::inspect(&program).ok();
+        let obstacle = image.as_ref().and_then(|image| image.obstacle);
+        let needs_libgccpp =
+            image.is_some_and(|image| image.needs.iter().any(|name| name == library::LIBGCCPP));
         let library = library::find(run.lib.as_deref())?;
         let mut knobs = Vec::new();
         if let Some(huge) = run.huge {
@@ -94,7 +99,7 @@ impl Plan {
             knobs.push(("VELLUM_STORE", std::path::absolute(store).unwrap_or_else(|_| store.clone()).into()));
         }
         let libgc = if run.libgc { Some(library::find_libgc()?) } else { None };
-        Ok(Plan { program, argv: run.command.clone(), obstacle, library, libgc, knobs })
+        Ok(Plan { program, argv: run.command.clone(), obstacle, library, libgc, needs_libgccpp, knobs })
     }
 
     /// Whether the library goes into the program's environment.
@@ -155,7 +160,7 @@ impl Plan {
         if let Some(folder) = &self.libgc {
             edit(&mut env, "LD_LIBRARY_PATH", |old| prepend(folder.as_os_str(), old));
             // Its `operator new` must be found before the preloaded library's, as it would be without that.
-            if library::names_libgccpp(&self.program) {
+            if self.needs_libgccpp {
                 let first = folder.join(library::LIBGCCPP);
                 edit(&mut env, "LD_PRELOAD", |old| prepend(first.as_os_str(), old));
             }

@@ -26,15 +26,8 @@ pub(crate) fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| Failure::NoRecorder { looked })
 }
 
-/// libgc's library for C++.
+/// libgc's library for C++, as programs name it.
 pub(crate) const LIBGCCPP: &str = "libgccpp.so.1";
-
-/// Whether a program's file names it, as it does if it is linked with it. One that cannot be read does not.
-pub(crate) fn names_libgccpp(program: &Path) -> bool {
-    let name = format!("{LIBGCCPP}\0");
-    std::fs::read(program)
-        .is_ok_and(|bytes| bytes.windows(name.len()).any(|window| window == name.as_bytes()))
-}
 
 /// The absolute path of the folder with `libgc.so.1` in it.
 pub(crate) fn find_libgc() -> Result<PathBuf, Failure> {

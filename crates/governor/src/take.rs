@@ -24,7 +24,7 @@ use crate::members::Members;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_probe::generations::{GroupGenerations, List};
-use vellum_probe::{Bytes, Pid};
+use vellum_probe::{Bytes, Pid, procfs};
 use vellum_sys::remote;
 
 /// What is paged out in one call: a call holds the process's map.
@@ -168,7 +168,7 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
     let mut left = wanted.0;
     for pid in members.keys() {
         let Ok(process) = remote::open(pid.0) else { continue };
-        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+        let text = procfs::text(format!("/proc/{pid}/smaps")).unwrap_or_default();
         for mapping in mappings(&text).filter(|mapping| mapping.gives(which)) {
             let (mut start, mut rest) = (mapping.start, mapping.end - mapping.start);
             // A sparse mapping holds less than it spans.

@@ -91,6 +91,8 @@ pub struct Image {
     pub file: PathBuf,
     /// What stands in the way, if anything does.
     pub obstacle: Option<Obstacle>,
+    /// The libraries that it is linked with, by the names that the loader looks for. Of a file for another machine none.
+    pub needs: Vec<String>,
 }
 
 impl Image {
@@ -112,8 +114,9 @@ impl Image {
             }
             file.seek(SeekFrom::Start(0))?;
             let raised = raises_privileges(&path, &file)?;
-            let obstacle = elf_obstacle(file).or(raised.then_some(Obstacle::Privileged));
-            return Ok(Image { file: path, obstacle });
+            let (obstacle, needs) = look_into(file).unwrap_or_default();
+            let obstacle = obstacle.or(raised.then_some(Obstacle::Privileged));
+            return Ok(Image { file: path, obstacle, needs });
         }
         Err(io::Error::from_raw_os_error(libc::ELOOP))
     }
@@ -145,7 +148,8 @@ fn raises_privileges(path: &Path, file: &File) -> io::Result<bool> {
     Ok(setuid || setgid || capable)
 }
 
-fn elf_obstacle(file: File) -> Option<Obstacle> {
+/// What stands in the way, and the libraries that are needed. `None` of a file that makes no sense.
+fn look_into(file: File) -> Option<(Option<Obstacle>, Vec<String>)> {
     let cache = ReadCache::new(file);
     let ident: [u8; 20] = cache.read_bytes_at(0, 20).ok()?.try_into().ok()?;
     let little = ident[5] == elf::ELFDATA2LSB.0;
@@ -156,9 +160,12 @@ fn elf_obstacle(file: File) -> Option<Obstacle> {
     };
     let native = ident[4] == elf::ELFCLASS64.0 && little && machine == NATIVE_MACHINE;
     if !native {
-        return Some(Obstacle::Foreign);
+        return Some((Some(Obstacle::Foreign), Vec::new()));
     }
-    dynamic_obstacle::<elf::FileHeader64<Endianness>, _>(&cache)
+    let file = ElfFile::<elf::FileHeader64<Endianness>, _>::parse(&cache).ok()?;
+    let needs = dynamic_strings(&file, elf::DT_NEEDED);
+    let needs = needs.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    Some((dynamic_obstacle(&file, &cache), needs))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -166,17 +173,16 @@ const NATIVE_MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
 const NATIVE_MACHINE: u16 = 183;
 
-fn dynamic_obstacle<'data, Elf, R>(data: R) -> Option<Obstacle>
+fn dynamic_obstacle<'data, Elf, R>(file: &ElfFile<'data, Elf, R>, data: R) -> Option<Obstacle>
 where
     Elf: FileHeader<Endian = Endianness>,
     R: ReadRef<'data>,
 {
-    let file = ElfFile::<Elf, R>::parse(data).ok()?;
     let endian = file.endian();
     let interp = file.elf_program_headers().iter().find(|header| header.p_type(endian) == elf::PT_INTERP);
     let Some(interp) = interp else {
         // The loader itself has no interpreter, and preloads when it is the program.
-        let soname = dynamic_strings(&file, elf::DT_SONAME).next();
+        let soname = dynamic_strings(file, elf::DT_SONAME).next();
         return (!soname.is_some_and(|name| name.starts_with(b"ld-linux"))).then_some(Obstacle::Static);
     };
     let (offset, size) = (interp.p_offset(endian).into(), interp.p_filesz(endian).into());
@@ -184,7 +190,7 @@ where
     if name.windows(8).any(|part| part == b"/ld-musl") {
         return Some(Obstacle::Musl);
     }
-    let needs = dynamic_strings(&file, elf::DT_NEEDED)
+    let needs = dynamic_strings(file, elf::DT_NEEDED)
         .any(|name| SANITIZER_LIBRARIES.iter().any(|library| name.starts_with(library)));
     let symbols = file.elf_dynamic_symbol_table();
     let defines = || {
@@ -218,6 +224,7 @@ mod tests {
     fn a_plain_program_has_no_obstacle() {
         let image = Image::inspect(Path::new("/bin/sh")).unwrap();
         assert_eq!(image.obstacle, None);
+        assert!(image.needs.iter().any(|name| name == "libc.so.6"), "{:?}", image.needs);
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub mod marks;
 mod pace;
 mod process;
 pub mod process_duel;
-mod procfs;
+pub mod procfs;
 pub mod profile;
 pub mod record;
 pub mod reference;

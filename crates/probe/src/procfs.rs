@@ -6,9 +6,11 @@
 use std::io;
 use std::path::Path;
 
+/// The whole of a file, with what is not UTF-8 replaced.
+///
 /// # Errors
 /// The kernel's.
-pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
+pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 

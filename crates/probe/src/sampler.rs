@@ -8,6 +8,7 @@
 //! Invariants: gauges (cached, live) are summed over slots of processes alive in the same look, counters over all slots; the
 //! thread holds no lock while it reads; nothing grows without limit.
 
+use crate::procfs;
 use crate::tree::Seen;
 use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree};
 use rustix::time::{ClockId, clock_gettime};
@@ -300,7 +301,7 @@ impl Census {
 
 /// The process's id in the innermost pid namespace it lives in.
 fn inner_pid(pid: Pid) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = procfs::text(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().last()?.parse().ok()
 }

@@ -91,7 +91,7 @@ fn one(
             }
             continue;
         }
-        match search(lab, journal, library, (client, strategy, mode, place)) {
+        match search(lab, journal, library, (client, strategy, mode, place), after) {
             Ok(found) => {
                 tried += found.tried;
                 failed += found.failed;

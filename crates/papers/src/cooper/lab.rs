@@ -289,7 +289,8 @@ impl<'a> Lab<'a> {
         mode: Mode,
         place: Place,
     ) -> Option<Sizing> {
-        let searched = self.found.get(&search_key(client, strategy, mode, place)).copied();
+        let searched =
+            self.found.get(&search_key(client, strategy, (mode, self.usually(strategy)), place)).copied();
         searched.or_else(|| strategy.published(client.name, mode))
     }
 
@@ -370,6 +371,11 @@ impl<'a> Lab<'a> {
 const WORK_QUICK: u32 = 25;
 
 /// How a search is known again.
-pub(super) fn search_key(client: &Client, strategy: Strategy, mode: Mode, place: Place) -> String {
-    format!("{} {} {} {}", client.name, strategy.name(), mode.word(), place.name())
+pub(super) fn search_key(
+    client: &Client,
+    strategy: Strategy,
+    (mode, after): (Mode, After),
+    place: Place,
+) -> String {
+    format!("{} {} {} {} {}", client.name, strategy.name(), mode.word(), after.word(), place.name())
 }

@@ -109,7 +109,8 @@ pub(super) fn search_all(
     let mut notes = Vec::new();
     for strategy in Strategy::BOTH {
         for mode in columns(lab) {
-            let found = search(lab, journal, library, (client, strategy, mode, place));
+            let after = lab.usually(strategy);
+            let found = search(lab, journal, library, (client, strategy, mode, place), after);
             notes.extend(found.err());
         }
     }

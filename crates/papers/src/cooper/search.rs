@@ -5,13 +5,13 @@
 //! ```
 //!
 //! The journal is a file of lines, one a run, that is only added to: a search that is broken off takes up from it. A run is known by everything that
-//! its result depends on: client, work, memory, plan, place, what is paged to, setting, and the library. Runs at the same time disturb each other alike; the
+//! its result depends on: client, work, memory, plan, place, what is paged to, setting, how many run at a time, and the library. Runs at the same time disturb each other alike; the
 //! figures in the tables are not these, but those of runs made alone, by turns.
 
 use super::client::Client;
 use super::lab::{ALLOWED, Lab, search_key};
 use super::place::{Place, Ready, asked};
-use super::setting::{Mode, Setting, Sizing, Strategy};
+use super::setting::{After, Mode, Setting, Sizing, Strategy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -21,6 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
+use vellum_probe::campaign::Ended;
 
 /// Values of a parameter: parts of the memory there is, or ratios.
 struct Grid {
@@ -123,7 +124,8 @@ impl Journal {
         self.known.entry(line.key.clone()).or_default().push(line);
         let Some(path) = &self.path else { return Ok(()) };
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        file.write_all(format!("{text}\n").as_bytes())
+        // A run that was killed may have left the beginning of a line.
+        file.write_all(format!("\n{text}\n").as_bytes())
     }
 
     fn optimum(&self, key: &str) -> Option<Optimum> {
@@ -140,32 +142,35 @@ fn key(
     lab: &Lab<'_>,
     client: &Client,
     strategy: Strategy,
-    mode: Mode,
+    (mode, after): (Mode, After),
     place: Place,
     library: &str,
 ) -> String {
+    let device =
+        if lab.options.zram { "zram".to_owned() } else { lab.options.folder().display().to_string() };
     format!(
-        "{} work={} memory={} plan={} device={} library={library}",
-        search_key(client, strategy, mode, place),
+        "{} work={} memory={} plan={} device={device} jobs={} library={library}",
+        search_key(client, strategy, (mode, after), place),
         lab.size.work,
         lab.memory(client),
         lab.options.plan.name(),
-        if lab.options.zram { "zram" } else { "file" },
+        lab.jobs(),
     )
 }
 
-/// Finds the parameters of a strategy for a client under a mode, remembers them in the lab, and says what they are.
+/// Finds the parameters of a strategy for a client under a mode, with this done `after` major collections, remembers them in the lab, and says
+/// what they are.
 pub(super) fn search(
     lab: &mut Lab<'_>,
     journal: &mut Journal,
     library: &str,
     (client, strategy, mode, place): (&'static Client, Strategy, Mode, Place),
+    after: After,
 ) -> Result<Optimum, String> {
     let grid = if lab.options.full { GRID_FULL } else { GRID };
     let mut points = grid.points(strategy);
     points.extend(strategy.published(client.name, mode));
-    let key = key(lab, client, strategy, mode, place, library);
-    let after = lab.usually(strategy);
+    let key = key(lab, client, strategy, (mode, after), place, library);
     let open: Vec<Sizing> = points.into_iter().filter(|sizing| !journal.has(&key, *sizing)).collect();
     let runs: Vec<(Sizing, Ready)> = open
         .into_iter()
@@ -174,7 +179,7 @@ pub(super) fn search(
     let what = format!("search: {} {} {}", client.name, strategy.name(), mode.name());
     run_all(lab, journal, (&key, &what), place, runs)?;
     let found = journal.optimum(&key).ok_or_else(|| format!("{what}: no run ended well"))?;
-    lab.found.insert(search_key(client, strategy, mode, place), found.sizing);
+    lab.found.insert(search_key(client, strategy, (mode, after), place), found.sizing);
     Ok(found)
 }
 
@@ -202,12 +207,22 @@ fn run_all(
                 (Duration::from_nanos(ns as u64) * PATIENCE).clamp(PATIENCE_MIN, ALLOWED)
             });
             let ready = Ready { number: at + 1, allowed, ..ready.clone() };
-            let ns = ready.run().ok().and_then(|metrics| metrics.get(metric));
+            let ns = match ready.run() {
+                Ok(metrics) => metrics.get(metric),
+                // That says nothing of the parameters: it is to be tried again.
+                Err(Ended::NotStarted { program, why }) => {
+                    if sender.send((*sizing, Err(format!("{program}: {why}")))).is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                Err(_) => None,
+            };
             if let Some(ns) = ns {
                 let mut best = fastest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 *best = Some(best.map_or(ns, |best| best.min(ns)));
             }
-            if asked() || sender.send((*sizing, ns)).is_err() {
+            if asked() || sender.send((*sizing, Ok(ns))).is_err() {
                 return;
             }
         }
@@ -219,12 +234,22 @@ fn run_all(
         }
         drop(sender);
         lab.tell(0, total, what);
+        let mut refused = None;
         for (done, (sizing, ns)) in results.iter().enumerate() {
-            let line = Line { key: key.to_owned(), sizing, ns };
-            journal.add(line).map_err(|error| format!("the journal of the search: {error}"))?;
+            match ns {
+                Ok(ns) => {
+                    let line = Line { key: key.to_owned(), sizing, ns };
+                    journal.add(line).map_err(|error| format!("the journal of the search: {error}"))?;
+                }
+                Err(why) => refused = Some(why),
+            }
             lab.tell(done + 1, total, what);
         }
-        if asked() { Err("a signal asked to end".to_owned()) } else { Ok(()) }
+        match refused {
+            _ if asked() => Err("a signal asked to end".to_owned()),
+            Some(why) => Err(format!("{what}: not every run could be started: {why}")),
+            None => Ok(()),
+        }
     })
 }
 
@@ -248,6 +273,13 @@ mod tests {
         let found = again.optimum("k").unwrap();
         assert_eq!((found.sizing, found.ns, found.tried, found.failed), (sizing(4), 5.0, 3, 1));
         assert!(again.optimum("other").is_none());
+        let mut again = again;
+        again.add(Line { key: "k".to_owned(), sizing: sizing(10), ns: Some(4.0) }).unwrap();
+        assert_eq!(
+            Journal::open(Some(&path)).optimum("k").unwrap().sizing,
+            sizing(10),
+            "behind the broken line"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::source::{Count, Done, Source, SourceError, SourceKind, Spent};
 use super::stale::LEFT_BY_OTHERS;
 use super::target::Target;
 use crate::generations::{GENERATIONS, GroupGenerations, List};
-use crate::{Bytes, Pid};
+use crate::{Bytes, Pid, procfs};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn own_group(target: &Target) -> Result<PathBuf, String> {
     let members = target.members(std::iter::empty());
     let cure = "give the job a group of its own (`systemd-run --scope -p MemoryAccounting=yes PROGRAM`), or watch the group with --cgroup";
     let group = |pid: &Pid| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let text = procfs::text(format!("/proc/{pid}/cgroup")).ok()?;
         text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
     };
     let path = members
