@@ -22,7 +22,28 @@ static uint64_t heap_paused(void) {
     return heap_stats.pause_ns_total;
 }
 
+/* After each collection, what it found alive. Looked at as a new object is made: collections run in the middle of that. */
+static heap_figures heap_is;
+static uint64_t heap_collections_seen, heap_allocated_before;
+
+static inline void heap_look(void) {
+    struct vel_gc_stats stats;
+    vel_gc_get_stats(&stats, sizeof stats);
+    if (stats.collections == heap_collections_seen)
+        return;
+    heap_collections_seen = stats.collections;
+    heap_allocated_before = stats.allocated_bytes;
+    heap_is.live_samples++;
+    heap_is.live_objects += stats.marked_objects_last;
+    heap_is.live_bytes += stats.live_bytes;
+    if (stats.live_bytes > heap_is.live_bytes_max)
+        heap_is.live_bytes_max = stats.live_bytes;
+}
+
+#include "heap_shallow.h"
+
 #define HEAP_TIMED(call)                                                    \
+    heap_look_at_stack();                                                   \
     uint64_t cpu = heap_pause_begin();                                      \
     void *object;                                                           \
     if (heap_is_sample()) {                                                 \
@@ -50,22 +71,6 @@ __attribute__((noinline, cold)) void *heap_timed_slow_type(vel_gc_type type) {
 }
 
 #ifdef HEAP_PROFILE
-static heap_figures heap_is;
-static uint64_t heap_collections_seen;
-
-/* After each collection, what it found alive. Looked at as a new object is made: collections run in the middle of that. */
-static inline void heap_look(void) {
-    struct vel_gc_stats stats;
-    vel_gc_get_stats(&stats, sizeof stats);
-    if (stats.collections == heap_collections_seen)
-        return;
-    heap_collections_seen = stats.collections;
-    heap_is.live_samples++;
-    heap_is.live_objects += stats.marked_objects_last;
-    if (stats.live_bytes > heap_is.live_bytes_max)
-        heap_is.live_bytes_max = stats.live_bytes;
-}
-
 /* Collections are at least a thousand objects apart. */
 enum { HEAP_LOOK_EVERY = 1000 };
 static inline void heap_sometimes_look(void) {
@@ -158,6 +163,7 @@ static inline void heap_open(void) {
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;
     heap_demand(vel_gc_init(&config) == 0, "vellum: the heap cannot be made: has this library the plan?");
     vel_gc_on_full(heap_exhausted);
+    heap_begin_at_stack();
     for (heap_type *type = heap_types; type; type = type->next) {
         *type->made = vel_gc_type_of(type->bytes, &type->pointers);
         heap_demand(*type->made != NULL, "vellum: a type cannot be made");
@@ -165,10 +171,8 @@ static inline void heap_open(void) {
 }
 
 static inline void heap_close(heap_figures *is) {
-#ifdef HEAP_PROFILE
     heap_look();
     *is = heap_is;
-#endif
     vel_gc_get_stats(&heap_stats, sizeof heap_stats);
     is->collections = heap_stats.collections;
     is->collections_ns = heap_stats.pause_ns_total;
@@ -176,11 +180,16 @@ static inline void heap_close(heap_figures *is) {
     is->heap_bytes = heap_stats.heap_peak_bytes;
 }
 
-/* The phases, of which only Vellum keeps account. */
+/* The phases and the roots, of which only Vellum keeps account. */
 static inline void heap_print_more(void) {
     printf(", \"pause_ns\": %llu, \"root_ns\": %llu, \"mark_ns\": %llu, \"sweep_ns\": %llu, \"metadata_bytes\": %llu",
            (unsigned long long)heap_stats.pause_ns_total, (unsigned long long)heap_stats.root_ns_total, (unsigned long long)heap_stats.mark_ns_total,
            (unsigned long long)heap_stats.sweep_ns_total, (unsigned long long)heap_stats.metadata_bytes);
+    printf(", \"roots_found\": %llu, \"rooted_blocks\": %llu, \"promoted_blocks\": %llu, \"promoted_free_bytes\": %llu",
+           (unsigned long long)heap_stats.roots_found, (unsigned long long)heap_stats.rooted_blocks,
+           (unsigned long long)heap_stats.promoted_blocks, (unsigned long long)heap_stats.promoted_free_bytes);
+    if (heap_watches_stack)
+        heap_print_stack(&heap_is);
 }
 
 static inline void heap_collect(void) {

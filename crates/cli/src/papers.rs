@@ -109,8 +109,10 @@ fn bates(options: &bates::Options) -> Result<u8, Failure> {
 fn smith(options: &smith::Options) -> Result<u8, Failure> {
     reported(&options.common, clocked_bar(), |progress, found| {
         // Without the library libgc alone is shown, and what is missing is named where the other columns would be.
-        let library = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
-        smith::run(options, options.common.scale(), &library, progress, found).map_err(unwritten)
+        let vellum = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
+        let libgc = library::find_libgc().map_err(|error| error.to_string());
+        let libraries = smith::Libraries { vellum, libgc };
+        smith::run(options, options.common.scale(), &libraries, progress, found).map_err(unwritten)
     })
 }
 

@@ -45,7 +45,10 @@ fn help_shows_sources_and_no_workers() {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
     let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
-    for word in ["--quick", "--json", "--svg", "--seed", "--only", "basics", "times", "headers", "cache"] {
+    for word in [
+        "--quick", "--json", "--svg", "--seed", "--only", "--libgc", "basics", "times", "headers", "shallow",
+        "cache",
+    ] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
     let help = String::from_utf8(papers(&["cooper", "--help"]).stdout).expect("text");

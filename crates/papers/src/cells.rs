@@ -32,6 +32,26 @@ pub(crate) fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), see
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
+/// The geometric mean over cells of one arm's figure over another's, round by round. None if any of the cells lacks figures.
+pub(crate) fn geomean(
+    sheets: &[Sheet],
+    cells: impl Iterator<Item = String>,
+    above: (&str, &str),
+    below: (&str, &str),
+    seed: u64,
+) -> Option<Interval> {
+    let mut logs: Vec<Vec<f64>> = Vec::new();
+    for cell in cells {
+        let sheet = sheet(sheets, &cell)?;
+        let (ours, theirs) = (sheet.by_round(above.0, above.1), sheet.by_round(below.0, below.1));
+        logs.push(ours.into_iter().zip(theirs).filter_map(|(a, b)| Some((a? / b?).ln())).collect());
+    }
+    let rounds = logs.iter().map(Vec::len).min().filter(|rounds| *rounds > 0)?;
+    let mean = |round: usize| logs.iter().map(|of| of[round]).sum::<f64>() / logs.len() as f64;
+    let pairs: Vec<(f64, f64)> = (0..rounds).map(|round| (mean(round).exp(), 1.0)).collect();
+    paired_ratio(&pairs, RESAMPLES, seed)
+}
+
 /// What two arms of the same kind differed by, in words.
 pub(crate) fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
     let control = ratio(sheet, (&twin(arm), metric), (arm, metric), seed)?;

@@ -88,7 +88,6 @@ mod tests {
         use douglas::Experiment::{Faults, Remap};
         assert_eq!(asked::<douglas::Experiment>(&[]).len(), 6);
         assert_eq!(asked(&[Remap, Faults]), [Faults, Remap]);
-        assert_eq!(asked::<smith::Experiment>(&[]).len(), 5);
     }
 
     #[test]

@@ -31,6 +31,7 @@ const SOURCES: &[(&str, &str)] = sources!(
     "heap.h",
     "heap_bdw.h",
     "heap_malloc.h",
+    "heap_shallow.h",
     "heap_vellum.h",
     "checksum.c",
     "kb.c",

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use vellum_probe::campaign::Launch;
-use vellum_probe::locate;
+use vellum_probe::{Interrupt, locate};
 
 const VALGRIND: &str = "valgrind";
 /// The caches: bytes, ways, bytes a line. Not this machine's, so that figures from different machines can be compared.
@@ -57,6 +57,10 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     let clients = &CLIENTS[..lab.scale.pick(CLIENTS.len(), CLIENTS.len(), 1)];
     let total = clients.len() * lab.here.len();
     for (at, client) in clients.iter().enumerate() {
+        if Interrupt::arrived().is_some() {
+            finding.notes.push("a signal asked to end: the rest is missing".into());
+            break;
+        }
         let mut row = vec![Value::text(client.title)];
         for (number, collector) in lab.here.clone().into_iter().enumerate() {
             lab.tell(at * lab.here.len() + number, total, &format!("{} {}", client.name, collector.name()));

@@ -4,6 +4,7 @@ use super::client::{CLIENTS, Client};
 use crate::Finding;
 use crate::workshop::{Build, Collector, Workshop};
 use crate::{Progress, Scale};
+use std::path::PathBuf;
 use std::time::Duration;
 use vellum_probe::campaign::{Arm, Campaign, Cell, Missing, Sheet};
 
@@ -21,6 +22,8 @@ pub(super) struct Lab<'a> {
     pub(super) here: Vec<Collector>,
     /// Those that are not.
     pub(super) missing: Vec<Missing>,
+    /// The folder with Vellum's `libgc.so.1`, or why there is none.
+    pub(super) drop_in: Result<PathBuf, String>,
     pub(super) experiment: String,
     progress: &'a mut dyn FnMut(Progress<'_>),
 }
@@ -30,11 +33,12 @@ impl<'a> Lab<'a> {
         scale: Scale,
         seed: u64,
         mut workshop: Workshop,
+        drop_in: Result<PathBuf, String>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> Self {
         progress(Progress { experiment: "start", done: 0, total: 1, what: "compiling the clients" });
         let (here, missing) = workshop.discover();
-        Self { scale, seed, workshop, here, missing, experiment: "start".to_owned(), progress }
+        Self { scale, seed, workshop, here, missing, drop_in, experiment: "start".to_owned(), progress }
     }
 
     /// The plans of Vellum that are here.
@@ -61,9 +65,23 @@ impl<'a> Lab<'a> {
         build: Build,
         mib: u64,
     ) -> Option<Arm> {
+        self.arm_with(label, client, collector, build, mib, &[])
+    }
+
+    /// The same with further words.
+    pub(super) fn arm_with(
+        &mut self,
+        label: &str,
+        client: &Client,
+        collector: Collector,
+        build: Build,
+        mib: u64,
+        words: &[&str],
+    ) -> Option<Arm> {
         let (work, heap) = (format!("scale={}", self.work(client)), format!("heap={mib}"));
         (self.progress)(Progress { experiment: &self.experiment, done: 0, total: 1, what: "compiling" });
-        self.workshop.arm(label, client.name, collector, build, &[&work, &heap])
+        let words: Vec<&str> = [&*work, &*heap].into_iter().chain(words.iter().copied()).collect();
+        self.workshop.arm(label, client.name, collector, build, &words)
     }
 
     /// Tells what is being done outside a campaign.

@@ -9,8 +9,10 @@
 //! | `basics` | Tables 2 and 5, Figure 3: what is allocated, and what lives | `basics.rs` |
 //! | `times` | Table 7, Figure 1: client and collector time by heap size | `times.rs` |
 //! | `headers` | Table 6, Figure 2: a word more an object; types told and not told | `headers.rs` |
-//! | `phases` | Tables 3 and 4, Figure 4: where a collection's time goes | `phases.rs` |
+//! | `phases` | Tables 3 and 4, Figure 4: where a collection's time goes, what roots lead to and keep | `phases.rs` |
+//! | `shallow` | section 3.3: collecting where the stack is shallow | `shallow.rs` |
 //! | `cache` | wished for in sections 3.1.1 and 4: cache misses | `cache.rs` |
+//! | `libgc` | only with `--libgc`: programs written for libgc, with Vellum's library in its place | `drop_in.rs` |
 //!
 //! ```text
 //!   clients/*.c ─▶ Workshop: cc, for each heap ─▶ Launch ─▶ cells ─▶ Campaign ─▶ sheets ─▶ Finding
@@ -18,19 +20,18 @@
 //!
 //! Two things differ from the source everywhere, and are said where they show: a word is eight bytes and was four, so that the same
 //! objects take twice the room; and time is CPU time, whose collector part is what lies behind the inlined path of an allocation.
-//!
-//! Not here: what section 3.3 wishes for (collecting when the stack is shallow), for which the library has no switch; and
-//! the counts of Table 3, which it does not keep.
 
 mod basics;
 mod cache;
 mod client;
+mod drop_in;
 mod headers;
 mod lab;
 mod options;
 mod phases;
 mod published;
 mod report;
+mod shallow;
 mod times;
 
 pub use crate::workshop::{Build, Collector, Plan, Workshop, WorkshopError};
@@ -41,30 +42,48 @@ pub use report::{Report, SCHEMA};
 use crate::Finding;
 use crate::{Progress, Scale};
 use lab::Lab;
-use std::path::Path;
+use std::path::PathBuf;
+use vellum_probe::Interrupt;
 
-/// Runs the experiments of the options, in this order; `found` hears of each as it is done. `library` is Vellum's.
+/// Where Vellum's libraries are.
+#[derive(Debug, Clone)]
+pub struct Libraries {
+    /// `libvellum.so`, which clients are linked with; it need not be there.
+    pub vellum: PathBuf,
+    /// The folder with the `libgc.so.1` that stands in for libgc's; or why there is none, and how to get it.
+    pub libgc: Result<PathBuf, String>,
+}
+
+/// Runs the experiments of the options, in this order; `found` hears of each as it is done. A signal that asks to end has what was measured so far
+/// told.
 ///
 /// # Errors
 /// When the clients' sources cannot be written into the temporary folder. A collector that is missing is none: it is named.
 pub fn run(
     options: &Options,
     scale: Scale,
-    library: &Path,
+    libraries: &Libraries,
     progress: &mut dyn FnMut(Progress<'_>),
     mut found: impl FnMut(&Finding),
 ) -> Result<Report, WorkshopError> {
-    let workshop = Workshop::new(library)?;
-    let mut lab = Lab::new(scale, options.common.seed(), workshop, progress);
+    // Where signals cannot be caught, they end this process as they always did.
+    let _caught = Interrupt::catch();
+    let workshop = Workshop::new(&libraries.vellum)?;
+    let mut lab = Lab::new(scale, options.common.seed(), workshop, libraries.libgc.clone(), progress);
     let mut findings = Vec::new();
     for experiment in options.experiments() {
+        if Interrupt::arrived().is_some() {
+            break;
+        }
         lab.experiment = crate::options::name(experiment);
         let finding = match experiment {
             Experiment::Basics => basics::run(&mut lab),
             Experiment::Times => times::run(&mut lab),
             Experiment::Headers => headers::run(&mut lab),
             Experiment::Phases => phases::run(&mut lab),
+            Experiment::Shallow => shallow::run(&mut lab),
             Experiment::Cache => cache::run(&mut lab),
+            Experiment::Libgc => drop_in::run(&mut lab),
         };
         found(&finding);
         findings.push(finding);

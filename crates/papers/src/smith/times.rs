@@ -6,11 +6,10 @@
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};
-use crate::cells::{cell, middle, ratio, sheet, twin};
-use crate::finding::RESAMPLES;
+use crate::cells::{cell, geomean, middle, ratio, sheet, twin};
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_measure::{Interval, paired_ratio};
+use vellum_measure::Interval;
 use vellum_probe::campaign::Sheet;
 
 /// Heap sizes of the source, MiB.
@@ -128,17 +127,8 @@ impl View<'_> {
 
     /// The geometric mean of such ratios, round by round. None if any cell lacks figures.
     fn geomean(&self, arm: &str, cells: &[(&Client, u64)]) -> Option<Interval> {
-        let mut logs: Vec<Vec<f64>> = Vec::new();
-        for (client, mib) in cells {
-            let sheet = sheet(self.sheets, &name(client, *mib))?;
-            let (ours, theirs) = (sheet.by_round(arm, CPU), sheet.by_round(Collector::Libgc.name(), CPU));
-            let ratios = ours.into_iter().zip(theirs).filter_map(|(a, b)| Some((a? / b?).ln()));
-            logs.push(ratios.collect());
-        }
-        let rounds = logs.iter().map(Vec::len).min().filter(|rounds| *rounds > 0)?;
-        let mean = |round: usize| logs.iter().map(|of| of[round]).sum::<f64>() / logs.len() as f64;
-        let pairs: Vec<(f64, f64)> = (0..rounds).map(|round| (mean(round).exp(), 1.0)).collect();
-        paired_ratio(&pairs, RESAMPLES, self.seed)
+        let names = cells.iter().map(|(client, mib)| name(client, *mib));
+        geomean(self.sheets, names, (arm, CPU), (Collector::Libgc.name(), CPU), self.seed)
     }
 
     fn table(&self, client: &Client, sizes: &[u64]) -> Table {

@@ -11,6 +11,7 @@
 //! failed ones with the reason.
 
 use super::{Ended, Launch, Metrics};
+use crate::interrupt::Interrupt;
 use std::time::Duration;
 use vellum_measure::Order;
 
@@ -90,7 +91,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Runs all cells. `progress` hears the number of runs done, the number in all, and what runs now.
+    /// Runs all cells. `progress` hears the number of runs done, the number in all, and what runs now. An [`Interrupt`] that arrives ends it with
+    /// what has been run.
     pub fn run(&self, cells: &[Cell], mut progress: impl FnMut(usize, usize, &str)) -> Vec<Sheet> {
         let mut sheets: Vec<Sheet> = cells
             .iter()
@@ -114,6 +116,9 @@ impl Campaign {
             if round >= cell.rounds || cell.arms.is_empty() {
                 continue;
             }
+            if Interrupt::arrived().is_some() {
+                break;
+            }
             let order = &orders[number][round * cell.arms.len()..][..cell.arms.len()];
             let mut name = |arm: usize| {
                 progress(done, total, &format!("{} {}", cell.name, cell.arms[arm].label));
@@ -130,6 +135,9 @@ impl Campaign {
                 running.into_iter().map(|process| process?.finish(self.allowed)).collect()
             } else {
                 let one = |arm: &usize| {
+                    if Interrupt::arrived().is_some() {
+                        return Err(Ended::Asked);
+                    }
                     name(*arm);
                     if let Some(prepare) = &cell.prepare {
                         prepare.run(self.allowed)?;
