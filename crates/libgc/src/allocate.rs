@@ -3,8 +3,10 @@
 //! A C program may keep an object by a pointer just past its end only, so each is a byte longer than asked for while interior
 //! pointers count (`GC_all_interior_pointers`), as with libgc: there, too, 16 bytes take 32.
 
+use crate::kinds::{NORMAL, POINTER_FREE};
 use crate::settings::out_of_memory;
 use crate::variables::GC_all_interior_pointers;
+use crate::vel::GRANULE;
 use crate::{checked, leaks, start, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -184,14 +186,43 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     or_out_of_memory(first, bytes)
 }
 
+/// Objects without pointers of one size, chained by their first words. As with libgc nothing is kept by such a chain but its first object: who holds
+/// one while there is a collection has its words marked, or drops it.
+fn atomic_many(bytes: usize) -> *mut c_void {
+    let each = with_end(bytes).max(size_of::<usize>());
+    // Until all are there they are kept by this.
+    let mut objects = [null_mut::<c_void>(); MANY_BYTES / GRANULE];
+    let mut count = 0;
+    for object in &mut objects[..(MANY_BYTES / each).clamp(1, MANY_BYTES / GRANULE)] {
+        *object = vel::alloc_atomic(each);
+        if object.is_null() {
+            break;
+        }
+        count += 1;
+    }
+    // The compiler must not have kept them elsewhere: collections look through the stack.
+    let objects = core::hint::black_box(&objects);
+    let mut first = null_mut::<c_void>();
+    for &object in objects[..count].iter().rev() {
+        // SAFETY: a word at least is there.
+        unsafe { object.cast::<*mut c_void>().write(first) };
+        first = object;
+    }
+    or_out_of_memory(first, bytes)
+}
+
 /// Stores such a list at `result`.
 ///
 /// # Safety
 /// `result` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
-    // A chain is kept by its words: a kind that does not name them all has its objects one at a time.
-    let list = if kind == 1 && start::is_plain() { GC_malloc_many(bytes) } else { alone(bytes, kind) };
+    let list = match usize::try_from(kind) {
+        Ok(NORMAL) if start::is_plain() => GC_malloc_many(bytes),
+        Ok(POINTER_FREE) if start::is_plain() => atomic_many(bytes),
+        // A chain is kept by its words: a kind that does not name them all has its objects one at a time.
+        _ => alone(bytes, kind),
+    };
     // SAFETY: the caller vouches for it.
     unsafe { result.write(list) };
 }

@@ -53,8 +53,8 @@ const WORD: usize = size_of::<usize>();
 const ENTRIES: usize = 4096;
 
 /// Kinds that the library has from its start.
-const POINTER_FREE: usize = 0;
-const NORMAL: usize = 1;
+pub(crate) const POINTER_FREE: usize = 0;
+pub(crate) const NORMAL: usize = 1;
 const UNCOLLECTABLE: usize = 2;
 const UNCOLLECTABLE_FREE: usize = 3;
 

@@ -81,7 +81,7 @@ pub(crate) const KEPT: c_int = 4;
 
 /// The longest object of a type.
 pub(crate) const TYPE_MAX: usize = 4096;
-const GRANULE: usize = 16;
+pub(crate) const GRANULE: usize = 16;
 const INLINE_MAX: usize = 512;
 const ATOMIC_SLOTS: usize = 64;
 

@@ -102,10 +102,29 @@ static __attribute__((noinline)) void churn(void)
     GC_gcollect();
 }
 
+/* Lists of objects of one size, of the kinds that the library has: each object is there once, and whole. */
+static void test_lists(void)
+{
+    for (int kind = 0; kind <= 1; kind++)
+        for (size_t bytes = 16; bytes <= 512; bytes *= 2) {
+            void *next = NULL;
+            int many = 0;
+            GC_generic_malloc_many(bytes, kind, &next);
+            for (void *object; (object = next) != NULL; many++) {
+                next = GC_NEXT(object);
+                CHECK(GC_base(object) == object && GC_size(object) >= bytes);
+                CHECK(kind == 0 || !((void **)object)[1]);
+                memset(object, 0x5a, bytes);
+            }
+            CHECK(many >= 1);
+        }
+}
+
 int main(void)
 {
     GC_INIT();
     GC_set_finalize_on_demand(1);
+    test_lists();
     GC_set_finalizer_notifier(is_due);
     GC_set_start_callback(begins);
     CHECK(GC_get_finalizer_notifier() == is_due && GC_get_start_callback() == begins);
