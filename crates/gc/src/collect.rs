@@ -49,6 +49,7 @@ fn collect_once(heap: &mut Heap, thread: &'static Thread) -> bool {
     heap.prepare_account();
     event::tell(Event::Begin, heap.bytes);
     heap.plan_copies();
+    heap.vacate_free();
     let markers = heap.markers_ready();
     let pause = Pause::begin();
     let met_before = heap.watch.is_short().then(usage::thread_met);
@@ -169,7 +170,7 @@ fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bo
         Plan::Appel => heap.set_regions(found, is_major),
         _ => heap.set_room(found),
     }
-    give_back(heap);
+    give_back(heap, is_major);
     heap.shrink_tables();
     if spent_ns.is_some() {
         Pages::global().collected(heap.watch.is_short());

@@ -7,7 +7,8 @@
 //! A block that is kept for later and holds nothing is *vacant*. Where blocks are paged that is said (`vellum_pages`, [`Pages::vacate`]), and the pager gives
 //! the frames of vacant blocks up before all others, without writing them and without reading them back (Cooper, section 4.1), unless the
 //! user has chosen otherwise. Elsewhere it is not: kept blocks are few, and telling the kernel costs more than it saves while there is
-//! memory. What a heap that drifts leaves behind it is many, and *left*: that is said wherever it lies.
+//! memory. Where it is short, or a mode is chosen, blocks are *left* wherever they lie, many at a time: what a heap that drifts leaves behind, and what `vacancy`
+//! says of the rest.
 //!
 //! # Invariants
 //! * The span never changes, in forked children neither: there memory objects are ordinary memory.
@@ -25,7 +26,7 @@ const UNSETTLED: u32 = 0;
 const PAGES: u32 = 1;
 const PAGER: u32 = 2;
 
-/// Whether anything was ever left behind.
+/// Whether any blocks were ever left.
 static LEFT: AtomicBool = AtomicBool::new(false);
 
 /// What the page layer tells the pager of vacant blocks.
@@ -98,8 +99,12 @@ pub(crate) fn give_back(start: Address) {
     let is_given = match pager() {
         // SAFETY: the heap's own object, which nothing leads to any more.
         Some(pager) => unsafe { pager.destroy(start) }.is_ok(),
-        // SAFETY: the heap's own extent, which nothing leads to any more.
-        None => unsafe { Pages::global().free(start) }.is_ok(),
+        None => {
+            // What the page layer hands out again must not be flushed.
+            occupy(start.as_ptr() as Address);
+            // SAFETY: the heap's own extent, which nothing leads to any more.
+            unsafe { Pages::global().free(start) }.is_ok()
+        }
     };
     debug_assert!(is_given, "{start:p} is no extent of the heap's");
 }
@@ -112,17 +117,31 @@ pub(crate) fn vacate(start: Address) {
     }
 }
 
-/// The blocks at `units`, neighbours in the order of their addresses where they can be, hold nothing and will not be used again soon. Not while
-/// the world is stopped.
+/// The blocks at `units` hold nothing and will not be used again soon. Neighbours that follow each other are told of together. Not while the world is
+/// stopped.
 pub(crate) fn leave(units: &[Address]) {
     if units.is_empty() {
         return;
     }
     LEFT.store(true, Ordering::Release);
-    for run in units.chunk_by(|unit, next| unit + BLOCK == *next) {
+    for (start, bytes) in runs(units) {
         // SAFETY: nothing leads to these blocks until they are asked for again.
-        unsafe { Pages::global().vacate(run[0], run.len() * BLOCK) };
+        unsafe { Pages::global().vacate(start, bytes) };
     }
+}
+
+/// The same blocks will be used soon.
+pub(crate) fn occupy_all(units: &[Address]) {
+    if LEFT.load(Ordering::Acquire) {
+        runs(units).for_each(|(start, bytes)| Pages::global().occupy(start, bytes));
+    }
+}
+
+/// The stretches of neighbours among blocks, upwards or downwards: where each starts, and its bytes.
+fn runs(units: &[Address]) -> impl Iterator<Item = (Address, usize)> {
+    units
+        .chunk_by(|&unit, &next| unit.abs_diff(next) == BLOCK)
+        .map(|run| (run[0].min(run[run.len() - 1]), run.len() * BLOCK))
 }
 
 /// The block at `start`, vacant perhaps, is about to be used. What it holds is undefined.

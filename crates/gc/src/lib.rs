@@ -33,7 +33,7 @@
 //! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `parallel` marking by several
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them, `appel` what generations do; `frames` stacks that are known precisely;
-//! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes;
+//! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes; `vacancy` when free blocks are said to be discardable;
 //! `object` everything else a program may ask; `procedure` what the program's procedures say; `event` what they are told; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
@@ -94,6 +94,7 @@ mod survey;
 mod table;
 mod thread;
 mod tls;
+mod vacancy;
 mod validate;
 mod world;
 mod written;

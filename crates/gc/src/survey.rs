@@ -125,8 +125,8 @@ pub(crate) fn drop_block(heap: &mut Heap, block: &'static Block) {
     debug_assert!(pushed.is_ok());
 }
 
-/// Gives back what is not needed before the next collection.
-pub(crate) fn give_back(heap: &mut Heap) {
+/// Gives back what is not needed before the next collection, after one that was a major one or not.
+pub(crate) fn give_back(heap: &mut Heap, is_major: bool) {
     for &extent in heap.doomed.iter() {
         ground::give_back(extent);
     }
@@ -153,9 +153,7 @@ pub(crate) fn give_back(heap: &mut Heap) {
     heap.pool.copy_within(given.., 0);
     let kept = heap.pool.len() - given;
     heap.pool.truncate(kept);
-    if ground::is_paged() {
-        heap.pool.iter().for_each(|&unit| ground::vacate(unit));
-    }
+    heap.vacate_unused(is_major);
     heap.tell_left();
     if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
