@@ -33,7 +33,7 @@
  *     scale=PERCENT     of the source's amount of work; live data stay the same (default 100)
  *     heap=MIB          the heap begins at this size and never grows beyond it (default: as it likes)
  *     plan=NAME         mark_sweep, mostly_copying or appel; only Vellum has a choice
- *     after=WHAT        under appel, what becomes of a region that a major collection has vacated: reuse, drift or copy_back
+ *     after=WHAT        under appel, what becomes of a region that a major collection has vacated: stay, reuse, drift or copy_back
  *     live=KIB          only with -DHEAP_PROFILE: collects after every so many KiB allocated and prints a line of "live", what was
  *                       allocated and what lives then, in bytes (Cooper, Nettles and Subramanian 1992, Figures 1, 5, 9)
  *     slice=US          collect in slices of so many microseconds, 0 at one go; given either way, the CPU time of every pause

@@ -156,8 +156,10 @@ static inline void heap_open(void) {
         config.after_major = VEL_GC_DRIFT;
     else if (!strcmp(heap_after, "copy_back"))
         config.after_major = VEL_GC_COPY_BACK;
+    else if (!strcmp(heap_after, "reuse"))
+        config.after_major = VEL_GC_REUSE;
     else
-        heap_demand(!*heap_after || !strcmp(heap_after, "reuse"), "after: reuse, drift or copy_back");
+        heap_demand(!*heap_after || !strcmp(heap_after, "stay"), "after: stay, reuse, drift or copy_back");
     config.slice_us = heap_slice_us;
     config.markers = heap_markers;
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;

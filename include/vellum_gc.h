@@ -39,12 +39,15 @@ extern "C" {
  * major one. */
 #define VEL_GC_APPEL 2
 
-/* What becomes of the region that a major collection under VEL_GC_APPEL has vacated. New objects are made there at once, while it is in memory; */
-#define VEL_GC_REUSE 0
-/* it is left alone as long as there is other memory, so that the heap drifts through its address space; */
+/* What collections under VEL_GC_APPEL copy, and what becomes of the region that a major one has vacated. Blocks of which half or more is alive stay where
+ * they are, and only the others are copied; new objects are made in what is vacated. */
+#define VEL_GC_STAY 0
+/* All that is alive is copied, and the vacated region is left alone as long as there is other memory, so that the heap drifts through its address space; */
 #define VEL_GC_DRIFT 1
-/* what is alive is copied back to the lowest addresses, by a second pass. */
+/* all is copied, and by a second pass back to the lowest addresses; */
 #define VEL_GC_COPY_BACK 2
+/* all is copied, and new objects are made in the vacated region at once, while it is in memory. */
+#define VEL_GC_REUSE 3
 
 /* Ways to size the heap. By what collections and page faults cost and by the memory there is (control groups, the machine, a governor's advice,
  * swap or none): nothing to tune. */
@@ -83,7 +86,7 @@ struct vel_gc_config {
     size_t min_new_size; /* VEL_GC_MODIFIED: the minimum new heap size, in bytes */
     size_t min_old_incr; /* VEL_GC_MODIFIED: the minimum old heap increment, in bytes */
     unsigned c_thousandths; /* VEL_GC_SQUARE_ROOT: c, in thousandths a MiB; 0: 20 */
-    int after_major;     /* VEL_GC_REUSE (the default), VEL_GC_DRIFT or VEL_GC_COPY_BACK */
+    int after_major;     /* VEL_GC_STAY (the default), VEL_GC_DRIFT, VEL_GC_COPY_BACK or VEL_GC_REUSE */
     int precise_stacks;  /* 1: stacks and registers are not looked through; every pointer on a stack that is needed beyond the next call that may
                           * collect is in a frame (vel_gc_push()). Implies `safepoints`: a thread stops where it allocates beyond the inlined path, in
                           * other functions of this header, and in vel_gc_safepoint() */

@@ -72,6 +72,11 @@ static void generations(void)
     moving_by(VEL_GC_APPEL, VEL_GC_REUSE);
 }
 
+static void staying(void)
+{
+    moving_by(VEL_GC_APPEL, VEL_GC_STAY);
+}
+
 static void drifting(void)
 {
     moving_by(VEL_GC_APPEL, VEL_GC_DRIFT);
@@ -109,7 +114,7 @@ static void frames(void)
     memset(&config, 0, sizeof config);
     config.config_bytes = sizeof config;
     config.plan = VEL_GC_APPEL;
-    config.after_major = 3;
+    config.after_major = 4;
     EXPECT(vel_gc_init(&config) == -1);
     config.after_major = VEL_GC_REUSE;
     config.precise_stacks = config.tells_writes = config.eager = config.paranoid = config.poison = 1;
@@ -143,6 +148,7 @@ int main(int argc, char **argv)
     static const struct scenario scenarios[] = {
         { "moving", moving },
         { "generations", generations },
+        { "staying", staying },
         { "drifting", drifting },
         { "copied back", copied_back },
         { "frames", frames },

@@ -25,8 +25,11 @@ impl Plan {
 /// What becomes of the region that a major collection of [`Plan::Appel`] has vacated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AfterMajor {
-    /// New objects are made there at once: it is in memory still.
+    /// Only what lies sparse is copied; blocks of which half or more is alive stay where they are, in both kinds of collection. New objects are made in
+    /// what is vacated.
     #[default]
+    Stay,
+    /// New objects are made there at once: it is in memory still.
     Reuse,
     /// It is left alone as long as other memory is there: the heap drifts through its address space.
     Drift,
@@ -97,7 +100,7 @@ impl Config {
         markers: 0,
         tells_writes: false,
         sizing: Sizing::Knee,
-        after_major: AfterMajor::Reuse,
+        after_major: AfterMajor::Stay,
         precise_stacks: false,
     };
     /// The largest percentage accepted.

@@ -188,6 +188,11 @@ impl Dirty {
         has_cards || !ground::is_paged() && caps::has(Caps::TRACK)
     }
 
+    /// Whether [`Dirty::begin_lasting`] means that the kernel is asked, which costs calls of it at each collection.
+    pub(crate) fn asks_the_kernel() -> bool {
+        vel_gc_cards.load(Ordering::Relaxed).is_null()
+    }
+
     /// Begins, for objects in `space`: nothing is looked at yet. `None`: that cannot be had here and now.
     pub(crate) fn begin(space: &Space) -> Option<Dirty> {
         Dirty::begin_lasting().or_else(|| {

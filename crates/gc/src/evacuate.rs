@@ -1,5 +1,5 @@
 //! Plans that move: which blocks are emptied, what in them must stay, and where the rest goes. What is said here of choosing blocks is of the
-//! mostly-copying plan and of major collections under `appel`, which empty all they can; the rest is of minor ones, too.
+//! mostly-copying plan and of major collections under `appel`, which empty all they can, or all that is not dense; the rest is of minor ones, too.
 //!
 //! ```text
 //! plan      blocks that should be sparse, as many as there is room to copy from   (before the world stops)
@@ -48,6 +48,8 @@ pub(crate) const STEPS: usize = 16;
 const STEPS_ALL: usize = STEPS + 1;
 /// Blocks of this step and above are never emptied: copying half a block costs more than its holes do.
 pub(crate) const STEP_DENSE: usize = 8;
+/// The same where copies fill holes and new objects do not (`appel`): what is not copied wastes its holes.
+pub(crate) const STEP_FULL: usize = 14;
 /// Room for copies is what should be copied and, for surprises, one part of so many more.
 const SURPRISE: usize = 4;
 /// Untyped objects are searched for what must be pinned if they take at most one part of so many of the blocks that are emptied: looking at
@@ -122,6 +124,9 @@ impl Heap {
     /// Objects of a block that should be alive now, by how many were and by how many of its slot's young ones live on.
     fn expected(&self, block: &Block) -> usize {
         let old = usize::from(block.survivors.get());
+        if block.is_old() {
+            return old;
+        }
         let young = (block.count.get() as usize).saturating_sub(old);
         old + young * self.slots[usize::from(block.slot.get())].survival as usize / ALL as usize
     }
@@ -140,7 +145,7 @@ impl Heap {
         let (mut blocks, mut bytes) = ([0usize; STEPS_ALL], [0usize; STEPS_ALL]);
         let mut slots = [[0u64; SLOTS_MAX / 64]; STEPS_ALL];
         let restless = self.moves_all();
-        let dense = if restless { STEPS_ALL } else { STEP_DENSE };
+        let dense = if restless { STEPS_ALL } else { self.step_dense() };
         let mut untyped = 0;
         for &address in self.blocks.iter() {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
@@ -153,7 +158,7 @@ impl Heap {
                 continue;
             }
             let step = self.step_of(block);
-            if step < dense && (restless || self.slots[slot].scattered) {
+            if step < dense && self.may_be_sparse(block) {
                 blocks[step] += 1;
                 bytes[step] += self.expected(block) * block.size.get();
                 slots[step][slot / 64] |= 1 << (slot % 64);
@@ -185,7 +190,18 @@ impl Heap {
 
     /// Whether blocks are emptied be it worth it or not.
     fn moves_all(&self) -> bool {
-        self.config.restless || self.config.plan == Plan::Appel
+        self.config.restless || self.config.plan == Plan::Appel && !self.stays()
+    }
+
+    /// Blocks of this step and above are not emptied, unless all are.
+    pub(crate) fn step_dense(&self) -> usize {
+        if self.stays() { STEP_FULL } else { STEP_DENSE }
+    }
+
+    /// Whether what is expected of a block says enough to empty it: where survivors lie together, some blocks of a slot are alive whole and others
+    /// dead, and only of old ones it is known which.
+    fn may_be_sparse(&self, block: &Block) -> bool {
+        self.moves_all() || self.stays() || self.slots[usize::from(block.slot.get())].scattered
     }
 
     /// Gets room for copies, `wanted` blocks or what there is; false if there is not even memory for lists. The world still runs.
@@ -256,6 +272,9 @@ impl Heap {
         }
         let mut wanted = 0;
         for (slot, &bytes) in self.slots[..self.slots_used].iter().zip(&bytes).skip(1) {
+            let moves =
+                self.moves_all() || (slot.survival as usize) * STEPS < self.step_dense() * ALL as usize;
+            let bytes = if moves { bytes } else { 0 };
             let expected = bytes * slot.survival as usize / ALL as usize;
             // Each slot's last block is seldom full.
             wanted += if bytes == 0 { 0 } else { (expected + expected / SURPRISE).div_ceil(BLOCK) + 1 };
@@ -269,7 +288,7 @@ impl Heap {
             && self.appel.holders.reserve(HOLDERS_MAX).is_ok()
             && self.appel.retained.reserve(new).is_ok();
         if has_room && self.make_ready(wanted) {
-            self.copies.step = STEPS_ALL;
+            self.copies.step = if self.moves_all() { STEPS_ALL } else { self.step_dense() };
             self.copies.fills = true;
         }
     }
@@ -284,7 +303,7 @@ impl Heap {
         let slot = usize::from(block.slot.get());
         slot != 0
             && block.extent.get() != 0
-            && (self.moves_all() || self.slots[slot].scattered)
+            && self.may_be_sparse(block)
             && self.step_of(block) < self.copies.step
     }
 

@@ -6,6 +6,7 @@
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
 use crate::config::Plan;
+use crate::evacuate::{STEP_FULL, STEPS};
 use crate::ground;
 use crate::heap::{Address, Heap};
 use crate::sizing::Found;
@@ -27,6 +28,7 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
     for slot in &mut heap.slots[..heap.slots_used] {
         slot.roomy = null();
     }
+    let stays = heap.stays();
     let mut found = Found::default();
     let mut kept = 0;
     // From the last to the first, so that each slot's list begins with its oldest block.
@@ -55,7 +57,9 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
         }
         kept += 1;
         found.live += live as usize * size;
-        if is_small && slot.is_sparse(live as usize, block.count.get() as usize) {
+        if is_small && slot.is_sparse(live as usize, block.count.get() as usize)
+            || stays && is_thin(block, live)
+        {
             found.sparse += live as usize * size;
         }
         found.bytes += block.extent.get();
@@ -79,6 +83,11 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
         found.young_to_copy += to_copy;
     }
     found
+}
+
+/// Whether the next major collection empties a block of so many objects alive, where others stay.
+fn is_thin(block: &Block, live: u32) -> bool {
+    block.slot.get() != 0 && live as usize * STEPS < STEP_FULL * block.count.get() as usize
 }
 
 /// Makes a block's marks its allocation bits, those of what has moved excepted.

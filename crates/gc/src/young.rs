@@ -69,11 +69,10 @@ impl Slot {
         (met as usize * self.size, to_copy as usize * self.size)
     }
 
-    /// The same for a plan that copies all: objects that were met, and those of them left alive.
+    /// The same for a plan that copies all that lives.
     pub(crate) fn learn_all(&mut self) -> (usize, usize) {
-        let Young { met, left, .. } = self.young;
-        self.learn();
-        (met as usize, left as usize)
+        let left = self.young.left;
+        (self.learn().0, left as usize * self.size)
     }
 
     /// Whether so many objects alive `of` so many make a block of this slot worth emptying.

@@ -86,7 +86,7 @@ fn begin(heap: &Heap) {
         // SAFETY: the list has the addresses of descriptors, which are never unmapped.
         let block = unsafe { &*(address as *const Block) };
         block.begin_trace();
-        if heap.copies.any() && block.slot.get() != 0 {
+        if heap.is_sparse(block) {
             block.begin_evacuation();
         }
     }
@@ -198,10 +198,9 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
         heap.appel.holders.truncate(0);
     }
     for slot in &mut heap.slots[..heap.slots_used] {
-        let size = slot.size;
-        let (met, left) = slot.learn_all();
-        found.young += met * size;
-        found.young_to_copy += left * size;
+        let (met, to_copy) = slot.learn_all();
+        found.young += met;
+        found.young_to_copy += to_copy;
     }
     found
 }

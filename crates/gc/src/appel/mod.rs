@@ -8,6 +8,7 @@
 //!
 //!  minor   new ─▶ old: what is alive is copied behind what is there, slot by slot; what is pinned stays, and its block becomes old in time
 //!  major   old and new ─▶ fresh blocks, which are the old region then; `vacated` says what becomes of what they left
+//!          a block that is dense stays, in either kind, unless all is to be copied (`AfterMajor`)
 //! ```
 //!
 //! # What keeps minor collections small
@@ -28,6 +29,9 @@
 //! Cooper, Nettles and Subramanian 1992, section 2, after Appel 1989; their section 3 for the heap that drifts. Departures:
 //! * Regions are sets of blocks, and not stretches of memory: blocks belong to slots here (`class`), and what is pinned stays where it is. Old and new
 //!   blocks are taken from the two ends of the pool, so that each lie together nearly always.
+//! * What is dense stays where it is (as the mark-region collectors have it: Blackburn and McKinley 2008), unless the source's ways are asked for: a block of which nearly
+//!   all lives costs its copy, the room for that, and, where memory is short, another time out to the device. Which of the new blocks will be
+//!   dense is a guess by what became of the last ones; of the old ones it is known from the last major collection.
 //! * Objects may be pinned: this is mostly copying with generations. A pinned object's block is promoted as it stands, and its holes are filled by the next copies.
 //! * A major collection copies old and new at one go where there is room for that, and not the new objects twice; where there is not, it follows a
 //!   minor one, as in the source. Where there is no room for a copy the object stays where it is: so a heap of twice the live data does, and the
@@ -56,6 +60,8 @@ pub(crate) struct Appel {
     pub old_count: usize,
     /// Bytes of objects in the old region, the dead among them that no major collection has found yet.
     pub old_live: usize,
+    /// Bytes that it is taken for: with the holes between objects, where blocks stay, as new objects have no use for them.
+    pub old_size: usize,
     /// Old blocks of untyped objects, at most; and of those that have fields.
     old_untyped: usize,
     old_typed: usize,
@@ -78,8 +84,14 @@ pub(crate) struct Appel {
     /// Bytes of old blocks that are no objects, now and after the last major collection.
     pub waste: usize,
     pub waste_least: usize,
+    /// Bytes of objects that the last major collection found alive.
+    pub major_live: usize,
+    /// Bytes alive in blocks that the next major collection empties, if not all are emptied.
+    pub sparse: usize,
     /// So much is pinned that the last major collection has left more between objects than there are: threads allocate there.
     pub is_pinned: bool,
+    /// It has left as much, and some of that may be of blocks that the next one empties: it did not know them for sparse.
+    pub is_loose: bool,
     /// Free blocks that a heap which drifts has left behind, the oldest first.
     pub left: Buffer<Address>,
     /// So many of these have been told of (`ground`).
@@ -108,6 +120,7 @@ impl Appel {
         Appel {
             old_count: 0,
             old_live: 0,
+            old_size: 0,
             old_untyped: 0,
             old_typed: 0,
             old_max: 0,
@@ -120,7 +133,10 @@ impl Appel {
             retained: Buffer::new(),
             waste: 0,
             waste_least: 0,
+            major_live: 0,
+            sparse: 0,
             is_pinned: false,
+            is_loose: false,
             left: Buffer::new(),
             left_told: 0,
         }
@@ -129,6 +145,9 @@ impl Appel {
 
 /// A collection is a minor one if at least one part of so many of the room was used: less would not give back what it takes.
 const WORTH_PART: usize = 4;
+
+/// Bytes alive below which every collection is a major one where the kernel is to tell what is written: a dozen of its calls take as long as tracing so much.
+const ACCOUNT_MIN: usize = 128 << 10;
 
 /// What is between old objects may grow by one part of so many of them, and by so many bytes, before a major collection comes for its sake.
 const WASTE_PART: usize = 2;
@@ -152,14 +171,14 @@ impl Heap {
 
     /// Whether the next collection should be a major one.
     pub(crate) fn is_major_due(&self) -> bool {
-        let Appel { old_live, old_max, waste, waste_least, .. } = self.appel;
+        let Appel { old_live, old_size, old_max, waste, waste_least, .. } = self.appel;
         // Blocks that were promoted for the sake of a few pinned objects do not count as what they hold, and still are there.
-        old_live >= old_max || waste > waste_least + (old_live / WASTE_PART).max(WASTE_MIN)
+        old_size >= old_max || waste > waste_least + (old_live / WASTE_PART).max(WASTE_MIN)
     }
 
     /// Whether all that may be alive can be copied at one go.
     fn has_room_for_major(&self) -> bool {
-        self.headroom_blocks().saturating_mul(BLOCK) >= self.appel.old_live + self.used
+        self.stays() || self.headroom_blocks().saturating_mul(BLOCK) >= self.appel.old_live + self.used
     }
 
     /// Whether collections are major ones only as nobody tells what is written.
@@ -172,6 +191,10 @@ impl Heap {
     pub(crate) fn prepare_account(&mut self) {
         self.appel.is_known = false;
         if self.config.plan != Plan::Appel || !Dirty::is_lasting() {
+            return;
+        }
+        if self.is_account_dear() {
+            self.end_account();
             return;
         }
         let going_on = self.dirty.take().filter(Dirty::can_go_on);
@@ -199,10 +222,16 @@ impl Heap {
         self.begin_account();
     }
 
+    /// Whether so little is alive that to look at it all costs less than the kernel's account of what is written there.
+    fn is_account_dear(&self) -> bool {
+        let is_tried = self.config.restless || self.config.eager;
+        self.appel.major_live < ACCOUNT_MIN && Dirty::asks_the_kernel() && !is_tried
+    }
+
     /// From here on it is known what is written to old objects, if that can be had.
     fn begin_account(&mut self) {
         let Some(dirty) = &mut self.dirty else {
-            self.appel.is_refused = Dirty::is_lasting();
+            self.appel.is_refused = Dirty::is_lasting() && !self.is_account_dear();
             return;
         };
         let mut from = 0;

@@ -24,7 +24,7 @@ impl Heap {
     /// How large the free region should be by what is known now, in the middle of it.
     pub(crate) fn free_region(&mut self) -> usize {
         match self.appel.major {
-            Some(major) => self.size_regions(major.live, self.appel.old_live, Some(&major)).free,
+            Some(major) => self.size_regions(major.live, self.appel.old_size, Some(&major)).free,
             None => self.room,
         }
     }
@@ -33,16 +33,24 @@ impl Heap {
     pub(crate) fn set_regions(&mut self, found: Found, is_major: bool) {
         self.used = 0;
         let before = self.appel.major.take().filter(|_| !is_major);
-        let live = before.as_ref().map_or(found.live, |major| major.live);
         self.appel.old_live = found.live;
         self.appel.waste = found.bytes.saturating_sub(found.live);
         if is_major {
-            self.appel.waste_least = self.appel.waste;
             let is_much = self.appel.waste > found.live.max(WASTE_MIN);
-            self.appel.is_pinned = is_much && !self.config.restless;
+            let may_be_loose = self.stays() && !self.copies.too_dear && !self.appel.is_pinned;
+            let is_loose = is_much && may_be_loose && !self.appel.is_loose;
+            self.appel.is_loose = is_loose;
+            self.appel.is_pinned = is_much && !is_loose && !self.config.restless;
+            self.appel.sparse = found.sparse;
+            // What lies loose is worth another major collection soon.
+            self.appel.waste_least = if is_loose { 0 } else { self.appel.waste };
+            self.appel.major_live = found.live;
         }
+        let holes_count = self.stays() && !self.appel.is_pinned;
+        self.appel.old_size = if holes_count { found.bytes.max(found.live) } else { found.live };
+        let live = before.as_ref().map_or(self.appel.old_size, |major| major.live);
         self.found = found;
-        let sizes = self.size_regions(live, found.live, before.as_ref());
+        let sizes = self.size_regions(live, self.appel.old_size, before.as_ref());
         self.appel.major = before.or(Some(Major { live, sizes }));
         self.appel.old_max = sizes.old_max;
         self.room = sizes.free;

@@ -7,7 +7,7 @@
 //!  DRIFT      │ free before ...                         │          left behind: │ oldest ... newest │
 //! ```
 //!
-//! *Reuse* puts the free region where the old one was a moment ago: its pages are in memory. *Drift* leaves them to be replaced, and copies to
+//! *Stay* vacates sparse blocks only, and *reuse* all; both put the free region where the old one was a moment ago: its pages are in memory. *Drift* leaves them to be replaced, and copies to
 //! memory that was never used or was left longest ago, so that the heap goes through a span of [`SPAN`] times its old region (the source's went through a
 //! sparse address space of 4 GiB; here a limit must be). Under a maximum (`max_bytes`) nothing is left behind.
 //!
@@ -15,7 +15,7 @@
 //! advantage of the prepaging of new space").
 
 use crate::class::BLOCK;
-use crate::config::{AfterMajor, Plan};
+use crate::config::{AfterMajor, Config, Plan};
 use crate::ground;
 use crate::heap::Heap;
 
@@ -31,7 +31,7 @@ impl Heap {
         self.pool[first..].sort_unstable();
         self.release_vacated(first);
         match self.after_major() {
-            AfterMajor::Reuse => self.pool[first..].reverse(),
+            AfterMajor::Reuse | AfterMajor::Stay => self.pool[first..].reverse(),
             AfterMajor::CopyBack => self.pool.sort_unstable(),
             AfterMajor::Drift => {
                 for index in first..self.pool.len() {
@@ -56,6 +56,12 @@ impl Heap {
             }
             dirty.release(start, end);
         }
+    }
+
+    /// Whether blocks of which much is alive stay where they are. Not under a limit: what stays by a wrong guess would leave no room for copies there.
+    pub(crate) fn stays(&self) -> bool {
+        let Config { plan, after_major, limit_bytes, max_bytes, .. } = self.config;
+        (plan, after_major, limit_bytes, max_bytes) == (Plan::Appel, AfterMajor::Stay, usize::MAX, usize::MAX)
     }
 
     /// What becomes of vacated blocks here.

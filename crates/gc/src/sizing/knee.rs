@@ -50,7 +50,7 @@ const FREE_PART: usize = 8;
 fn looked_through(seen: &Seen) -> usize {
     match seen.shape {
         Shape::InPlace { copies } => seen.live.midpoint(seen.spread).saturating_add(copies),
-        Shape::Regions => seen.live.saturating_mul(2),
+        Shape::Regions { copies } => seen.live.saturating_add(copies.min(seen.live)),
     }
 }
 
@@ -130,7 +130,7 @@ impl Policy for Knee {
     fn major(&self, seen: &Seen) -> Sizes {
         match seen.shape {
             Shape::InPlace { .. } => Sizes { free: room(seen), old_max: usize::MAX },
-            Shape::Regions => Knee::regions(seen.live, seen),
+            Shape::Regions { .. } => Knee::regions(seen.live, seen),
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn regions_share_the_working_set() {
-        let plenty = seen(10 * MIB, Shape::Regions, 12 * MIB, Memory::PLENTY);
+        let plenty = seen(10 * MIB, Shape::COPIED, 12 * MIB, Memory::PLENTY);
         assert_eq!(Knee.major(&plenty), Sizes { free: 12 * MIB, old_max: 16 * MIB });
         let last = Major { live: 10 * MIB, sizes: Knee.major(&plenty) };
         assert_eq!(Knee.minor(&Seen { old: 14 * MIB, ..plenty }, &last).free, 8 * MIB);

@@ -69,8 +69,16 @@ pub(crate) enum Shape {
         /// Bytes to be copied.
         copies: usize,
     },
-    /// An old region to which minor collections add and which major ones copy, and a free one.
-    Regions,
+    /// An old region to which minor collections add, and a free one.
+    Regions {
+        /// Bytes that a major collection copies, at most.
+        copies: usize,
+    },
+}
+
+impl Shape {
+    /// Regions of which major collections copy all that is alive.
+    pub(crate) const COPIED: Shape = Shape::Regions { copies: usize::MAX };
 }
 
 /// What a policy goes by.
@@ -182,10 +190,14 @@ impl Heap {
     pub(crate) fn size_regions(&mut self, live: usize, old: usize, last: Option<&Major>) -> Sizes {
         let config = limits::under(self.config, self.limit());
         // What is between two major collections is not what fits the cache, however little minor ones cost.
-        let found = Found { live, cost_ns: usize::MAX, ..Found::default() };
+        let found = Found { live: live.min(self.appel.major_live), cost_ns: usize::MAX, ..Found::default() };
         let plenty = plenty::room(&config, self.cache_bytes, found);
         let (rates, memory) = (self.watch.rates(), Memory::PLENTY);
-        self.sizes(Seen { live, old, spread: live, shape: Shape::Regions, plenty, rates, memory }, last)
+        let shape = match self.stays() {
+            true => Shape::Regions { copies: self.appel.sparse },
+            false => Shape::COPIED,
+        };
+        self.sizes(Seen { live, old, spread: live, shape, plenty, rates, memory }, last)
     }
 
     /// The sizes, with the memory there is found out where the policy goes by it.

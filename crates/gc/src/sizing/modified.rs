@@ -23,11 +23,11 @@ impl Policy for Modified {
     fn major(&self, seen: &Seen) -> Sizes {
         let taken = match seen.shape {
             Shape::InPlace { copies } => seen.live + copies,
-            Shape::Regions => seen.live,
+            Shape::Regions { .. } => seen.live,
         };
         let old_max = match seen.shape {
             Shape::InPlace { .. } => usize::MAX,
-            Shape::Regions => (self.mem_lim / 2).max(seen.live.saturating_add(self.min_old_incr)),
+            Shape::Regions { .. } => (self.mem_lim / 2).max(seen.live.saturating_add(self.min_old_incr)),
         };
         Sizes { free: self.mem_lim.saturating_sub(taken).max(self.min_new_size), old_max }
     }
@@ -55,26 +55,26 @@ mod tests {
     #[test]
     fn the_formulas_of_section_3() {
         let pager_flushes = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
-        let sizes = pager_flushes.major(&seen(2000 * K, 2000 * K, Shape::Regions));
+        let sizes = pager_flushes.major(&seen(2000 * K, 2000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 8000 * K, old_max: 7500 * K });
         // Half of the target, where what is alive and the increment are less.
         let small = Modified { min_old_incr: 500 * K, ..pager_flushes };
-        assert_eq!(small.major(&seen(2000 * K, 2000 * K, Shape::Regions)).old_max, 5000 * K);
+        assert_eq!(small.major(&seen(2000 * K, 2000 * K, Shape::COPIED)).old_max, 5000 * K);
         // Much is alive: the lower bound on the working set is live + min_new_size.
-        let sizes = pager_flushes.major(&seen(9500 * K, 9500 * K, Shape::Regions));
+        let sizes = pager_flushes.major(&seen(9500 * K, 9500 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 1000 * K, old_max: 15_000 * K });
         // User-initiated flushing was best with a target of 0.
         let user_flushes = Modified { mem_lim: 0, min_new_size: 500 * K, min_old_incr: 5000 * K };
-        let sizes = user_flushes.major(&seen(3000 * K, 3000 * K, Shape::Regions));
+        let sizes = user_flushes.major(&seen(3000 * K, 3000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 500 * K, old_max: 8000 * K });
     }
 
     #[test]
     fn what_the_old_heap_grows_the_new_one_loses() {
         let policy = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
-        let sizes = policy.major(&seen(2000 * K, 2000 * K, Shape::Regions));
+        let sizes = policy.major(&seen(2000 * K, 2000 * K, Shape::COPIED));
         let last = Major { live: 2000 * K, sizes };
-        let minor = |old| policy.minor(&seen(2000 * K, old, Shape::Regions), &last);
+        let minor = |old| policy.minor(&seen(2000 * K, old, Shape::COPIED), &last);
         assert_eq!(minor(3500 * K), Sizes { free: 6500 * K, old_max: 7500 * K });
         assert_eq!(minor(9800 * K).free, 1000 * K, "but not below its minimum");
     }

@@ -44,7 +44,7 @@ impl Policy for Original {
             Shape::InPlace { copies } => {
                 Sizes { free: heap.saturating_sub(seen.live + copies), old_max: usize::MAX }
             }
-            Shape::Regions => Sizes { free: (heap - seen.live.min(heap)) / 2, old_max: heap / 2 },
+            Shape::Regions { .. } => Sizes { free: (heap - seen.live.min(heap)) / 2, old_max: heap / 2 },
         }
     }
 
@@ -71,23 +71,23 @@ mod tests {
     fn the_formulas_of_section_2() {
         // Compiler, no pager: 14000 KB and a ratio of 1000. With 4000 KB alive 1000 times that is too much, three times is not.
         let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
-        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::Regions));
+        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7000 * K });
         // With 5000 KB alive three times that is beyond the limit: the free region is as large as what is alive.
-        let sizes = compiler.major(&seen(5000 * K, 5000 * K, Shape::Regions));
+        let sizes = compiler.major(&seen(5000 * K, 5000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7500 * K });
         // Compiler, pager only: 9000 KB and 7. With 1000 KB alive seven times that fits.
         let pager_only = Original { mem_limit: 9000 * K, ratio: 7 };
-        let sizes = pager_only.major(&seen(1000 * K, 1000 * K, Shape::Regions));
+        let sizes = pager_only.major(&seen(1000 * K, 1000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 3000 * K, old_max: 3500 * K });
     }
 
     #[test]
     fn the_free_region_is_recalculated_after_a_minor_collection() {
         let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
-        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::Regions));
+        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::COPIED));
         let last = Major { live: 4000 * K, sizes };
-        let minor = |old| compiler.minor(&seen(4000 * K, old, Shape::Regions), &last);
+        let minor = |old| compiler.minor(&seen(4000 * K, old, Shape::COPIED), &last);
         assert_eq!(minor(5000 * K), Sizes { free: 4500 * K, old_max: 7000 * K });
         assert_eq!(minor(6800 * K).free, 3600 * K);
     }

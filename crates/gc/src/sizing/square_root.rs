@@ -32,7 +32,7 @@ impl Policy for SquareRoot {
         let extra = self.extra(seen);
         match seen.shape {
             Shape::InPlace { .. } => Sizes { free: extra, old_max: usize::MAX },
-            Shape::Regions => share(seen.live, seen.old, extra),
+            Shape::Regions { .. } => share(seen.live, seen.old, extra),
         }
     }
 

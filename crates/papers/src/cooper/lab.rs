@@ -178,7 +178,7 @@ impl<'a> Lab<'a> {
     /// What becomes of vacated regions: all that this plan can do.
     pub(super) fn afters(&self) -> &'static [After] {
         match self.options.plan {
-            PlanName::Appel => &[After::CopyBack, After::Drift, After::Reuse],
+            PlanName::Appel => &[After::CopyBack, After::Drift, After::Reuse, After::Stay],
             PlanName::MostlyCopying | PlanName::MarkSweep => &[After::InPlace],
         }
     }
@@ -193,7 +193,7 @@ impl<'a> Lab<'a> {
 
     /// What is best by what this plan can do, for those who choose nothing.
     pub(super) fn usual(&self) -> After {
-        if self.options.plan == PlanName::Appel { After::Reuse } else { After::InPlace }
+        if self.options.plan == PlanName::Appel { After::Stay } else { After::InPlace }
     }
 
     /// The modes of these that this library has.

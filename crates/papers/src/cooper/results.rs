@@ -201,7 +201,7 @@ fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
         for mode in columns(lab) {
             for after in lab.afters() {
                 // A quick look is at what was published.
-                let quick = lab.scale != Scale::Full && *after == After::Reuse;
+                let quick = lab.scale != Scale::Full && matches!(after, After::Reuse | After::Stay);
                 let sizing = lab.parameters(client, strategy, mode, place);
                 out.extend(sizing.filter(|_| !quick).map(|sizing| Setting { sizing, mode, after: *after }));
             }
@@ -236,7 +236,7 @@ fn published_s(client: &Client, setting: &Setting) -> Option<f64> {
     let copy_back = match setting.after {
         After::CopyBack => true,
         After::Drift => false,
-        After::Reuse | After::InPlace => return None,
+        After::Reuse | After::Stay | After::InPlace => return None,
     };
     let is_original = match setting.sizing {
         Sizing::Original { .. } => true,

@@ -46,6 +46,8 @@ pub(super) enum After {
     CopyBack,
     Drift,
     Reuse,
+    /// Only what lies sparse is copied: what is vacated is used again at once.
+    Stay,
     /// Nothing is vacated: plans without regions.
     InPlace,
 }
@@ -175,6 +177,7 @@ impl After {
             Self::CopyBack => "copy_back",
             Self::Drift => "drift",
             Self::Reuse => "reuse",
+            Self::Stay => "stay",
             Self::InPlace => "",
         }
     }
@@ -184,6 +187,7 @@ impl After {
             Self::CopyBack => "copy-back",
             Self::Drift => "drift",
             Self::Reuse => "reuse",
+            Self::Stay => "stay",
             Self::InPlace => "in place",
         }
     }

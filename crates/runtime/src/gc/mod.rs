@@ -75,8 +75,8 @@ impl Settings {
 /// The plans, by their numbers in the header.
 const PLANS: [gc::Plan; 3] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel];
 /// What becomes of vacated regions, by their numbers in the header.
-const AFTER_MAJOR: [gc::AfterMajor; 3] =
-    [gc::AfterMajor::Reuse, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack];
+const AFTER_MAJOR: [gc::AfterMajor; 4] =
+    [gc::AfterMajor::Stay, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack, gc::AfterMajor::Reuse];
 
 /// Bytes of the structure in its first version.
 const SETTINGS_MIN: usize = core::mem::offset_of!(Settings, slice_us);
