@@ -189,6 +189,9 @@ impl<B: Backing + Send> Pager<B> {
     pub(crate) fn bring_back(&self, inner: &mut Inner, page: PageNo) {
         let place = inner.record(page).place();
         self.bring(inner, place, page, 1);
+        if core::mem::take(&mut inner.record(page).flags) & flag::PROBE != 0 {
+            inner.neighbours.learn(true);
+        }
         inner.record(page).set(State::Mapped);
         let now = self.now(&inner.policy);
         let Inner { policy, links, .. } = inner;
@@ -306,57 +309,106 @@ impl<B: Backing + Send> Pager<B> {
         true
     }
 
-    /// Brings a page from the store, and those behind it that lie behind it there too. False if no frame was free.
-    fn read(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
-        let Some(first) = inner.record(page).slot() else {
-            trouble::stop("has lost a page", Errno::IO);
-        };
-        let follows = |inner: &Inner, next: PageNo| {
-            let record = &inner.records[next.index()];
-            record.state() == State::Stored && record.slot() == Some(SlotNo(first.0 + next.0 - page.0))
+    /// Which pages to bring from the store for a fault on `page`, which lies there at `slot`: those behind it if a stream goes on, neighbours on both
+    /// sides if that pays, as far as they lie beside it there too.
+    fn stored_around(&self, inner: &mut Inner, page: PageNo, slot: SlotNo) -> (Cluster, bool) {
+        // In numbers that wrap, neighbours before the page have slots before its slot.
+        let alike = |inner: &Inner, other: PageNo| {
+            let record = &inner.records[other.index()];
+            let beside = slot.0.wrapping_add(other.0.wrapping_sub(page.0));
+            record.state() == State::Stored && record.slot() == Some(SlotNo(beside))
         };
         let most = inner.chunk.min(inner.pool.free() / 2).max(1);
         let (wanted, stream) = inner.streams.ask(page, most);
-        let wanted = self.run(inner, page, page, wanted, follows);
-        let Some((place, mut count)) = inner.take_frames(wanted, false) else { return false };
+        if wanted > 1 {
+            let count = self.run(inner, page, page, wanted, alike);
+            return (Cluster { first: page, count, stream }, false);
+        }
+        let window = inner.neighbours.window().min(most);
+        let start = page.0 / window * window;
+        let mut first = page;
+        while first.0 > start && !self.marks().has(first.0 - 1) && alike(inner, PageNo(first.0 - 1)) {
+            first.0 -= 1;
+        }
+        let count = self.run(inner, first, page, start + window - first.0, alike);
+        (Cluster { first, count, stream }, count > 1)
+    }
+
+    /// Has `page`, which has just been brought to `place`, held rather than mapped, to see whether anybody asks for it.
+    fn leave_probe(&self, inner: &mut Inner, place: Place, page: PageNo) {
+        inner.stored -= 1;
+        inner.record(page).hold(place);
+        inner.record(page).flags = flag::PROBE;
+        let Inner { policy, links, .. } = inner;
+        policy.spared(links, page);
+        self.stats.count(Event::Ahead, 1);
+    }
+
+    /// Reads `count` pages from `first` on, which lie in the store from `slot` on, into free frames at `place`. Whether all are as they went.
+    fn fetch(
+        &self,
+        inner: &Inner,
+        place: Place,
+        first: PageNo,
+        slot: SlotNo,
+        count: u32,
+    ) -> Result<bool, Errno> {
         let address = inner.pool.address(place);
+        let base = address as *mut libc::c_void;
+        let mut parts = [libc::iovec { iov_base: base, iov_len: count as usize * PAGE }];
+        // SAFETY: the frames are free, so nobody else's.
+        unsafe { self.store().read(slot, &mut parts)? };
+        let expected = &inner.sums[first.index()..first.index() + count as usize];
+        Ok(expected.iter().enumerate().all(|(index, &expected)| {
+            // SAFETY: the frame was just read into and is nobody else's.
+            let sum = unsafe { inner.key.sum((address + index * PAGE) as *const u8) };
+            sum == expected
+        }))
+    }
+
+    /// Brings a page from the store, and others with it. False if no frame was free.
+    fn read(&self, inner: &mut Inner, page: PageNo, write: bool) -> bool {
+        let Some(slot) = inner.record(page).slot() else {
+            trouble::stop("has lost a page", Errno::IO);
+        };
+        let (Cluster { first, count: wanted, stream }, has_probe) = self.stored_around(inner, page, slot);
+        let Some((place, mut count)) = inner.take_frames(wanted, false) else { return false };
+        // With fewer frames than were wanted the page must be among those that come.
+        let mut first = PageNo(first.0.max((page.0 + 1).saturating_sub(count)));
         let mut tries = 0;
         loop {
-            let base = address as *mut libc::c_void;
-            let mut parts = [libc::iovec { iov_base: base, iov_len: count as usize * PAGE }];
+            let is_whole = self.fetch(inner, place, first, SlotNo(slot.0 - (page.0 - first.0)), count);
             tries += 1;
-            // SAFETY: the frames are free, so nobody else's.
-            match unsafe { self.store().read(first, &mut parts) } {
-                Ok(()) => break,
+            match is_whole {
+                Ok(true) => break,
+                Ok(false) if count == 1 => trouble::corrupt(inner.address(page), slot.0),
                 Err(errno) if tries == READS => {
                     trouble::stop("cannot read a page back from its store", errno)
                 }
-                // What was not asked for may be what cannot be read.
-                Err(_) => {
+                // What was not asked for may be what cannot be read, or is not what it was: that is complained of when it is asked for.
+                _ => {
                     if count > 1 {
                         inner.pool.put_free(Place(place.0 + 1), count - 1);
-                        count = 1;
                     }
+                    (first, count) = (page, 1);
                 }
             }
         }
-        let key = inner.key;
-        let is_sound = |index: u32| {
-            // SAFETY: the frame was just read into and is nobody else's.
-            let sum = unsafe { key.sum((address + index as usize * PAGE) as *const u8) };
-            sum == inner.sums[page.index() + index as usize]
-        };
-        let sound = (0..count).take_while(|&index| is_sound(index)).count() as u32;
-        if sound == 0 {
-            trouble::corrupt(inner.address(page), first.0);
+        inner.streams.tell(stream, first, count);
+        let goes_on = !has_probe && count == wanted && wanted > 1;
+        let (mut place, mut left) = (place, count);
+        if has_probe && count > 1 {
+            let last = first.plus(count - 1);
+            left -= 1;
+            if last == page {
+                self.leave_probe(inner, place, first);
+                (place, first) = (Place(place.0 + 1), first.plus(1));
+            } else {
+                self.leave_probe(inner, Place(place.0 + left), last);
+            }
         }
-        // One that was only brought ahead is complained of when it is asked for.
-        if sound < count {
-            inner.pool.put_free(Place(place.0 + sound), count - sound);
-        }
-        self.deliver(inner, place, page, sound);
-        inner.streams.tell(stream, page, sound);
-        if sound == wanted && wanted > 1 {
+        self.deliver(inner, place, first, left);
+        if goes_on {
             self.look_ahead(inner, stream);
         }
         self.stats.count(if write { Event::WriteRead } else { Event::ReadRead }, 1);

@@ -90,27 +90,42 @@ unsafe fn take_by_copy(faults: &Faults, from: usize, to: usize) -> Taken {
 /// Brings the frames of `len` bytes at `from` in the pool to the missing pages at `to`, and wakes who waits for them. The places at `from` are
 /// empty then.
 ///
+/// All at once where that can be. The kernel takes a run in pieces if the program has forbidden itself part of it, or locked part, which makes several
+/// mappings of the range; and pages that it has so changed are copied.
+///
 /// # Errors
 /// What the kernel refuses with, for want of memory.
 ///
 /// # Safety
 /// `from` is in the pool and present, `to` in a range that `faults` is told of and missing there.
 pub(crate) unsafe fn bring(faults: &Faults, from: usize, to: usize, len: usize) -> Result<(), Errno> {
-    let (mut done, mut tries) = (0, 0);
-    while faults.moves() && tries < TRIES {
-        // SAFETY: by this function's condition; what was moved is done with.
-        let (moved, result) = unsafe { faults.move_pages(from + done, to + done, len - done) };
-        if result.is_ok() {
-            return Ok(());
+    let (mut done, mut piece, mut tries) = (0, len, 0);
+    while done < len {
+        piece = piece.min(len - done);
+        let moves = faults.moves() && tries < TRIES;
+        let (brought, result) = if moves {
+            // SAFETY: by this function's condition; what was brought is done with.
+            unsafe { faults.move_pages(from + done, to + done, piece) }
+        } else {
+            // SAFETY: as above; what was copied is not needed in the pool any more.
+            unsafe {
+                let (copied, result) = faults.copy_in(from + done, to + done, piece);
+                let _ = map::flush(from + done, copied);
+                (copied, result)
+            }
+        };
+        done += brought;
+        match result {
+            Ok(()) => (piece, tries) = (2 * piece, 0),
+            // A transfer from the device is over a moment before the kernel lets go of its pages.
+            Err(Errno::BUSY) if moves => {
+                tries = if brought > 0 { 1 } else { tries + 1 };
+                core::hint::spin_loop();
+            }
+            Err(_) if piece > PAGE => piece = PAGE,
+            Err(_) if moves => tries = TRIES,
+            Err(errno) => return Err(errno),
         }
-        // A transfer from the device is over a moment before the kernel lets go of its pages.
-        tries = if moved > 0 { 1 } else { tries + 1 };
-        done += moved;
-        core::hint::spin_loop();
     }
-    // SAFETY: by this function's condition.
-    let (copied, result) = unsafe { faults.copy_in(from + done, to + done, len - done) };
-    // SAFETY: what was copied is not needed in the pool any more.
-    let _ = unsafe { map::flush(from + done, copied) };
-    result
+    Ok(())
 }

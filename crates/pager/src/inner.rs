@@ -3,6 +3,7 @@
 use crate::bits::Bits;
 use crate::checksum::{Key, Sum};
 use crate::fork::Forking;
+use crate::neighbours::Neighbours;
 use crate::objects::Objects;
 use crate::policy::{Choice, Chosen, Link, Policy};
 use crate::pool::Pool;
@@ -50,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) objects: Objects,
     pub(crate) policy: Chosen,
     pub(crate) streams: Streams,
+    pub(crate) neighbours: Neighbours,
     pub(crate) queue: Queue,
     /// What is being read ahead.
     pub(crate) clusters: Clusters,
@@ -82,6 +84,7 @@ impl Inner {
             objects: Objects::none(),
             policy: Chosen::new(Choice::Clock),
             streams: Streams::new(),
+            neighbours: Neighbours::new(),
             queue: Queue::new(),
             clusters: Clusters::new(),
             key: Key::new([0, 0]),

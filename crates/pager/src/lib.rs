@@ -35,8 +35,9 @@
 //!
 //! # Where things are
 //! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up, `writer` what is written; `inner` is what
-//! the lock guards, `entry` how a program's thread takes it, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams` sees who goes
-//! through memory in order, `reader` reads ahead of them; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
+//! the lock guards, `entry` how a program's thread takes it, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what
+//! to replace, `streams` sees who goes through memory in order, `reader` reads ahead of them, `neighbours` learns what it pays to bring for
+//! others; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
 //! [`process`] is the one pager that a process has; [`stats`] counts as the source's tables do; `fork` is for children.
 //!
 //! # Departures from the source
@@ -56,6 +57,7 @@ mod exchange;
 mod fork;
 mod inner;
 mod marks;
+mod neighbours;
 mod objects;
 mod pager;
 pub mod policy;

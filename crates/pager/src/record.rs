@@ -42,6 +42,8 @@ pub(crate) mod flag {
     pub(crate) const DROPPED: u8 = 1 << 1;
     /// With `DROPPED`: it will be [`State::Fresh`](super::State::Fresh).
     pub(crate) const RENEWED: u8 = 1 << 2;
+    /// While it is held: it was brought beside another, and stands for what was brought with it (`neighbours`).
+    pub(crate) const PROBE: u8 = 1 << 3;
 }
 
 /// A page's record. Zero is a fresh page.

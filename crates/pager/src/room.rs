@@ -8,7 +8,7 @@ use crate::exchange::{self, Taken};
 use crate::inner::Inner;
 use crate::pager::{A_WHILE_NS, Pager};
 use crate::policy::{Chosen, Policy};
-use crate::record::State;
+use crate::record::{State, flag};
 use crate::stats::Event;
 use crate::store::Backing;
 use crate::trouble;
@@ -202,6 +202,9 @@ impl<B: Backing + Send> Pager<B> {
             inner.release(page, State::Vague);
             self.stats.count(Event::Discarded, 1);
             return;
+        }
+        if core::mem::take(&mut inner.record(page).flags) & flag::PROBE != 0 {
+            inner.neighbours.learn(false);
         }
         inner.record(page).set(State::Writing);
         inner.queue.push(page);

@@ -49,7 +49,7 @@ fn a_corrupt_page_stops_the_program() {
         return;
     }
     let store = Shaky::lasting(0, 8192);
-    let sum = walk(pager_over(store), || store.spoil.store(1, Relaxed));
+    let sum = walk(pager_over(store), || store.spoil.store(u32::MAX, Relaxed));
     unreachable!("the program goes on with {sum}");
 }
 

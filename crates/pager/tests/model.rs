@@ -264,6 +264,44 @@ fn what_cannot_be_taken_away_stays() {
     unsafe { pager.stop() };
 }
 
+/// Pages that come together may lie in several mappings, where the program has forbidden itself some of them while they were out, or locked them.
+#[test]
+fn runs_of_pages_come_back_to_several_mappings() {
+    const PAGES: usize = 8 * FRAMES_MIN as usize;
+    let Some(pager) = start(config(2 * FRAMES_MIN), Shaky::new(0, 8192)) else { return };
+    let object = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
+    // SAFETY: within the object.
+    let word = |page: usize| unsafe { object.add(page * PAGE).cast::<u64>() };
+    // SAFETY: as above, and nothing is forbidden yet.
+    (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(page as u64 + 1) });
+    let is_forbidden = |page: usize| page % 37 == 5 || page % 50 == 9;
+    for page in (0..PAGES).filter(|&page| is_forbidden(page)) {
+        let protection = if page % 2 == 0 { libc::PROT_NONE } else { libc::PROT_READ };
+        // SAFETY: a page of the object, which nobody else uses.
+        assert_eq!(unsafe { libc::mprotect(word(page).cast(), PAGE, protection) }, 0);
+    }
+    // SAFETY: as above.
+    unsafe { libc::madvise(word(100).cast(), 3 * PAGE, libc::MADV_DONTDUMP) };
+    let mut random = Random::new();
+    for step in 0..8 * PAGES {
+        let page = if step < 4 * PAGES { step % PAGES } else { random.below(PAGES) };
+        if !is_forbidden(page) {
+            // SAFETY: as above.
+            assert_eq!(unsafe { word(page).read_volatile() }, page as u64 + 1);
+        }
+    }
+    for page in 0..PAGES {
+        // SAFETY: as above.
+        unsafe {
+            assert_eq!(libc::mprotect(word(page).cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE), 0);
+            assert_eq!(word(page).read_volatile(), page as u64 + 1);
+        }
+    }
+    pager.validate().expect("an invariant");
+    // SAFETY: the object is used no more.
+    unsafe { pager.stop() };
+}
+
 /// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is seen.
 #[test]
 fn threads_share_pages() {

@@ -55,7 +55,7 @@ pub struct Shaky {
     pub left: AtomicU64,
     /// Slots there is room for.
     limit: u32,
-    /// The next page that is read comes back with one bit changed.
+    /// So many of the next transfers come back with one bit of their first page changed.
     pub spoil: AtomicU32,
 }
 
@@ -113,7 +113,7 @@ impl Backing for Shaky {
         for part in parts {
             // SAFETY: the caller's parts can be written.
             unsafe { part.iov_base.cast::<u8>().copy_from(bytes[at..].as_ptr(), part.iov_len) };
-            if self.spoil.swap(0, Relaxed) != 0 {
+            if self.spoil.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
                 // SAFETY: as above.
                 unsafe { *part.iov_base.cast::<u8>().add(1234) ^= 4 };
             }
