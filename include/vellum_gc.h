@@ -90,6 +90,7 @@ struct vel_gc_config {
     int precise_stacks;  /* 1: stacks and registers are not looked through; every pointer on a stack that is needed beyond the next call that may
                           * collect is in a frame (vel_gc_push()). Implies `safepoints`: a thread stops where it allocates beyond the inlined path, in
                           * other functions of this header, and in vel_gc_safepoint() */
+    unsigned divisor;    /* in place of percent: between collections as much is allocated as the last one looked through, by this number; 0: percent */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan or a sizing this

@@ -18,7 +18,7 @@ use crate::strict;
 use crate::thread::{self, Thread};
 use crate::tls;
 use core::ptr::null;
-use vellum_pages::BLOCK_MAX;
+use vellum_pages::{BLOCK_MAX, PAGE};
 
 /// What is called when there is no memory: `vel_gc_full_fn` of the header.
 pub type FullFn = unsafe extern "C" fn(bytes: usize) -> *mut core::ffi::c_void;
@@ -214,6 +214,7 @@ fn next_block(thread: &'static Thread, slot: usize, collected: &mut bool) -> Opt
     if !ensure_started(&mut heap) {
         return None;
     }
+    heap.count_taken(thread);
     loop {
         slice_if_due(&mut heap, thread);
         match heap.supply(slot, *collected) {
@@ -278,7 +279,7 @@ pub(crate) fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
 fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let size = block.size.get();
-    let Some((from, mut to)) = block.take_run(cursor.index.get()) else { return false };
+    let Some((from, mut to)) = block.take_run(cursor.index.get(), RUN_MAX) else { return false };
     if strict::is_eager() {
         block.clear_allocated(from + 1, to);
         to = from + 1;
@@ -295,8 +296,13 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     }
     run.next.set(start);
     run.end.set(start + bytes);
+    thread.uncounted.set(thread.uncounted.get() + bytes);
     true
 }
+
+/// Bytes of a run at most. Of a block of a size that is seldom asked for no more is touched than is used, and what is cleared is in the nearest cache
+/// when it is used.
+const RUN_MAX: usize = PAGE;
 
 /// Clears `bytes` bytes from `start`, whole granules.
 ///
@@ -331,6 +337,7 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
         if strict::is_eager() {
             strict::collect_eagerly(heap, thread);
         }
+        heap.count_taken(thread);
         loop {
             slice_if_due(heap, thread);
             match heap.large(bytes, scan, layout, collected) {

@@ -326,10 +326,13 @@ impl Block {
         for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() & !bits));
     }
 
-    /// Finds the first run of free objects from object `from` on, and allocates it whole.
+    /// Finds the first run of free objects from object `from` on, and allocates of it what fits into `most` bytes, one object at least.
     #[inline]
-    pub(crate) fn take_run(&self, from: u32) -> Option<(u32, u32)> {
-        let (start, end) = self.find_run(from)?;
+    pub(crate) fn take_run(&self, from: u32, most: usize) -> Option<(u32, u32)> {
+        let (start, mut end) = self.find_run(from)?;
+        if (end - start) as usize * self.size.get() > most {
+            end = start + (most / self.size.get()).max(1) as u32;
+        }
         for_bits(start, end, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
         Some((start, end))
     }
@@ -496,7 +499,7 @@ mod tests {
         }
         let mut free = Vec::new();
         let mut from = 0;
-        while let Some((start, end)) = block.take_run(from) {
+        while let Some((start, end)) = block.take_run(from, BLOCK) {
             free.extend(start..end);
             from = end;
         }
@@ -514,6 +517,9 @@ mod tests {
             "runs end with a word: {runs:?}"
         );
         assert_eq!(block.allocated_count(), count_of(48) - 130);
+        assert_eq!(block.take_run(20, 100), Some((20, 22)), "two of 48 bytes");
+        assert_eq!(block.take_run(20, 40), Some((22, 23)), "one at least");
+        block.clear_allocated(20, 23);
         block.begin_trace();
         assert!(!block.mark(Index(20)) && block.mark(Index(5)) && !block.mark(Index(5)));
         assert!(block.is_marked(Index(5)) && !block.is_marked(Index(20)) && !block.is_marked(Index(6)));

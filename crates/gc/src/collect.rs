@@ -165,6 +165,7 @@ fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bo
         heap.watch.collected(spent, always);
     }
     heap.bytes = found.bytes;
+    found.roots = heap.root_words * size_of::<usize>();
     found.cost_ns = cost_ns(heap.root_words, heap.stats.marked_objects_last as usize, heap.blocks.len());
     match heap.config.plan {
         Plan::Appel => heap.set_regions(found, is_major),
@@ -183,6 +184,9 @@ fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bo
 /// Takes back what the caller has not used of its runs, and what users have freed. Other threads may have been stopped in the
 /// middle of an allocation, and keep theirs ([`Thread::keep_runs`](crate::thread::Thread::keep_runs)).
 pub(crate) fn retire(heap: &mut Heap) {
+    for thread in thread::known() {
+        heap.count_taken(thread);
+    }
     if let Some(thread) = thread::known().find(|thread| thread.is_current()) {
         thread.retire_runs(heap.slots_in_use());
     }

@@ -53,6 +53,8 @@ pub struct Config {
     pub fixed_bytes: usize,
     /// Room for allocation between collections, in percent of what is alive; small heaps get more (`config.rs`).
     pub percent: u32,
+    /// In place of that: what a collection looks through, by this number, is the room (`plenty`); 0 for `percent`.
+    pub divisor: u32,
     /// Whether dead objects are overwritten.
     pub poison: bool,
     /// Whether every invariant is checked after each phase of each collection, and a broken one ends the process: for tests. Slow.
@@ -90,6 +92,7 @@ impl Config {
         max_bytes: usize::MAX,
         fixed_bytes: 0,
         percent: 75,
+        divisor: 0,
         poison: false,
         paranoid: false,
         eager: false,

@@ -56,7 +56,7 @@ fn trace(seed: u64, stack_words: usize, only_starts: bool) -> u64 {
             let block = unsafe { &*room.0.get().cast::<Block>() };
             let layout = if scan == Scan::Layout { std::ptr::from_ref(&*layout) } else { null() };
             block.begin(base + index * BLOCK, size, count_of(size), 1 + index as u16, scan, layout);
-            assert_eq!(block.take_run(0), Some((0, count_of(size))));
+            assert_eq!(block.take_run(0, BLOCK), Some((0, count_of(size))));
             block.clear_allocated(OBJECTS, count_of(size));
             block.begin_trace();
             block

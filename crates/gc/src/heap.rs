@@ -30,6 +30,7 @@ use crate::sticky::Sticky;
 use crate::stop;
 use crate::strict;
 use crate::table::Table;
+use crate::thread::Thread;
 use crate::young::{ALL, Young};
 use core::cell::Cell;
 use core::ptr::{null, null_mut};
@@ -289,7 +290,6 @@ impl Heap {
             self.slots[slot].roomy = block.next.get();
             self.block_goes_out(block);
             block.next.set(null());
-            self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
             return Supply::Block(block);
         }
         if !self.may_have_block() && self.may_collect(collected) {
@@ -321,6 +321,11 @@ impl Heap {
             || self.bytes + BLOCK + self.reserve > self.limit()
     }
 
+    /// Counts what `thread` has taken of blocks since the last time. The thread is the caller, or stands still.
+    pub(crate) fn count_taken(&mut self, thread: &Thread) {
+        self.hand_out(thread.uncounted.replace(0));
+    }
+
     fn hand_out(&mut self, bytes: usize) {
         self.used += bytes;
         self.note_work();
@@ -345,7 +350,6 @@ impl Heap {
         self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
         self.block_came(block);
         self.grew(BLOCK);
-        self.hand_out(BLOCK);
         Some(block)
     }
 
@@ -419,7 +423,7 @@ impl Heap {
         }
         block.begin(base, round_up(bytes, size_of::<usize>()), 1, 0, scan, layout);
         block.extent.set(extent_bytes);
-        block.take_run(0);
+        block.take_run(0, extent_bytes);
         self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
         self.block_came(block);
         self.grew(extent_bytes);

@@ -323,11 +323,16 @@ pub fn set_max(bytes: usize) {
 
 /// The counters.
 pub fn stats() -> Stats {
-    let stats = look(|heap| Stats {
-        heap_bytes: heap.bytes as u64,
-        metadata_bytes: heap.metadata_bytes() as u64,
-        copied_bytes: heap.copies.bytes,
-        ..heap.stats
+    let stats = look(|heap| {
+        if let Some(thread) = tls::current() {
+            heap.count_taken(thread);
+        }
+        Stats {
+            heap_bytes: heap.bytes as u64,
+            metadata_bytes: heap.metadata_bytes() as u64,
+            copied_bytes: heap.copies.bytes,
+            ..heap.stats
+        }
     });
     stats.unwrap_or_default()
 }

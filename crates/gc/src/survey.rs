@@ -57,6 +57,9 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
         }
         kept += 1;
         found.live += live as usize * size;
+        if block.scan.get() != Scan::Nothing {
+            found.scanned += live as usize * size;
+        }
         if is_small && slot.is_sparse(live as usize, block.count.get() as usize)
             || stays && is_thin(block, live)
         {

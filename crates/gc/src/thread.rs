@@ -76,6 +76,8 @@ pub(crate) struct Thread {
     pub data: Cell<(usize, usize)>,
     /// The large object it has allocated last, which it may still be filling in.
     pub large: Cell<*const Block>,
+    /// Bytes of runs taken that the heap has not counted yet.
+    pub uncounted: Cell<usize>,
     /// Collections this thread has made.
     pub collections: Cell<u32>,
     /// The thread's variable that leads to its frames (`frames`).
@@ -349,6 +351,7 @@ extern "C" fn detach(_thread: *mut libc::c_void) {
     let Some(thread) = tls::current() else { return };
     thread.enter();
     let mut heap = thread.lock();
+    heap.count_taken(thread);
     thread.retire_runs(heap.slots_in_use());
     heap.roots.thread_ends(thread.key());
     tls::set_current(None);

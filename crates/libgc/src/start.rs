@@ -80,7 +80,7 @@ pub extern "C" fn GC_init() {
     let config = vel::Config {
         config_bytes: size_of::<vel::Config>(),
         limit_bytes: maximum_bytes.unwrap_or_else(settings::max_heap_bytes),
-        percent: percent(variables::GC_get_free_space_divisor()),
+        divisor: c_uint::try_from(variables::GC_get_free_space_divisor()).unwrap_or(c_uint::MAX).max(1),
         slice_us: slice_us.unwrap_or(if settings::GC_is_incremental_mode() != 0 { SLICE_US } else { 0 }),
         paranoid: c_int::from(wishes.eager),
         eager: c_int::from(wishes.eager),
@@ -107,17 +107,6 @@ pub extern "C" fn GC_init() {
 
 /// Microseconds of a slice where collections are asked to be incremental and no time is named.
 const SLICE_US: c_uint = 1000;
-
-/// The room beyond live size, in percent of it, for what libgc calls the free space divisor: it allocates at least heap / divisor between collections.
-fn percent(divisor: usize) -> c_uint {
-    // A divisor of 3, the default there, leaves the choice to Vellum.
-    match divisor {
-        0 | 3 => 0,
-        1 => 400,
-        2 => 150,
-        more => c_uint::try_from(225 / more.min(45)).unwrap_or(0).max(5),
-    }
-}
 
 /// Whether the heap has started.
 #[unsafe(no_mangle)]

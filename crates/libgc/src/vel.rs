@@ -20,6 +20,11 @@ pub(crate) struct Config {
     pub max_bytes: usize,
     pub paranoid: c_int,
     pub eager: c_int,
+    /// Fields that are not used here.
+    pub numbers: [c_int; 4],
+    pub bytes: [usize; 4],
+    pub more_numbers: [c_int; 3],
+    pub divisor: c_uint,
 }
 
 /// `struct vel_gc_stats`.

@@ -404,6 +404,7 @@ impl<'h, M: Movement> Marker<'h, M> {
     }
 
     /// Marks the object that `address` points into.
+    #[inline(never)]
     pub(crate) fn root(&mut self, address: usize) {
         self.consider(address, false);
     }

@@ -14,7 +14,7 @@ impl<M: Movement> Marker<'_, M> {
     /// Marks what the object at `address` points to, but not the object itself.
     pub(crate) fn contents(&mut self, address: usize) {
         if let Some(block) = self.space.block_of(address) {
-            self.look_through(block, address);
+            self.look_through_apart(block, address);
         }
     }
 
@@ -32,7 +32,7 @@ impl<M: Movement> Marker<'_, M> {
             Scan::Procedure => false,
         };
         if is_clear {
-            return self.look_through(block, address);
+            return self.look_through_apart(block, address);
         }
         for at in itself.clone().step_by(WORD) {
             // SAFETY: as above.
@@ -67,7 +67,7 @@ impl<M: Movement> Marker<'_, M> {
             if block.scan.get() != Scan::Nothing {
                 let last = block.index_at(to - 1 - base).0.min(block.count.get() - 1);
                 block.each_marked(block.index_at(at - base).0, last + 1, |index| {
-                    self.look_through(block, block.address(index));
+                    self.look_through_apart(block, block.address(index));
                 });
             }
             at = to;
@@ -87,6 +87,12 @@ impl<M: Movement> Marker<'_, M> {
             }
             Scan::Procedure => self.by_procedure(block, object),
         }
+    }
+
+    /// [`Marker::look_through`], not within the caller.
+    #[inline(never)]
+    pub(super) fn look_through_apart(&mut self, block: &Block, object: usize) {
+        self.look_through(block, object);
     }
 
     #[inline(always)]

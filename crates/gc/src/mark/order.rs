@@ -69,16 +69,17 @@ impl<M: Movement> Marker<'_, M> {
         }
         if M::MOVES && block.is_old() && block.scan.get() == Scan::Words {
             // What the others' words lead to was pinned only as far as they were written to.
-            block.each_copy(|index| self.look_through(block, block.address(index)));
+            block.each_copy(|index| self.look_through_apart(block, block.address(index)));
             return self.empty_stack(go_on);
         }
         // What a block's objects refer to mostly finds room on the empty stack; if not, further blocks are noted.
-        block.each(true, |index| self.look_through(block, block.address(index)));
+        block.each(true, |index| self.look_through_apart(block, block.address(index)));
         self.empty_stack(go_on)
     }
 
-    /// Looks through what is on the stack and in the queue; false, with the queue empty, if it had to stop.
-    #[inline(always)]
+    /// Looks through what is on the stack and in the queue; false, with the queue empty, if it had to stop. Nearly all of a trace is in here, so that
+    /// each caller's own copy would make the library larger and nothing faster.
+    #[inline(never)]
     pub(super) fn empty_stack(&mut self, go_on: &mut impl FnMut() -> bool) -> bool {
         loop {
             if !go_on() {

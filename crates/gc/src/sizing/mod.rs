@@ -45,7 +45,11 @@ pub(crate) struct Found {
     pub bytes: usize,
     /// Bytes of objects alive.
     pub live: usize,
-    /// Of these, in blocks that the next collection should empty.
+    /// Of these, bytes that a collection looks through.
+    pub scanned: usize,
+    /// Bytes of roots.
+    pub roots: usize,
+    /// Of what is alive, bytes in blocks that the next collection should empty.
     pub sparse: usize,
     /// Bytes of young objects that it met …
     pub young: usize,
@@ -58,7 +62,7 @@ pub(crate) struct Found {
 impl Found {
     /// There was nothing.
     pub(crate) const NOTHING: Found =
-        Found { bytes: 0, live: 0, sparse: 0, young: 0, young_to_copy: 0, cost_ns: 0 };
+        Found { bytes: 0, live: 0, scanned: 0, roots: 0, sparse: 0, young: 0, young_to_copy: 0, cost_ns: 0 };
 }
 
 /// How a plan uses memory.

@@ -5,7 +5,10 @@
 //!          |- cache -| is the room where a collection costs next to nothing
 //! ```
 //!
-//! Without a size given, the best room grows with the square root of what is alive (Kirisame, Shenoy and Panchekha 2022). With one, memory
+//! A program that was written for a collector with a rule of its own may have that rule (`divisor`): the Boehm-Demers-Weiser collector lets so much be allocated
+//! that what each collection looks through is paid for, and that has been these programs' compromise of time and memory ever since.
+//!
+//! Else, without a size given, the best room grows with the square root of what is alive (Kirisame, Shenoy and Panchekha 2022). With one, memory
 //! is there to be used, but not whatever it costs: where little is alive, a collection costs less than the cache misses of going through
 //! all of the memory do. So the heap goes round within the second-level cache then. (Table 7 of Smith and Morrisett 1998 shows the same: its
 //! client times grow with the heap.)
@@ -32,6 +35,9 @@ pub(crate) fn cache_bytes() -> usize {
 
 /// Bytes to hand out before the next collection.
 pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
+    if config.divisor != 0 {
+        return (looked_through(found) / config.divisor as usize).max(ROOM_MIN);
+    }
     if config.fixed_bytes == 0 {
         let mean = (found.live as u128 * ROOM_MEAN as u128).isqrt() as usize;
         let part = (found.live / 100).saturating_mul(config.percent as usize);
@@ -42,6 +48,12 @@ pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
     let cache = cache_bytes / CACHE_PART;
     let is_cheap = cache >= ROOM_MIN && found.cost_ns < (cache >> 10) * SAVED_NS_PER_KIB;
     if is_cheap { room.min(cache) } else { room }
+}
+
+/// What a collection takes, in bytes looked through: objects are found and looked through, those without pointers only found, and roots only looked through.
+fn looked_through(found: Found) -> usize {
+    let atomic = found.live - found.scanned.min(found.live);
+    found.scanned * 2 + atomic / 4 + found.roots
 }
 
 #[cfg(test)]
@@ -62,6 +74,15 @@ mod tests {
         assert_eq!(room(&FIXED, 2 * MIB, much), 6 * MIB);
         let full = Found { live: 8 * MIB, ..much };
         assert_eq!(room(&FIXED, 2 * MIB, full), 8 * MIB / ROOM_PART);
+    }
+
+    #[test]
+    fn what_collections_look_through_is_paid_for() {
+        let paid = Config { divisor: 3, ..Config::DEFAULT };
+        let found = Found { live: 7 * MIB, scanned: 3 * MIB, roots: 2 * MIB, ..Found::default() };
+        assert_eq!(room(&paid, 2 * MIB, found), 3 * MIB);
+        assert_eq!(room(&Config { divisor: 1, ..paid }, 2 * MIB, found), 9 * MIB);
+        assert_eq!(room(&paid, 2 * MIB, Found::NOTHING), ROOM_MIN);
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub struct Settings {
     c_thousandths: c_uint,
     after_major: c_int,
     precise_stacks: c_int,
+    divisor: c_uint,
 }
 
 impl Settings {
@@ -144,6 +145,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         config.eager = settings.eager != 0;
         config.idle_thread = settings.idle_thread != 0;
         config.markers = settings.markers;
+        config.divisor = settings.divisor;
         if settings.max_bytes != 0 {
             config.max_bytes = settings.max_bytes;
         }
