@@ -127,8 +127,9 @@ void vel_gc_visit_words(const struct vel_gc_visitor *visitor, const void *start,
 /* An array of `count` elements of a type, which follow each other at the type's size rounded up to words. */
 void *vel_gc_new_array(vel_gc_type type, size_t count);
 
-/* Objects that are kept until vel_gc_free(), and whose contents (if untyped) keep others alive. */
+/* Objects that are kept until vel_gc_free(), and whose contents keep others alive; the second without pointers, not cleared. */
 void *vel_gc_alloc_uncollectable(size_t bytes);
+void *vel_gc_alloc_atomic_uncollectable(size_t bytes);
 
 /* Has an object stay until vel_gc_free(), as one of vel_gc_alloc_uncollectable(). 0, or -1 with errno EINVAL (not the start of an object) or
  * ENOMEM. */
@@ -143,6 +144,10 @@ void *vel_gc_realloc(void *object, size_t bytes);
 
 /* Gives an object back now. NULL is let pass; anything but the start of a live object ends the process with one line. */
 void vel_gc_free(void *object);
+
+/* The same, but the memory of an object of up to 4 KiB is not used again before the next collection and holds what it held until then: what is
+ * noted there can be found if it is freed once more. */
+void vel_gc_free_later(void *object);
 
 /* What the inline functions call when a run of free memory ends. Not for users. */
 void *vel_gc_slow(size_t bytes);

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::cycle::{self, Progress};
 use crate::finalize;
 use crate::frames;
+use crate::freed;
 use crate::heap::{Heap, Supply};
 use crate::layout::Layout;
 use crate::procedure::Hook;
@@ -131,7 +132,7 @@ pub(crate) fn ensure_started(heap: &mut Heap) -> bool {
 }
 
 /// An object of `slot`.
-fn small(slot: usize, bytes: usize) -> *mut u8 {
+pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
     let Some(thread) = thread::attached() else { return full(bytes) };
     thread.enter();
     let before = collections(thread);
@@ -140,6 +141,7 @@ fn small(slot: usize, bytes: usize) -> *mut u8 {
     }
     let object = match take(thread, slot) {
         Some(object) => Some(object),
+        None if let Some(object) = freed::again(thread, slot) => Some(object),
         None if refill(thread, slot) => take(thread, slot),
         None => None,
     };

@@ -44,7 +44,7 @@ pub(crate) enum Scan {
     Procedure,
 }
 
-/// The regions of a heap with generations (`appel`).
+/// What becomes of what is in a block: the regions of a heap with generations (`appel`), or that it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Region {
@@ -54,6 +54,8 @@ pub(crate) enum Region {
     NewAndHeld,
     /// What is in it has outlived a collection.
     Old,
+    /// All objects in it stay until they are freed (`kept`). Where there are no generations.
+    Kept,
 }
 
 /// A block of small objects, or one large object. Reached under the heap's lock, or by the thread that allocates from it.
@@ -222,6 +224,12 @@ impl Block {
         for pair in 0..self.pairs.get() {
             self.marks(pair).set(self.marks(pair).get() | !self.allocated(pair).get());
         }
+    }
+
+    /// Whether all objects in it stay until they are freed.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.region.get() == Region::Kept
     }
 
     /// Whether it is of the old region.

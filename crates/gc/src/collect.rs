@@ -22,6 +22,7 @@ use crate::evacuate::Evacuation;
 use crate::event::{self, Event};
 use crate::finalize::{self, Finalizer};
 use crate::heap::{Address, Heap};
+use crate::kept::Kept;
 use crate::links::{self, Link};
 use crate::mark::{Marker, Paused, StackMemory, give_back_stack};
 use crate::movement::{InPlace, Movement};
@@ -188,7 +189,7 @@ pub(crate) fn retire(heap: &mut Heap) {
         heap.count_taken(thread);
     }
     if let Some(thread) = thread::known().find(|thread| thread.is_current()) {
-        thread.retire_runs(heap.slots_in_use());
+        thread.retire_runs(heap.slots_in_use(), true);
     }
     heap.take_back_freed();
 }
@@ -263,7 +264,7 @@ pub(crate) fn account(heap: &mut Heap, traced: &Traced) {
 /// Where a trace begins, and what it decides on.
 pub(crate) struct Reached<'h> {
     pub roots: &'h Roots,
-    pub kept: &'h Table<u8>,
+    pub kept: &'h Kept,
     pub finalizers: &'h mut Table<Finalizer>,
     pub disclaimers: &'h mut Disclaimers,
     pub links: &'h mut Table<Link>,
@@ -276,10 +277,10 @@ pub(crate) struct Reached<'h> {
 impl Reached<'_> {
     /// [`mark_roots`] of these.
     pub(crate) fn mark_roots<M: Movement>(&self, marker: &mut Marker<'_, M>) -> Rooted {
+        self.kept.mark(marker, self.blocks);
         mark_roots(
             marker,
             self.roots,
-            self.kept,
             self.finalizers,
             self.disclaimers,
             self.slots_used,
@@ -319,11 +320,10 @@ fn follow_together(space: &Space, stack: StackMemory, only_starts: bool, from: R
     Traced { rooted, rooted_ns, helped: Some(helped), ..conclude(marker, from) }
 }
 
-/// Marks what the roots refer to, and counts those that are ambiguous. The world is stopped, and the caller's stack known.
+/// Marks what the roots refer to but what is kept, and counts those that are ambiguous. The world is stopped, and the caller's stack known.
 pub(crate) fn mark_roots<M: Movement>(
     marker: &mut Marker<'_, M>,
     roots: &Roots,
-    kept: &Table<u8>,
     finalizers: &Table<Finalizer>,
     disclaimers: &Disclaimers,
     slots_used: usize,
@@ -353,7 +353,6 @@ pub(crate) fn mark_roots<M: Movement>(
             thread.next_objects(slots_used).for_each(|object| marker.root(object));
         }
     }
-    kept.each(|object, _| marker.root(object));
     finalize::mark_roots(finalizers, marker);
     disclaimers.mark_roots(marker);
     procedure::mark_roots(marker);

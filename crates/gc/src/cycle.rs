@@ -33,6 +33,7 @@ use crate::collect::{self, with_world_stopped};
 use crate::config::{Plan, ROOM_MIN};
 use crate::dirty::{Dirty, EXPECT_MAX, Look, Which};
 use crate::event::{self, Event};
+use crate::freed;
 use crate::heap::Heap;
 use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
@@ -235,7 +236,8 @@ impl Heap {
 
     fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) -> Rooted {
         let Heap { roots, kept, finalizers, disclaimers, slots_used, .. } = self;
-        collect::mark_roots(marker, roots, kept, finalizers, disclaimers, *slots_used, false)
+        kept.mark(marker, &self.blocks);
+        collect::mark_roots(marker, roots, finalizers, disclaimers, *slots_used, false)
     }
 
     /// Drops a cycle that is on: the next collection begins anew. The account of what is written goes on, if it can.
@@ -428,6 +430,7 @@ impl Cycle {
 
     /// Begins to mark.
     fn start(&mut self, heap: &Heap) {
+        freed::end_lists(&heap.space, heap.slots_in_use());
         for &block in heap.blocks.iter() {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
             let block = unsafe { &*(block as *const Block) };

@@ -6,7 +6,7 @@
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
 use crate::appel::Appel;
-use crate::block::{Block, Scan, count_of, pairs_of};
+use crate::block::{Block, Region, Scan, count_of, pairs_of};
 use crate::class::{ATOMIC_FIRST, BLOCK, CLASS_LAST, SLOTS_MAX, TYPED_FIRST, WORD, bytes_of};
 use crate::config::{Config, Plan, ROOM_MIN, STACK_WORDS, TRACE_NS_A_KIB};
 use crate::cycle::Cycle;
@@ -18,6 +18,7 @@ use crate::event;
 use crate::finalize::Finalizer;
 use crate::ground;
 use crate::idle_thread;
+use crate::kept::Kept;
 use crate::layout::{Layout, LayoutRoom, Shape};
 use crate::links::Link;
 use crate::mark::StackMemory;
@@ -47,6 +48,8 @@ pub(crate) struct Slot {
     pub size: usize,
     pub scan: Scan,
     pub layout: *const Layout,
+    /// Its objects stay until they are freed.
+    pub kept: bool,
     /// Blocks with room.
     pub roomy: *const Block,
     /// Of [`ALL`] young objects, so many lived on the last time.
@@ -61,6 +64,7 @@ pub(crate) const NO_SLOT: Slot = Slot {
     size: 0,
     scan: Scan::Nothing,
     layout: null(),
+    kept: false,
     roomy: null(),
     survival: ALL,
     scattered: false,
@@ -108,7 +112,7 @@ pub(crate) struct Heap {
     pub finalizers: Table<Finalizer>,
     pub disclaimers: Disclaimers,
     pub links: Table<Link>,
-    pub kept: Table<u8>,
+    pub kept: Kept,
     /// Values by their keys.
     pub ephemerons: Table<Address>,
     /// Whether any type's pointers are named by a procedure.
@@ -190,7 +194,7 @@ impl Heap {
             finalizers: Table::new(),
             disclaimers: Disclaimers::new(),
             links: Table::new(),
-            kept: Table::new(),
+            kept: Kept::new(),
             ephemerons: Table::new(),
             has_procedures: false,
             due: 0,
@@ -290,6 +294,9 @@ impl Heap {
             self.slots[slot].roomy = block.next.get();
             self.block_goes_out(block);
             block.next.set(null());
+            if self.counts_blocks() {
+                self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
+            }
             return Supply::Block(block);
         }
         if !self.may_have_block() && self.may_collect(collected) {
@@ -323,7 +330,15 @@ impl Heap {
 
     /// Counts what `thread` has taken of blocks since the last time. The thread is the caller, or stands still.
     pub(crate) fn count_taken(&mut self, thread: &Thread) {
-        self.hand_out(thread.uncounted.replace(0));
+        let taken = thread.uncounted.replace(0);
+        if !self.counts_blocks() {
+            self.hand_out(taken);
+        }
+    }
+
+    /// Whether a block counts as handed out as soon as a thread has it: with generations, what there is room for is whole blocks.
+    fn counts_blocks(&self) -> bool {
+        self.config.plan == Plan::Appel
     }
 
     fn hand_out(&mut self, bytes: usize) {
@@ -333,7 +348,7 @@ impl Heap {
     }
 
     fn new_block(&mut self, slot: usize) -> Option<&'static Block> {
-        let Slot { size, scan, layout, .. } = self.slots[slot];
+        let Slot { size, scan, layout, kept, .. } = self.slots[slot];
         let count = count_of(size);
         self.blocks.reserve(1).ok()?;
         let block = self.descriptors.take(pairs_of(count))?;
@@ -347,9 +362,15 @@ impl Heap {
             return None;
         };
         block.begin(unit, size, count, slot as u16, scan, layout);
+        if kept {
+            block.region.set(Region::Kept);
+        }
         self.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
         self.block_came(block);
         self.grew(BLOCK);
+        if self.counts_blocks() {
+            self.hand_out(BLOCK);
+        }
         Some(block)
     }
 
@@ -480,7 +501,7 @@ impl Heap {
         known.get()
     }
 
-    fn new_slot(&mut self, class: usize, scan: Scan, layout: &'static Layout) -> Option<u16> {
+    pub(crate) fn new_slot(&mut self, class: usize, scan: Scan, layout: *const Layout) -> Option<u16> {
         let slot = self.slots_used;
         let size = bytes_of(class);
         *self.slots.get_mut(slot)? = Slot { size, scan, layout, ..NO_SLOT };

@@ -33,7 +33,7 @@
 //! stay for the next, `idle` when the program waits), both over `roots`, `stack`, `mark`, `survey`; `parallel` marking by several
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them, `appel` what generations do; `frames` stacks that are known precisely;
-//! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free; `footprint` what all of it takes; `vacancy` when free blocks are said to be discardable;
+//! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free, `kept` what stays until they do; `footprint` what all of it takes; `vacancy` when free blocks are said to be discardable;
 //! `object` everything else a program may ask; `procedure` what the program's procedures say; `event` what they are told; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
@@ -71,6 +71,7 @@ mod ground;
 mod heap;
 mod idle;
 mod idle_thread;
+mod kept;
 mod layout;
 mod links;
 mod mark;
@@ -118,14 +119,14 @@ pub use finalize::{
     run_unless_within as finalize_unless_within,
 };
 pub use frames::Frame;
-pub use freed::free;
+pub use freed::{free, free_later};
 pub use idle::{can_slice, idle, step};
+pub use kept::{alloc_kept, keep};
 pub use layout::{Layout, TYPE_MAX};
 pub use links::{link, move_link, unlink};
 pub use object::{
     Refused, Sort, add_precise_roots, add_roots, add_thread_roots, base, exclude_roots, hold, include_roots,
-    keep, on_image, realloc, remove_roots, set_finalizer, set_limit, set_max, size, sort, stats, validate,
-    walk,
+    on_image, realloc, remove_roots, set_finalizer, set_limit, set_max, size, sort, stats, validate, walk,
 };
 pub use pause::{PauseFn, on_pause};
 pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_roots};

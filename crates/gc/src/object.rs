@@ -9,6 +9,7 @@ use crate::finalize::{self, Finalizer, Function, Order};
 use crate::frames::{self, holding};
 use crate::freed;
 use crate::heap::Heap;
+use crate::kept::{alloc_kept, keep};
 use crate::roots::{ImageFn, Range};
 use crate::stats::Stats;
 use crate::stop;
@@ -107,7 +108,7 @@ pub fn sort(pointer: *const u8) -> Option<(Sort, bool)> {
             (_, Some(_)) => Sort::Typed,
             (_, None) => Sort::Atomic,
         };
-        Some((sort, heap.kept.get(at).is_some()))
+        Some((sort, heap.kept.has(block, at)))
     };
     holding(&[at], || look(work)).flatten()
 }
@@ -132,8 +133,8 @@ unsafe fn resize(pointer: *mut u8, bytes: usize) -> *mut u8 {
     let found = look(|heap| {
         let block = heap.block_starting(address(pointer))?;
         let atomic = (ATOMIC_FIRST..crate::class::TYPED_FIRST).contains(&usize::from(block.slot.get()))
-            || (block.slot.get() == 0 && block.scan.get() == Scan::Nothing);
-        let is_kept = heap.kept.get(address(pointer)).is_some();
+            || ((block.slot.get() == 0 || block.is_kept()) && block.scan.get() == Scan::Nothing);
+        let is_kept = heap.kept.has(block, address(pointer));
         Some((block.size.get(), atomic, block.scan.get(), block.layout.get(), is_kept))
     });
     let Some((room, atomic, scan, layout, is_kept)) = found.flatten() else { return null_mut() };
@@ -149,6 +150,7 @@ unsafe fn resize(pointer: *mut u8, bytes: usize) -> *mut u8 {
     // SAFETY: a block's layout is null or lives for ever.
     let layout = unsafe { layout.as_ref() };
     let new = match layout {
+        None if is_kept => alloc_kept(bytes, atomic),
         Some(layout) if matches!(scan, Scan::Layout | Scan::Procedure) || !atomic => {
             alloc::alloc_array(layout, bytes.div_ceil(layout.words.get() as usize * WORD))
         }
@@ -175,19 +177,6 @@ unsafe fn resize(pointer: *mut u8, bytes: usize) -> *mut u8 {
         }
         new
     })
-}
-
-/// Keeps the object at `pointer` until it is freed.
-///
-/// # Errors
-/// [`Refused`]; nothing has changed then.
-pub fn keep(pointer: *mut u8) -> Result<(), Refused> {
-    let object = address(pointer);
-    let work = |heap: &mut Heap| {
-        heap.block_starting(object).ok_or(Refused::NoObject)?;
-        heap.kept.insert(object, 0).map_err(|_| Refused::OutOfMemory)
-    };
-    holding(&[object], || look_with_room(|heap| heap.kept.bytes_to_grow(), work))
 }
 
 /// Sets, or with `None` takes away, the finalizer of the object at `pointer`. Returns the one it had, with its data: if that was due, it

@@ -49,6 +49,10 @@ pub(crate) struct Cursor {
     pub block: Cell<*const Block>,
     /// Objects before it are allocated or were passed over.
     pub index: Cell<u32>,
+    /// Bytes of each object that the thread has freed of the slot …
+    pub freed_size: Cell<u32>,
+    /// … and the first of them (`freed`); 0 for none.
+    pub freed: Cell<usize>,
 }
 
 /// A thread's record. The runs come first: the header's pointer leads to them.
@@ -196,14 +200,25 @@ impl Thread {
         blocks.chain([self.large.get()]).filter_map(|block| unsafe { block.as_ref() })
     }
 
-    /// Forgets the runs, giving back what was not used of them. The thread is the caller.
-    pub(crate) fn retire_runs(&self, slots: usize) {
+    /// Calls `visit` with what was not used of runs in kept blocks that outlived a collection: nothing else would give it back.
+    pub(crate) fn each_left(&self, slots: usize, mut visit: impl FnMut(usize)) {
+        for (run, cursor) in self.runs.iter().zip(&self.cursors).take(slots) {
+            // SAFETY: null, or a descriptor, which is never unmapped.
+            let Some(block) = (unsafe { cursor.block.get().as_ref() }) else { continue };
+            if block.is_kept() && cursor.index.get() == OUTLIVED {
+                (run.next.get()..run.end.get()).step_by(block.size.get()).for_each(&mut visit);
+            }
+        }
+    }
+
+    /// Forgets the runs, giving back what was not used of them; of those that outlived a collection only if `stopped`, as the world is: another thread may change the
+    /// bits of their blocks, and the next collection finds what is unused. The thread is the caller.
+    pub(crate) fn retire_runs(&self, slots: usize, stopped: bool) {
         for (run, cursor) in self.runs.iter().zip(&self.cursors).take(slots) {
             // SAFETY: null, or a descriptor, which is never unmapped.
             if let Some(block) = unsafe { cursor.block.get().as_ref() } {
                 let (from, to) = (run.next.get(), run.end.get());
-                // Another thread may change the bits of a block whose run outlived a collection; the next one finds what is unused.
-                if from < to && cursor.index.get() != OUTLIVED {
+                if from < to && (stopped || cursor.index.get() != OUTLIVED) {
                     let first = block.index_at(from - block.base.get()).0;
                     let count = ((to - from) / block.size.get()) as u32;
                     block.clear_allocated(first, first + count);
@@ -352,7 +367,8 @@ extern "C" fn detach(_thread: *mut libc::c_void) {
     thread.enter();
     let mut heap = thread.lock();
     heap.count_taken(thread);
-    thread.retire_runs(heap.slots_in_use());
+    heap.remember_freed(thread);
+    thread.retire_runs(heap.slots_in_use(), false);
     heap.roots.thread_ends(thread.key());
     tls::set_current(None);
     thread.tid.store(0, Ordering::Release);
@@ -421,11 +437,12 @@ pub(crate) fn forget_others() {
             thread.taken.store(false, Ordering::Relaxed);
             thread.state.store(BLOCKED, Ordering::Relaxed);
             thread.stop_asked.store(false, Ordering::Relaxed);
-            // Objects it did not use stay allocated until the next collection finds them unmarked.
+            // Objects it did not use stay allocated until the next collection finds them unmarked; in blocks of kept objects they stay.
             for (run, cursor) in thread.runs.iter().zip(&thread.cursors) {
                 run.next.set(0);
                 run.end.set(0);
                 cursor.block.set(null());
+                cursor.freed.set(0);
             }
         } else {
             thread.tid.store(stack::tid(), Ordering::Relaxed);

@@ -60,7 +60,7 @@ impl Heap {
         });
         expect(due == self.due, "so many finalizers are due as are counted");
         expect(self.disclaimers.is_counted(), "so many disclaimers are due as are counted");
-        self.kept.each(|object, _| expect(is_object(object), "what is kept are objects"));
+        self.kept.each(|object| expect(is_object(object), "what is kept are objects"));
         self.ephemerons.each(|key, _| expect(is_object(key), "keys of ephemerons are objects"));
         self.links.each(|_, link| expect(is_object(link.object), "links are to objects"));
         result

@@ -92,14 +92,17 @@ pub(crate) fn kept(object: *mut c_void, bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_uncollectable(bytes: usize) -> *mut c_void {
     start::ensure();
-    kept(vel::alloc(with_end(bytes).max(1)), bytes)
+    // SAFETY: any size may be asked for.
+    or_out_of_memory(unsafe { vel::vel_gc_alloc_uncollectable(with_end(bytes).max(1)) }, bytes)
 }
 
 /// An object without pointers that stays until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     start::ensure();
-    kept(checked::unmarked(vel::alloc_atomic(with_end(bytes).max(1))), bytes)
+    // SAFETY: any size may be asked for.
+    let object = unsafe { vel::vel_gc_alloc_atomic_uncollectable(with_end(bytes).max(1)) };
+    or_out_of_memory(checked::unmarked(object), bytes)
 }
 
 /// An object aligned to `align` bytes, a power of two up to a page.

@@ -260,7 +260,7 @@ pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
     // SAFETY: the caller's object, which nobody uses any more.
     unsafe {
         whole.cast::<usize>().write(FREED ^ whole.addr());
-        GC_free(whole);
+        vel::vel_gc_free_later(whole);
     }
 }
 

@@ -105,9 +105,12 @@ unsafe extern "C" {
     pub(crate) fn vel_gc_active(function: Body, argument: *mut c_void) -> *mut c_void;
     pub(crate) fn vel_gc_new_array(layout: *const Layout, count: usize) -> *mut c_void;
     pub(crate) fn vel_gc_alloc_aligned(bytes: usize, align: usize, atomic: c_int) -> *mut c_void;
+    pub(crate) fn vel_gc_alloc_uncollectable(bytes: usize) -> *mut c_void;
+    pub(crate) fn vel_gc_alloc_atomic_uncollectable(bytes: usize) -> *mut c_void;
     pub(crate) fn vel_gc_keep(object: *mut c_void) -> c_int;
     pub(crate) fn vel_gc_realloc(object: *mut c_void, bytes: usize) -> *mut c_void;
     pub(crate) fn vel_gc_free(object: *mut c_void);
+    pub(crate) fn vel_gc_free_later(object: *mut c_void);
     pub(crate) fn vel_gc_collect() -> c_int;
     pub(crate) fn vel_gc_idle(us: c_uint) -> c_int;
     pub(crate) fn vel_gc_hold();

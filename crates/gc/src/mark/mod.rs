@@ -409,6 +409,12 @@ impl<'h, M: Movement> Marker<'h, M> {
         self.consider(address, false);
     }
 
+    /// Marks every object of a block that is allocated.
+    #[inline(never)]
+    pub(crate) fn whole(&mut self, block: &'static Block) {
+        block.each(false, |index| self.reach(block, index, block.address(index)));
+    }
+
     /// Marks what a table's value points into. The value, which stays where it is until the trace is at its end, is changed if the object moves.
     pub(crate) fn value(&mut self, value: &mut usize) {
         match self.find(*value, true) {

@@ -58,11 +58,13 @@ pub unsafe extern "C" fn vel_gc_new_array(layout: *const gc::Layout, count: usiz
 /// An object that is kept until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_alloc_uncollectable(bytes: usize) -> *mut c_void {
-    let new = gc::alloc(bytes);
-    if new.is_null() || gc::keep(new).is_err() {
-        return object(null_mut());
-    }
-    new.cast()
+    object(gc::alloc_kept(bytes, false))
+}
+
+/// The same of one without pointers.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_alloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
+    object(gc::alloc_kept(bytes, true))
 }
 
 /// Has an object stay until it is freed.
@@ -103,14 +105,34 @@ pub unsafe extern "C" fn vel_gc_realloc(old: *mut c_void, bytes: usize) -> *mut 
 pub unsafe extern "C" fn vel_gc_free(old: *mut c_void) {
     // SAFETY: passed on.
     if !old.is_null() && unsafe { gc::free(old.cast()) }.is_err() {
-        let mut line = front::Line::new();
-        line.text("vellum: vel_gc_free: ")
-            .hex(old as usize)
-            .text(": not the start of a live object\n")
-            .write();
-        // SAFETY: abort has no preconditions.
-        unsafe { libc::abort() }
+        no_object("vel_gc_free", old);
     }
+}
+
+/// Gives an object back whose memory is left alone until the next collection.
+///
+/// # Safety
+/// Nobody uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_gc_free_later(old: *mut c_void) {
+    // SAFETY: passed on.
+    if !old.is_null() && unsafe { gc::free_later(old.cast()) }.is_err() {
+        no_object("vel_gc_free_later", old);
+    }
+}
+
+/// Ends the process: what was freed is no object, so that nothing can be relied on.
+#[cold]
+fn no_object(function: &str, address: *const c_void) -> ! {
+    let mut line = front::Line::new();
+    line.text("vellum: ")
+        .text(function)
+        .text(": ")
+        .hex(address as usize)
+        .text(": not the start of a live object\n")
+        .write();
+    // SAFETY: abort has no preconditions.
+    unsafe { libc::abort() }
 }
 
 /// The slow path of `vel_gc_alloc`.
