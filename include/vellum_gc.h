@@ -254,6 +254,9 @@ void vel_gc_let(void);
 
 /* Changes the heap's limit; 0: none. Takes effect at the next allocation that needs memory. */
 void vel_gc_set_limit(size_t bytes);
+/* Has the heap not collect before it has this size, as if it had been made with it by `fixed_bytes`, but grow beyond it as it would; less where memory is short, or
+ * little is alive. 0: when it is best. */
+void vel_gc_set_least(size_t bytes);
 /* Changes `max_bytes`; 0: none. What is in use already stays in use until a collection finds it dead. 0, or -1 with errno EINVAL if it is less than
  * 1 MiB. */
 int vel_gc_set_max(size_t bytes);

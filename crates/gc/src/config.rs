@@ -51,6 +51,9 @@ pub struct Config {
     /// Bytes the heap may grow to between collections, whatever is alive; 0 to go by what is alive. Where next to nothing is, it collects
     /// sooner: see `sizing`.
     pub fixed_bytes: usize,
+    /// Where there is no such size: room for allocation as if the heap had been made of so many bytes, or more; 0: as much as is best. It is told
+    /// while the heap is in use.
+    pub least_bytes: usize,
     /// Room for allocation between collections, in percent of what is alive; small heaps get more (`config.rs`).
     pub percent: u32,
     /// In place of that: what a collection looks through, by this number, is the room (`plenty`); 0 for `percent`.
@@ -91,6 +94,7 @@ impl Config {
         limit_bytes: usize::MAX,
         max_bytes: usize::MAX,
         fixed_bytes: 0,
+        least_bytes: 0,
         percent: 75,
         divisor: 0,
         poison: false,

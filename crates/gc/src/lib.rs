@@ -126,7 +126,8 @@ pub use layout::{Layout, TYPE_MAX};
 pub use links::{link, move_link, unlink};
 pub use object::{
     Refused, Sort, add_precise_roots, add_roots, add_thread_roots, base, exclude_roots, hold, include_roots,
-    on_image, realloc, remove_roots, set_finalizer, set_limit, set_max, size, sort, stats, validate, walk,
+    on_image, realloc, remove_roots, set_finalizer, set_least, set_limit, set_max, size, sort, stats,
+    validate, walk,
 };
 pub use pause::{PauseFn, on_pause};
 pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_roots};

@@ -301,6 +301,15 @@ pub fn set_limit(bytes: usize) {
     });
 }
 
+/// Has the heap not collect before it has `bytes` bytes, as if it had been made of that size; 0: when it is best.
+pub fn set_least(bytes: usize) {
+    let _ = look(|heap| {
+        if alloc::ensure_started(heap) {
+            heap.tell_least(bytes);
+        }
+    });
+}
+
 /// Sets the maximum of the heap with all that the collector keeps beside it, in bytes; `usize::MAX` for none.
 pub fn set_max(bytes: usize) {
     let _ = look(|heap| {

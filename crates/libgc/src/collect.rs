@@ -95,10 +95,18 @@ pub extern "C" fn GC_is_disabled() -> c_int {
     c_int::from(GC_dont_gc.load(Relaxed) > 0)
 }
 
-/// Asks the heap to be `bytes` larger; it grows by itself, without collecting while it is small. 1: nothing failed.
+/// The size that the heap was asked to have.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Asks the heap to be `bytes` larger than it is, or was asked to be: it does not collect before. Its memory comes as it is used. 1: nothing failed.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_expand_hp(_bytes: usize) -> c_int {
+pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
     start::ensure();
+    let now = vel::stats().heap_bytes as usize;
+    let larger = |asked: usize| asked.max(now).saturating_add(bytes);
+    let asked = ASKED.fetch_update(Relaxed, Relaxed, |asked| Some(larger(asked))).map_or(0, larger);
+    // SAFETY: any size is served.
+    unsafe { vel::vel_gc_set_least(asked) };
     1
 }
 

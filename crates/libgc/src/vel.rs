@@ -116,6 +116,7 @@ unsafe extern "C" {
     pub(crate) fn vel_gc_hold();
     pub(crate) fn vel_gc_let();
     pub(crate) fn vel_gc_set_limit(bytes: usize);
+    pub(crate) fn vel_gc_set_least(bytes: usize);
     pub(crate) fn vel_gc_roots_add(start: *const c_void, end: *const c_void) -> c_int;
     pub(crate) fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) -> usize;
     pub(crate) fn vel_gc_roots_exclude(start: *const c_void, end: *const c_void) -> c_int;

@@ -29,7 +29,7 @@ mod simulation;
 mod square_root;
 mod watch;
 
-use crate::config::{Plan, ROOM_MIN};
+use crate::config::{Config, Plan, ROOM_MIN};
 use crate::heap::Heap;
 pub use choice::Sizing;
 pub(crate) use limits::cost_ns;
@@ -172,7 +172,7 @@ impl Heap {
     /// Bytes to hand out before the next collection.
     fn room_for(&mut self, found: Found) -> usize {
         let config = limits::under(self.config, self.limit());
-        let plenty = plenty::room(&config, self.cache_bytes, found);
+        let plenty = self.plenty(&config, found);
         let copies = match config.sizing {
             Sizing::Knee => limits::copies(config.plan, found, plenty),
             _ => limits::for_copies(&config, found),
@@ -195,13 +195,28 @@ impl Heap {
         let config = limits::under(self.config, self.limit());
         // What is between two major collections is not what fits the cache, however little minor ones cost.
         let found = Found { live: live.min(self.appel.major_live), cost_ns: usize::MAX, ..Found::default() };
-        let plenty = plenty::room(&config, self.cache_bytes, found);
+        let plenty = self.plenty(&config, found);
         let (rates, memory) = (self.watch.rates(), Memory::PLENTY);
         let shape = match self.stays() {
             true => Shape::Regions { copies: self.appel.sparse },
             false => Shape::COPIED,
         };
         self.sizes(Seen { live, old, spread: live, shape, plenty, rates, memory }, last)
+    }
+
+    /// Bytes to hand out before the next collection while memory is plenty.
+    fn plenty(&self, config: &Config, found: Found) -> usize {
+        let room = plenty::room(config, self.cache_bytes, found);
+        room.max(plenty::room_told(config, self.cache_bytes, found))
+    }
+
+    /// Has the heap be of `bytes` bytes at least before it collects, from now on.
+    pub(crate) fn tell_least(&mut self, bytes: usize) {
+        self.config.least_bytes = bytes;
+        // Regions are sized anew by the next major collection.
+        if self.config.plan != Plan::Appel {
+            self.room = self.room_for(self.found).max(self.used);
+        }
     }
 
     /// The sizes, with the memory there is found out where the policy goes by it.

@@ -43,8 +43,21 @@ pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
         let part = (found.live / 100).saturating_mul(config.percent as usize);
         return part.max(mean.min(found.live * 4)).max(ROOM_MIN);
     }
+    room_in(config.fixed_bytes, config, cache_bytes, found)
+}
+
+/// The same of a heap that was told to be so large (`Config::least_bytes`): as if it had been made of that size.
+pub(super) fn room_told(config: &Config, cache_bytes: usize, found: Found) -> usize {
+    match config.least_bytes {
+        0 => 0,
+        least => room_in(least, config, cache_bytes, found),
+    }
+}
+
+/// The same in a heap of `bytes` bytes.
+fn room_in(bytes: usize, config: &Config, cache_bytes: usize, found: Found) -> usize {
     let taken = found.live + for_copies(config, found);
-    let room = config.fixed_bytes.saturating_sub(taken).max(config.fixed_bytes / ROOM_PART);
+    let room = bytes.saturating_sub(taken).max(bytes / ROOM_PART);
     let cache = cache_bytes / CACHE_PART;
     let is_cheap = cache >= ROOM_MIN && found.cost_ns < (cache >> 10) * SAVED_NS_PER_KIB;
     if is_cheap { room.min(cache) } else { room }
@@ -83,6 +96,18 @@ mod tests {
         assert_eq!(room(&paid, 2 * MIB, found), 3 * MIB);
         assert_eq!(room(&Config { divisor: 1, ..paid }, 2 * MIB, found), 9 * MIB);
         assert_eq!(room(&paid, 2 * MIB, Found::NOTHING), ROOM_MIN);
+    }
+
+    #[test]
+    fn a_heap_that_was_told_a_size_has_it_from_then_on_and_grows_beyond() {
+        let told = Config { least_bytes: 8 * MIB, ..Config::DEFAULT };
+        let found = Found { live: MIB, cost_ns: usize::MAX, ..Found::default() };
+        assert_eq!(room_told(&Config::DEFAULT, 2 * MIB, found), 0);
+        assert_eq!(room_told(&told, 2 * MIB, found), 7 * MIB);
+        let grown = Found { live: 64 * MIB, ..found };
+        assert!(room_told(&told, 2 * MIB, grown) < room(&told, 2 * MIB, grown));
+        let little = Found { live: 8 << 10, cost_ns: 0, ..found };
+        assert_eq!(room_told(&told, 2 * MIB, little), MIB, "but it stays in the cache where that costs less");
     }
 
     #[test]

@@ -113,6 +113,24 @@ int main(void)
     CHECK((*kept)->next->number == 42);
     GC_FREE(*kept);
 
+    /* What the heap was asked to be is used before anything is collected, where collecting costs something. */
+    if (!getenv("VELLUM_GC_EAGER")) {
+        enum { LIVE = 40000, LARGER = 64 << 20 };
+        static struct cell *list;
+        for (int i = 0; i < LIVE; i++) {
+            struct cell *cell = GC_NEW(struct cell);
+            cell->next = list;
+            list = cell;
+        }
+        GC_gcollect();
+        CHECK(GC_expand_hp(LARGER) == 1);
+        before = GC_get_gc_no();
+        for (size_t bytes = 0; bytes < LARGER / 2; bytes += 1024)
+            CHECK(GC_MALLOC(1000));
+        CHECK(GC_get_gc_no() == before);
+        list = NULL;
+    }
+
     GC_word heap, free_bytes, unmapped, since, total;
     GC_get_heap_usage_safe(&heap, &free_bytes, &unmapped, &since, &total);
     CHECK(heap > 0 && free_bytes <= heap && total > heap);

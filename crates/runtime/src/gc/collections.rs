@@ -47,6 +47,12 @@ pub extern "C" fn vel_gc_set_limit(bytes: usize) {
     gc::set_limit(if bytes == 0 { usize::MAX } else { bytes });
 }
 
+/// Has the heap not collect before it has this size.
+#[unsafe(no_mangle)]
+pub extern "C" fn vel_gc_set_least(bytes: usize) {
+    gc::set_least(bytes);
+}
+
 /// Sets the maximum of the heap with its metadata.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_set_max(bytes: usize) -> c_int {
