@@ -11,8 +11,8 @@
 
 /* Shallow: at most one part of so many of the deepest, since the collection before the last one. */
 enum { HEAP_SHALLOW_PART = 4 };
-/* Long enough ago: one part of so many of the room was allocated since. */
-enum { HEAP_EARLY_PART = 2 };
+/* Long enough ago: all of the room but one part of so many was allocated since. More leeway finds the stack shallow more often, and collects more often. */
+enum { HEAP_LEEWAY_PART = 8 };
 
 static uintptr_t heap_stack_base, heap_deepest, heap_deepest_before;
 /* Collections that have begun, the sum of the stack's depths then, and how many of them were asked for here. */
@@ -43,7 +43,7 @@ static int heap_is_worth_collecting(void) {
     vel_gc_get_stats(&heap_stats, sizeof heap_stats);
     size_t whole = (size_t)heap_mib << 20;
     size_t room = whole > heap_stats.live_bytes ? whole - heap_stats.live_bytes : 0;
-    return heap_stats.allocated_bytes - heap_allocated_before >= room / HEAP_EARLY_PART;
+    return heap_stats.allocated_bytes - heap_allocated_before >= room - room / HEAP_LEEWAY_PART;
 }
 
 static __attribute__((noinline, cold)) void heap_looks_at_stack(void) {

@@ -2,8 +2,8 @@
 //!
 //! What a program gains that was written for libgc and is not touched: the same executable, with `libgc.so.1` of the distribution or Vellum's first on the
 //! library path. The clients use the interface as a compiler would (free lists of their own, filled by `GC_generic_malloc_many`); the heap has a maximum
-//! and is told to be as large from the start. Vellum's library keeps the maximum and sizes the heap below it by itself, so
-//! it takes less memory and collects more often.
+//! and is told to be as large from the start. Vellum's library does as it is told but where little is alive: there it goes round in the cache, collects
+//! more often, and takes less memory.
 //!
 //! Invariant: an arm is Vellum's only if the loader says that its `libgc.so.1` is the one meant; a library that cannot be loaded would leave the
 //! distribution's under another name.
@@ -93,8 +93,8 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     finding.tables = vec![view.times(&places), view.rest(&places)];
     finding.goals = view.goals(&places);
     finding.notes.push(
-        "seconds are CPU time, client + collector; '-' is a heap too small for the client. Both are told the heap's size; Vellum's library takes it for a \
-         maximum, and sizes the heap below it"
+        "seconds are CPU time, client + collector; '-' is a heap too small for the client. Both are told the heap's size; where little is alive, \
+         Vellum's library uses less of it and collects more often"
             .into(),
     );
     keep(&mut finding, &sheets);

@@ -6,6 +6,7 @@ use crate::workshop::{Build, Collector, Workshop};
 use crate::{Progress, Scale};
 use std::path::PathBuf;
 use std::time::Duration;
+use vellum_probe::Interrupt;
 use vellum_probe::campaign::{Arm, Campaign, Cell, Missing, Sheet};
 
 /// The longest any client may take.
@@ -78,6 +79,10 @@ impl<'a> Lab<'a> {
         mib: u64,
         words: &[&str],
     ) -> Option<Arm> {
+        if Interrupt::arrived().is_some() {
+            // Compiling would take a while for nothing.
+            return None;
+        }
         let (work, heap) = (format!("scale={}", self.work(client)), format!("heap={mib}"));
         (self.progress)(Progress { experiment: &self.experiment, done: 0, total: 1, what: "compiling" });
         let words: Vec<&str> = [&*work, &*heap].into_iter().chain(words.iter().copied()).collect();

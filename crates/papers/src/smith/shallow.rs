@@ -2,8 +2,8 @@
 //!
 //! Pia's stack swings between a hundred frames and a thousand, and what a deep one leads to is kept, pinned and searched. The source's collector tried to
 //! collect while it was shallow, by a heuristic that it does not describe; it explains a jump of collector time by a heap too small for that to take
-//! effect. Here the client does so (`clients/heap_shallow.h`): where the stack is at most a quarter as deep as it was, it asks for a collection once half of the
-//! room has been used. Knuth-Bendix, whose stack is deep most of the time, stands beside it.
+//! effect. Here the client does so (`clients/heap_shallow.h`): where the stack is at most a quarter as deep as it was, it asks for a collection in the last eighth
+//! of the room. Knuth-Bendix, whose stack is deep most of the time, stands beside it.
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};
@@ -62,8 +62,8 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     );
     finding.tables = vec![times(lab, &sheets, &places), counts(lab, &sheets, &places)];
     finding.notes.push(
-        "anywhere: wherever room runs out. shallow: asked for by the client where its stack is at most a quarter as deep as it was, from half of the room \
-         on; where it is not shallow in time, collections come by themselves. Averages are of collections; what lives is what the collection found"
+        "anywhere: wherever room runs out. shallow: asked for by the client where its stack is at most a quarter as deep as it was, in the last \
+         eighth of the room; where it is not shallow in time, collections come by themselves. Averages are of collections; what lives is what the collection found"
             .into(),
     );
     keep(&mut finding, &sheets);
