@@ -16,6 +16,11 @@ fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
     Ok(symbol)
 }
 
+/// That the library has a collector.
+pub(crate) fn has_collector() -> Result<(), Failure> {
+    find(c"vel_gc_init").map(drop)
+}
+
 type RelocateFn = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type SwapFn = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 

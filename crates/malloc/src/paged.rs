@@ -78,6 +78,13 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     {
         return address;
     }
+    if bytes >= PAGED_MIN
+        && let Some(start) = NonNull::new(address)
+    {
+        // SAFETY: as above; only the result is used afterwards.
+        return unsafe { process::pager().relocate(start, bytes) }
+            .map_or_else(|_| out_of_memory(), NonNull::as_ptr);
+    }
     let new = crate::malloc(bytes);
     if !new.is_null() {
         // SAFETY: two different blocks, of at least the shorter length; the old one is given up then.

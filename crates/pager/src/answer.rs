@@ -115,15 +115,16 @@ impl<B: Backing + Send> Pager<B> {
         match core::mem::replace(&mut inner.request, Request::None) {
             Request::None => {}
             Request::Reserve(slots) => {
-                inner.answer = self.store().reserve(slots);
+                inner.answer = self.store().reserve(slots).map(|()| 0);
                 if inner.answer.is_ok() && slots > inner.reserved {
                     inner.free_slots.insert(inner.reserved, slots - inner.reserved);
                     inner.reserved = slots;
                 }
             }
+            Request::PassOn(from, to, count) => inner.answer = Ok(self.pass_on(inner, from, to, count)),
             Request::Stop => {
                 inner.stopping = true;
-                inner.answer = Ok(());
+                inner.answer = Ok(0);
             }
         }
         if let Err(errno) = self.faults().zero(self.doorbell()) {
@@ -218,7 +219,7 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     /// As [`Pager::bring`], for pages that had no frame.
-    fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
+    pub(crate) fn deliver(&self, inner: &mut Inner, place: Place, page: PageNo, count: u32) {
         self.bring(inner, place, page, count);
         self.book_arrived(inner, page, count);
     }

@@ -27,6 +27,9 @@ pub(crate) enum Request {
     None,
     /// To set aside room for so many slots in all.
     Reserve(u32),
+    /// To have so many pages from the second on be what those from the first on are; the answer is how many are
+    /// (`pager/relocate.rs`).
+    PassOn(PageNo, PageNo, u32),
     /// To end.
     Stop,
 }
@@ -59,7 +62,7 @@ pub(crate) struct Inner {
     /// The sum of a page of zeros, which need no room in the store.
     pub(crate) zero_sum: Sum,
     pub(crate) request: Request,
-    pub(crate) answer: Result<(), Errno>,
+    pub(crate) answer: Result<u32, Errno>,
     pub(crate) stopping: bool,
     /// The end of what was ever an object's.
     pub(crate) high: u32,
@@ -90,7 +93,7 @@ impl Inner {
             key: Key::new([0, 0]),
             zero_sum: [0, 0],
             request: Request::None,
-            answer: Ok(()),
+            answer: Ok(0),
             stopping: false,
             high: 0,
             forking: Forking::not(),

@@ -64,6 +64,14 @@ fn exercise<B: Backing + Send + Sync>(pager: &'static Pager<B>, random: &mut Ran
             3 if !objects.is_empty() => {
                 let object = &mut objects[which];
                 let pages = 1 + random.below(200);
+                if random.below(2) == 0 {
+                    // SAFETY: the old place is used no more.
+                    let moved = unsafe { pager.relocate(object.start, pages * PAGE) }.expect("room");
+                    assert!(moved != object.start && pager.len(object.start.as_ptr()).is_none());
+                    object.start = moved;
+                    object.bytes.resize(pages * PAGE, None);
+                    continue;
+                }
                 // SAFETY: what is cut off is used no more.
                 if unsafe { pager.resize(object.start, pages * PAGE) }.is_ok() {
                     object.bytes.resize(pages * PAGE, None);
@@ -260,6 +268,29 @@ fn what_cannot_be_taken_away_stays() {
         assert_eq!(unsafe { word(page).read_volatile() }, page as u8);
     }
     pager.validate().expect("an invariant");
+    // SAFETY: the object is used no more.
+    unsafe { pager.stop() };
+}
+
+/// An object that is mostly in the store is at another place without being read.
+#[test]
+fn an_object_changes_its_place_unread() {
+    const PAGES: usize = 8 * FRAMES_MIN as usize;
+    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
+    let object = pager.create(PAGES * PAGE, 1, true).expect("room");
+    // SAFETY: within the object, wherever it is.
+    let word = |start: NonNull<u8>, page: usize| unsafe { start.as_ptr().add(page * PAGE).cast::<u64>() };
+    // SAFETY: as above.
+    (0..PAGES).for_each(|page| unsafe { word(object, page).write_volatile(page as u64 + 1) });
+    let read = || pager.count(Event::ReadRead) + pager.count(Event::WriteRead) + pager.count(Event::Ahead);
+    let before = read();
+    // SAFETY: the old place is used no more.
+    let moved = unsafe { pager.relocate(object, 2 * PAGES * PAGE) }.expect("room");
+    let cost = read() - before;
+    assert!(cost < u64::from(FRAMES_MIN), "{cost} pages read to move an object of {PAGES}");
+    pager.validate().expect("an invariant");
+    // SAFETY: as above.
+    (0..PAGES).for_each(|page| unsafe { assert_eq!(word(moved, page).read_volatile(), page as u64 + 1) });
     // SAFETY: the object is used no more.
     unsafe { pager.stop() };
 }

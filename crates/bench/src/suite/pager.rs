@@ -4,7 +4,8 @@
 //! frames and a store on the same file system. Pages are base pages in both. Each has its second arm as the control.
 //!
 //! A second cell asks what paging costs who has frames enough: there both columns are Vellum's library, without frames in *glibc*, with them in
-//! *vellum*.
+//! *vellum*. Two more run collected programs, the compiler and the sort of the 1992 source, whose live data take nine tenths of the memory there is: both
+//! columns are Vellum's collector, paged by the kernel in *glibc* and by Vellum in *vellum*.
 
 use super::{MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target, twin};
@@ -28,6 +29,11 @@ const SCAN: f64 = 1.0 / 0.8;
 const FITS: f64 = 1.03;
 /// The part of the frames that it needs, in quarters.
 const FITS_QUARTERS: usize = 3;
+/// "Against the kernel's swap on the same device under the same memory, a collected program on Vellum's pager at least 1.5x faster".
+const COLLECTED: f64 = 1.0 / 1.5;
+/// The memory that it has, and the part of its work that it does, in percent.
+const COLLECTED_MIB: usize = 24;
+const COLLECTED_SCALE: (usize, usize) = (50, 10);
 /// No slower than the kernel.
 const KERNEL: f64 = 1.0;
 
@@ -69,6 +75,11 @@ pub fn section(plan: &Plan) -> Section {
         one("CPU time of a page that is read back, in order", "scan_cpu_ns", Some(itself(CLUSTERED_NS))),
         one("the same, wall time", "scan_ns", Some(kernel())),
         one("CPU time of a page that is read back, in random order", "read_cpu_ns", Some(itself(SINGLE_NS))),
+        one(
+            "the same, beyond a direct read of a page at random from a file as long",
+            "read_beyond_file_cpu_ns",
+            Some(itself(SINGLE_NS)),
+        ),
         one("the same, wall time", "read_ns", Some(kernel())),
         one("CPU time of a page that is written to, in random order", "write_cpu_ns", None),
         one("the same, wall time", "write_ns", Some(kernel())),
@@ -80,7 +91,47 @@ pub fn section(plan: &Plan) -> Section {
         ),
     ];
     let (fits, more) = fits(plan);
-    Section { name: PAGER, cells: vec![cell, fits], tables: tables.into_iter().chain(more).collect() }
+    let (collected, last) = collected(plan);
+    Section {
+        name: PAGER,
+        cells: [cell, fits].into_iter().chain(collected).collect(),
+        tables: tables.into_iter().chain(more).chain(last).collect(),
+    }
+}
+
+/// Collected programs, paged by the kernel and by Vellum.
+fn collected(plan: &Plan) -> ([Cell; 2], [Table; 2]) {
+    let cell = |client: usize, name: &str| {
+        let mut arms = Vec::new();
+        if let Some(vellum) = plan.roster.get(peer::VELLUM) {
+            let scale = plan.pick(COLLECTED_SCALE.0, COLLECTED_SCALE.1);
+            for (column, kernel) in [(peer::GLIBC, 1), (peer::VELLUM, 0)] {
+                let params =
+                    [("client", client), ("memory", COLLECTED_MIB), ("scale", scale), ("kernel", kernel)];
+                for label in [column.to_owned(), twin(column)] {
+                    arms.push(Arm { label, launch: plan.launch(vellum, "collected", &params) });
+                }
+            }
+        }
+        Cell {
+            name: format!("{PAGER}-{name}"),
+            prepare: None,
+            arms,
+            rounds: plan.few_rounds(),
+            together: false,
+        }
+    };
+    let cells = [cell(0, "compiler"), cell(1, "sort")];
+    let one = |title: &str, metric, target: Option<f64>| {
+        let target = || target.map(|most| Target::at_most(most, Against::Arm(peer::GLIBC)));
+        let lines = cells.iter().map(|cell| line(cell.name.clone(), cell, target()));
+        table(&format!("Paging: {title}"), metric, Unit::Millis, lines.collect())
+    };
+    let tables = [
+        one("a collected program, beside the kernel's swap (glibc), wall time", "wall_ns", Some(COLLECTED)),
+        one("the same, CPU time", "cpu_ns", None),
+    ];
+    (cells, tables)
 }
 
 /// What paging costs who has frames enough.

@@ -6,6 +6,7 @@
 
 mod batch;
 mod cold;
+mod collected;
 mod fits;
 mod govern;
 mod growth;
@@ -136,6 +137,7 @@ pub const WORKLOADS: &[Workload] = &[
     workload("lua", &["permille=1"], small::lua::run),
     workload("python", &["permille=1"], small::python::run),
     workload("paged", &["frames=1048576", "times=2", "touches=50"], paged::run),
+    workload("collected", &["memory=3", "scale=5"], collected::run),
     workload("fits", &["bytes=1048576"], fits::run),
     workload("watched", &["bytes=1048576", "touches=100000", "watch=1"], watch::run),
     workload("governed", &["bytes=1048576", "touches=100000", "govern=1"], watch::run),

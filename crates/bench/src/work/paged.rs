@@ -10,7 +10,8 @@
 //! | `scan` | every page, read in order, twice |
 //! | `read`, `write` | pages at random |
 //!
-//! Beside them a file as long as the block is read directly, in pieces of 256 KiB, on the same file system: what the device can do.
+//! Beside them a file as long as the block is read directly, in pieces of 256 KiB and single pages at random, on the same file system: what the device can
+//! do, and what it costs.
 
 use super::{Failure, Params};
 use crate::Metrics;
@@ -38,8 +39,8 @@ const PHASES: [&str; 5] = ["zero", "new", "scan", "read", "write"];
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let (frames, times) = (params.size("frames", 64 << 20), params.size("times", 4));
     let bytes = frames * times;
-    let on_file =
-        read_file(bytes).map_err(|error| wrong(&format!("a file of {bytes} bytes in {FOLDER}: {error}")))?;
+    let on_file = read_file(params, bytes)
+        .map_err(|error| wrong(&format!("a file of {bytes} bytes in {FOLDER}: {error}")))?;
     let results = if params.get("kernel", 0) == 0 {
         phases(params, frames, bytes)?
     } else {
@@ -50,8 +51,10 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
         metrics.set(&format!("{phase}_cpu_ns"), cpu);
         metrics.set(&format!("{phase}_ns"), wall);
     }
-    metrics.set("file_ns", on_file);
-    metrics.set("scan_over_file", results[2][1] / on_file);
+    metrics.set("file_ns", on_file.in_order_ns);
+    metrics.set("file_page_cpu_ns", on_file.page_cpu_ns);
+    metrics.set("scan_over_file", results[2][1] / on_file.in_order_ns);
+    metrics.set("read_beyond_file_cpu_ns", results[3][0] - on_file.page_cpu_ns);
     Ok(metrics)
 }
 
@@ -192,8 +195,16 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
     if status == 0 { Ok(results) } else { Err(wrong(&format!("the child failed (wait status {status:#x})"))) }
 }
 
-/// Writes a file of `bytes` bytes and reads it back directly, twice: wall nanoseconds for each page read.
-fn read_file(bytes: usize) -> std::io::Result<f64> {
+/// What the device can do.
+struct OnFile {
+    /// Wall nanoseconds a page, read in order.
+    in_order_ns: f64,
+    /// CPU nanoseconds of a direct read of one page at random.
+    page_cpu_ns: f64,
+}
+
+/// Writes a file of `bytes` bytes and reads it back directly, in order and pages of it at random.
+fn read_file(params: &Params, bytes: usize) -> std::io::Result<OnFile> {
     let path = Path::new(FOLDER).join(format!(".vellum-paged-{}", std::process::id()));
     let open =
         |flags| OpenOptions::new().read(true).write(true).create_new(true).custom_flags(flags).open(&path);
@@ -212,13 +223,13 @@ fn read_file(bytes: usize) -> std::io::Result<f64> {
         }
         (memory, std::slice::from_raw_parts_mut(memory, PIECE))
     };
-    let result = write_and_read(&file, piece, bytes.next_multiple_of(PIECE));
+    let result = write_and_read(params, &file, piece, bytes.next_multiple_of(PIECE));
     // SAFETY: allocated above by this layout.
     unsafe { std::alloc::dealloc(memory, layout) };
     result
 }
 
-fn write_and_read(file: &File, piece: &mut [u8], bytes: usize) -> std::io::Result<f64> {
+fn write_and_read(params: &Params, file: &File, piece: &mut [u8], bytes: usize) -> std::io::Result<OnFile> {
     const TIMES: u32 = 2;
     let offsets = || (0..bytes as u64).step_by(PIECE);
     for offset in offsets() {
@@ -233,5 +244,14 @@ fn write_and_read(file: &File, piece: &mut [u8], bytes: usize) -> std::io::Resul
             file.read_exact_at(piece, offset)?;
         }
     }
-    Ok(start.elapsed().as_nanos() as f64 / (f64::from(TIMES) * (bytes / PAGE) as f64))
+    let in_order_ns = start.elapsed().as_nanos() as f64 / (f64::from(TIMES) * (bytes / PAGE) as f64);
+    let mut rng = Rng::new(params.seed());
+    let touches = params.size("touches", 20_000);
+    let meter = Meter::start();
+    for _ in 0..touches {
+        let page = rng.below((bytes / PAGE) as u64);
+        file.read_exact_at(&mut piece[..PAGE], page * PAGE as u64)?;
+    }
+    let page_cpu_ns = meter.stop().get("cpu_ns").unwrap_or(f64::NAN) / touches as f64;
+    Ok(OnFile { in_order_ns, page_cpu_ns })
 }

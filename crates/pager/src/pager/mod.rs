@@ -1,9 +1,11 @@
-//! The pager: what it is, and what others may ask of it. `life` starts and ends it; `uses` is what a program does with memory objects.
+//! The pager: what it is, and what others may ask of it. `life` starts and ends it; `uses` is what a program does with memory objects,
+//! `relocate` how they change their place.
 //!
 //! Invariants: `faults`, `store` and the tables are set before `phase` says that the pager serves, and only read since; `inner` is changed under
 //! its lock.
 
 mod life;
+mod relocate;
 mod uses;
 
 use crate::entry::Kept;
@@ -222,7 +224,7 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     /// Asks the fault-handling thread for something, by touching a page that only it can provide, and waits for the answer.
-    fn call(&self, request: Request) -> Result<(), Errno> {
+    fn call(&self, request: Request) -> Result<u32, Errno> {
         self.callers.lock();
         self.enter().request = request;
         let bell = self.doorbell();

@@ -110,7 +110,7 @@ impl<B: Backing + Send> Pager<B> {
         self.enter().objects.len(page).map(|pages| pages as usize * PAGE)
     }
 
-    fn page_at(&self, address: *const u8) -> Option<PageNo> {
+    pub(super) fn page_at(&self, address: *const u8) -> Option<PageNo> {
         let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
         (self.owns(address) && offset.is_multiple_of(PAGE)).then_some(PageNo((offset / PAGE) as u32))
     }
