@@ -177,14 +177,20 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     }
     let each = with_end(bytes).max(size_of::<usize>());
     let mut first = null_mut::<c_void>();
-    for _ in 0..(MANY_BYTES / each).max(1) {
+    let mut left = (MANY_BYTES / each).max(1);
+    while left > 0 {
+        let (chain, count) = vel::chain(each, left, first);
+        if count > 0 {
+            (first, left) = (chain, left - count);
+            continue;
+        }
         let object = vel::alloc(each);
         if object.is_null() {
             break;
         }
         // SAFETY: a word at least is there.
         unsafe { object.cast::<*mut c_void>().write(first) };
-        first = object;
+        (first, left) = (object, left - 1);
     }
     or_out_of_memory(first, bytes)
 }

@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::sync::atomic::{Ordering::Release, compiler_fence};
 
 /// `struct vel_gc_config`, as far as it is used here.
 #[repr(C)]
@@ -213,6 +214,36 @@ pub(crate) fn alloc(bytes: usize) -> *mut c_void {
     }
     // SAFETY: any size may be asked for.
     unsafe { vel_gc_slow(bytes) }
+}
+
+/// Untyped objects of `bytes` bytes off the thread's run, `most` at most, chained by their first words, the last of which gets `then`; and how many they are. Null
+/// and 0 when the run has no more.
+#[inline]
+pub(crate) fn chain(bytes: usize, most: usize, then: *mut c_void) -> (*mut c_void, usize) {
+    if bytes.wrapping_sub(1) >= INLINE_MAX {
+        return (core::ptr::null_mut(), 0);
+    }
+    let granules = bytes.div_ceil(GRANULE);
+    let each = granules * GRANULE;
+    // SAFETY: the thread's own run, as in `off`; so many objects lie from `next` on before its end, each a word long at least. They are chained before they are
+    // taken: a collection that stops the thread in between finds none taken, or a chain that leads to all.
+    unsafe {
+        let run = runs().add(granules);
+        let first = (&raw const (*run).next).read_volatile();
+        let count = (((*run).end as usize - first as usize) / each).min(most);
+        if count == 0 {
+            return (core::ptr::null_mut(), 0);
+        }
+        for index in 1..count {
+            let next = first.wrapping_add(index * each);
+            next.wrapping_sub(each).cast::<*mut u8>().write(next);
+        }
+        let end = first.wrapping_add(count * each);
+        end.wrapping_sub(each).cast::<*mut c_void>().write(then);
+        compiler_fence(Release);
+        (&raw mut (*run).next).write_volatile(end);
+        (first.cast(), count)
+    }
 }
 
 /// An object without pointers, not cleared; null if there is no memory.

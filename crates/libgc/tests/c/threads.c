@@ -2,6 +2,7 @@
 #define GC_THREADS
 #include "check.h"
 #include <gc.h>
+#include <stdint.h>
 #include <string.h>
 
 enum { THREADS = 6, ROUNDS = 60, LENGTH = 300 };
@@ -70,6 +71,31 @@ static void *with_base(struct GC_stack_base *base, void *argument)
     return argument;
 }
 
+/* Lists come cleared but for their links, and what is kept of them is whole, however often others collect meanwhile. */
+static void *takes_lists(void *seed)
+{
+    enum { LISTS = 2000, LISTS_EAGER = 20, KEPT = 64, SIZES = 300 };
+    uintptr_t taken = 0;
+    uintptr_t **kept = GC_MALLOC(KEPT * sizeof *kept);
+    int lists = getenv("VELLUM_GC_EAGER") ? LISTS_EAGER : LISTS;
+    for (int round = 0; round < lists; round++) {
+        size_t bytes = 16 + (size_t)(round * 7 + (long)seed * 13) % SIZES;
+        uintptr_t *next;
+        for (uintptr_t *object = GC_malloc_many(bytes); object; object = next, taken++) {
+            next = GC_NEXT(object);
+            CHECK(!object[1]);
+            object[0] = taken;
+            object[1] = ~taken;
+            uintptr_t *old = kept[(size_t)round * 31 % KEPT];
+            CHECK(!old || old[1] == ~old[0]);
+            kept[taken % KEPT] = object;
+        }
+        if (round % 100 == 0)
+            GC_gcollect();
+    }
+    return NULL;
+}
+
 int main(void)
 {
     GC_INIT();
@@ -88,6 +114,10 @@ int main(void)
         CHECK(pthread_join(threads[i], &list) == 0);
         check(list, i * 1000);
     }
+    for (long i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, takes_lists, (void *)i) == 0);
+    for (long i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
     sigset_t all;
     sigfillset(&all);
     CHECK(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
