@@ -26,9 +26,10 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// It is taken to pay at first.
+    /// It is taken not to pay at first, but nearly: that it pays is learnt as soon as probes are asked for, that it does not only when their turn comes
+    /// to be given up, and by then much has been brought in vain.
     pub(crate) const fn new() -> Neighbours {
-        Neighbours { share: ALL / 2, turn: 0 }
+        Neighbours { share: WORTH - ALL / WEIGHT, turn: 0 }
     }
 
     /// Pages of the window to bring for a fault that goes on with nothing: 1 is the page alone.
@@ -53,6 +54,8 @@ mod tests {
     #[test]
     fn what_is_never_used_is_seldom_brought_and_what_is_always() {
         let mut neighbours = Neighbours::new();
+        assert_eq!(neighbours.window(), 1);
+        (0..3).for_each(|_| neighbours.learn(true));
         assert_eq!(neighbours.window(), WINDOW);
         (0..4 * WEIGHT).for_each(|_| neighbours.learn(false));
         let brought = (0..10 * RETRY).filter(|_| neighbours.window() == WINDOW).count();
