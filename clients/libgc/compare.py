@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs programs that are linked with libgc on libgc and on Vellum's libgc.so.1, and prints time, memory and pauses as a table.
 
-    clients/libgc/compare.py [--libgc-folder target/release/libgc] [--rounds 5] [--quick] [--no-profile] [--json] [client ...]
+    clients/libgc/compare.py [--libgc-folder target/release/libgc] [--rounds 5] [--quick] [--same-only] [--no-profile] [--json] [client ...]
 
 Each round runs every client's workloads three times, in random order: on the distribution's library twice (`a`, `b`: what differs between
 them is chance) and on Vellum's. Reported are medians over the rounds of the CPU time (user and system) and of the largest resident set, as ratios
@@ -9,7 +9,8 @@ to `a`, and the spread of `b` beside them. Outputs must be the same, or the harn
 with GC_PRINT_STATS, which is not timed. The collector's share of the CPU time, allocating and collecting, is by profile (profile_gc.py), where `perf` may be
 used. Clients that are not installed are named and left out.
 
-What the clients are given is made in workloads.py. `--seed N` repeats the order of a run.
+What the clients are given is made in workloads.py. `--seed N` repeats the order of a run. `--same-only` runs each once on either library, and says only
+whether the outputs are the same.
 """
 
 import argparse
@@ -86,6 +87,7 @@ def main():
     parser.add_argument("--libgc-folder", default=os.path.join(here, "../../target/release/libgc"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--same-only", action="store_true")
     parser.add_argument("--no-profile", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
@@ -107,6 +109,16 @@ def main():
             if asked.clients and name not in asked.clients:
                 continue
             for workload, command in runs:
+                if asked.same_only:
+                    try:
+                        theirs = run(command, None)[0]
+                    except SystemExit as refusal:
+                        print(f"left out: {name} {workload}: {refusal}", file=sys.stderr)
+                        continue
+                    is_same = theirs == run(command, library)[0]
+                    differ |= not is_same
+                    print(f"{name} {workload}: {'the same' if is_same else 'ANOTHER OUTPUT'}", flush=True)
+                    continue
                 arms = {"a": [], "b": [], "vellum": []}
                 outputs = set()
                 for _ in range(rounds):
@@ -127,6 +139,8 @@ def main():
                     "peak_bytes": middle["a"][1], "peak": middle["vellum"][1] / middle["a"][1], "peak_aa": middle["b"][1] / middle["a"][1],
                     "libgc": theirs, "vellum": ours, "collector_s": shares,
                 })
+    if asked.same_only:
+        return 1 if differ else 0
     if asked.json:
         json.dump({"seed": asked.seed, "rounds": rounds, "rows": rows}, sys.stdout, indent=1)
         print()

@@ -411,3 +411,23 @@ fn ecl_and_neko_compute_the_same() {
         );
     }
 }
+
+/// What `clients/libgc/compare.py` gives each client that is installed, once on either library.
+#[test]
+fn every_client_of_the_harness_prints_the_same() {
+    let Some(folder) = folder() else { return };
+    if !Path::new("/usr/bin/time").is_file() {
+        eprintln!("skipped: there is no /usr/bin/time (Debian's package time)");
+        return;
+    }
+    let mut harness = Command::new("python3");
+    harness.arg(Path::new(REPOSITORY).join("clients/libgc/compare.py")).arg("--libgc-folder").arg(&folder);
+    match harness.args(["--quick", "--same-only"]).env_remove("LD_PRELOAD").output() {
+        Ok(ended) => {
+            let told = String::from_utf8_lossy(&ended.stdout);
+            eprint!("{told}{}", String::from_utf8_lossy(&ended.stderr));
+            assert!(ended.status.success(), "{told}{}", said(&ended));
+        }
+        Err(error) => eprintln!("skipped: python3 cannot be started: {error}"),
+    }
+}

@@ -35,7 +35,7 @@ use crate::thread::Thread;
 use crate::young::{ALL, Young};
 use core::cell::Cell;
 use core::ptr::{null, null_mut};
-use vellum_pages::{Buffer, PAGE, round_up};
+use vellum_pages::{Buffer, PAGE, Plain, round_up};
 use vellum_sys::lock::Guarded;
 use vellum_sys::map;
 
@@ -336,6 +336,12 @@ impl Heap {
         }
     }
 
+    /// Counts an entry of a table as handed out: a program that makes finalizers and links faster than objects is to have them looked through before the tables
+    /// are larger than the heap.
+    pub(crate) fn count_entries<V: Plain>(&mut self, before: usize, after: usize) {
+        self.used += after.saturating_sub(before) * Table::<V>::BYTES_A_KEY;
+    }
+
     /// Whether a block counts as handed out as soon as a thread has it: with generations, what there is room for is whole blocks.
     fn counts_blocks(&self) -> bool {
         self.config.plan == Plan::Appel
@@ -407,10 +413,14 @@ impl Heap {
         {
             return Supply::Collect;
         }
-        // The pool's blocks are resident: with them, too, the limit holds.
+        // The pool's blocks are resident: with them, too, the limit holds, and the heap comes to no more than it was given room for.
+        let most = match self.config.plan {
+            Plan::MarkSweep => limit.min(self.found.bytes.saturating_add(self.room)),
+            _ => limit,
+        };
         while !over
             && let Some(&unit) = self.pool.last()
-            && self.bytes + self.pool.len() * BLOCK + extent_bytes > limit
+            && self.bytes + self.pool.len() * BLOCK + extent_bytes > most
         {
             self.pool.truncate(self.pool.len() - 1);
             ground::give_back(unit);

@@ -115,7 +115,10 @@ pub unsafe fn link(link: *mut *mut u8, pointer: *const u8, late: bool) -> Result
     let work = |heap: &mut Heap| {
         let (block, index) = find(heap, inside).ok_or(Refused::NoObject)?;
         let object = block.address(index);
-        heap.links.insert(link, Link { object, late }).map_err(|_| Refused::OutOfMemory)
+        let keys = heap.links.len();
+        heap.links.insert(link, Link { object, late }).map_err(|_| Refused::OutOfMemory)?;
+        heap.count_entries::<Link>(keys, heap.links.len());
+        Ok(())
     };
     holding(&[link, inside], || look_with_room(|heap| heap.links.bytes_to_grow(), work))
 }

@@ -200,8 +200,9 @@ pub unsafe fn set_finalizer(
         let before = match function {
             Some(function) => {
                 let finalizer = Finalizer { function, data, order: order.into(), due: false };
-                let before = heap.finalizers.get(object);
+                let (before, keys) = (heap.finalizers.get(object), heap.finalizers.len());
                 heap.finalizers.insert(object, finalizer).map_err(|_| Refused::OutOfMemory)?;
+                heap.count_entries::<Finalizer>(keys, heap.finalizers.len());
                 before
             }
             None => heap.finalizers.remove(object),

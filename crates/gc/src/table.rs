@@ -46,6 +46,9 @@ pub(crate) struct Table<V: Plain> {
 }
 
 impl<V: Plain> Table<V> {
+    /// Bytes for each key in a table that is half full, as they mostly are.
+    pub(crate) const BYTES_A_KEY: usize = 2 * size_of::<Entry<V>>();
+
     pub(crate) const fn new() -> Table<V> {
         Table { places: Buffer::new(), len: 0, used: 0 }
     }
