@@ -7,6 +7,7 @@ use core::ffi::{CStr, c_uint};
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Wishes {
     pub maximum_bytes: Option<usize>,
+    pub initial_bytes: Option<usize>,
     pub divisor: Option<usize>,
     pub slice_us: Option<c_uint>,
     pub never_collects: bool,
@@ -16,10 +17,9 @@ pub(crate) struct Wishes {
 }
 
 /// Variables that say nothing to this collector, and why.
-const IGNORED: [(&CStr, &[u8]); 13] = [
+const IGNORED: [(&CStr, &[u8]); 12] = [
     (c"GC_MARKERS", b"the collector chooses"),
     (c"GC_NPROCS", b"the collector chooses"),
-    (c"GC_INITIAL_HEAP_SIZE", b"the heap grows without collecting while it is small"),
     (c"GC_FULL_FREQUENCY", b"every collection is whole"),
     (c"GC_UNMAP_THRESHOLD", b"memory is given back by age"),
     (c"GC_FORCE_UNMAP_ON_GCOLLECT", b"memory is given back by age; GC_gcollect_and_unmap does it at once"),
@@ -36,6 +36,7 @@ const IGNORED: [(&CStr, &[u8]); 13] = [
 pub(crate) fn read() -> Wishes {
     let mut wishes = Wishes {
         maximum_bytes: get(c"GC_MAXIMUM_HEAP_SIZE").and_then(size),
+        initial_bytes: get(c"GC_INITIAL_HEAP_SIZE").and_then(size),
         divisor: get(c"GC_FREE_SPACE_DIVISOR").and_then(size),
         slice_us: None,
         never_collects: get(c"GC_DONT_GC").is_some(),
@@ -52,7 +53,7 @@ pub(crate) fn read() -> Wishes {
             say::line(&[b"libgc (Vellum): ", name.to_bytes(), b" is ignored: ", why]);
         }
     }
-    for name in [c"GC_MAXIMUM_HEAP_SIZE", c"GC_FREE_SPACE_DIVISOR"] {
+    for name in [c"GC_MAXIMUM_HEAP_SIZE", c"GC_INITIAL_HEAP_SIZE", c"GC_FREE_SPACE_DIVISOR"] {
         if let Some(text) = get(name)
             && size(text).is_none()
         {

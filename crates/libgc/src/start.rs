@@ -1,7 +1,7 @@
 //! The heap's first moment: what was set before it, and what the environment says.
 
 use crate::environment::{self, Wishes};
-use crate::{events, finalize, leaks, lock, records, roots, settings, threads, variables, vel};
+use crate::{collect, events, finalize, leaks, lock, records, roots, settings, threads, variables, vel};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{
     AtomicI32, AtomicU8,
@@ -70,7 +70,7 @@ pub extern "C" fn GC_init() {
     }
     STARTER.store(this_thread(), Release);
     let wishes = environment::read();
-    let Wishes { maximum_bytes, divisor, slice_us, .. } = wishes;
+    let Wishes { maximum_bytes, initial_bytes, divisor, slice_us, .. } = wishes;
     if let Some(divisor) = divisor {
         variables::GC_set_free_space_divisor(divisor);
     }
@@ -103,6 +103,9 @@ pub extern "C" fn GC_init() {
     crate::kinds::begin_roots();
     STATE.store(STARTED, Release);
     leaks::look();
+    if let Some(bytes) = initial_bytes {
+        collect::GC_expand_hp(bytes);
+    }
 }
 
 /// Microseconds of a slice where collections are asked to be incremental and no time is named.
