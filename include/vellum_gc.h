@@ -75,7 +75,7 @@ struct vel_gc_config {
     size_t max_bytes;    /* the heap with everything the collector keeps beside it (descriptors, mark stack, tables, threads' records) never
                           * exceeds this, 1 MiB at least; 0: no maximum */
     int paranoid;        /* 1: every invariant is checked after each phase of each collection; a broken one ends the process. Slow */
-    int eager;           /* 1: every allocation collects, or makes a slice. Very slow: for tests */
+    unsigned eager;      /* one allocation in so many, at random, collects, or makes a slice; 1: every one, which is very slow. For tests */
     int idle_thread;     /* 1: a thread of the collector's own does what vel_gc_idle() does while all others are in vel_gc_blocking() */
     unsigned markers;    /* threads that mark in a collection at one go while 32 MiB or more live, 16 at most; 0: one for each processor, four at
                           * most; 1: only the thread that collects */
@@ -91,6 +91,7 @@ struct vel_gc_config {
                           * collect is in a frame (vel_gc_push()). Implies `safepoints`: a thread stops where it allocates beyond the inlined path, in
                           * other functions of this header, and in vel_gc_safepoint() */
     unsigned divisor;    /* in place of percent: between collections as much is allocated as the last one looked through, by this number; 0: percent */
+    uint64_t seed;       /* what the random points of `eager` depend on */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan or a sizing this

@@ -136,7 +136,7 @@ pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
     let Some(thread) = thread::attached() else { return full(bytes) };
     thread.enter();
     let before = collections(thread);
-    if strict::is_eager() {
+    if strict::is_on() && strict::is_time(thread, Some(slot)) {
         strict::collect_eagerly(&mut thread.lock(), thread);
     }
     let object = match take(thread, slot) {
@@ -282,9 +282,10 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let size = block.size.get();
     let Some((from, mut to)) = block.take_run(cursor.index.get(), RUN_MAX) else { return false };
-    if strict::is_eager() {
-        block.clear_allocated(from + 1, to);
-        to = from + 1;
+    if strict::is_on() {
+        let end = from + strict::objects_until_time(thread, slot, to - from);
+        block.clear_allocated(end, to);
+        to = end;
     }
     cursor.index.set(to);
     if cycle::is_white() {
@@ -336,7 +337,7 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
         if !ensure_started(heap) {
             return None;
         }
-        if strict::is_eager() {
+        if strict::is_on() && strict::is_time(thread, None) {
             strict::collect_eagerly(heap, thread);
         }
         heap.count_taken(thread);

@@ -334,6 +334,11 @@ impl Block {
         for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() & !bits));
     }
 
+    #[inline]
+    pub(crate) fn set_allocated(&self, from: u32, to: u32) {
+        for_bits(from, to, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
+    }
+
     /// Finds the first run of free objects from object `from` on, and allocates of it what fits into `most` bytes, one object at least.
     #[inline]
     pub(crate) fn take_run(&self, from: u32, most: usize) -> Option<(u32, u32)> {
@@ -341,7 +346,7 @@ impl Block {
         if (end - start) as usize * self.size.get() > most {
             end = start + (most / self.size.get()).max(1) as u32;
         }
-        for_bits(start, end, |pair, bits| self.allocated(pair).set(self.allocated(pair).get() | bits));
+        self.set_allocated(start, end);
         Some((start, end))
     }
 

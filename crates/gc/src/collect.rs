@@ -24,6 +24,7 @@ use crate::finalize::{self, Finalizer};
 use crate::heap::{Address, Heap};
 use crate::kept::Kept;
 use crate::links::{self, Link};
+use crate::loader;
 use crate::mark::{Marker, Paused, StackMemory, give_back_stack};
 use crate::movement::{InPlace, Movement};
 use crate::parallel;
@@ -42,6 +43,10 @@ use vellum_sys::{clock, usage};
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
 fn collect_once(heap: &mut Heap, thread: &'static Thread) -> bool {
+    loader::still(|| collect_with_libraries(heap, thread))
+}
+
+fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
     heap.drop_cycle();
     if !prepare(heap) || !heap.prepare_vacated() {
         return false;
@@ -342,10 +347,13 @@ pub(crate) fn mark_roots<M: Movement>(
             let (start, end) = thread.data.get();
             let low = thread.stack_low.load(Ordering::Acquire) & !7;
             let high = thread.stack_end();
+            let (aside, aside_end) = thread.aside.get();
             bytes += high.saturating_sub(low) + end.saturating_sub(start);
-            // SAFETY: the thread is stopped, blocked or this one: its stack from there up, and its static data, are mapped.
+            // SAFETY: the thread is stopped, blocked or this one: its stack from there up, the one that it is stopped on, and its static data,
+            // are mapped.
             unsafe {
                 marker.root_words(low, high);
+                marker.root_words(aside & !7, aside_end);
                 marker.root_words(start, end);
             }
         }

@@ -62,8 +62,10 @@ pub struct Config {
     pub poison: bool,
     /// Whether every invariant is checked after each phase of each collection, and a broken one ends the process: for tests. Slow.
     pub paranoid: bool,
-    /// Whether every allocation collects, or makes a slice: for tests. Very slow.
-    pub eager: bool,
+    /// One allocation in so many, at random, collects, or makes a slice: for tests. 1: every one, which is very slow; 0: none does for that reason.
+    pub eager: u32,
+    /// What the random points depend on. A program with one thread that does the same collects at the same ones.
+    pub seed: u64,
     /// Whether a thread of the collector's own makes slices while all others are in blocking regions.
     pub idle_thread: bool,
     /// Whether every block is emptied at every collection, be it worth it or not: for tests of what moves.
@@ -99,7 +101,8 @@ impl Config {
         divisor: 0,
         poison: false,
         paranoid: false,
-        eager: false,
+        eager: 0,
+        seed: 0,
         idle_thread: false,
         restless: false,
         slice_ns: 0,

@@ -35,6 +35,7 @@ use crate::dirty::{Dirty, EXPECT_MAX, Look, Which};
 use crate::event::{self, Event};
 use crate::freed;
 use crate::heap::Heap;
+use crate::loader;
 use crate::mark::{Marker, Paused};
 use crate::movement::InPlace;
 use crate::pause::Pause;
@@ -283,6 +284,10 @@ impl Heap {
 
 /// Begins a cycle or goes on with it, for `thread`, which is inside and holds the lock. One that begins is whole if `whole` says so.
 pub(crate) fn step(heap: &mut Heap, thread: &'static Thread, budget: Budget, whole: bool) -> Progress {
+    loader::still(|| step_with_libraries(heap, thread, budget, whole))
+}
+
+fn step_with_libraries(heap: &mut Heap, thread: &'static Thread, budget: Budget, whole: bool) -> Progress {
     // Before the world is stopped: the loader's lock may be held by anybody.
     if heap.roots.refresh().is_err() {
         heap.drop_cycle();
@@ -462,6 +467,10 @@ impl Cycle {
 
 /// Ends the cycle that is on. Without memory for lists it is dropped.
 pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
+    loader::still(|| finish_with_libraries(heap, thread))
+}
+
+fn finish_with_libraries(heap: &mut Heap, thread: &'static Thread) -> Progress {
     if !collect::prepare(heap) {
         heap.drop_cycle();
         return Progress::Nothing;

@@ -185,7 +185,7 @@ impl Heap {
         block.slot.get() != 0
             && block.scan.get() != Scan::Procedure
             && config.plan == Plan::MarkSweep
-            && !(config.eager || config.poison || config.tells_writes)
+            && !(config.eager != 0 || config.poison || config.tells_writes)
             && self.cycle.is_none()
             && self.dirty.is_none()
             && self.links.len() == 0

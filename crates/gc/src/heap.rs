@@ -29,7 +29,7 @@ use crate::space::Space;
 use crate::stats::Stats;
 use crate::sticky::Sticky;
 use crate::stop;
-use crate::strict;
+use crate::strict::{self, Strict};
 use crate::table::Table;
 use crate::thread::Thread;
 use crate::young::{ALL, Young};
@@ -136,6 +136,8 @@ pub(crate) struct Heap {
     pub watch: Watch,
     /// How the heap is sized whatever its settings say: the user's word.
     pub sizing_asked: Option<Sizing>,
+    /// How strictly it is looked after whatever they say: the same.
+    pub strict_asked: Option<Strict>,
     /// Words of roots at the last collection that was made at one go.
     pub root_words: usize,
     /// Bytes of blocks and large objects that are not exceeded: the limit, or what they were when it was set.
@@ -207,6 +209,7 @@ impl Heap {
             found: Found::NOTHING,
             watch: Watch::new(),
             sizing_asked: None,
+            strict_asked: None,
             root_words: 0,
             keeps_to: usize::MAX,
             keeps_all_to: usize::MAX,
@@ -248,7 +251,8 @@ impl Heap {
         if config.idle_thread {
             idle_thread::want();
         }
-        strict::set_eager(config.eager);
+        let config = self.strict_asked.map_or(config, |strict| strict.put_on(config));
+        strict::begin(config);
         self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
         self.space = space;
         self.config = Config { sizing: self.sizing_asked.unwrap_or(config.sizing), ..config };

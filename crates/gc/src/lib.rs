@@ -34,7 +34,7 @@
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them, `appel` what generations do; `frames` stacks that are known precisely;
 //! `stop` and `thread` the world, `world` what a program may do with it; `finalize`, `disclaim`, `links`, `ephemeron` and `table` the dead; `freed` what users free, `kept` what stays until they do; `footprint` what all of it takes; `vacancy` when free blocks are said to be discardable;
-//! `object` everything else a program may ask; `procedure` what the program's procedures say; `event` what they are told; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
+//! `object` everything else a program may ask; `loader` libraries that must not come or go meanwhile; `procedure` what the program's procedures say; `event` what they are told; `idle_thread` a thread for `idle`; `strict` and `validate` the modes for finding errors.
 //!
 //! # Departures from the source
 //! * Its pages become blocks of one size and sort, so that the start of an object needs no walk and its type no header word.
@@ -74,6 +74,7 @@ mod idle_thread;
 mod kept;
 mod layout;
 mod links;
+mod loader;
 mod mark;
 mod movement;
 mod object;
@@ -134,11 +135,12 @@ pub use procedure::{RootsFn, ToldFn, TraceFn, Visitor, on_begin, on_due, on_root
 pub use roots::ImageFn;
 pub use sizing::Sizing;
 pub use start::{
-    Already, active, ask_sizing, blocking, enter, fork_child, fork_parent, fork_prepare, init, safepoint,
-    type_by, type_of,
+    Already, active, ask_sizing, ask_strict, blocking, enter, fork_child, fork_parent, fork_prepare, init,
+    safepoint, type_by, type_of,
 };
 pub use stats::Stats;
 pub use stop::{set_signal, signal};
+pub use strict::Strict;
 pub use world::{
     handle, resume, set_stack_end, stack_end_at, start as start_world, stop as stop_world, suspend,
 };

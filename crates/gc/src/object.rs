@@ -336,11 +336,14 @@ pub fn stats() -> Stats {
     stats.unwrap_or_default()
 }
 
-/// Calls `visit` with the address and size of every object that is alive or may be, with the world stopped. What other threads
-/// have ready to allocate from is among them: it is all zeros.
+/// Calls `visit` with the address and size of every object that is alive or may be, with the world stopped. It calls nothing of the collector's.
 pub fn walk(mut visit: impl FnMut(*mut u8, usize)) {
     let _ = look(|heap| {
         stop::world();
+        let slots = heap.slots_in_use();
+        let others = || thread::known().filter(|thread| !thread.is_current());
+        // What threads have not used yet is no object, and if it is to be atomic, reads as what died there.
+        thread::known().for_each(|thread| thread.count_runs(slots, false));
         collect::retire(heap);
         for &block in heap.blocks.iter() {
             // SAFETY: the list has the addresses of descriptors, which are never unmapped.
@@ -349,6 +352,7 @@ pub fn walk(mut visit: impl FnMut(*mut u8, usize)) {
                 visit(core::ptr::with_exposed_provenance_mut(block.address(index)), block.size.get());
             });
         }
+        others().for_each(|other| other.count_runs(slots, true));
         stop::go_on();
     });
 }

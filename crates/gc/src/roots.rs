@@ -1,9 +1,11 @@
 //! Static data: where programs and libraries keep what outlives every function.
 //!
 //! The loader's list of objects names their writable segments. It is read before the world is stopped, as it takes the
-//! loader's lock, and only when the loader says that it has changed. What a program excludes is cut out of the segments then: tables of
+//! loader's lock, and only when the loader says that it has changed. The list does
+//! not change until the collection is over (`loader`). What a program excludes is cut out of the segments then: tables of
 //! numbers that look like pointers, caches that are to keep nothing.
 
+use crate::loader;
 use crate::procedure::Hook;
 use crate::rooted::Looks;
 use core::ffi::{c_char, c_int, c_void};
@@ -67,6 +69,9 @@ impl Roots {
     /// # Errors
     /// [`OutOfMemory`]: the list is not complete, so nothing may be collected.
     pub(crate) fn refresh(&mut self) -> Result<(), OutOfMemory> {
+        if loader::is_stuck() {
+            return Ok(());
+        }
         let mut reading = Reading {
             images: &mut self.images,
             excluded: &self.excluded,
@@ -82,6 +87,13 @@ impl Roots {
             Err(_) => self.read_at = (0, 0),
         }
         result
+    }
+
+    /// Keeps what can be read only, where the list cannot be read again: a library may have been on its way out.
+    pub(crate) fn keep_readable(&mut self) {
+        remove(&mut self.images, |range: Range| {
+            vellum_sys::stack::readable_from(range.start, range.end) != range.start
+        });
     }
 
     pub(crate) fn add(&mut self, range: Range, precise: bool) -> Result<(), OutOfMemory> {

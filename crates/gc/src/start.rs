@@ -7,7 +7,8 @@ use crate::heap::HEAP;
 use crate::layout::{Layout, Shape};
 use crate::procedure::TraceFn;
 use crate::sizing::Sizing;
-use crate::{budget, idle_thread, parallel, stop, thread, tls};
+use crate::strict::Strict;
+use crate::{budget, idle_thread, loader, parallel, stop, thread, tls};
 
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,11 @@ pub enum Already {
 /// Has the heap sized by `sizing`, whatever the program asks for: the user's word. To be said before the heap starts.
 pub fn ask_sizing(sizing: Sizing) {
     HEAP.lock().sizing_asked = Some(sizing);
+}
+
+/// Has errors looked for in the heap, whatever the program asks for: the user's word. To be said before the heap starts.
+pub fn ask_strict(strict: Strict) {
+    HEAP.lock().strict_asked = Some(strict);
 }
 
 /// Starts the heap with `config`.
@@ -105,14 +111,19 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
 /// Before a fork: nobody changes the heap until [`fork_parent`] or [`fork_child`].
 pub fn fork_prepare() {
     let _waiting = budget::Waiting::new();
-    match tls::current() {
+    let mut heap = match tls::current() {
         // It waits as everybody does, blocked: under safepoints no signal would stop it.
         Some(thread) if thread.is_running() => {
             thread.enter();
-            core::mem::forget(thread.lock());
+            thread.lock()
         }
-        _ => HEAP.raw().lock(),
+        _ => HEAP.lock(),
+    };
+    // The child may have to do with this (`loader`).
+    if heap.started && loader::is_free_before_fork() {
+        let _ = heap.roots.refresh();
     }
+    core::mem::forget(heap);
 }
 
 /// Ends what [`fork_prepare`] began for the calling thread.
@@ -135,6 +146,10 @@ pub fn fork_child() {
     idle_thread::forget();
     // Its view of what is written is the parent's.
     let mut heap = HEAP.lock();
+    loader::look_after_fork();
+    if loader::is_stuck() {
+        heap.roots.keep_readable();
+    }
     heap.drop_cycle();
     heap.end_account();
     parallel::forget();

@@ -90,7 +90,7 @@ extern "C" fn on_signal(_signal: libc::c_int) {
 pub(crate) fn stop_here(thread: &Thread) {
     thread.stop_asked.store(false, Ordering::Relaxed);
     let mut registers = [0; 6];
-    let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
+    let low = thread.stops_at(tls::spill(&mut registers).min(registers.as_ptr() as usize));
     loop {
         let epoch = EPOCH.load(Ordering::SeqCst);
         // With the collector's store and look in `world`: either it is seen here, or the collector sees this thread running.
@@ -106,6 +106,7 @@ pub(crate) fn stop_here(thread: &Thread) {
         // The next collection may have begun already, and have taken this thread for stopped.
         thread.state.store(RUNNING, Ordering::SeqCst);
     }
+    thread.aside.set((0, 0));
     core::hint::black_box(&registers);
 }
 

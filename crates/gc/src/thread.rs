@@ -22,6 +22,7 @@ use crate::dirty::Dirty;
 use crate::frames::{Frame, InHand};
 use crate::heap::{self, Heap};
 use crate::idle_thread;
+use crate::loader;
 use crate::stack;
 use crate::tls::{self, Run};
 use core::cell::Cell;
@@ -53,6 +54,8 @@ pub(crate) struct Cursor {
     pub freed_size: Cell<u32>,
     /// … and the first of them (`freed`); 0 for none.
     pub freed: Cell<usize>,
+    /// The run was cut short (`strict`).
+    pub cut: Cell<bool>,
 }
 
 /// A thread's record. The runs come first: the header's pointer leads to them.
@@ -70,6 +73,10 @@ pub(crate) struct Thread {
     pub stack_low: AtomicUsize,
     /// One beyond its stack.
     pub stack_high: Cell<usize>,
+    /// The stack it was started with, as start and end.
+    pub first_stack: Cell<(usize, usize)>,
+    /// The part of its alternate stack for signals that is in use, while it is stopped there; else empty.
+    pub aside: Cell<(usize, usize)>,
     /// Where that is said instead, if the program says so.
     pub stack_by: Cell<*const usize>,
     /// Its number as the C library has it.
@@ -92,6 +99,8 @@ pub(crate) struct Thread {
     pub handed: Cell<usize>,
     /// It runs finalizers.
     pub finalizing: Cell<bool>,
+    /// Its random numbers (`strict`).
+    pub chance: Cell<u64>,
     pub next: AtomicPtr<Thread>,
 }
 
@@ -161,6 +170,18 @@ impl Thread {
         }
     }
 
+    /// Where it stops, `low` being the lowest address in use, on a signal: the lowest address in use of its own stack.
+    ///
+    /// A handler may run on an alternate stack. Then that is looked through from there, and the thread's own stack as far down as it can be read:
+    /// where the handler interrupted it, only the kernel has written down. If the program has put the thread on a stack of its own, that
+    /// one's size is not known, and it is not looked through.
+    pub(crate) fn stops_at(&self, low: usize) -> usize {
+        let Some(alternate) = vellum_sys::stack::alternate() else { return low };
+        self.aside.set((low, alternate.end));
+        let ((start, end), high) = (self.first_stack.get(), self.stack_end());
+        if high == end { vellum_sys::stack::readable_from(start, high) } else { high }
+    }
+
     /// Keeps what is left of the runs over a collection, whose marks have just been cleared. The thread is stopped.
     ///
     /// The signal may have stopped it between the two instructions of the inlined path that read where the next object is and
@@ -183,6 +204,24 @@ impl Thread {
             } else {
                 // It may be filling in the last object of the run still: the block stays known (`blocks`).
                 cursor.index.set(OUTLIVED);
+            }
+        }
+    }
+
+    /// Has what is left of the runs count as allocated, as it does, or as free for a moment. The thread is stopped.
+    pub(crate) fn count_runs(&self, slots: usize, as_allocated: bool) {
+        for (run, cursor) in self.runs.iter().zip(&self.cursors).take(slots) {
+            // SAFETY: null, or a descriptor, which is never unmapped.
+            let Some(block) = (unsafe { cursor.block.get().as_ref() }) else { continue };
+            let (from, to) = (run.next.get(), run.end.get());
+            if from < to {
+                let first = block.index_at(from - block.base.get()).0;
+                let last = first + ((to - from) / block.size.get()) as u32;
+                if as_allocated {
+                    block.set_allocated(first, last);
+                } else {
+                    block.clear_allocated(first, last);
+                }
             }
         }
     }
@@ -228,6 +267,7 @@ impl Thread {
             run.end.set(0);
             cursor.block.set(null());
             cursor.index.set(0);
+            cursor.cut.set(false);
         }
         self.large.set(null());
     }
@@ -255,6 +295,7 @@ pub(crate) fn attached() -> Option<&'static Thread> {
 #[cold]
 fn attach() -> Option<&'static Thread> {
     // Made before the thread counts as known, and without the heap's lock: these call the C library, which may allocate.
+    loader::look_for_mutex();
     let stack = stack::of_this_thread()?;
     let data = stack::thread_data(&stack);
     crate::stop::prepare();
@@ -268,6 +309,7 @@ fn attach() -> Option<&'static Thread> {
     thread.finalizing.set(false);
     thread.large.set(null());
     thread.stack_high.set(stack.end);
+    thread.first_stack.set((stack.start, stack.end));
     thread.stack_by.set(null());
     // SAFETY: plain call.
     thread.number.set(unsafe { libc::pthread_self() } as usize);
@@ -281,9 +323,11 @@ fn attach() -> Option<&'static Thread> {
     thread.stack_low.store(stack.end, Ordering::Relaxed);
     thread.tid.store(stack::tid(), Ordering::Release);
     let held = wait_for_heap();
+    // Before the lock is free: a signal that found no record would be lost, and the collection wait for ever if the thread waits for one that has
+    // stopped.
+    tls::set_current(Some(thread));
     thread.state.store(RUNNING, Ordering::Relaxed);
     drop(held);
-    tls::set_current(Some(thread));
     watch_exit(thread);
     Some(thread)
 }
@@ -443,6 +487,7 @@ pub(crate) fn forget_others() {
                 run.end.set(0);
                 cursor.block.set(null());
                 cursor.freed.set(0);
+                cursor.cut.set(false);
             }
         } else {
             thread.tid.store(stack::tid(), Ordering::Relaxed);

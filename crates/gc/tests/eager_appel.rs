@@ -11,7 +11,7 @@ fn what_the_model_reaches_is_there_or_has_moved() {
         restless: true,
         tells_writes: true,
         paranoid: true,
-        eager: true,
+        eager: 1,
         poison: true,
         ..gc::Config::DEFAULT
     };

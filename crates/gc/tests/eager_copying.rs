@@ -8,7 +8,7 @@ use vellum_gc as gc;
 fn what_the_model_reaches_is_there_or_has_moved() {
     let plan = gc::Plan::MostlyCopying;
     let config =
-        gc::Config { plan, restless: true, paranoid: true, eager: true, poison: true, ..gc::Config::DEFAULT };
+        gc::Config { plan, restless: true, paranoid: true, eager: 1, poison: true, ..gc::Config::DEFAULT };
     let moved = program::run_steps(config, 12, 20_000);
     assert!(moved > 1000, "only {moved} objects moved");
 }

@@ -6,5 +6,5 @@ use vellum_heap::Config;
 
 #[test]
 fn what_the_model_reaches_is_there() {
-    all::run(Config { eager: true, poison: true, ..Config::DEFAULT }, 2000);
+    all::run(Config { eager: 1, poison: true, ..Config::DEFAULT }, 2000);
 }

@@ -6,6 +6,6 @@ use vellum_heap::{Config, Plan};
 
 #[test]
 fn what_the_model_reaches_is_there() {
-    let config = Config { eager: true, poison: true, paranoid: true, ..Config::DEFAULT };
+    let config = Config { eager: 1, poison: true, paranoid: true, ..Config::DEFAULT };
     all::run(Config { plan: Plan::Appel, ..config }, 1000);
 }

@@ -6,6 +6,6 @@ use vellum_heap::{Config, Plan};
 
 #[test]
 fn what_the_model_reaches_is_there() {
-    let config = Config { eager: true, poison: true, restless: true, paranoid: true, ..Config::DEFAULT };
+    let config = Config { eager: 1, poison: true, restless: true, paranoid: true, ..Config::DEFAULT };
     all::run(Config { plan: Plan::MostlyCopying, ..config }, 1000);
 }

@@ -6,7 +6,7 @@
 //!         └─────────────── HEADER ──────────────┘                          └ anywhere, so maybe unaligned
 //! ```
 //!
-//! Marks are looked at when an object is freed or resized, and all of them when the program asks for a collection. One that was
+//! Marks are looked at when an object is freed or resized, and those of all that is alive when the program asks for a collection. One that was
 //! written over is told of; the program goes on.
 //!
 //! Invariants: whether an object is such a one is told by its first word, which is wrong for any other but by a chance of 2⁻⁶⁴: as soon as there are
@@ -134,7 +134,9 @@ fn look(base: *mut c_void, room: usize) {
 /// Looks at all objects.
 pub(crate) fn look_at_all() {
     unsafe extern "C" fn visit(object: *mut c_void, bytes: usize, _: *mut c_void) {
-        if bytes >= HEADER + END {
+        // Where a thread that has ended since the collection had room left, a header may be that of a larger object which has died there.
+        let whole = header(object).filter(|_| bytes >= HEADER + END).map(|header| whole(header.bytes));
+        if whole.is_some_and(|whole| whole <= bytes) {
             look(object, bytes);
         }
     }

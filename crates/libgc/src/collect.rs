@@ -26,9 +26,11 @@ pub extern "C" fn GC_gcollect() {
 
 fn collect() {
     leaks::look();
-    checked::look_at_all();
     // SAFETY: may be called whenever; it does nothing where collection is held off.
-    unsafe { vel::vel_gc_collect() };
+    if unsafe { vel::vel_gc_collect() } == 0 {
+        // Now, as what has died may be written over by what came after it.
+        checked::look_at_all();
+    }
     let stats = vel::stats();
     MARK.store(stats.allocated_bytes as usize, Relaxed);
     FREED.store(stats.freed_bytes as usize, Relaxed);

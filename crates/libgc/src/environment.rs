@@ -13,7 +13,6 @@ pub(crate) struct Wishes {
     pub never_collects: bool,
     pub prints: bool,
     pub finds_leaks: bool,
-    pub eager: bool,
 }
 
 /// Variables that say nothing to this collector, and why.
@@ -40,7 +39,6 @@ pub(crate) fn read() -> Wishes {
         divisor: get(c"GC_FREE_SPACE_DIVISOR").and_then(size),
         slice_us: None,
         never_collects: get(c"GC_DONT_GC").is_some(),
-        eager: get(c"VELLUM_GC_EAGER").is_some(),
         finds_leaks: get(c"GC_FIND_LEAK").is_some(),
         prints: get(c"GC_PRINT_STATS").is_some() || get(c"GC_PRINT_VERBOSE_STATS").is_some(),
     };

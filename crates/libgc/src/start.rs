@@ -82,8 +82,6 @@ pub extern "C" fn GC_init() {
         limit_bytes: maximum_bytes.unwrap_or_else(settings::max_heap_bytes),
         divisor: c_uint::try_from(variables::GC_get_free_space_divisor()).unwrap_or(c_uint::MAX).max(1),
         slice_us: slice_us.unwrap_or(if settings::GC_is_incremental_mode() != 0 { SLICE_US } else { 0 }),
-        paranoid: c_int::from(wishes.eager),
-        eager: c_int::from(wishes.eager),
         ..vel::Config::default()
     };
     // It may have been started by a library that uses Vellum's own interface; then its settings stand.

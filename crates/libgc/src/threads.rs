@@ -375,18 +375,14 @@ pub extern "C" fn GC_start_world_external() {
     unsafe { vel::vel_gc_start_world() };
 }
 
-/// Says of the calling thread that it handles signals on a stack of its own: what lies there is looked through as well.
+/// Says of the calling thread that it handles signals on a stack of its own: the kernel says so, too, and what is in use there is looked through
+/// of any thread that is stopped there.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_altstack(
     _stack: *mut c_void,
     _bytes: usize,
-    altstack: *mut c_void,
-    altstack_bytes: usize,
+    _altstack: *mut c_void,
+    _altstack_bytes: usize,
 ) {
     start::ensure();
-    // SAFETY: the program's own memory, which stays as long as the thread uses it.
-    let added = unsafe { vel::vel_gc_thread_roots_add(altstack, altstack.wrapping_byte_add(altstack_bytes)) };
-    if added != 0 {
-        say::give_up(c"libgc: GC_register_altstack: out of memory");
-    }
 }

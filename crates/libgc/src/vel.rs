@@ -153,7 +153,6 @@ unsafe extern "C" {
     pub(crate) fn vel_gc_on_need(hook: Option<Need>) -> Option<Need>;
     pub(crate) fn vel_gc_on_image(hook: Option<Image>) -> Option<Image>;
     pub(crate) fn vel_gc_roots_include(start: *const c_void, end: *const c_void) -> usize;
-    pub(crate) fn vel_gc_thread_roots_add(start: *const c_void, end: *const c_void) -> c_int;
     pub(crate) fn vel_gc_stop_world() -> c_int;
     pub(crate) fn vel_gc_start_world();
     pub(crate) fn vel_gc_thread() -> *mut c_void;

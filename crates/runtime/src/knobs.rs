@@ -9,6 +9,7 @@
 //! | `VELLUM_MMAP` | `on`, `off` | `on` |
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
 //! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | what the program asks for |
+//! | `VELLUM_GC_EAGER` | a number, a seed after a comma | what the program asks for |
 //! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
 //!
 //! A value that makes no sense is said in one line on standard error, and the default stands.
@@ -64,6 +65,10 @@ impl Knobs {
              modified[,mem_lim=9M][,min_new_size=1M][,min_old_incr=5M] or square_root[,c=20]";
         knob(c"VELLUM_GC_SIZING", SIZINGS, |value| {
             vellum_gc::ask_sizing(vellum_gc::Sizing::parse(value)?);
+            Some(())
+        });
+        knob(c"VELLUM_GC_EAGER", "a number from 1 to 4294967295[,seed=7]", |value| {
+            vellum_gc::ask_strict(vellum_gc::Strict::parse(value)?);
             Some(())
         });
         knob(c"VELLUM_MASK", "capability names separated by commas", |value| {

@@ -182,6 +182,7 @@ fn knobs_are_checked_and_never_fatal() {
         ("VELLUM_DISCARD", "pages"),
         ("VELLUM_GC_SIZING", "original,ratio=1"),
         ("VELLUM_GC_SIZING", "modified,mem_limit=9M"),
+        ("VELLUM_GC_EAGER", "yes"),
         ("VELLUM_MASK", "remap,nothing"),
         ("VELLUM_BOARD", "/nonexistent/board"),
     ];
@@ -198,6 +199,8 @@ fn knobs_are_checked_and_never_fatal() {
         ("VELLUM_DISCARD", "flush_only"),
         ("VELLUM_GC_SIZING", "original,mem_limit=24M,ratio=3"),
         ("VELLUM_GC_SIZING", "modified,mem_lim=9M,min_new_size=500K,min_old_incr=5M"),
+        ("VELLUM_GC_EAGER", "1"),
+        ("VELLUM_GC_EAGER", "500,seed=12"),
     ];
     for (name, value) in served {
         let output = run("usable", &[(name, value)]);

@@ -32,6 +32,7 @@ use crate::dirty::Which;
 use crate::evacuate::Evacuation;
 use crate::event::{self, Event};
 use crate::heap::Heap;
+use crate::loader;
 use crate::mark::Marker;
 use crate::pause::{Kind, Pause};
 use crate::procedure;
@@ -46,6 +47,10 @@ const RETAINED_PART: u32 = 8;
 
 /// Makes a minor collection, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the lists is out.
 pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
+    loader::still(|| collect_with_libraries(heap, thread))
+}
+
+fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
     if !collect::prepare(heap) {
         return false;
     }

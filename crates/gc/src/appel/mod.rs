@@ -224,7 +224,7 @@ impl Heap {
 
     /// Whether so little is alive that to look at it all costs less than the kernel's account of what is written there.
     fn is_account_dear(&self) -> bool {
-        let is_tried = self.config.restless || self.config.eager;
+        let is_tried = self.config.restless || self.config.eager != 0;
         self.appel.major_live < ACCOUNT_MIN && Dirty::asks_the_kernel() && !is_tried
     }
 

@@ -361,10 +361,10 @@ pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize
     let stats = gc::stats();
     assert!(stats.collections > 20, "{stats:?}");
     // Where every allocation collects, idle time finds nothing worth a slice.
-    let has_slices = gc::can_slice() && (config.slice_ns > 0 || !config.eager);
+    let has_slices = gc::can_slice() && (config.slice_ns > 0 || config.eager == 0);
     assert!(stats.slices > 20 || !has_slices, "{stats:?}");
     eprintln!("{} collections, {} of them partial", stats.collections, stats.partial);
-    let has_cycles = gc::can_slice() && config.slice_ns > 0 && !config.eager;
+    let has_cycles = gc::can_slice() && config.slice_ns > 0 && config.eager == 0;
     assert!(stats.partial > 3 || stats.protected > 3 || !has_cycles, "{stats:?}");
     for root in 0..ROOTS {
         program.hold(root, None);

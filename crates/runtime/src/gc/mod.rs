@@ -29,7 +29,7 @@ pub struct Settings {
     tells_writes: c_int,
     max_bytes: usize,
     paranoid: c_int,
-    eager: c_int,
+    eager: c_uint,
     idle_thread: c_int,
     markers: c_uint,
     sizing: c_int,
@@ -42,6 +42,7 @@ pub struct Settings {
     after_major: c_int,
     precise_stacks: c_int,
     divisor: c_uint,
+    seed: u64,
 }
 
 impl Settings {
@@ -142,7 +143,8 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         config.safepoints = settings.safepoints != 0;
         config.tells_writes = settings.tells_writes != 0;
         config.paranoid = settings.paranoid != 0;
-        config.eager = settings.eager != 0;
+        config.eager = settings.eager;
+        config.seed = settings.seed;
         config.idle_thread = settings.idle_thread != 0;
         config.markers = settings.markers;
         config.divisor = settings.divisor;

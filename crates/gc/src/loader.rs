@@ -1,0 +1,180 @@
+//! The loader's lock: held while its list is gone by, and in the way of children that are forked meanwhile.
+//!
+//! Whoever goes through the loader's list (`dl_iterate_phdr`) holds a lock of the loader's, and so does who changes the list. A collection holds it from the
+//! reading of the list to its end ([`still`]): a thread that does not stand still, as it is in a blocking region, must not take a library away that is just
+//! being looked through.
+//!
+//! A child that is forked while another thread holds it finds it locked for ever (glibc frees its other locks in a child, but not this one, up to 2.41 at
+//! least). So the lock is looked at in a child, and if it is held, nothing here asks for it any more: libraries are those that there were at the fork, and no
+//! others can come.
+//!
+//! ```text
+//! first thread   dl_iterate_phdr ─ which mutex among the loader's variables is mine now? ─▶ MUTEX
+//! fork           prepare: the list is read again, if MUTEX is free      child: is MUTEX held? ─▶ STUCK
+//! ```
+//!
+//! Where no such mutex is found (another C library, another layout), children do as everybody.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+/// What a mutex begins with in glibc on this machine: `struct __pthread_mutex_s`.
+#[repr(C)]
+struct Mutex {
+    lock: AtomicU32,
+    count: AtomicU32,
+    owner: AtomicU32,
+    users: AtomicU32,
+    kind: AtomicU32,
+}
+
+/// `PTHREAD_MUTEX_RECURSIVE_NP`.
+const RECURSIVE: u32 = 1;
+/// Bytes of the loader's variables beyond which they are not what they are taken for.
+const VARIABLES_MAX: usize = 64 << 10;
+/// How often a fork gives way to who holds the lock.
+const YIELDS_MAX: u32 = 1000;
+/// `RTLD_DL_SYMENT` of `dladdr1`: asks for the symbol's entry in its table.
+const SYMBOL: c_int = 1;
+
+unsafe extern "C" {
+    fn dladdr1(
+        address: *const c_void,
+        info: *mut libc::Dl_info,
+        extra: *mut *mut c_void,
+        flags: c_int,
+    ) -> c_int;
+}
+
+/// Whether the mutex was looked for.
+static LOOKED: AtomicBool = AtomicBool::new(false);
+/// The loader's mutex, once it is known.
+static MUTEX: AtomicPtr<Mutex> = AtomicPtr::new(null_mut());
+/// It is locked for ever.
+static STUCK: AtomicBool = AtomicBool::new(false);
+
+/// Whether the loader's list cannot be read any more.
+pub(crate) fn is_stuck() -> bool {
+    STUCK.load(Ordering::Relaxed)
+}
+
+/// Calls `work` while no library comes or goes.
+pub(crate) fn still<R, F: FnOnce() -> R>(work: F) -> R {
+    struct Call<F, R> {
+        work: Option<F>,
+        result: Option<R>,
+    }
+    unsafe extern "C" fn call<R, F: FnOnce() -> R>(
+        _: *mut libc::dl_phdr_info,
+        _: usize,
+        this: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the caller passes what dl_iterate_phdr was given.
+        let this = unsafe { &mut *this.cast::<Call<F, R>>() };
+        this.result = this.work.take().map(|work| work());
+        1
+    }
+    if is_stuck() {
+        return work();
+    }
+    let mut this = Call { work: Some(work), result: None };
+    // SAFETY: the callback is given what it expects, which lives. The loader lets its lock be taken again by who holds it.
+    unsafe { libc::dl_iterate_phdr(Some(call::<R, F>), (&raw mut this).cast()) };
+    match this {
+        Call { result: Some(result), .. } => result,
+        Call { work: Some(work), .. } => work(),
+        Call { .. } => unreachable!("what was begun has a result"),
+    }
+}
+
+/// Looks for the loader's mutex, once. The caller holds no lock of the collector's.
+pub(crate) fn look_for_mutex() {
+    if LOOKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let Some((start, bytes)) = variables() else { return };
+    let tid = crate::stack::tid();
+    let is_mine = |mutex: &Mutex| {
+        let [count, owner, users, kind] =
+            [&mutex.count, &mutex.owner, &mutex.users, &mutex.kind].map(|word| word.load(Ordering::Relaxed));
+        mutex.lock.load(Ordering::Relaxed) != 0
+            && count == 1
+            && owner == tid
+            && users == 1
+            && kind == RECURSIVE
+    };
+    let last = bytes.saturating_sub(size_of::<Mutex>());
+    let found = still(|| {
+        // SAFETY: within a variable of so many bytes, which others change by whole words.
+        let mutexes = (0..=last).step_by(align_of::<u64>()).map(|at| unsafe { &*start.byte_add(at) });
+        mutexes.into_iter().find(|mutex| is_mine(mutex))
+    });
+    // One that is this thread's still is another, which it holds for another reason.
+    if let Some(mutex) = found.filter(|mutex| !is_mine(mutex)) {
+        MUTEX.store(core::ptr::from_ref(mutex).cast_mut(), Ordering::Relaxed);
+    }
+}
+
+/// Where the loader's variables are, and their bytes.
+fn variables() -> Option<(*const Mutex, usize)> {
+    // SAFETY: a C string; any symbol may be asked for.
+    let start = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_rtld_global".as_ptr()) };
+    if start.is_null() {
+        return None;
+    }
+    let mut info =
+        libc::Dl_info { dli_fname: null(), dli_fbase: null_mut(), dli_sname: null(), dli_saddr: null_mut() };
+    let mut symbol = null_mut();
+    // SAFETY: both are written, and live.
+    let known = unsafe { dladdr1(start, &raw mut info, &raw mut symbol, SYMBOL) };
+    if known == 0 || symbol.is_null() || info.dli_saddr != start {
+        return None;
+    }
+    // SAFETY: the loader's table of symbols has it.
+    let bytes = usize::try_from(unsafe { (*symbol.cast::<libc::Elf64_Sym>()).st_size }).ok()?;
+    (bytes <= VARIABLES_MAX).then_some((start.cast_const().cast(), bytes))
+}
+
+/// The loader's mutex, if it is known.
+fn mutex() -> Option<&'static Mutex> {
+    // SAFETY: null, or within a variable of the loader's, which is never unloaded.
+    unsafe { MUTEX.load(Ordering::Relaxed).as_ref() }
+}
+
+/// Whether a child may come to need the list, and the lock is free, or is soon: who holds it may itself wait for who asks here.
+pub(crate) fn is_free_before_fork() -> bool {
+    mutex().is_some_and(|mutex| {
+        (0..YIELDS_MAX).any(|_| {
+            // SAFETY: plain call.
+            mutex.lock.load(Ordering::Relaxed) == 0 || unsafe { libc::sched_yield() } != 0
+        })
+    })
+}
+
+/// In a forked child, before it has further threads: whether the lock is held, and so is for ever.
+pub(crate) fn look_after_fork() {
+    if mutex().is_some_and(|mutex| mutex.lock.load(Ordering::Relaxed) != 0) {
+        STUCK.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mutex_is_held_while_the_loader_is_still() {
+        look_for_mutex();
+        let Some(mutex) = mutex() else {
+            eprintln!("skipped: this C library's loader has no mutex that is known here");
+            return;
+        };
+        let owner = || mutex.owner.load(Ordering::Relaxed);
+        let own = crate::stack::tid();
+        assert_ne!(owner(), own);
+        still(|| assert_eq!(owner(), own));
+        assert_eq!(still(|| still(|| owner())), own);
+        assert_ne!(owner(), own);
+    }
+}

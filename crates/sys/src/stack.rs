@@ -1,0 +1,87 @@
+//! The stack a thread is on: its alternate one for signals, and how far down another can be read.
+
+use crate::PAGE;
+use core::ops::Range;
+
+/// Pages that one call of [`readable_from`] asks about.
+const PAGES_AT_ONCE: usize = 32;
+
+/// The calling thread's alternate stack for signals, if it is on it.
+pub fn alternate() -> Option<Range<usize>> {
+    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    // SAFETY: nothing is set; the kernel writes the structure, which lives here.
+    unsafe { crate::raw::syscall(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) }.ok()?;
+    let start = stack.ss_sp as usize;
+    (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| start..start + stack.ss_size)
+}
+
+/// The lowest address, a page's or `low`, from which on everything up to `high` can be read. Where the kernel refuses to say, `low`.
+pub fn readable_from(low: usize, high: usize) -> usize {
+    let mut from = high;
+    while from > low {
+        let mut bytes = [0u8; PAGES_AT_ONCE];
+        let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 1 }; PAGES_AT_ONCE];
+        // A byte of each page, going down.
+        let last = (from - 1) & !(PAGE - 1);
+        let count = ((last - last.min(low & !(PAGE - 1))) / PAGE + 1).min(PAGES_AT_ONCE);
+        for (page, part) in remote.iter_mut().enumerate().take(count) {
+            part.iov_base = (last - page * PAGE) as *mut _;
+        }
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
+        let block = [own, &raw const local as usize, 1, remote.as_ptr() as usize, count, 0];
+        // SAFETY: the kernel writes at most the length of `bytes` through `local`, and fails where it cannot read.
+        let read = match unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, block) } {
+            Ok(read) => read,
+            Err(rustix::io::Errno::FAULT) => 0,
+            Err(_) => return low,
+        };
+        if read > 0 {
+            from = (last - (read - 1) * PAGE).max(low);
+        }
+        if read < count {
+            break;
+        }
+    }
+    from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map;
+
+    #[test]
+    fn a_thread_is_not_on_an_alternate_stack_by_itself() {
+        assert_eq!(alternate(), None);
+    }
+
+    #[test]
+    fn what_can_be_read_ends_at_what_cannot() {
+        const PAGES: usize = 100;
+        for readable in [0, 1, 31, 32, 33, 64, 99, 100] {
+            let private = rustix::mm::MapFlags::PRIVATE;
+            // SAFETY: the kernel chooses the place, so nothing is replaced.
+            let start = unsafe {
+                rustix::mm::mmap_anonymous(
+                    core::ptr::null_mut(),
+                    PAGES * PAGE,
+                    rustix::mm::ProtFlags::empty(),
+                    private,
+                )
+            };
+            let start = start.expect("address space") as usize;
+            let (high, first) = (start + PAGES * PAGE, start + (PAGES - readable) * PAGE);
+            if readable > 0 {
+                // SAFETY: the range was reserved a moment ago.
+                unsafe { map::make_writable(first, readable * PAGE) }.expect("pages");
+            }
+            assert_eq!(readable_from(start, high), first, "{readable} pages");
+            // From within a page, and within what can be read.
+            let within = first + if readable > 0 { PAGE / 2 } else { 0 };
+            assert_eq!(readable_from(within, high), within, "{readable} pages");
+            // SAFETY: as above, and nobody uses it.
+            unsafe { map::release(start, PAGES * PAGE) }.expect("release");
+        }
+    }
+}
