@@ -111,6 +111,99 @@ fn c_programs_find_what_gc_h_promises() {
     }
 }
 
+/// What the workload of `clients/libgc/stress` is compiled to: the program, and the library that it opens.
+fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
+    let sources = Path::new(REPOSITORY).join("clients/libgc/stress");
+    let (program, library) = (place.join("stress"), place.join("library.so"));
+    let mut parts: Vec<PathBuf> =
+        std::fs::read_dir(&sources).unwrap().map(|entry| entry.unwrap().path()).collect();
+    parts.retain(|part| part.extension().is_some_and(|ending| ending == "c") && !part.ends_with("library.c"));
+    parts.sort();
+    let mut opened = Command::new("cc");
+    opened.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(sources.join("library.c"));
+    let mut linked = Command::new("cc");
+    linked.args(["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).args(parts);
+    linked.arg("-I").arg(Path::new(REPOSITORY).join("include/libgc"));
+    linked.arg(folder.join("libgc.so.1")).args(["-lpthread", "-ldl"]);
+    for mut command in [opened, linked] {
+        match command.output() {
+            Ok(made) => assert!(made.status.success(), "{}", said(&made)),
+            Err(error) => {
+                eprintln!("skipped: cc cannot be started: {error}");
+                return None;
+            }
+        }
+    }
+    Some((program, library))
+}
+
+/// A run of the workload in a few seconds: see `clients/libgc/stress.py`, which makes a thousand.
+#[test]
+fn everything_at_once_at_random_collection_points() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some((program, library)) = stress(&folder, place.path()) else { return };
+    let seed: u64 =
+        std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+            std::time::UNIX_EPOCH.elapsed().map_or(0, |since| u64::from(since.subsec_nanos()))
+        });
+    eprintln!("VELLUM_TEST_SEED={seed}");
+    // How often allocations collect, and how much is done then.
+    for (number, (eager, steps)) in
+        (0..).zip([("1", "20"), ("20", "120"), ("300", "500"), ("4000", "900"), ("", "1500")])
+    {
+        for incremental in [false, true] {
+            let mut run = on_the_library_path(&program, &folder);
+            run.arg((seed + number).to_string()).arg(&library).args(["4", "4", steps, "1"]);
+            if !eager.is_empty() {
+                run.env("VELLUM_GC_EAGER", format!("{eager},seed={seed}"));
+            }
+            if incremental {
+                run.env("GC_ENABLE_INCREMENTAL", "1");
+            }
+            let ended = run.output().unwrap();
+            let out = String::from_utf8_lossy(&ended.stdout);
+            let is_quiet = ended.stderr.is_empty();
+            assert!(
+                ended.status.success() && out.ends_with("done\n") && is_quiet,
+                "VELLUM_GC_EAGER={eager} incremental {incremental} {:?}: {out}{}",
+                ended.status,
+                said(&ended)
+            );
+        }
+    }
+}
+
+/// Threads in unusual places, and forks beside them.
+#[test]
+fn threads_may_be_anywhere() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some((_, library)) = stress(&folder, place.path()) else { return };
+    let Some(program) = compiled("aside", &["-std=gnu17"], &folder, place.path()) else { return };
+    for eager in [None, Some("1"), Some("50,seed=3")] {
+        let mut run = on_the_library_path(&program, &folder);
+        run.arg(&library);
+        if let Some(eager) = eager {
+            run.env("VELLUM_GC_EAGER", eager);
+        }
+        passes(&run.output().unwrap(), "aside");
+    }
+}
+
+#[test]
+fn every_program_passes_when_collections_come_at_random() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    for name in PROGRAMS {
+        let Some(program) = compiled(name, &["-std=gnu17"], &folder, place.path()) else { return };
+        for eager in ["7,seed=1", "60,seed=2", "1000,seed=3"] {
+            let mut run = on_the_library_path(&program, &folder);
+            passes(&run.env("VELLUM_GC_EAGER", eager).output().unwrap(), name);
+        }
+    }
+}
+
 #[test]
 fn every_program_passes_when_each_allocation_collects() {
     let Some(folder) = folder() else { return };

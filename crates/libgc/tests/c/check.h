@@ -3,15 +3,16 @@
 #define CHECK_H
 #include <stdio.h>
 #include <stdlib.h>
-/* Whether each allocation collects. */
+/* Whether allocations collect for no other reason than finding errors: each, or one in so many. */
 static inline int is_eager(void)
 {
     return getenv("VELLUM_GC_EAGER") != NULL;
 }
-/* How often what is to make collections happen is done: seldom where each allocation is one. */
+/* How often what is to make collections happen is done: seldom where every allocation is one, and as much more often as fewer are. */
 static inline long many(long count)
 {
-    return is_eager() ? count / 500 + 1 : count;
+    long collects_one_in = is_eager() ? atol(getenv("VELLUM_GC_EAGER")) : 0;
+    return is_eager() && collects_one_in < 500 ? count / 500 * collects_one_in + 1 : count;
 }
 #define CHECK(condition)                                                               \
     do {                                                                               \

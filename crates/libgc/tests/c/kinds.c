@@ -4,7 +4,7 @@
 #include <gc_mark.h>
 #include <string.h>
 
-enum { ENTRIES = 2000, EVERY = 10 };
+enum { ENTRIES = 2000, EVERY = 10, FINALIZED = 20 };
 struct entry {
     void *key;
     long *value;
@@ -92,7 +92,8 @@ static __attribute__((noinline)) void make(void)
     *outside->cell = GC_STRDUP("outside");
     secret_root = malloc(sizeof *secret_root);
     *secret_root = GC_STRDUP("named by a procedure");
-    GC_REGISTER_FINALIZER(GC_MALLOC(16), nothing, NULL, NULL, NULL);
+    for (int i = 0; i < FINALIZED; i++)
+        GC_REGISTER_FINALIZER(GC_MALLOC(16), nothing, NULL, NULL, NULL);
 }
 
 static __attribute__((noinline)) void churn(void)
@@ -135,7 +136,9 @@ int main(void)
     churn();
     churn();
     CHECK((GC_word)begun >= GC_get_gc_no() - collections && told > 0);
-    CHECK(GC_invoke_finalizers() == 1);
+    /* A word on the stack may keep one or two by accident. */
+    int finalized = GC_invoke_finalizers();
+    CHECK(finalized >= FINALIZED / 2 && finalized <= FINALIZED);
     long cleared = 0;
     for (long i = 0; i < ENTRIES; i++) {
         CHECK(*table->entry[i].value == i);
