@@ -1,5 +1,5 @@
-//! Plans that move: which blocks are emptied, what in them must stay, and where the rest goes. What is said here of choosing blocks is of the
-//! mostly-copying plan and of major collections under `appel`, which empty all they can, or all that is not dense; the rest is of minor ones, too.
+//! Plans that move: which blocks are emptied, what in them must stay, and where the rest goes. Blocks are chosen here for the mostly-copying plan and for
+//! major collections under `appel`, which empty all they can, or all that is not dense; for minor ones in `appel::promote`.
 //!
 //! ```text
 //! plan      blocks that should be sparse, as many as there is room to copy from   (before the world stops)
@@ -45,27 +45,24 @@ use vellum_pages::Buffer;
 /// Steps of density: a block is of step `n` if `n` to `n + 1` of this many parts of it should be alive.
 pub(crate) const STEPS: usize = 16;
 /// … and a step for those that should be alive whole.
-const STEPS_ALL: usize = STEPS + 1;
+pub(crate) const STEPS_ALL: usize = STEPS + 1;
 /// Blocks of this step and above are never emptied: copying half a block costs more than its holes do.
 pub(crate) const STEP_DENSE: usize = 8;
 /// The same where copies fill holes and new objects do not (`appel`): what is not copied wastes its holes.
 pub(crate) const STEP_FULL: usize = 14;
 /// Room for copies is what should be copied and, for surprises, one part of so many more.
-const SURPRISE: usize = 4;
+pub(crate) const SURPRISE: usize = 4;
 /// Untyped objects are searched for what must be pinned if they take at most one part of so many of the blocks that are emptied: looking at
 /// a word costs about as much as what a word of emptied blocks saves later.
 const SEARCH_PART: usize = 4;
-
-/// Fields that a minor collection remembers at most.
-pub(crate) const HOLDERS_MAX: usize = 4096;
 
 const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
 
 /// Where the next copies of a slot go.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
-    next: usize,
-    end: usize,
+    pub next: usize,
+    pub end: usize,
     pub block: *const Block,
 }
 
@@ -74,7 +71,7 @@ const NO_RUN: Run = Run { next: 0, end: 0, block: null() };
 /// Room for copies.
 pub(crate) struct Copies {
     /// Blocks below this step are emptied; 0: none.
-    step: usize,
+    pub step: usize,
     /// Copies go to holes of old blocks first: the collection is a minor one.
     pub fills: bool,
     /// Nothing is emptied, as too many untyped objects would have to be searched.
@@ -90,7 +87,7 @@ pub(crate) struct Copies {
     pub lost_holders: bool,
     /// Bytes copied since the heap began, and when this collection did.
     pub bytes: u64,
-    before: u64,
+    pub before: u64,
 }
 
 impl Copies {
@@ -189,7 +186,7 @@ impl Heap {
     }
 
     /// Whether blocks are emptied be it worth it or not.
-    fn moves_all(&self) -> bool {
+    pub(crate) fn moves_all(&self) -> bool {
         self.config.restless || self.config.plan == Plan::Appel && !self.stays()
     }
 
@@ -205,7 +202,7 @@ impl Heap {
     }
 
     /// Gets room for copies, `wanted` blocks or what there is; false if there is not even memory for lists. The world still runs.
-    fn make_ready(&mut self, wanted: usize) -> bool {
+    pub(crate) fn make_ready(&mut self, wanted: usize) -> bool {
         let lists = self.copies.ready.reserve(wanted).is_ok()
             && self.copies.targets.reserve(wanted).is_ok()
             && self.blocks.reserve(wanted).is_ok()
@@ -256,40 +253,6 @@ impl Heap {
                 at += 1;
             }
             dirty.cover(low, high);
-        }
-    }
-
-    /// Gets room for what a minor collection should copy, by how many young objects lived on the last time. The world still runs.
-    pub(crate) fn plan_promotion(&mut self) {
-        self.copies.step = 0;
-        self.copies.before = self.copies.bytes;
-        self.copies.too_dear = false;
-        let mut bytes = [0usize; SLOTS_MAX];
-        for &address in &self.blocks[self.appel.old_count..] {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(address as *const Block) };
-            bytes[usize::from(block.slot.get())] += BLOCK;
-        }
-        let mut wanted = 0;
-        for (slot, &bytes) in self.slots[..self.slots_used].iter().zip(&bytes).skip(1) {
-            let moves =
-                self.moves_all() || (slot.survival as usize) * STEPS < self.step_dense() * ALL as usize;
-            let bytes = if moves { bytes } else { 0 };
-            let expected = bytes * slot.survival as usize / ALL as usize;
-            // Each slot's last block is seldom full.
-            wanted += if bytes == 0 { 0 } else { (expected + expected / SURPRISE).div_ceil(BLOCK) + 1 };
-        }
-        let wanted = wanted.min(self.headroom_blocks());
-        let new = self.blocks.len() - self.appel.old_count;
-        let needed = 2 * HOLDERS_MAX + new;
-        let more = needed.saturating_sub(self.copies.holders.capacity() + self.appel.room_for_pinned());
-        let has_room = self.may_take(more * size_of::<Address>())
-            && self.copies.holders.reserve(HOLDERS_MAX).is_ok()
-            && self.appel.holders.reserve(HOLDERS_MAX).is_ok()
-            && self.appel.retained.reserve(new).is_ok();
-        if has_room && self.make_ready(wanted) {
-            self.copies.step = if self.moves_all() { STEPS_ALL } else { self.step_dense() };
-            self.copies.fills = true;
         }
     }
 
@@ -369,20 +332,6 @@ impl Heap {
         }
         self.copies.step = 0;
     }
-
-    /// Has the next minor collection go on where this one ended.
-    fn keep_holes(&mut self) {
-        for slot in 1..self.slots_used {
-            // SAFETY: null, or a descriptor, which is never unmapped.
-            let Some(block) = (unsafe { self.copies.runs[slot].block.as_ref() }) else { continue };
-            let count = block.allocated_count();
-            block.survivors.set(count as u16);
-            if count < block.count.get() {
-                block.next.set(self.slots[slot].roomy);
-                self.slots[slot].roomy = block;
-            }
-        }
-    }
 }
 
 /// Pins the object that `word` leads to, if it would leave its block.
@@ -437,10 +386,7 @@ impl Movement for Evacuation<'_> {
     }
 
     fn note_pinned(&mut self, at: usize) {
-        if self.copies.fills && self.space.block_of(at).is_some() {
-            self.copies.lost_holders |=
-                self.copies.holders.len() == HOLDERS_MAX || self.copies.holders.push(at).is_err();
-        }
+        self.remember(at);
     }
 
     fn target(&self, index: usize) -> Option<usize> {
@@ -467,33 +413,6 @@ impl Evacuation<'_> {
     #[cold]
     fn new_run(&mut self, slot: usize) -> bool {
         (self.copies.fills && self.next_hole(slot)) || self.new_target(slot)
-    }
-
-    /// The next hole in the slot's old blocks.
-    fn next_hole(&mut self, slot: usize) -> bool {
-        let run = &mut self.copies.runs[slot];
-        // SAFETY: null, or a descriptor, which is never unmapped.
-        let mut at = unsafe { run.block.as_ref() };
-        let mut from = at.map_or(0, |block| block.index_at(run.end - block.base.get()).0);
-        loop {
-            let Some(block) = at.filter(|block| block.is_old()) else {
-                // SAFETY: as above.
-                let Some(block) = (unsafe { self.slots[slot].roomy.as_ref() }) else { return false };
-                self.slots[slot].roomy = block.next.get();
-                block.next.set(null());
-                block.begin_filling();
-                (at, from) = (Some(block), 0);
-                continue;
-            };
-            if let Some((start, end)) = block.find_run(from) {
-                let size = block.size.get();
-                let base = block.base.get();
-                *run = Run { next: base + start as usize * size, end: base + end as usize * size, block };
-                return true;
-            }
-            block.survivors.set(block.allocated_count() as u16);
-            (at, run.block) = (None, null());
-        }
     }
 
     fn new_target(&mut self, slot: usize) -> bool {

@@ -174,7 +174,7 @@ mod tests {
         let own = crate::stack::tid();
         assert_ne!(owner(), own);
         still(|| assert_eq!(owner(), own));
-        assert_eq!(still(|| still(|| owner())), own);
+        assert_eq!(still(|| still(owner)), own);
         assert_ne!(owner(), own);
     }
 }

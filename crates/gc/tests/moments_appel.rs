@@ -1,18 +1,19 @@
 //! When free blocks are said to be discardable (section 4.1 of Cooper, Nettles and Subramanian 1992), under every mode: before a major collection those of the free
 //! region, and after it those that only copies go to.
 
+mod nodes;
 mod plan;
 
+use nodes::{NODE, check, list};
 use std::sync::atomic::{AtomicU64, Ordering};
 use vellum_gc as gc;
 use vellum_pages::{Config, Discard, Pages};
 use vellum_wire::Counter;
 
-const NODE: usize = 64;
 /// A list of so many nodes lives: 4 MiB.
 const NODES: usize = (4 << 20) / NODE;
 const TURNS: usize = 6;
-/// `VEL_GC_EVENT_MARK_BEGIN`: of major collections only, and when all that comes before has been said.
+/// `VEL_GC_EVENT_MARK_BEGIN`: when all that comes before a collection has been said.
 const MARK_BEGIN: i32 = 1;
 
 /// Bytes marked and flushed by the time that the last major collection looked for what lives.
@@ -32,36 +33,10 @@ unsafe extern "C" fn watch(event: i32, _value: usize) {
     }
 }
 
-type Node = [usize; NODE / 8];
-
-fn list(layout: &'static gc::Layout) -> *mut Node {
-    let mut head = std::ptr::null_mut::<Node>();
-    for number in 0..NODES {
-        let node = gc::alloc_typed(layout).cast::<Node>();
-        assert!(!node.is_null(), "no memory for node {number}");
-        // SAFETY: a new object of so many words.
-        unsafe { node.write([number, head.expose_provenance(), 1, 2, 3, 4, 5, !number]) };
-        head = node;
-    }
-    head
-}
-
-fn check(head: *mut Node, mode: Discard) {
-    let (mut at, mut count) = (head, 0);
-    // SAFETY: null, or a node that the list holds.
-    while let Some(node) = unsafe { at.as_ref() } {
-        count += 1;
-        let number = NODES - count;
-        assert_eq!((node[0], node[7]), (number, !number), "{mode:?}");
-        at = std::ptr::with_exposed_provenance_mut(node[1]);
-    }
-    assert_eq!(count, NODES, "{mode:?}");
-}
-
 #[test]
 fn free_blocks_go_at_the_sources_moments() {
     plan::begin_with(gc::Config { after_major: gc::AfterMajor::Reuse, ..gc::Config::DEFAULT });
-    let layout = gc::type_of(NODE, |_| 0b10).expect("a type");
+    let layout = nodes::layout();
     gc::on_event(Some(watch));
     for (mode, marks, flushes) in [
         (Discard::None, false, false),
@@ -75,7 +50,7 @@ fn free_blocks_go_at_the_sources_moments() {
         assert!(gc::collect() && gc::collect());
         let (mut before, mut after) = ([0; 2], [0; 2]);
         for _ in 0..TURNS {
-            let head = list(layout);
+            let head = list(layout, NODES);
             // From here on there is a free region.
             assert!(gc::collect());
             let begun = counts();
@@ -87,9 +62,9 @@ fn free_blocks_go_at_the_sources_moments() {
                 after[of] += ended[of] - amid[of];
             }
             // What is alive, and what is made next where nothing was needed.
-            check(head, mode);
-            check(list(layout), mode);
-            check(head, mode);
+            check(head, NODES, &mode);
+            check(list(layout, NODES), NODES, &mode);
+            check(head, NODES, &mode);
         }
         println!("{mode:?}: [marked, flushed] {before:?} before major collections, {after:?} after them");
         assert_eq!([before[0] > 0, after[0] > 0], [marks, marks], "{mode:?}: marked {before:?}, {after:?}");

@@ -10,7 +10,7 @@
 //! written over is told of; the program goes on.
 //!
 //! Invariants: whether an object is such a one is told by its first word, which is wrong for any other but by a chance of 2⁻⁶⁴: as soon as there are
-//! such objects, the first word of those that are not cleared is ([`unmarked`]). An object with its mark has all of the header and the end.
+//! such objects, the first word of those that are not cleared is (`unmarked`). An object with its mark has all of the header and the end.
 
 use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};

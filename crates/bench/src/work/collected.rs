@@ -7,13 +7,11 @@
 
 use super::{Failure, Params};
 use crate::{EXPECT, Metrics, vellum};
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_papers::smith::{Build, Collector, Plan, Workshop};
 use vellum_probe::Interrupt;
-use vellum_probe::campaign::Launch;
 use vellum_probe::confine::{Group, SwapFile};
 
 /// Where the swap file and the store are.
@@ -51,7 +49,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
         let swap = swap.map_err(|error| wrong(&error.to_string()))?;
         let group = Group::new("vellum-collected", bytes + BESIDES);
         let group = group.map_err(|error| wrong(&error.to_string()))?;
-        launch = entering(launch, &group);
+        launch = group.entered_by(launch);
         // The group goes before the swap.
         confined = Some((group, swap));
     }
@@ -79,13 +77,4 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
 
 fn wrong(what: &str) -> Failure {
     Failure::Wrong { workload: "collected", what: what.to_owned() }
-}
-
-/// The same process, which enters the group before it becomes the program: all its memory is charged there.
-fn entering(launch: Launch, group: &Group) -> Launch {
-    let script = r#"echo $$ > "$0" && exec "$@""#;
-    let mut args: Vec<OsString> = vec!["-c".into(), script.into(), group.members().into()];
-    args.push(launch.program.into());
-    args.extend(launch.args);
-    Launch { program: "/bin/sh".into(), args, ..launch }
 }

@@ -18,7 +18,7 @@
 //! # What is pinned
 //! A stack mostly pins the object that was made last, and not for long. Were its block promoted, each minor collection would leave a block with one dead object
 //! behind; so a block of which little is alive, and pinned for the first time, stays *new* once more. What is old and leads into it must be
-//! looked at again the next time, written or not: such fields are remembered as they are met (*holders*, [`HOLDERS_MAX`](crate::evacuate::HOLDERS_MAX) at most,
+//! looked at again the next time, written or not: such fields are remembered as they are met (*holders*, [`HOLDERS_MAX`](super::promote::HOLDERS_MAX) at most,
 //! or else all that is pinned is promoted); where an untyped object leads into it, it is promoted.
 //!
 //! # Invariants

@@ -42,6 +42,7 @@
 //!   old region by a distance.
 
 pub(crate) mod minor;
+pub(crate) mod promote;
 mod regions;
 mod vacated;
 

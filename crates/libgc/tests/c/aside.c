@@ -14,30 +14,7 @@
 #include <unistd.h>
 
 enum { LENGTH = 300, ALTSTACK = 64 << 10 };
-struct cell {
-    struct cell *next;
-    long number;
-};
-
-static struct cell *list_of(long seed)
-{
-    struct cell *list = NULL;
-    for (long i = 0; i < LENGTH; i++) {
-        struct cell *cell = GC_NEW(struct cell);
-        cell->next = list;
-        cell->number = seed + i;
-        list = cell;
-    }
-    return list;
-}
-
-static void check(struct cell *list, long seed)
-{
-    long i = LENGTH;
-    for (; list; list = list->next)
-        CHECK(list->number == seed + --i);
-    CHECK(i == 0);
-}
+#include "lists.h"
 
 static void churn(void)
 {

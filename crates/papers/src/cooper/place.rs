@@ -12,7 +12,6 @@
 //! A cgroup of version 1 now and then finds nothing to reclaim although there is swap; jobs get a little more for a moment then (`confine`), and
 //! how often is a figure of the run.
 
-use std::ffi::OsString;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -109,7 +108,7 @@ impl Ready {
             Place::Kernel => {
                 let made = Group::new(&format!("{GROUP}-{}", self.number), self.limit);
                 let made = made.map_err(|error| failed("a cgroup", &error))?;
-                launch = entering(launch, &made);
+                launch = made.entered_by(launch);
                 group = Some(made);
             }
         }
@@ -141,15 +140,6 @@ impl Ready {
 /// Whether a signal has asked this process to end.
 pub(super) fn asked() -> bool {
     Interrupt::arrived().is_some()
-}
-
-/// The same process, which enters the group before it becomes the program: all its memory is charged there.
-fn entering(launch: Launch, group: &Group) -> Launch {
-    let script = r#"echo $$ > "$0" && exec "$@""#;
-    let mut args: Vec<OsString> = vec!["-c".into(), script.into(), group.members().into()];
-    args.push(launch.program.into());
-    args.extend(launch.args);
-    Launch { program: "/bin/sh".into(), args, ..launch }
 }
 
 /// What the kernel has done to the whole machine so far; what it does not say is no number.

@@ -16,6 +16,17 @@ pub struct Client {
     pub(super) published: Published,
 }
 
+impl Client {
+    /// These heap sizes, MiB, and the canonical one, each once, in order.
+    pub(super) fn sizes(&self, heaps: &[u64]) -> Vec<u64> {
+        let mut sizes = heaps.to_vec();
+        sizes.push(self.heap_mib);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
 /// A quarter shows what the whole does, where live data do not depend on it …
 const QUARTER: u32 = 25;
 /// … and as they do in Groebner, it needs more to have any.

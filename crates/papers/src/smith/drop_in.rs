@@ -65,11 +65,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     let heaps = lab.scale.pick(HEAPS, &[], &[]);
     let (mut places, mut cells) = (Vec::new(), Vec::new());
     for client in &CLIENTS {
-        let mut sizes = heaps.to_vec();
-        sizes.push(client.heap_mib);
-        sizes.sort_unstable();
-        sizes.dedup();
-        for mib in sizes {
+        for mib in client.sizes(heaps) {
             let mut arms = Vec::new();
             let theirs = Collector::Libgc.name();
             for label in [theirs.to_owned(), twin(theirs)] {

@@ -40,11 +40,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     let rounds = lab.scale.pick(5, 3, 1);
     let mut cells = Vec::new();
     for client in &CLIENTS {
-        let mut sizes = heaps.to_vec();
-        sizes.push(client.heap_mib);
-        sizes.sort_unstable();
-        sizes.dedup();
-        for mib in sizes {
+        for mib in client.sizes(heaps) {
             let mut arms = Vec::new();
             for collector in lab.here.clone() {
                 arms.extend(lab.arm(collector.name(), client, collector, Build::Plain, mib));

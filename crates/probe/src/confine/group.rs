@@ -1,6 +1,8 @@
 //! A memory cgroup of the experiment's own, version 1 or 2, removed when it is dropped.
 
+use crate::campaign::Launch;
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,6 +66,16 @@ impl Group {
             fs::write(group.path.join("memory.oom_control"), "1").map_err(failed("holding its killer"))?;
         }
         Ok(group)
+    }
+
+    /// The same process, which enters the group before it becomes the program: all its memory is charged there.
+    #[must_use]
+    pub fn entered_by(&self, launch: Launch) -> Launch {
+        let script = r#"echo $$ > "$0" && exec "$@""#;
+        let mut args: Vec<OsString> = vec!["-c".into(), script.into(), self.members().into()];
+        args.push(launch.program.into());
+        args.extend(launch.args);
+        Launch { program: "/bin/sh".into(), args, ..launch }
     }
 
     /// The file that a process enters by writing to it.
