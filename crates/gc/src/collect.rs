@@ -133,7 +133,7 @@ pub(crate) fn with_world_stopped<R>(
 ) -> R {
     let mut registers = [0; 6];
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
-    thread.stack_low.store(low, Ordering::Relaxed);
+    thread.stack_low.store(thread.in_use_from(low), Ordering::Relaxed);
     event::tell(Event::StopBegin, heap.bytes);
     stop::world();
     event::tell_of_threads(Event::Stopped);

@@ -71,6 +71,8 @@ pub(crate) struct Thread {
     pub tid: AtomicU32,
     /// The lowest address in use on its stack, where it is blocked or stopped.
     pub stack_low: AtomicUsize,
+    /// The same where it has come into the collector, while that collects for it ([`Thread::from_here`]); else 0.
+    entered: Cell<usize>,
     /// One beyond its stack.
     pub stack_high: Cell<usize>,
     /// The stack it was started with, as start and end.
@@ -113,6 +115,27 @@ impl Thread {
     pub(crate) fn enter(&self) {
         self.state.store(INSIDE, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Does `work`, which may collect, with the stack known from here on up: what lies in the collector's own frames below is left over from calls that
+    /// have ended, and would keep objects by accident. The thread is the caller, and has nothing in those frames that only they know.
+    #[inline(never)]
+    pub(crate) fn from_here<R>(&self, work: impl FnOnce() -> R) -> R {
+        let mut registers = [0; 6];
+        let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
+        let before = self.entered.replace(low);
+        let result = work();
+        self.entered.set(before);
+        core::hint::black_box(&registers);
+        result
+    }
+
+    /// Where its stack is in use from, for the caller, whose own frame begins at `low`.
+    pub(crate) fn in_use_from(&self, low: usize) -> usize {
+        match self.entered.get() {
+            0 => low,
+            entered => entered,
+        }
     }
 
     /// Whether it is in the program's own code. The thread is the caller.
