@@ -233,7 +233,7 @@ fn slice_if_due(heap: &mut Heap, thread: &'static Thread) {
         cycle::let_go(heap, Budget::new(heap.config.slice_ns, false));
     } else if heap.is_slice_due() {
         let budget = Budget::new(heap.config.slice_ns, false);
-        let progress = thread.from_here(|| cycle::step(heap, thread, budget, false));
+        let progress = thread.standing_here(|| cycle::step(heap, thread, budget, false));
         note(thread, progress);
     }
 }
@@ -252,14 +252,14 @@ fn ended(thread: &Thread) {
 /// Makes room: ends the collection that is on, or else makes one. Whether it was a whole one: there is no more to be had.
 fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
     if heap.cycle.is_some() {
-        let progress = thread.from_here(|| cycle::finish(heap, thread));
+        let progress = thread.standing_here(|| cycle::finish(heap, thread));
         note(thread, progress);
         // One that has not marked anything yet was dropped.
         if progress == Progress::Done {
             return false;
         }
     }
-    if heap.is_minor_next() && thread.from_here(|| minor::collect(heap, thread)) {
+    if heap.is_minor_next() && thread.standing_here(|| minor::collect(heap, thread)) {
         ended(thread);
         if !heap.is_major_due() {
             return false;
@@ -271,7 +271,7 @@ fn collect_in_need(heap: &mut Heap, thread: &'static Thread) -> bool {
 }
 
 pub(crate) fn collect_now(heap: &mut Heap, thread: &'static Thread) -> bool {
-    let done = thread.from_here(|| collection::collect(heap, thread));
+    let done = thread.standing_here(|| collection::collect(heap, thread));
     ended(thread);
     done
 }

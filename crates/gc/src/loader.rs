@@ -15,7 +15,7 @@
 //!
 //! Where no such mutex is found (another C library, another layout), children do as everybody.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
@@ -38,14 +38,8 @@ const YIELDS_MAX: u32 = 1000;
 /// `RTLD_DL_SYMENT` of `dladdr1`: asks for the symbol's entry in its table.
 const SYMBOL: c_int = 1;
 
-unsafe extern "C" {
-    fn dladdr1(
-        address: *const c_void,
-        info: *mut libc::Dl_info,
-        extra: *mut *mut c_void,
-        flags: c_int,
-    ) -> c_int;
-}
+/// `dladdr1`, which other C libraries do not have: a library that named it could not be loaded beside them.
+type Dladdr1 = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info, *mut *mut c_void, c_int) -> c_int;
 
 /// Whether the mutex was looked for.
 static LOOKED: AtomicBool = AtomicBool::new(false);
@@ -119,10 +113,13 @@ pub(crate) fn look_for_mutex() {
 /// Where the loader's variables are, and their bytes.
 fn variables() -> Option<(*const Mutex, usize)> {
     // SAFETY: a C string; any symbol may be asked for.
-    let start = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_rtld_global".as_ptr()) };
-    if start.is_null() {
+    let named = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    let (start, dladdr1) = (named(c"_rtld_global"), named(c"dladdr1"));
+    if start.is_null() || dladdr1.is_null() {
         return None;
     }
+    // SAFETY: the signature of glibc's function of this name.
+    let dladdr1 = unsafe { core::mem::transmute::<*mut c_void, Dladdr1>(dladdr1) };
     let mut info =
         libc::Dl_info { dli_fname: null(), dli_fbase: null_mut(), dli_sname: null(), dli_saddr: null_mut() };
     let mut symbol = null_mut();

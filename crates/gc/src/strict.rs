@@ -131,11 +131,11 @@ pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
     if heap.is_leaving {
         cycle::let_go(heap, budget);
     } else if heap.config.slice_ns > 0 && heap.may_slice() {
-        let progress = thread.from_here(|| cycle::step(heap, thread, budget, false));
+        let progress = thread.standing_here(|| cycle::step(heap, thread, budget, false));
         note(thread, progress);
     } else if heap.may_be_minor()
         && heap.appel.minors < MINORS_EAGER
-        && thread.from_here(|| minor::collect(heap, thread))
+        && thread.standing_here(|| minor::collect(heap, thread))
     {
         note(thread, Progress::Done);
     } else {

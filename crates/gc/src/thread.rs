@@ -71,7 +71,7 @@ pub(crate) struct Thread {
     pub tid: AtomicU32,
     /// The lowest address in use on its stack, where it is blocked or stopped.
     pub stack_low: AtomicUsize,
-    /// The same where it has come into the collector, while that collects for it ([`Thread::from_here`]); else 0.
+    /// The same where it has come into the collector, while that collects for it ([`Thread::standing_here`]); else 0.
     entered: Cell<usize>,
     /// One beyond its stack.
     pub stack_high: Cell<usize>,
@@ -120,7 +120,7 @@ impl Thread {
     /// Does `work`, which may collect, with the stack known from here on up: what lies in the collector's own frames below is left over from calls that
     /// have ended, and would keep objects by accident. The thread is the caller, and has nothing in those frames that only they know.
     #[inline(never)]
-    pub(crate) fn from_here<R>(&self, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn standing_here<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut registers = [0; 6];
         let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
         let before = self.entered.replace(low);
