@@ -247,7 +247,7 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused, mut rooted: Rooted) {
     rooted.searched = 0;
     let traced = Traced { rooted, ..conclude(marker, reached) };
     account(heap, &traced);
-    heap.check_after("a trace in slices", Heap::check_traced);
+    heap.check_after("a trace in slices", Heap::check_traced_in_slices);
 }
 
 pub(crate) fn account(heap: &mut Heap, traced: &Traced) {

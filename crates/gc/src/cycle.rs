@@ -177,6 +177,15 @@ impl Heap {
         if self.cycle.is_some() { self.room + self.room / OVERRUN_PART } else { self.room }
     }
 
+    /// A new account of what is written, if that can be had.
+    fn new_account(&self) -> Option<Dirty> {
+        let mut dirty = Dirty::begin(&self.space)?;
+        if self.config.paranoid {
+            dirty.check(&self.space);
+        }
+        Some(dirty)
+    }
+
     /// The account of what is written, if there is one.
     fn account(&mut self) -> Option<&mut Dirty> {
         self.cycle.as_mut().map(|cycle| &mut cycle.dirty).or(self.dirty.as_mut())
@@ -324,7 +333,7 @@ fn begin(heap: &mut Heap, whole: bool) {
     }
     let slices = heap.slices_expected();
     let is_partial = !whole && heap.sticky.is_partial_next(heap.stats.live_bytes as usize);
-    let Some(dirty) = heap.dirty.take().or_else(|| Dirty::begin(&heap.space)) else {
+    let Some(dirty) = heap.dirty.take().or_else(|| heap.new_account()) else {
         // It would be refused again and again: the next collection is made at one go.
         heap.slicing_failed = true;
         return;
@@ -490,6 +499,7 @@ fn finish_with_libraries(heap: &mut Heap, thread: &'static Thread) -> Progress {
         }
         event::tell(Event::MarkBegin, heap.bytes);
         let rooted = cycle.look_again(heap);
+        heap.check_after("a trace in slices", |_| cycle.dirty.check_told());
         collect::end_trace(heap, cycle.left, rooted);
         collect::told(heap, survey)
     });

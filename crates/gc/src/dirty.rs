@@ -20,11 +20,14 @@
 //! * Blocks without pointers are passed over.
 //! * What `look` has taken and not reported yet waits, and is reported first.
 //! * When anything fails ([`Dirty::is_lost`]) everything counts as written.
+//!
+//! Heaps that check themselves compare what the account says with what pages hold ([`sums`](crate::sums)).
 
 use crate::block::{Block, Scan};
 use crate::class::BLOCK;
 use crate::ground;
 use crate::space::Space;
+use crate::sums::Sums;
 use crate::thread;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -110,6 +113,10 @@ pub(crate) struct Dirty {
     expected: (usize, usize),
     /// Bytes that were handed out to be written since [`Dirty::surprises`] was asked last.
     handed_out: usize,
+    /// In a heap that checks itself: what unwritten pages held.
+    sums: Option<Sums>,
+    /// A page that had not been written, by this account, held something else.
+    has_missed: bool,
 }
 
 /// What [`Dirty::look`] has come to.
@@ -219,7 +226,23 @@ impl Dirty {
 
     fn of(source: Source) -> Dirty {
         let found = [Written::default(); RANGES];
-        Dirty { source, lost: false, found, waiting: 0, expected: (0, 0), handed_out: 0 }
+        let (lost, has_missed) = (false, false);
+        Dirty { source, lost, found, waiting: 0, expected: (0, 0), handed_out: 0, sums: None, has_missed }
+    }
+
+    /// Has the account checked from now on, before anything was armed. What the program says itself is taken at its word.
+    pub(crate) fn check(&mut self, space: &Space) {
+        if !matches!(self.source, Source::Cards) {
+            self.sums = Sums::new(space);
+        }
+    }
+
+    /// Whether no page was found written that counted as unwritten.
+    ///
+    /// # Errors
+    /// Names what is broken.
+    pub(crate) fn check_told(&self) -> Result<(), &'static str> {
+        if self.has_missed { Err("whatever is written is accounted for") } else { Ok(()) }
     }
 
     /// Takes the next [`STEP`] bytes of such blocks from `from` on for unwritten, with the world stopped. Where to go on; `None` at the
@@ -241,6 +264,9 @@ impl Dirty {
                 // SAFETY: the cards of blocks lie within the table.
                 unsafe { first.write_bytes(0, count) };
             }
+        }
+        if let Some(sums) = &self.sums {
+            sums.note(start, end);
         }
         (!self.lost).then_some(end)
     }
@@ -293,6 +319,9 @@ impl Dirty {
     /// around them, and will come soon.
     pub(crate) fn enter(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
         self.handed_out += end - start;
+        if let Some(sums) = &self.sums {
+            sums.forget(start, end);
+        }
         match &mut self.source {
             Source::Kernel(tracker, covered) => match cover(tracker, covered, start, end) {
                 // What nobody has covered is not armed either.
@@ -399,6 +428,18 @@ impl Dirty {
                 }
             },
             Source::Cards => *from = take_cards(start, end, again, &mut self.found, &mut self.waiting),
+        }
+        if let Some(sums) = &self.sums {
+            let found = &self.found[..self.waiting];
+            if again {
+                found.iter().for_each(|part| sums.note(part.start, part.end));
+            } else {
+                let ends = found.iter().map(|part| part.end);
+                let gaps = core::iter::once(start)
+                    .chain(ends)
+                    .zip(found.iter().map(|part| part.start).chain([*from]));
+                self.has_missed |= !gaps.into_iter().all(|(start, end)| sums.agrees(start, end));
+            }
         }
         // They are reported from the last on.
         self.found[..self.waiting].reverse();

@@ -92,6 +92,7 @@ mod stats;
 mod sticky;
 mod stop;
 mod strict;
+mod sums;
 mod survey;
 mod table;
 mod thread;

@@ -1,0 +1,120 @@
+//! Whether the account of what is written misses a write: sums of pages, in heaps that check themselves.
+//!
+//! ```text
+//! note    a page counts as unwritten from now on       what it holds is summed up
+//! forget  it came to the heap, and counts as written
+//! agrees  the account says it was not written          so it must hold what it held
+//! ```
+//!
+//! A trace in slices is right if the account is, and if what was looked through is followed. The second is checked of objects whose words
+//! are all pointers. In an untyped object a word may be left over from before the object was there that it seems to lead to, so that it was
+//! looked through and led nowhere; of these only the first can be checked, here.
+//!
+//! # Invariants
+//! * The sum of a page of zeros is 0, as that of a page of which nothing is known: the kernel says nothing of pages without frames.
+//! * Nothing here takes a lock: other threads may have been stopped anywhere.
+
+use crate::space::Space;
+use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use vellum_sys::{PAGE, map};
+
+/// What words are mixed by: odd, with bits all over (2⁶⁴ divided by the golden ratio).
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The sum of the page at address 0, were it in the span; null while there are none.
+static SUMS: AtomicPtr<u64> = AtomicPtr::new(null_mut());
+
+/// Sums of the pages of a space.
+#[derive(Debug)]
+pub(crate) struct Sums(());
+
+impl Sums {
+    /// Sums of no page yet; `None` if there is no address space for them. One account has them at a time.
+    pub(crate) fn new(space: &Space) -> Option<Sums> {
+        let (base, bytes) = space.span();
+        let table_bytes = bytes / PAGE * size_of::<u64>();
+        let known = SUMS.load(Ordering::Relaxed);
+        if !known.is_null() {
+            // SAFETY: the table has so many bytes, and what the account before has left is not needed.
+            return unsafe { map::flush(known.wrapping_add(base / PAGE).addr(), table_bytes) }
+                .is_ok()
+                .then_some(Sums(()));
+        }
+        let start = map::reserve_readable(table_bytes).ok()?;
+        // SAFETY: reserved a moment ago, nobody knows of it.
+        if unsafe { map::make_writable(start, table_bytes) }.is_err() {
+            // SAFETY: as above.
+            let _ = unsafe { map::release(start, table_bytes) };
+            return None;
+        }
+        SUMS.store(with_exposed_provenance_mut::<u64>(start).wrapping_sub(base / PAGE), Ordering::Relaxed);
+        Some(Sums(()))
+    }
+
+    /// Takes in what the pages from `start` up to `end` hold.
+    pub(crate) fn note(&self, start: usize, end: usize) {
+        for page in (start..end).step_by(PAGE) {
+            // SAFETY: the table has an entry for each page of the span; blocks lie in it, and their pages may be read.
+            unsafe { entry(page).write(sum(page)) };
+        }
+    }
+
+    /// Nothing is known of the pages from `start` up to `end`.
+    pub(crate) fn forget(&self, start: usize, end: usize) {
+        // SAFETY: as in `note`.
+        (start..end).step_by(PAGE).for_each(|page| unsafe { entry(page).write(0) });
+    }
+
+    /// Whether the pages from `start` up to `end` hold what they held.
+    pub(crate) fn agrees(&self, start: usize, end: usize) -> bool {
+        // SAFETY: as in `note`.
+        (start..end).step_by(PAGE).all(|page| unsafe { entry(page).read() == sum(page) })
+    }
+}
+
+fn entry(page: usize) -> *mut u64 {
+    SUMS.load(Ordering::Relaxed).wrapping_add(page / PAGE)
+}
+
+/// # Safety
+/// The page may be read.
+unsafe fn sum(page: usize) -> u64 {
+    let words = with_exposed_provenance::<u64>(page);
+    // SAFETY: by this function's condition. Volatile: a thread may have been stopped in the middle of a write to it.
+    let word = |index: usize| unsafe { words.add(index).read_volatile() };
+    (0..PAGE / size_of::<u64>()).fold(0, |sum, index| (sum ^ word(index)).wrapping_mul(MIX).rotate_left(29))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::null;
+
+    #[test]
+    fn a_page_agrees_until_it_is_written() {
+        const PAGES: usize = 8;
+        let start = map::reserve_readable(PAGES * PAGE).expect("address space");
+        // SAFETY: reserved a moment ago.
+        unsafe { map::make_writable(start, PAGES * PAGE) }.expect("memory");
+        let end = start + PAGES * PAGE;
+        // SAFETY: within the range.
+        let write = |page: usize, to: u8| unsafe {
+            with_exposed_provenance_mut::<u8>(start + page * PAGE + 77).write_volatile(to);
+        };
+        let sums = Sums::new(&Space::over(&[null(); 2], start)).expect("address space");
+        assert!(sums.agrees(start, end), "of pages without frames nothing is known");
+        write(3, 1);
+        assert!(!sums.agrees(start, end) && sums.agrees(start, start + 3 * PAGE));
+        sums.note(start, end);
+        assert!(sums.agrees(start, end));
+        write(3, 2);
+        assert!(!sums.agrees(start, end) && sums.agrees(start + 4 * PAGE, end));
+        write(3, 0);
+        assert!(!sums.agrees(start, end), "it held something else");
+        sums.forget(start, end);
+        assert!(sums.agrees(start, end), "the page holds zeros");
+        // SAFETY: nobody uses the range any more.
+        unsafe { map::release(start, PAGES * PAGE) }.expect("a mapped range");
+    }
+}
