@@ -90,7 +90,7 @@ fn slices(whole: bool, mut next: impl FnMut(&Heap) -> Next) -> bool {
                 Next::Later => break (true, false),
                 Next::Nothing => break (false, false),
             };
-            let progress = cycle::step(heap, thread, budget, whole);
+            let progress = thread.standing_here(|| cycle::step(heap, thread, budget, whole));
             note(thread, progress);
             match progress {
                 Progress::More => {}

@@ -117,6 +117,17 @@ pub fn on_due(hook: Option<ToldFn>) -> Option<ToldFn> {
     DUE.set(hook)
 }
 
+/// Ends the process: a procedure that the collector calls, or a signal handler, wants something of the heap on the thread that collects.
+#[cold]
+pub(crate) fn end_called_back() -> ! {
+    let words = "vellum: gc: a procedure that the collector calls, or a handler of a signal, allocates or asks for something else of the heap while \
+                 that is being collected; it may not, as it would wait for itself\n";
+    // SAFETY: a range of bytes that lives; a refusal loses a word only.
+    let _ = unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
+    // SAFETY: plain call.
+    unsafe { libc::abort() }
+}
+
 /// Marks what the roots procedure names.
 pub(crate) fn mark_roots<M: Movement>(marker: &mut Marker<'_, M>) {
     if let Some(hook) = ROOTS.get() {

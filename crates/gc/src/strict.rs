@@ -33,6 +33,9 @@ const SLICE_OBJECTS: u32 = 64;
 /// Elsewhere a slice looks through up to two to the power of this, their number's logarithm being random.
 const SLICE_OBJECTS_LOG: u64 = 12;
 
+/// Bytes allocated before which nothing is collected at random: libgc does not before it has used up the 64 KiB it begins with.
+const EARLY: usize = 64 << 10;
+
 /// Where there are minor collections, so many are made between two major ones.
 const MINORS_EAGER: u32 = 7;
 
@@ -120,7 +123,7 @@ pub(crate) fn objects_until_time(thread: &Thread, slot: usize, count: u32) -> u3
 /// Collects for `thread`, which is inside and about to allocate. `heap` is under its lock.
 #[cold]
 pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
-    if !ensure_started(heap) || heap.held != 0 || !event::is_welcome() {
+    if !ensure_started(heap) || heap.held != 0 || !event::is_welcome() || is_early(heap) {
         return;
     }
     let objects = match MEAN.load(Ordering::Relaxed) {
@@ -141,6 +144,12 @@ pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
     } else {
         collect_now(heap, thread);
     }
+}
+
+/// Whether a program that relies on not being collected so soon may not be ready: its procedure for roots may allocate what it is to name. Who has every
+/// allocation collect wants it from the first one on.
+fn is_early(heap: &Heap) -> bool {
+    MEAN.load(Ordering::Relaxed) != 1 && heap.stats.collections == 0 && heap.used < EARLY
 }
 
 impl Heap {

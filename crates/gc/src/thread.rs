@@ -23,6 +23,7 @@ use crate::frames::{Frame, InHand};
 use crate::heap::{self, Heap};
 use crate::idle_thread;
 use crate::loader;
+use crate::procedure;
 use crate::stack;
 use crate::tls::{self, Run};
 use core::cell::Cell;
@@ -169,6 +170,10 @@ impl Thread {
     pub(crate) fn lock(&self) -> Held<'static, Heap> {
         if let Some(held) = heap::HEAP.try_lock() {
             return held;
+        }
+        if self.entered.get() != 0 {
+            // It holds the lock, and would wait for itself.
+            procedure::end_called_back();
         }
         let mut registers = [0; 6];
         self.block(tls::spill(&mut registers).min(registers.as_ptr() as usize));
