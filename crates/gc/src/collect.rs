@@ -210,7 +210,7 @@ fn trace(heap: &mut Heap, markers: u32) -> (u64, u64) {
         links: &mut heap.links,
         ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
-        slots_used: heap.slots_used,
+        slots_used: slots.len(),
         precise_stacks: config.precise_stacks,
     };
     // What was alive the last time was in use since: it fits the cache, or the trace goes through memory.
@@ -239,7 +239,7 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused, mut rooted: Rooted) {
         links: &mut heap.links,
         ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
-        slots_used: heap.slots_used,
+        slots_used: heap.slots.len(),
         precise_stacks: config.precise_stacks,
     };
     let marker = Marker::resume(space, *stack, config.only_starts, InPlace, left);

@@ -245,9 +245,9 @@ impl Heap {
     }
 
     fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) -> Rooted {
-        let Heap { roots, kept, finalizers, disclaimers, slots_used, .. } = self;
+        let Heap { roots, kept, finalizers, disclaimers, slots, .. } = self;
         kept.mark(marker, &self.blocks);
-        collect::mark_roots(marker, roots, finalizers, disclaimers, *slots_used, false)
+        collect::mark_roots(marker, roots, finalizers, disclaimers, slots.len(), false)
     }
 
     /// Drops a cycle that is on: the next collection begins anew. The account of what is written goes on, if it can.

@@ -40,7 +40,7 @@ use crate::space::Space;
 use crate::table::Table;
 use crate::young::ALL;
 use core::ptr::null;
-use vellum_pages::Buffer;
+use vellum_pages::{Buffer, Plain};
 
 /// Steps of density: a block is of step `n` if `n` to `n + 1` of this many parts of it should be alive.
 pub(crate) const STEPS: usize = 16;
@@ -66,6 +66,9 @@ pub(crate) struct Run {
     pub block: *const Block,
 }
 
+// SAFETY: a record of numbers and of a pointer that owns nothing.
+unsafe impl Plain for Run {}
+
 const NO_RUN: Run = Run { next: 0, end: 0, block: null() };
 
 /// Room for copies.
@@ -80,7 +83,8 @@ pub(crate) struct Copies {
     ready: Buffer<Address>,
     /// Descriptors of the blocks that copies went to.
     pub targets: Buffer<Address>,
-    pub runs: [Run; SLOTS_MAX],
+    /// Where copies of each slot go: as many as there were slots when room for copies was made last.
+    pub runs: Buffer<Run>,
     /// Fields in the heap that lead to what stayed where it was: of a minor collection.
     pub holders: Buffer<Address>,
     /// Some found no room there.
@@ -98,7 +102,7 @@ impl Copies {
             too_dear: false,
             ready: Buffer::new(),
             targets: Buffer::new(),
-            runs: [NO_RUN; SLOTS_MAX],
+            runs: Buffer::new(),
             holders: Buffer::new(),
             lost_holders: false,
             bytes: 0,
@@ -210,6 +214,11 @@ impl Heap {
             && self.descriptors.reserve(wanted).is_ok();
         if !lists {
             return false;
+        }
+        while self.copies.runs.len() < self.slots.len() {
+            if self.copies.runs.push(NO_RUN).is_err() {
+                return false;
+            }
         }
         // New objects go round in the warm end of the pool: the old region grows from the other one, and lies apart from them.
         let cold = if self.config.plan == Plan::Appel { wanted.min(self.pool.len()) } else { 0 };
@@ -328,7 +337,7 @@ impl Heap {
             if core::mem::take(&mut self.copies.fills) {
                 self.keep_holes();
             }
-            self.copies.runs[..self.slots_used].fill(NO_RUN);
+            self.copies.runs.fill(NO_RUN);
         }
         self.copies.step = 0;
     }
@@ -353,7 +362,7 @@ fn pin_tables(space: &Space, finalizers: &Table<Finalizer>, disclaimers: &Discla
 /// Copies objects to blocks of their slots.
 pub(crate) struct Evacuation<'h> {
     pub space: &'h Space,
-    pub slots: &'h mut [Slot; SLOTS_MAX],
+    pub slots: &'h mut [Slot],
     pub copies: &'h mut Copies,
     pub descriptors: &'h mut Descriptors,
 }

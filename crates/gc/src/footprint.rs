@@ -58,6 +58,8 @@ impl Heap {
             + self.stack_bytes()
             + self.descriptors.bytes()
             + self.space.table_bytes()
+            + taken(&self.slots)
+            + taken(&self.copies.runs)
             + taken(&self.blocks)
             + lists
             + taken(&self.freed)

@@ -193,10 +193,10 @@ impl Heap {
 
     /// The thread, which is the caller, ends: what it has freed is remembered, and what it has not used in kept blocks.
     pub(crate) fn remember_freed(&mut self, thread: &Thread) {
-        thread.each_left(self.slots_used, |object| {
+        thread.each_left(self.slots_in_use(), |object| {
             let _ = self.freed.push(object);
         });
-        for cursor in thread.cursors.iter().take(self.slots_used) {
+        for cursor in thread.cursors.iter().take(self.slots_in_use()) {
             each(cursor.freed.replace(0), |object| {
                 let is_kept = self.space.block_of(object).is_some_and(|block| block.is_kept());
                 if self.freed.len() < REMEMBERED_MAX || is_kept {
@@ -208,7 +208,7 @@ impl Heap {
 
     /// Takes back what users have freed. The world stands still, or nobody else allocates.
     pub(crate) fn take_back_freed(&mut self) {
-        end_lists(&self.space, self.slots_used);
+        end_lists(&self.space, self.slots_in_use());
         for &object in self.freed.iter() {
             if let Some(block) = self.block_starting(object) {
                 let index = block.index_at(object - block.base.get()).0;

@@ -35,7 +35,7 @@ use crate::thread::Thread;
 use crate::young::{ALL, Young};
 use core::cell::Cell;
 use core::ptr::{null, null_mut};
-use vellum_pages::{Buffer, PAGE, Plain, round_up};
+use vellum_pages::{Buffer, OutOfMemory, PAGE, Plain, round_up};
 use vellum_sys::lock::Guarded;
 use vellum_sys::map;
 
@@ -58,6 +58,9 @@ pub(crate) struct Slot {
     pub scattered: bool,
     pub young: Young,
 }
+
+// SAFETY: a record of numbers and of pointers that own nothing.
+unsafe impl Plain for Slot {}
 
 /// A slot that is not in use.
 pub(crate) const NO_SLOT: Slot = Slot {
@@ -88,8 +91,8 @@ pub(crate) struct Heap {
     pub started: bool,
     pub config: Config,
     pub space: Space,
-    pub slots: [Slot; SLOTS_MAX],
-    pub slots_used: usize,
+    /// What objects there are, [`SLOTS_MAX`] kinds at most. The first ones are those of untyped objects, by class.
+    pub slots: Buffer<Slot>,
     pub layouts: *const Layout,
     pub layout_room: LayoutRoom,
     /// Descriptors' addresses.
@@ -178,8 +181,7 @@ impl Heap {
             started: false,
             config: Config::DEFAULT,
             space: Space::none(),
-            slots: [NO_SLOT; SLOTS_MAX],
-            slots_used: 0,
+            slots: Buffer::new(),
             layouts: null(),
             layout_room: LayoutRoom::new(),
             blocks: Buffer::new(),
@@ -233,6 +235,9 @@ impl Heap {
         if self.started {
             return true;
         }
+        if self.begin_slots().is_err() {
+            return false;
+        }
         let Some(space) = Space::new() else { return false };
         let Some(stack) = reserve_stack() else {
             space.give_back();
@@ -259,13 +264,6 @@ impl Heap {
         if config.plan.moves() {
             self.descriptors.with_pins();
         }
-        for class in 1..=CLASS_LAST {
-            let size = bytes_of(class);
-            let slot = Slot { size, scan: Scan::Words, ..NO_SLOT };
-            self.slots[class] = slot;
-            self.slots[ATOMIC_FIRST + class] = Slot { scan: Scan::Nothing, ..slot };
-        }
-        self.slots_used = TYPED_FIRST;
         self.started = true;
         self.cache_bytes = cache_bytes();
         self.set_max(config.max_bytes);
@@ -276,9 +274,29 @@ impl Heap {
         true
     }
 
+    /// The slots of untyped objects.
+    fn begin_slots(&mut self) -> Result<(), OutOfMemory> {
+        self.slots.truncate(0);
+        self.slots.reserve(TYPED_FIRST)?;
+        for index in 0..TYPED_FIRST {
+            let (class, scan) = if index < ATOMIC_FIRST {
+                (index, Scan::Words)
+            } else {
+                (index - ATOMIC_FIRST, Scan::Nothing)
+            };
+            let is_used = (1..=CLASS_LAST).contains(&class);
+            self.slots.push(if is_used {
+                Slot { size: bytes_of(class), scan, ..NO_SLOT }
+            } else {
+                NO_SLOT
+            })?;
+        }
+        Ok(())
+    }
+
     /// Slots that threads may have runs of.
     pub(crate) fn slots_in_use(&self) -> usize {
-        self.slots_used
+        self.slots.len()
     }
 
     fn may_collect(&self, collected: bool) -> bool {
@@ -516,10 +534,11 @@ impl Heap {
     }
 
     pub(crate) fn new_slot(&mut self, class: usize, scan: Scan, layout: *const Layout) -> Option<u16> {
-        let slot = self.slots_used;
-        let size = bytes_of(class);
-        *self.slots.get_mut(slot)? = Slot { size, scan, layout, ..NO_SLOT };
-        self.slots_used += 1;
+        let slot = self.slots.len();
+        if slot == SLOTS_MAX {
+            return None;
+        }
+        self.slots.push(Slot { size: bytes_of(class), scan, layout, ..NO_SLOT }).ok()?;
         Some(slot as u16)
     }
 }

@@ -25,7 +25,7 @@ const FLUSH_MIN: usize = 8 << 20;
 
 /// Turns marks into allocation bits, sorts blocks by whether they have room, and lets go of empty ones.
 pub(crate) fn survey(heap: &mut Heap) -> Found {
-    for slot in &mut heap.slots[..heap.slots_used] {
+    for slot in &mut heap.slots[..] {
         slot.roomy = null();
     }
     let stays = heap.stays();
@@ -80,7 +80,7 @@ pub(crate) fn survey(heap: &mut Heap) -> Found {
     }
     debug_assert_eq!(to, kept);
     heap.blocks.truncate(to);
-    for slot in &mut heap.slots[..heap.slots_used] {
+    for slot in &mut heap.slots[..] {
         let (met, to_copy) = slot.learn();
         found.young += met;
         found.young_to_copy += to_copy;

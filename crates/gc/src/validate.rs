@@ -28,7 +28,7 @@ impl Heap {
         for &unit in self.pool.iter() {
             check(self.space.block_of(unit).is_none(), "a free block has no descriptor")?;
         }
-        for (slot, entry) in self.slots[..self.slots_used].iter().enumerate() {
+        for (slot, entry) in self.slots.iter().enumerate() {
             let mut next = entry.roomy;
             // SAFETY: null, or a descriptor.
             while let Some(block) = unsafe { next.as_ref() } {

@@ -115,7 +115,7 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
         links: &mut heap.links,
         ephemerons: &mut heap.ephemerons,
         blocks: &heap.blocks,
-        slots_used: heap.slots_used,
+        slots_used: slots.len(),
         precise_stacks: config.precise_stacks,
     };
     let movement = Evacuation { space, slots, copies, descriptors };
@@ -202,7 +202,7 @@ fn survey(heap: &mut Heap, met: usize) -> Found {
     if !may_retain {
         heap.appel.holders.truncate(0);
     }
-    for slot in &mut heap.slots[..heap.slots_used] {
+    for slot in &mut heap.slots[..] {
         let (met, to_copy) = slot.learn_all();
         found.young += met;
         found.young_to_copy += to_copy;

@@ -241,7 +241,7 @@ impl Heap {
         }
         self.appel.is_known = dirty.can_go_on();
         self.appel.is_refused = !self.appel.is_known;
-        dirty.rest(self.slots_used);
+        dirty.rest(self.slots.len());
     }
 
     /// Whether anything can be reached by a field, so that it may move: where all is untyped, nothing can.
@@ -265,7 +265,7 @@ impl Heap {
         let mut from = 0;
         while dirty.look(&self.space, &mut from, true, Which::Old) != Look::End {}
         self.appel.is_known = dirty.can_go_on();
-        dirty.rest(self.slots_used);
+        dirty.rest(self.slots.len());
     }
 
     /// Checks what this plan adds to the heap's invariants.

@@ -36,7 +36,7 @@ impl Heap {
             bytes[usize::from(block.slot.get())] += BLOCK;
         }
         let mut wanted = 0;
-        for (slot, &bytes) in self.slots[..self.slots_used].iter().zip(&bytes).skip(1) {
+        for (slot, &bytes) in self.slots.iter().zip(&bytes).skip(1) {
             let moves =
                 self.moves_all() || (slot.survival as usize) * STEPS < self.step_dense() * ALL as usize;
             let bytes = if moves { bytes } else { 0 };
@@ -60,7 +60,7 @@ impl Heap {
 
     /// Has the next minor collection go on where this one ended.
     pub(crate) fn keep_holes(&mut self) {
-        for slot in 1..self.slots_used {
+        for slot in 1..self.copies.runs.len() {
             // SAFETY: null, or a descriptor, which is never unmapped.
             let Some(block) = (unsafe { self.copies.runs[slot].block.as_ref() }) else { continue };
             let count = block.allocated_count();
