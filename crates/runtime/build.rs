@@ -1,0 +1,53 @@
+//! Has what ordinary programs run of the library lie together.
+//!
+//! The kernel maps a library's code in runs of sixteen pages around each that is touched. A program runs some 160 KB of the library's 540 KB; where these
+//! lie all over it, nearly all of it is in memory in every process, which is a fifth of what a small one takes.
+//!
+//! `resident.txt` names the functions; from it comes a script for the linker. It leaves all else where it would be. With another linker than the toolchain's
+//! own, or older names of symbols, the order is any.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::{env, fs};
+
+const LIST: &str = "resident.txt";
+/// In the environment: leave the functions as they come. Valgrind knows the names of none in a section of their own.
+const UNORDERED: &str = "VELLUM_UNORDERED";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={LIST}");
+    println!("cargo::rerun-if-env-changed={UNORDERED}");
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    if env::var_os(UNORDERED).is_some() || flags.contains("linker") || flags.contains("fuse-ld") {
+        return;
+    }
+    let list = fs::read_to_string(LIST).expect("the list of functions lies beside this file");
+    let mut script = String::from("SECTIONS\n{\n  .text.resident :\n  {\n");
+    for line in list.lines().filter(|line| !line.starts_with('#')) {
+        writeln!(script, "    {}", sections(line)).expect("a string takes all");
+    }
+    script.push_str("  }\n}\nINSERT BEFORE .text;\n");
+    let to =
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory")).join("order.ld");
+    fs::write(&to, script).expect("the output directory can be written to");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", to.display());
+}
+
+/// The sections of the functions whose symbols have these names: each function has one of its own, named after it. What is seldom called has a word in between.
+fn sections(line: &str) -> String {
+    let names: Vec<&str> = line.split(' ').collect();
+    match names[..] {
+        [name] => format!("*(.text.{name} .text.*.{name})"),
+        _ => {
+            let parts: Vec<String> = names.iter().map(|name| mangled(name)).collect();
+            format!("*(.text.*_R*{}*)", parts.join("*"))
+        }
+    }
+}
+
+/// A name as symbols have it (Rust RFC 2603): after its length, and an underscore if it could not be told from that.
+fn mangled(name: &str) -> String {
+    let parted = name.starts_with(|first: char| first == '_' || first.is_ascii_digit());
+    format!("{}{}{name}", name.len(), if parted { "_" } else { "" })
+}
