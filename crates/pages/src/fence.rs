@@ -14,7 +14,7 @@
 //! probe) are there, close together, the fence jumps past them. (To make those a huge page after the fact does not pay: the kernel
 //! first waits for every processor.) The window grows with what has been proved. A program that touches one page here and there never moves its fences and so never pays more than the
 //! grace: what is granted and not yet proved is at most [`GRACE`], or [`SETTLED_WINDOW`], and a twentieth of what was,
-//! and 2 MiB of the dense arena.
+//! and 2 MiB of the dense arena where that is no more than a quarter of it.
 //!
 //! The kernel is told by advice on address ranges, which splits map entries at a fence: the number of fences is
 //! limited, and one that reaches its block's end leaves no entry behind.
@@ -31,6 +31,9 @@ const SETTLED: usize = 4 * HUGE;
 const SETTLED_WINDOW: usize = 3 * HUGE;
 /// The least an arena's own fence grants at a time. Its memory is handed out densely, so this is apart from the grace.
 const ARENA_WINDOW: usize = HUGE;
+/// An arena grants nothing before so much of it has proved dense: a process of a few megabytes would be up to twice as large with a huge page of which it uses
+/// the beginning.
+const ARENA_FROM: usize = 4 * HUGE;
 /// The share of what is proved dense that may be granted on trust.
 const TRUST: usize = 20;
 /// The most fences at a time; a block beyond that gets base pages.
@@ -258,6 +261,7 @@ impl Fences {
         self.proved += proved - fence.proved;
         fence.proved = proved;
         let least = match proved - fence.start {
+            ..ARENA_FROM if fence.is_arena => 0,
             _ if fence.is_arena => ARENA_WINDOW,
             SETTLED.. => SETTLED_WINDOW,
             _ => GRACE,
