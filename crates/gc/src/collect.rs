@@ -53,7 +53,7 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
     }
     procedure::tell_begin();
     heap.prepare_account();
-    event::tell(Event::Begin, heap.bytes);
+    event::tell(Event::Begin, heap);
     heap.plan_copies();
     heap.vacate_free();
     let markers = heap.markers_ready();
@@ -75,7 +75,7 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
             other.keep_runs(heap.slots_in_use());
         }
         heap.pin();
-        event::tell(Event::MarkBegin, heap.bytes);
+        event::tell(Event::MarkBegin, heap);
         let (rooted, marked) = trace(heap, markers);
         heap.check_after("tracing", Heap::check_traced);
         heap.finish_copies();
@@ -111,10 +111,10 @@ pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
 
 /// The survey that follows a trace, told of.
 pub(crate) fn told(heap: &mut Heap, survey: impl FnOnce(&mut Heap) -> Found) -> Found {
-    event::tell(Event::MarkEnd, heap.bytes);
-    event::tell(Event::SweepBegin, heap.bytes);
+    event::tell(Event::MarkEnd, heap);
+    event::tell(Event::SweepBegin, heap);
     let survey = survey(heap);
-    event::tell(Event::SweepEnd, survey.bytes);
+    event::tell_value(Event::SweepEnd, survey.bytes);
     survey
 }
 
@@ -134,15 +134,15 @@ pub(crate) fn with_world_stopped<R>(
     let mut registers = [0; 6];
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.stack_low.store(thread.in_use_from(low), Ordering::Relaxed);
-    event::tell(Event::StopBegin, heap.bytes);
+    event::tell(Event::StopBegin, heap);
     stop::world();
     event::tell_of_threads(Event::Stopped);
-    event::tell(Event::StopEnd, heap.bytes);
+    event::tell(Event::StopEnd, heap);
     let result = work(heap);
-    event::tell(Event::GoOnBegin, heap.bytes);
+    event::tell(Event::GoOnBegin, heap);
     event::tell_of_threads(Event::GoesOn);
     stop::go_on();
-    event::tell(Event::GoOnEnd, heap.bytes);
+    event::tell(Event::GoOnEnd, heap);
     core::hint::black_box(&registers);
     result
 }
@@ -184,7 +184,7 @@ fn end_as(heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bo
     }
     heap.publish();
     heap.check_after("a collection", Heap::validate);
-    event::tell(Event::End, heap.bytes);
+    event::tell(Event::End, heap);
 }
 
 /// Takes back what the caller has not used of its runs, and what users have freed. Other threads may have been stopped in the

@@ -254,7 +254,7 @@ impl Heap {
     pub(crate) fn drop_cycle(&mut self) {
         self.sticky.forget();
         if let Some(cycle) = self.cycle.take() {
-            event::tell(Event::End, self.bytes);
+            event::tell(Event::End, self);
             for &block in self.blocks.iter() {
                 // SAFETY: the list has the addresses of descriptors, which are never unmapped.
                 unsafe { (*(block as *const Block)).overflowed.set(false) };
@@ -339,7 +339,7 @@ fn begin(heap: &mut Heap, whole: bool) {
         return;
     };
     procedure::tell_begin();
-    event::tell(Event::Begin, heap.bytes);
+    event::tell(Event::Begin, heap);
     ON.store(true, Ordering::Relaxed);
     let quantum = (heap.lead(slices) / slices as usize).max(BLOCK);
     heap.cycle = Some(Cycle {
@@ -497,7 +497,7 @@ fn finish_with_libraries(heap: &mut Heap, thread: &'static Thread) -> Progress {
         for other in thread::known().filter(|other| !other.is_current()) {
             other.keep_runs(heap.slots_in_use());
         }
-        event::tell(Event::MarkBegin, heap.bytes);
+        event::tell(Event::MarkBegin, heap);
         let rooted = cycle.look_again(heap);
         heap.check_after("a trace in slices", |_| cycle.dirty.check_told());
         collect::end_trace(heap, cycle.left, rooted);

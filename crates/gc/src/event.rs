@@ -9,10 +9,13 @@
 //! # Invariants
 //! * The watcher is called with the heap's lock held, between `StopEnd` and `GoOnBegin` with the world stopped: it calls nothing of the
 //!   collector, allocates nothing and takes no lock.
-//! * Without a watcher an event costs a load.
+//! * But for the counters, of which it is told what they were at the event: [`stats_at_last`].
 
+use crate::heap::Heap;
 use crate::procedure::Hook;
+use crate::stats::Stats;
 use crate::thread;
+use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
 /// What happens: `VEL_GC_EVENT_*` of the header.
@@ -71,9 +74,28 @@ pub(crate) fn is_welcome() -> bool {
     NEED.get().is_none_or(|hook| unsafe { hook() } != 0)
 }
 
+/// Counters as they were at the last event.
+struct Seen(UnsafeCell<Stats>);
+// SAFETY: written with the heap's lock held, and read by the thread that holds it.
+unsafe impl Sync for Seen {}
+static SEEN: Seen = Seen(UnsafeCell::new(Stats::new()));
+
+/// The counters at the last event, for a procedure that the collector calls: the heap's own are being changed. The caller is the thread that collects.
+pub(crate) fn stats_at_last() -> Stats {
+    // SAFETY: as `Seen` says; nothing is written while a procedure runs.
+    unsafe { *SEEN.0.get() }
+}
+
+/// Tells the watcher, if there is one, of the heap, whose lock is held.
+pub(crate) fn tell(event: Event, heap: &Heap) {
+    // SAFETY: by this function's condition nobody else writes or reads it.
+    unsafe { *SEEN.0.get() = heap.stats_now() };
+    tell_value(event, heap.bytes);
+}
+
 /// Tells the watcher, if there is one.
 #[inline]
-pub(crate) fn tell(event: Event, value: usize) {
+pub(crate) fn tell_value(event: Event, value: usize) {
     if let Some(hook) = WATCHER.get() {
         // SAFETY: as above.
         unsafe { hook(event as c_int, value) };
@@ -84,7 +106,7 @@ pub(crate) fn tell(event: Event, value: usize) {
 pub(crate) fn tell_of_threads(event: Event) {
     if WATCHER.get().is_some() {
         for thread in thread::known().filter(|thread| !thread.is_current()) {
-            tell(event, thread.number.get());
+            tell_value(event, thread.number.get());
         }
     }
 }

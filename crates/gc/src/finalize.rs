@@ -84,7 +84,7 @@ pub(crate) fn find_due<M: Movement>(
                 if !finalizer.due && is_meant(finalizer.order) && !marker.is_marked(object) {
                     finalizer.due = true;
                     found += 1;
-                    event::tell(Event::Due, object);
+                    event::tell_value(Event::Due, object);
                 }
                 true
             });

@@ -24,7 +24,7 @@ use crate::links::Link;
 use crate::mark::StackMemory;
 use crate::procedure::TraceFn;
 use crate::roots::Roots;
-use crate::sizing::{Found, Sizing, Watch, cache_bytes};
+use crate::sizing::{Found, Paid, Sizing, Watch, cache_bytes};
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::sticky::Sticky;
@@ -135,6 +135,8 @@ pub(crate) struct Heap {
     pub reserve: usize,
     /// What the last collection found.
     pub found: Found,
+    /// How large it is by the rule of `Config::divisor`.
+    pub paid: Paid,
     /// What memory there is.
     pub watch: Watch,
     /// How the heap is sized whatever its settings say: the user's word.
@@ -209,6 +211,7 @@ impl Heap {
             room: ROOM_MIN,
             reserve: 0,
             found: Found::NOTHING,
+            paid: Paid::NOTHING,
             watch: Watch::new(),
             sizing_asked: None,
             strict_asked: None,

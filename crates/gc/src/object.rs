@@ -5,6 +5,7 @@ use crate::alloc::{self, with_heap};
 use crate::block::{Block, Index, Scan};
 use crate::class::{ATOMIC_FIRST, WORD};
 use crate::collect;
+use crate::event;
 use crate::finalize::{self, Finalizer, Function, Order};
 use crate::frames::{self, holding};
 use crate::freed;
@@ -13,7 +14,7 @@ use crate::kept::{alloc_kept, keep};
 use crate::roots::{ImageFn, Range};
 use crate::stats::Stats;
 use crate::stop;
-use crate::thread;
+use crate::thread::{self, Thread};
 use crate::tls;
 use core::ptr::null_mut;
 use vellum_pages::PAGE;
@@ -321,19 +322,31 @@ pub fn set_max(bytes: usize) {
 }
 
 /// The counters.
+///
+/// A procedure that the collector calls is told what they were at the last event.
 pub fn stats() -> Stats {
+    if tls::current().is_some_and(Thread::is_collecting) {
+        return event::stats_at_last();
+    }
     let stats = look(|heap| {
         if let Some(thread) = tls::current() {
             heap.count_taken(thread);
         }
-        Stats {
-            heap_bytes: heap.bytes as u64,
-            metadata_bytes: heap.metadata_bytes() as u64,
-            copied_bytes: heap.copies.bytes,
-            ..heap.stats
-        }
+        heap.stats_now()
     });
     stats.unwrap_or_default()
+}
+
+impl Heap {
+    /// The counters, with what is counted elsewhere.
+    pub(crate) fn stats_now(&self) -> Stats {
+        Stats {
+            heap_bytes: self.bytes as u64,
+            metadata_bytes: self.metadata_bytes() as u64,
+            copied_bytes: self.copies.bytes,
+            ..self.stats
+        }
+    }
 }
 
 /// Calls `visit` with the address and size of every object that is alive or may be, with the world stopped. It calls nothing of the collector's.

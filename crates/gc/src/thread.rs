@@ -131,6 +131,11 @@ impl Thread {
         result
     }
 
+    /// Whether it collects, and holds the heap's lock: what asks for that now waits for itself. The thread is the caller.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.entered.get() != 0
+    }
+
     /// Where its stack is in use from, for the caller, whose own frame begins at `low`.
     pub(crate) fn in_use_from(&self, low: usize) -> usize {
         match self.entered.get() {
@@ -171,7 +176,7 @@ impl Thread {
         if let Some(held) = heap::HEAP.try_lock() {
             return held;
         }
-        if self.entered.get() != 0 {
+        if self.is_collecting() {
             // It holds the lock, and would wait for itself.
             procedure::end_called_back();
         }

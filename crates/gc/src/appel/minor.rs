@@ -55,7 +55,7 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
         return false;
     }
     procedure::tell_begin();
-    event::tell(Event::Begin, heap.bytes);
+    event::tell(Event::Begin, heap);
     heap.plan_promotion();
     let pause = Pause::begin();
     let found = collect::with_world_stopped(heap, thread, |heap| {
@@ -65,7 +65,7 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
         collect::retire(heap);
         begin(heap);
         heap.pin();
-        event::tell(Event::MarkBegin, heap.bytes);
+        event::tell(Event::MarkBegin, heap);
         let (rooted, marked) = trace(heap);
         heap.check_after("tracing", Heap::check_traced);
         let met = heap.blocks.len();

@@ -34,7 +34,7 @@ use crate::heap::Heap;
 pub use choice::Sizing;
 pub(crate) use limits::cost_ns;
 use memory::Memory;
-pub(crate) use plenty::cache_bytes;
+pub(crate) use plenty::{Paid, cache_bytes};
 pub(crate) use rates::Rates;
 pub(crate) use watch::{Spent, Watch};
 
@@ -205,8 +205,11 @@ impl Heap {
     }
 
     /// Bytes to hand out before the next collection while memory is plenty.
-    fn plenty(&self, config: &Config, found: Found) -> usize {
-        let room = plenty::room(config, self.cache_bytes, found);
+    fn plenty(&mut self, config: &Config, found: Found) -> usize {
+        let room = match config.divisor {
+            0 => plenty::room(config, self.cache_bytes, found),
+            divisor => self.paid.room(divisor as usize, found),
+        };
         room.max(plenty::room_told(config, self.cache_bytes, found))
     }
 

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A program that was written for a collector with a rule of its own may have that rule (`divisor`): the Boehm-Demers-Weiser collector lets so much be allocated
-//! that what each collection looks through is paid for, and that has been these programs' compromise of time and memory ever since.
+//! that what each collection looks through is paid for, and that has been these programs' compromise of time and memory ever since. But it also goes on for
+//! as long as there is room: so the heap stays as large as it was ([`Paid`]), unless far less lives than did.
 //!
 //! Else, without a size given, the best room grows with the square root of what is alive (Kirisame, Shenoy and Panchekha 2022). With one, memory
 //! is there to be used, but not whatever it costs: where little is alive, a collection costs less than the cache misses of going through
@@ -33,11 +34,35 @@ pub(crate) fn cache_bytes() -> usize {
     usize::try_from(cache).unwrap_or(0)
 }
 
-/// Bytes to hand out before the next collection.
-pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
-    if config.divisor != 0 {
-        return (looked_through(found) / config.divisor as usize).max(ROOM_MIN);
+/// What a heap with a divisor grows by at least: 64 of libgc's blocks (MINHINCR). There it grows by a third at least, and is mostly larger than it must be.
+const STEP: usize = 256 << 10;
+/// What a heap with a divisor may have beyond what pays for a collection: as much again, or so much.
+const ROOM_OVER: usize = 1 << 20;
+
+/// How large the heap of a collector with a divisor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Paid {
+    bytes: usize,
+}
+
+impl Paid {
+    pub(crate) const NOTHING: Paid = Paid { bytes: 0 };
+
+    /// Bytes to hand out before the next collection, by which the heap may have to grow. As often as it is asked after the same collection, it says the same.
+    pub(super) fn room(&mut self, divisor: usize, found: Found) -> usize {
+        let paid = (looked_through(found) / divisor).max(ROOM_MIN);
+        self.bytes = self.bytes.max((found.live + paid).next_multiple_of(STEP));
+        // Half of the holes will be filled.
+        let spread = found.bytes.max(found.live);
+        let free = self.bytes.saturating_sub(spread) + (spread - found.live) / 2;
+        let most = (paid * 2).max(ROOM_OVER);
+        self.bytes = self.bytes.min(spread + most);
+        free.clamp(paid, most)
     }
+}
+
+/// Bytes to hand out before the next collection, without a divisor.
+pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
     if config.fixed_bytes == 0 {
         let mean = (found.live as u128 * ROOM_MEAN as u128).isqrt() as usize;
         let part = (found.live / 100).saturating_mul(config.percent as usize);
@@ -91,11 +116,27 @@ mod tests {
 
     #[test]
     fn what_collections_look_through_is_paid_for() {
-        let paid = Config { divisor: 3, ..Config::DEFAULT };
         let found = Found { live: 7 * MIB, scanned: 3 * MIB, roots: 2 * MIB, ..Found::default() };
-        assert_eq!(room(&paid, 2 * MIB, found), 3 * MIB);
-        assert_eq!(room(&Config { divisor: 1, ..paid }, 2 * MIB, found), 9 * MIB);
-        assert_eq!(room(&paid, 2 * MIB, Found::NOTHING), ROOM_MIN);
+        for (divisor, paid) in [(3, 3 * MIB), (1, 9 * MIB), (1000, ROOM_MIN)] {
+            let mut heap = Paid::NOTHING;
+            let room = heap.room(divisor, found);
+            assert!((paid..paid + STEP).contains(&room), "{divisor}: {room}");
+            assert_eq!(heap.room(divisor, found), room, "asked again it says the same");
+        }
+    }
+
+    #[test]
+    fn a_heap_with_a_divisor_stays_as_large_as_it_is_unless_little_lives() {
+        let mut heap = Paid::NOTHING;
+        let much = Found { live: 12 * MIB, scanned: 9 * MIB, ..Found::default() };
+        let room = heap.room(3, much);
+        let less = Found { live: 10 * MIB, ..much };
+        assert_eq!(heap.room(3, less), room + 2 * MIB);
+        let spread = Found { bytes: 12 * MIB, ..less };
+        assert_eq!(heap.room(3, spread), room + MIB, "half of what is free of two megabytes is used");
+        let little = Found { live: MIB, scanned: MIB / 2, ..Found::default() };
+        assert_eq!(heap.room(3, little), ROOM_OVER);
+        assert_eq!(heap, Paid { bytes: 2 * MIB });
     }
 
     #[test]
