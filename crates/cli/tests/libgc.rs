@@ -70,7 +70,7 @@ fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<P
         .arg("-I")
         .arg(Path::new(REPOSITORY).join("include/libgc"))
         .arg(folder.join("libgc.so.1"))
-        .arg("-lpthread");
+        .args(["-lpthread", "-lm"]);
     match command.output() {
         Ok(made) => assert!(made.status.success(), "{}", said(&made)),
         Err(error) => {
@@ -188,6 +188,51 @@ fn threads_may_be_anywhere() {
             run.env("VELLUM_GC_EAGER", eager);
         }
         passes(&run.output().unwrap(), "aside");
+    }
+}
+
+/// A library of the program's brings libgc.so.1, and the mathematical library behind it, as ecl's does: the C library comes first then, and the program calls
+/// nothing of it that Vellum defines, too.
+#[test]
+fn programs_pass_when_the_c_library_comes_first() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let main = place.path().join("main.c");
+    std::fs::write(&main, "int part(void);\nint main(void)\n{\n    return part();\n}\n").unwrap();
+    // What that one keeps lies in the program's own data, not a library's.
+    for name in PROGRAMS.into_iter().filter(|name| *name != "variables") {
+        let flags = ["-std=gnu17", "-shared", "-fPIC", "-Dmain=part", "-Wl,--no-as-needed"];
+        let Some(library) = compiled(name, &flags, &folder, place.path()) else { return };
+        let program = place.path().join("main");
+        let made = Command::new("cc").arg("-o").args([&program, &main, &library]).output().unwrap();
+        assert!(made.status.success(), "{}", said(&made));
+        passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
+    }
+}
+
+/// Handlers of SIGSEGV beside the collector's own, where it needs one and where it does not.
+#[test]
+fn programs_handle_faults_themselves() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("handlers", &["-std=gnu17"], &folder, place.path()) else { return };
+    for mask in ["track", "track,protect", ""] {
+        for eager in [None, Some("2000,seed=1"), Some("20000,seed=2")] {
+            let mut preloaded = Command::new(VELLUM);
+            preloaded.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
+            preloaded.arg(&program).env_remove("LD_PRELOAD");
+            for mut run in [on_the_library_path(&program, &folder), preloaded] {
+                run.envs([
+                    ("VELLUM_MASK", mask),
+                    ("GC_ENABLE_INCREMENTAL", "1"),
+                    ("GC_PAUSE_TIME_TARGET", "1"),
+                ]);
+                if let Some(eager) = eager {
+                    run.env("VELLUM_GC_EAGER", eager);
+                }
+                passes(&run.output().unwrap(), "handlers");
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-/* Handlers that allocate, where the C library's malloc would survive it: the interrupted code was not inside malloc. */
+/* Handlers that allocate, where the C library's malloc would survive it: the interrupted code was not inside malloc. And how handlers are set. */
 #include "check.h"
 #include <poll.h>
 #include <pthread.h>
@@ -176,7 +176,65 @@ static void a_handler_forks(void)
     tick(0);
 }
 
+static void nothing(int signal)
+{
+    (void)signal;
+}
+
+/* All that the C library tells of an action; of a set it knows 64 signals. */
+static void show(const char *how, int signal, const void *before)
+{
+    struct sigaction told;
+    memset(&told, 0x55, sizeof told);
+    errno = 0;
+    int status = sigaction(signal, NULL, &told);
+    printf("%s %d: before %s, errno %d; now %d %s, flags %x, restorer %d, mask", how, signal,
+           before == (void *)nothing ? "nothing" : before == (void *)SIG_ERR ? "error" : before ? "ignored" : "default", errno, status,
+           told.sa_handler == nothing ? "nothing" : told.sa_handler ? "other" : "default", (unsigned)told.sa_flags,
+           told.sa_restorer ? 1 : 0);
+    for (size_t i = 0; i < sizeof(uint64_t); i++)
+        printf(" %02x", ((unsigned char *)&told.sa_mask)[i]);
+    puts("");
+}
+
+extern void (*__sysv_signal(int, void (*)(int)))(int);
+extern void (*bsd_signal(int, void (*)(int)))(int);
+
+static void as_they_are_set(void)
+{
+    const int signals[] = {SIGSEGV, SIGBUS, SIGUSR1, SIGKILL, SIGRTMIN, 0, -1, 65, 33};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        int number = signals[i];
+        show("untouched", number, NULL);
+        show("signal", number, (void *)signal(number, nothing));
+        show("error", number, (void *)signal(number, SIG_ERR));
+        show("bsd_signal", number, (void *)bsd_signal(number, SIG_IGN));
+        show("ssignal", number, (void *)ssignal(number, nothing));
+        show("sysv_signal", number, (void *)sysv_signal(number, SIG_DFL));
+        show("__sysv_signal", number, (void *)__sysv_signal(number, nothing));
+        struct sigaction action = {.sa_handler = nothing, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | 0x20000000)}, told;
+        memset(&told, 0x55, sizeof told);
+        sigfillset(&action.sa_mask);
+        errno = 0;
+        int status = sigaction(number, &action, &told);
+        show("sigaction", number, (void *)told.sa_handler);
+        printf("%d\n", status);
+    }
+    static char stack[64 * 1024];
+    stack_t set = {.ss_sp = stack, .ss_size = sizeof stack}, told = {0}, small = {.ss_sp = stack, .ss_size = 1};
+    errno = 0;
+    int status = sigaltstack(&set, &told);
+    printf("%d, errno %d: %d %zu\n", status, errno, told.ss_flags, told.ss_size);
+    status = sigaltstack(&small, &told);
+    printf("%d, errno %d: %zu\n", status, errno, told.ss_size);
+    status = sigaltstack((stack_t *)1, NULL);
+    printf("%d, errno %d\n", status, errno);
+    status = sigaltstack(NULL, &told);
+    printf("%d: %d %d\n", status, told.ss_flags, told.ss_sp == stack);
+}
+
 static const struct scenario scenarios[] = {
+    {"as_they_are_set", as_they_are_set},
     {"during_system_calls", during_system_calls},
     {"during_arithmetic", during_arithmetic},
     {"on_a_small_stack_of_its_own", on_a_small_stack_of_its_own},

@@ -142,6 +142,7 @@ pub fn fork_parent() {
 /// After a fork, in the child, which has one thread.
 pub fn fork_child() {
     HEAP.raw().reset_after_fork();
+    vellum_sys::segv::fork_child();
     budget::forget();
     idle_thread::forget();
     // Its view of what is written is the parent's.

@@ -14,6 +14,7 @@
 //! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
 //! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
 //! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
+//! | [`signals`] | `sigaction` and `signal`, for SIGSEGV, which the collector may need |
 //! | [`transfers`] | `read`, `write`, `fread` and their kin, for paged memory |
 //! | [`vel`] | Vellum's own interface, `include/vellum.h` |
 //!
@@ -39,6 +40,7 @@ pub mod loading;
 pub mod mmap;
 mod paging;
 pub mod rlimit;
+pub mod signals;
 mod standing;
 mod start;
 pub mod stats;

@@ -86,10 +86,7 @@ const RECORDER: &CStr = c"vellum_cost_recorder";
 fn is_first_malloc() -> bool {
     let malloc = first(c"malloc");
     let object = object_of(malloc);
-    malloc.is_null()
-        || object == object_of((&raw const HERE).cast())
-        || object == object_of(first(RECORDER))
-        || is_stub(malloc)
+    malloc.is_null() || is_here(malloc) || object == object_of(first(RECORDER)) || is_stub(malloc)
 }
 
 /// Whether `function` is only an executable's jump to a function elsewhere. An executable that is not
@@ -129,6 +126,11 @@ fn object_of(address: *const c_void) -> *const c_void {
     // SAFETY: plain call with a place for its answer.
     unsafe { libc::dladdr(address, &raw mut info) };
     info.dli_fbase
+}
+
+/// Whether `address` lies in this library.
+pub(crate) fn is_here(address: *const c_void) -> bool {
+    object_of(address) == object_of((&raw const HERE).cast())
 }
 
 /// The first definition of `name` in the program.

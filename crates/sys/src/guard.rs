@@ -15,19 +15,18 @@
 //!   entries, all of the armed memory around goes at once.
 //!
 //! # Invariants
-//! * Whatever else raises SIGSEGV goes to whoever handled it before, with the mask and flags that were asked for; a default action is taken
-//!   where the fault was. A program that sets a handler of its own later has the last word: nothing is armed any more ([`open`]).
+//! * Whatever else raises SIGSEGV goes to the program's own action ([`segv`]). A program that sets one past that has the last word: nothing is
+//!   armed any more ([`open`]).
 //! * The handler touches its table and the faulting range only, by system calls that are async-signal-safe.
 //! * Pages that were not armed are never touched: what lies around may be anybody's.
 //! * Pages are armed and taken while no other thread writes there or is in the handler: it lets no signal in, so that a thread that was stopped
 //!   by one has left it. The handler runs on any number of threads at once. It may come late, when the page was released already.
 //!
-//! Source: Appel, Ellis and Li 1988; as in libgc, with the previous handler chained to. Departure: the pages of whoever uses it, and none besides.
+//! Source: Appel, Ellis and Li 1988; as in libgc. Departure: the pages of whoever uses it, and none besides.
 
 use crate::caps::{self, Caps};
 use crate::track::Written;
-use crate::{PAGE, map, round_down};
-use core::cell::UnsafeCell;
+use crate::{PAGE, map, round_down, segv};
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
@@ -48,57 +47,23 @@ static PAGES: AtomicUsize = AtomicUsize::new(0);
 /// The state of the page at [`BASE`], and of those behind it.
 static STATES: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What handled the signal before.
-struct Before(UnsafeCell<MaybeUninit<libc::sigaction>>);
-// SAFETY: written before the handler is installed, and then by the handler alone, one field of one word.
-unsafe impl Sync for Before {}
-static BEFORE: Before = Before(UnsafeCell::new(MaybeUninit::zeroed()));
-
 /// Has writes in the `bytes` bytes from `base` found out from now on, where pages are armed. Once; later calls say whether that still holds.
 ///
 /// # Errors
-/// `NOSYS` if it is masked, `NOMEM` without address space for the table, `BUSY` if the program has set a handler of its own since.
+/// `NOSYS` if it is masked, `NOMEM` without address space for the table, those of [`segv::open`].
 pub fn open(base: usize, bytes: usize) -> Result<(), Errno> {
     if !caps::has(Caps::PROTECT) {
         return Err(Errno::NOSYS);
     }
-    if !STATES.load(Ordering::Acquire).is_null() {
-        return if is_installed() { Ok(()) } else { Err(Errno::BUSY) };
+    if STATES.load(Ordering::Acquire).is_null() {
+        let table = map::reserve_readable(bytes / PAGE)?;
+        // SAFETY: reserved a moment ago, nobody knows of it.
+        unsafe { map::make_writable(table, bytes / PAGE)? };
+        BASE.store(base, Ordering::Relaxed);
+        PAGES.store(bytes / PAGE, Ordering::Relaxed);
+        STATES.store(core::ptr::with_exposed_provenance_mut(table), Ordering::Release);
     }
-    let table = map::reserve_readable(bytes / PAGE)?;
-    // SAFETY: reserved a moment ago, nobody knows of it.
-    unsafe { map::make_writable(table, bytes / PAGE)? };
-    BASE.store(base, Ordering::Relaxed);
-    PAGES.store(bytes / PAGE, Ordering::Relaxed);
-    STATES.store(core::ptr::with_exposed_provenance_mut(table), Ordering::Release);
-    install()
-}
-
-fn handler() -> usize {
-    on_fault as *const () as usize
-}
-
-fn is_installed() -> bool {
-    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: fills in the action, which is valid as zeros.
-    unsafe {
-        libc::sigaction(libc::SIGSEGV, core::ptr::null(), now.as_mut_ptr()) == 0
-            && now.assume_init().sa_sigaction == handler()
-    }
-}
-
-fn install() -> Result<(), Errno> {
-    let before = BEFORE.0.get().cast::<libc::sigaction>();
-    // SAFETY: the static is zeroed, which is a valid action; nobody reads it before the handler is there.
-    let done = unsafe {
-        libc::sigaction(libc::SIGSEGV, core::ptr::null(), before);
-        let mut ours = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
-        ours.sa_sigaction = handler();
-        ours.sa_flags = (*before).sa_flags & libc::SA_RESTART | libc::SA_SIGINFO | libc::SA_ONSTACK;
-        libc::sigfillset(&raw mut ours.sa_mask);
-        libc::sigaction(libc::SIGSEGV, &raw const ours, core::ptr::null_mut())
-    };
-    if done == 0 { Ok(()) } else { Err(Errno::INVAL) }
+    segv::open(on_fault)
 }
 
 /// Lets the calling thread receive the signal: a fault of one that has it blocked ends the process.
@@ -193,8 +158,6 @@ pub fn take(start: usize, end: usize, again: bool, out: &mut [Written]) -> Resul
 
 /// Where the machine says what kind of access has faulted: word 19 of the general registers, which begin at byte 40 of the context.
 const ERROR_AT: usize = 40 + 19 * size_of::<u64>();
-/// Where it keeps the mask that the handler's return restores: behind the machine's part of 256 bytes.
-const MASK_AT: usize = 40 + 256;
 /// The access was a write.
 const WRITE: u64 = 2;
 /// `si_code` of an access that the protection forbids.
@@ -208,7 +171,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     };
     let is_write = code == SEGV_ACCERR && error & WRITE != 0;
     if !(is_write && resolve(round_down(address, PAGE))) {
-        pass_on(signal, info, context);
+        segv::pass_on(signal, info, context);
     }
 }
 
@@ -245,57 +208,4 @@ fn armed_around(page: usize, low: usize, high: usize) -> (usize, usize) {
         end += PAGE;
     }
     (start, end)
-}
-
-/// Has the signal handled as it was before.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let before = BEFORE.0.get().cast::<libc::sigaction>();
-    // SAFETY: written before the handler was installed.
-    let action = unsafe { *before };
-    if action.sa_flags & libc::SA_RESETHAND != 0 {
-        // SAFETY: a word; a second thread that faults at the same time may still see the old one, as without this module.
-        unsafe { (&raw mut (*before).sa_sigaction).write_volatile(libc::SIG_DFL) };
-    }
-    // The mask that it would have had: the interrupted one, what it asked for, and its own signal.
-    let own = if action.sa_flags & libc::SA_NODEFER == 0 { 1 << (signal - 1) } else { 0u64 };
-    // SAFETY: the kernel passed the context; the C library's set begins with the kernel's.
-    let mask = unsafe {
-        context.cast::<u8>().add(MASK_AT).cast::<u64>().read()
-            | (&raw const action.sa_mask).cast::<u64>().read()
-            | own
-    };
-    let block = [libc::SIG_SETMASK as usize, &raw const mask as usize, 0, size_of::<u64>(), 0, 0];
-    // SAFETY: plain rt_sigprocmask with a set of eight bytes that lives here.
-    let _ = unsafe { crate::raw::syscall(libc::SYS_rt_sigprocmask, block) };
-    // SAFETY: the kernel passed it.
-    let was_sent = unsafe { (*info).si_code } <= 0;
-    match action.sa_sigaction {
-        libc::SIG_IGN if was_sent => {}
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: zeros are the default action, without flags.
-            unsafe {
-                let default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
-                libc::sigaction(signal, &raw const default, core::ptr::null_mut());
-            }
-            if was_sent {
-                // It was sent, and nothing will fault again: it waits until this handler returns.
-                let ids = [libc::SYS_getpid, libc::SYS_gettid]
-                    // SAFETY: plain calls.
-                    .map(|call| unsafe { crate::raw::syscall(call, [0; 6]) }.unwrap_or(0));
-                // SAFETY: sends a signal to this thread.
-                let _ = unsafe {
-                    crate::raw::syscall(libc::SYS_tgkill, [ids[0], ids[1], signal as usize, 0, 0, 0])
-                };
-            }
-        }
-        function if action.sa_flags & libc::SA_SIGINFO != 0 => {
-            type Three = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-            // SAFETY: with that flag, the action's function takes the three.
-            unsafe { core::mem::transmute::<usize, Three>(function)(signal, info, context) };
-        }
-        function => {
-            // SAFETY: without the flag, the action's function takes the signal.
-            unsafe { core::mem::transmute::<usize, extern "C" fn(c_int)>(function)(signal) };
-        }
-    }
 }

@@ -25,6 +25,7 @@ pub mod map;
 pub mod pressure;
 pub mod raw;
 pub mod remote;
+pub mod segv;
 pub mod stack;
 mod stderr;
 pub mod text;
