@@ -45,8 +45,8 @@ fn what_was_left_over_leads_to_nothing_new() {
         unsafe {
             std::ptr::with_exposed_provenance_mut::<usize>(root.read_volatile())
                 .add(index)
-                .write_volatile(!turned)
-        };
+                .write_volatile(!turned);
+        }
     }
     // All but the last stop: the holder has been looked through, and what is written since is known.
     let begun = gc::stats();
