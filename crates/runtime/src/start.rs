@@ -4,7 +4,7 @@
 //! constructors of other libraries may have allocated. Those blocks are Vellum's and stay so whatever is decided here.
 
 use crate::knobs::{Knobs, variable};
-use crate::{board, loading, signals, standing};
+use crate::{board, copying, loading, signals, standing};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -23,6 +23,7 @@ static DESTRUCTOR: extern "C" fn() = end;
 static ATTACH: AtomicU32 = AtomicU32::new(Attach::Claimed as u32);
 
 extern "C" fn start() {
+    copying::find();
     signals::find();
     let knobs = Knobs::read();
     let mut attach = standing::decide(&knobs);
