@@ -75,7 +75,8 @@ struct vel_gc_config {
     size_t max_bytes;    /* the heap with everything the collector keeps beside it (descriptors, mark stack, tables, threads' records) never
                           * exceeds this, 1 MiB at least; 0: no maximum */
     int paranoid;        /* 1: every invariant is checked after each phase of each collection; a broken one ends the process. Slow */
-    unsigned eager;      /* one allocation in so many, at random, collects, or makes a slice; 1: every one, which is very slow. For tests */
+    unsigned eager;      /* one allocation in so many, at random, collects, or makes a slice, once 64 KiB were allocated; 1: every one, from the first on,
+                          * which is very slow. For tests */
     int idle_thread;     /* 1: a thread of the collector's own does what vel_gc_idle() does while all others are in vel_gc_blocking() */
     unsigned markers;    /* threads that mark in a collection at one go while 32 MiB or more live, 16 at most; 0: one for each processor, four at
                           * most; 1: only the thread that collects */
@@ -90,7 +91,8 @@ struct vel_gc_config {
     int precise_stacks;  /* 1: stacks and registers are not looked through; every pointer on a stack that is needed beyond the next call that may
                           * collect is in a frame (vel_gc_push()). Implies `safepoints`: a thread stops where it allocates beyond the inlined path, in
                           * other functions of this header, and in vel_gc_safepoint() */
-    unsigned divisor;    /* in place of percent: between collections as much is allocated as the last one looked through, by this number; 0: percent */
+    unsigned divisor;    /* in place of percent: between collections as much is allocated as the last one looked through, by this number, or as is free in
+                          * a heap as large as this one was; 0: percent */
     uint64_t seed;       /* what the random points of `eager` depend on */
 };
 
@@ -449,8 +451,8 @@ int vel_gc_is_marked(const void *address);
 int vel_gc_sort(const void *object, void **data);
 
 /* Has `hook(event, value)` called as a collection goes on: VEL_GC_EVENT_*. The value is the heap's size in bytes, or, of the last three, the thread or the object. The hook
- * runs with the collector's lock held, and with the world stopped from STOP_END to GO_ON_BEGIN: it must call nothing of this header, not
- * allocate and not lock. NULL, the default: none. Returns what was. */
+ * runs with the collector's lock held, and with the world stopped from STOP_END to GO_ON_BEGIN: it must call nothing of this header but
+ * vel_gc_get_stats(), which says what was at the last event, not allocate and not lock. NULL, the default: none. Returns what was. */
 enum {
     VEL_GC_EVENT_BEGIN,       /* a collection begins */
     VEL_GC_EVENT_MARK_BEGIN,  /* what is alive is looked for (in slices: at the end only) */

@@ -4,7 +4,9 @@
     ./build && crates/runtime/resident.py
 
 Runs those programs of clients/libgc that are installed, and some that know nothing of collection. What most of them ran comes first. Needs valgrind, which
-knows the names of none of the functions that are in an order: the library is built without (target/unordered).
+knows the names of none of the functions that are in an order: the library is built without (target/unordered). Under valgrind it leaves `malloc` to the C library, and has no
+helper: what these run is not found but for how they start, and lies together by itself, as it comes. (With it in the order by how many programs ran what, more was in memory: 340 KB of
+code in a process that only allocates, for 300.)
 """
 
 import collections

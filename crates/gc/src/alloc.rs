@@ -118,6 +118,7 @@ const _: () = assert!(BLOCK.is_multiple_of(ALIGN_MAX) && ALIGN_MAX.is_multiple_o
 
 /// Runs `work` inside the collector, with the heap's lock.
 pub(crate) fn with_heap<R>(thread: &'static Thread, work: impl FnOnce(&mut Heap) -> R) -> R {
+    thread.expect_not_collecting();
     thread.enter();
     let mut heap = thread.lock();
     let result = work(&mut heap);
@@ -134,6 +135,7 @@ pub(crate) fn ensure_started(heap: &mut Heap) -> bool {
 /// An object of `slot`.
 pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
     let Some(thread) = thread::attached() else { return full(bytes) };
+    thread.expect_not_collecting();
     thread.enter();
     let before = collections(thread);
     if strict::is_on() && strict::is_time(thread, Some(slot)) {

@@ -51,9 +51,9 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
     if !prepare(heap) || !heap.prepare_vacated() {
         return false;
     }
+    event::tell(Event::Begin, heap);
     procedure::tell_begin();
     heap.prepare_account();
-    event::tell(Event::Begin, heap);
     heap.plan_copies();
     heap.vacate_free();
     let markers = heap.markers_ready();

@@ -127,7 +127,7 @@ impl Heap {
             None if self.is_leaving => false,
             None => self.is_worth_slicing() && self.used >= self.room - self.lead(self.slices_expected()),
         };
-        is_due && event::is_welcome()
+        is_due && event::is_welcome(self)
     }
 
     /// Whether a collection at one go would take longer than a slice, and slices can be had.
@@ -338,8 +338,8 @@ fn begin(heap: &mut Heap, whole: bool) {
         heap.slicing_failed = true;
         return;
     };
-    procedure::tell_begin();
     event::tell(Event::Begin, heap);
+    procedure::tell_begin();
     ON.store(true, Ordering::Relaxed);
     let quantum = (heap.lead(slices) / slices as usize).max(BLOCK);
     heap.cycle = Some(Cycle {

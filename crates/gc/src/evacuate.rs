@@ -40,7 +40,7 @@ use crate::space::Space;
 use crate::table::Table;
 use crate::young::ALL;
 use core::ptr::null;
-use vellum_pages::{Buffer, Plain};
+use vellum_pages::{Buffer, PAGE, Plain, round_up};
 
 /// Steps of density: a block is of step `n` if `n` to `n + 1` of this many parts of it should be alive.
 pub(crate) const STEPS: usize = 16;
@@ -213,6 +213,10 @@ impl Heap {
             && self.pool.reserve(self.blocks.len() + wanted).is_ok()
             && self.descriptors.reserve(wanted).is_ok();
         if !lists {
+            return false;
+        }
+        let more = self.slots.len().saturating_sub(self.copies.runs.capacity()) * size_of::<Run>();
+        if more > 0 && !self.may_take(round_up(more, PAGE)) {
             return false;
         }
         while self.copies.runs.len() < self.slots.len() {

@@ -15,6 +15,7 @@ use crate::heap::Heap;
 use crate::procedure::Hook;
 use crate::stats::Stats;
 use crate::thread;
+use crate::tls;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
@@ -68,13 +69,24 @@ pub fn on_need(hook: Option<NeedFn>) -> Option<NeedFn> {
     NEED.set(hook)
 }
 
-/// Whether a collection that allocation wants may be made.
-pub(crate) fn is_welcome() -> bool {
-    // SAFETY: who set it vouches that it may be called so.
-    NEED.get().is_none_or(|hook| unsafe { hook() } != 0)
+/// Calls a hook of the program's, with the heap's lock held: what asks for the heap meanwhile would wait for itself.
+fn calling<R>(hook: impl FnOnce() -> R) -> R {
+    match tls::current() {
+        Some(thread) => thread.standing_here(hook),
+        None => hook(),
+    }
 }
 
-/// Counters as they were at the last event.
+/// Whether a collection that allocation wants may be made.
+pub(crate) fn is_welcome(heap: &Heap) -> bool {
+    NEED.get().is_none_or(|hook| {
+        see(heap);
+        // SAFETY: who set it vouches that it may be called so.
+        calling(|| unsafe { hook() }) != 0
+    })
+}
+
+/// Counters as they were at the last event of the heap's, and not of a thread or an object.
 struct Seen(UnsafeCell<Stats>);
 // SAFETY: written with the heap's lock held, and read by the thread that holds it.
 unsafe impl Sync for Seen {}
@@ -88,9 +100,14 @@ pub(crate) fn stats_at_last() -> Stats {
 
 /// Tells the watcher, if there is one, of the heap, whose lock is held.
 pub(crate) fn tell(event: Event, heap: &Heap) {
+    see(heap);
+    tell_value(event, heap.bytes);
+}
+
+/// Takes in the counters of the heap, whose lock is held.
+fn see(heap: &Heap) {
     // SAFETY: by this function's condition nobody else writes or reads it.
     unsafe { *SEEN.0.get() = heap.stats_now() };
-    tell_value(event, heap.bytes);
 }
 
 /// Tells the watcher, if there is one.
@@ -98,7 +115,7 @@ pub(crate) fn tell(event: Event, heap: &Heap) {
 pub(crate) fn tell_value(event: Event, value: usize) {
     if let Some(hook) = WATCHER.get() {
         // SAFETY: as above.
-        unsafe { hook(event as c_int, value) };
+        calling(|| unsafe { hook(event as c_int, value) });
     }
 }
 

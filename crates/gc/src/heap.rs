@@ -303,7 +303,7 @@ impl Heap {
     }
 
     fn may_collect(&self, collected: bool) -> bool {
-        self.held == 0 && !collected && event::is_welcome()
+        self.held == 0 && !collected && event::is_welcome(self)
     }
 
     /// A block for `slot`; `collected` says that a collection was made for it already.
@@ -538,7 +538,7 @@ impl Heap {
 
     pub(crate) fn new_slot(&mut self, class: usize, scan: Scan, layout: *const Layout) -> Option<u16> {
         let slot = self.slots.len();
-        if slot == SLOTS_MAX {
+        if slot == SLOTS_MAX || slot == self.slots.capacity() && !self.may_take(PAGE) {
             return None;
         }
         self.slots.push(Slot { size: bytes_of(class), scan, layout, ..NO_SLOT }).ok()?;

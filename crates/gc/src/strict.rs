@@ -5,7 +5,7 @@
 //! ```text
 //! paranoid   check ─ retire, pin, trace ─ check ─ survey ─ check          a broken invariant ends the process
 //! eager 1    allocate: collect ─ hand out one object                       or a slice, where collections are made in slices; mostly minor
-//! eager n    allocate: collect, once in n ─ hand out a run cut short       ones, where there are any
+//! eager n    allocate: collect, once in n ─ hand out a run cut short       ones, where there are any; from 64 KiB on
 //! poison     survey: overwrite what died                                   (`survey`)
 //! ```
 //!
@@ -123,7 +123,7 @@ pub(crate) fn objects_until_time(thread: &Thread, slot: usize, count: u32) -> u3
 /// Collects for `thread`, which is inside and about to allocate. `heap` is under its lock.
 #[cold]
 pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
-    if !ensure_started(heap) || heap.held != 0 || !event::is_welcome() || is_early(heap) {
+    if !ensure_started(heap) || heap.held != 0 || is_early(heap) || !event::is_welcome(heap) {
         return;
     }
     let objects = match MEAN.load(Ordering::Relaxed) {

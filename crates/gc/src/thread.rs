@@ -136,6 +136,14 @@ impl Thread {
         self.entered.get() != 0
     }
 
+    /// Ends the process if it does: a procedure that the collector calls, or a signal's handler, wants something of the heap.
+    #[inline]
+    pub(crate) fn expect_not_collecting(&self) {
+        if self.is_collecting() {
+            procedure::end_called_back();
+        }
+    }
+
     /// Where its stack is in use from, for the caller, whose own frame begins at `low`.
     pub(crate) fn in_use_from(&self, low: usize) -> usize {
         match self.entered.get() {
@@ -175,10 +183,6 @@ impl Thread {
     pub(crate) fn lock(&self) -> Held<'static, Heap> {
         if let Some(held) = heap::HEAP.try_lock() {
             return held;
-        }
-        if self.is_collecting() {
-            // It holds the lock, and would wait for itself.
-            procedure::end_called_back();
         }
         let mut registers = [0; 6];
         self.block(tls::spill(&mut registers).min(registers.as_ptr() as usize));

@@ -147,23 +147,26 @@ impl Fences {
     }
 
     /// Sets up the fence of an arena, whose memory is handed out from the low end.
-    pub(crate) fn watch_arena(&mut self, arena: Range) -> Option<Range> {
-        self.grant(arena, true)
+    pub(crate) fn watch_arena(&mut self, arena: Range) {
+        let (start, end) = (round_up(arena.start, HUGE), round_down(arena.end, HUGE));
+        if let Some(place) = self.list.iter().position(Option::is_none).filter(|_| start < end) {
+            self.list[place] = Some(Fence { start, proved: start, at: start, end, ahead: 0, is_arena: true });
+        }
     }
 
     /// The part of a cold `block` to be given huge pages from the start. The rest follows as the fence moves.
     pub(crate) fn watch_block(&mut self, block: Range) -> Option<Range> {
-        self.grant(block, false)
+        self.grant(block)
     }
 
-    fn grant(&mut self, block: Range, is_arena: bool) -> Option<Range> {
+    fn grant(&mut self, block: Range) -> Option<Range> {
         let start = round_up(block.start, HUGE);
         let tail = block.end % HUGE;
         let end = if tail >= TAIL_MIN { round_up(block.end, HUGE) } else { round_down(block.end, HUGE) };
         if start >= end {
             return None;
         }
-        if !is_arena && self.allowance() < (end - start).min(GRACE) {
+        if self.allowance() < (end - start).min(GRACE) {
             // Older grants may have proved themselves meanwhile.
             for index in 0..FENCES_MAX {
                 if let Some(fence) = self.list[index]
@@ -175,10 +178,9 @@ impl Fences {
             }
         }
         let place = self.list.iter().position(Option::is_none)?;
-        let window = if is_arena { ARENA_WINDOW } else { round_down(self.allowance(), HUGE).min(GRACE) };
-        let window = window.min(end - start);
+        let window = round_down(self.allowance(), HUGE).min(GRACE).min(end - start);
         let at = start + window;
-        self.list[place] = Some(Fence { start, proved: start, at, end, ahead: 0, is_arena });
+        self.list[place] = Some(Fence { start, proved: start, at, end, ahead: 0, is_arena: false });
         (window > 0).then_some(Range { start, end: at })
     }
 
@@ -331,6 +333,18 @@ mod tests {
         assert_eq!(more.start, BASE + GRACE + HUGE);
         assert_eq!(fences.advance(0, &seen, BASE + GRACE + 2 * HUGE), None);
         assert_eq!(fences.unproved(), more.len());
+    }
+
+    #[test]
+    fn an_arena_grants_nothing_before_much_has_proved_dense() {
+        let mut fences = Fences::new();
+        fences.watch_arena(Range { start: BASE, end: BASE + (1 << 30) });
+        for proved in 1..8 {
+            let seen = fence_of(&fences, 0);
+            let granted = fences.advance(0, &seen, BASE + proved * HUGE);
+            let expected = Range { start: BASE + proved * HUGE, end: BASE + (proved + 1) * HUGE };
+            assert_eq!(granted, (proved * HUGE >= ARENA_FROM).then_some(expected), "{proved}");
+        }
     }
 
     #[test]

@@ -441,7 +441,10 @@ impl Pages {
         }
         let dense = state.arenas[DENSE].whole();
         let window = match state.config.huge {
-            HugePolicy::Auto => state.fences.watch_arena(dense),
+            HugePolicy::Auto => {
+                state.fences.watch_arena(dense);
+                None
+            }
             HugePolicy::Always => {
                 Some(Range { start: dense.start, end: dense.start + state.arenas[DENSE].mapped_bytes() })
             }

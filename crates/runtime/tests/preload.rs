@@ -208,11 +208,15 @@ fn knobs_are_checked_and_never_fatal() {
     }
 }
 
-/// Where its functions lie as they come, four fifths of its code are in memory in any process.
+/// Where its functions lie as they come, nine tenths of its code are in memory in any process.
 #[test]
 fn what_a_small_program_runs_lies_together() {
-    if std::env::var_os("RUSTFLAGS").is_some() {
-        eprintln!("skipped: with other flags than the project's own the order is any");
+    let ordered = b".text.resident";
+    let bytes = std::fs::read(library()).expect("the library");
+    if !bytes.windows(ordered.len()).any(|window| window == ordered) {
+        eprintln!(
+            "skipped: built with another linker, or other flags than the project's own, the order is any"
+        );
         return;
     }
     let maps =
@@ -224,7 +228,7 @@ fn what_a_small_program_runs_lies_together() {
             code.clone().find_map(|line| line.strip_prefix(name)).expect("the library's code is mapped");
         line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number")
     });
-    assert!(resident <= size * 3 / 5, "{resident} of {size} KiB of code are in memory");
+    assert!(resident <= size * 3 / 4, "{resident} of {size} KiB of code are in memory");
 }
 
 #[test]

@@ -238,8 +238,30 @@ pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {
 /// # Safety
 /// As for the C library's.
 pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
-    if let Some(result) = unless_on(|| next(act, old)) {
+    // Read here, and written below: a program's pointer may fault, and its handler may leave by a jump.
+    // SAFETY: by this function's condition.
+    let given = unsafe { act.as_ref() }.copied();
+    let act = given.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    loop {
+        let mut before = MaybeUninit::<libc::sigaction>::uninit();
+        let place = if old.is_null() { core::ptr::null_mut() } else { before.as_mut_ptr() };
+        // SAFETY: both are null or lead to what lives here.
+        let Some(result) = (unsafe { act_once(act, place) }) else { continue };
+        if result == 0 && !old.is_null() {
+            // SAFETY: by this function's condition; what lives here was written with that result.
+            unsafe { old.write(before.assume_init()) };
+        }
         return result;
+    }
+}
+
+/// The same with memory that does not fault; `None` if Vellum's handler came, or could not come, meanwhile.
+///
+/// # Safety
+/// As [`sigaction`].
+unsafe fn act_once(act: *const libc::sigaction, old: *mut libc::sigaction) -> Option<c_int> {
+    if let Some(result) = unless_on(|| next(act, old)) {
+        return Some(result);
     }
     if process() != OWNER.load(SeqCst) {
         let result = next(act, old);
@@ -248,14 +270,17 @@ pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) 
             // SAFETY: as above.
             unsafe { tell(current(), kernels().sa_restorer, old) };
         }
-        return result;
+        return Some(result);
     }
-    // SAFETY: by this function's condition. Read before the lock is taken: it may be an address that faults.
+    // SAFETY: by this function's condition.
     let wanted = unsafe { act.as_ref() }.map(Action::of);
     let told = alone(|| {
         let now = kernels();
-        if !IS_ON.load(SeqCst) || !is_ours(&now) {
-            return None;
+        if !IS_ON.load(SeqCst) {
+            return Told::Again;
+        }
+        if !is_ours(&now) {
+            return Told::Past;
         }
         let before = current();
         if let Some(mut wanted) = wanted
@@ -267,19 +292,29 @@ pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) 
                 install(wanted);
             }
         }
-        Some((before, now.sa_restorer))
+        Told::Kept(before, now.sa_restorer)
     });
     match told {
-        // It could not be set after all, or somebody has set another past this.
-        None => next(act, old),
-        Some((before, restorer)) => {
+        Told::Again => None,
+        Told::Past => Some(next(act, old)),
+        Told::Kept(before, restorer) => {
             if !old.is_null() {
                 // SAFETY: by this function's condition.
                 unsafe { tell(before, restorer, old) };
             }
-            0
+            Some(0)
         }
     }
+}
+
+/// What came of an action that the program wants.
+enum Told {
+    /// Vellum's handler could not be set after all: the action is the C library's to set, counted.
+    Again,
+    /// Somebody has set another past this.
+    Past,
+    /// It is the program's now; what was, and what the C library gives the kernel to return by.
+    Kept(Action, Option<extern "C" fn()>),
 }
 
 /// How far above the caller's an array in a frame of the calling thread is looked for: an alternate stack, a few frames, and what else they hold.
@@ -289,7 +324,7 @@ const FRAMES: usize = 64 << 10;
 ///
 /// One that lies in a frame is often left set when its function has returned. Nobody notices until the program crashes; but Vellum's handler is called all
 /// the time, and its frames would go where the thread's live ones are by then. So it stays off alternate stacks from then on, and a
-/// handler of stack overflows is not called any more.
+/// handler of stack overflows is not called any more. An alternate stack that happens to lie so close above another stack is taken for one, too.
 pub fn alternate_stack_set(start: usize, frame: usize) {
     let is_in_frame = (frame..frame + FRAMES).contains(&start);
     if is_in_frame
@@ -323,7 +358,10 @@ unsafe fn tell(action: Action, restorer: Option<extern "C" fn()>, old: *mut libc
 pub fn fork_child() {
     LOCK.reset_after_fork();
     PASSING.store(0, SeqCst);
-    OWNER.store(process(), SeqCst);
+    // A program's filter may forbid the call.
+    if IS_ON.load(SeqCst) {
+        OWNER.store(process(), SeqCst);
+    }
 }
 
 /// The program's action for a signal that is delivered now: once, if it was set for one.

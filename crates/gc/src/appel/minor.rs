@@ -54,8 +54,8 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
     if !collect::prepare(heap) {
         return false;
     }
-    procedure::tell_begin();
     event::tell(Event::Begin, heap);
+    procedure::tell_begin();
     heap.plan_promotion();
     let pause = Pause::begin();
     let found = collect::with_world_stopped(heap, thread, |heap| {
