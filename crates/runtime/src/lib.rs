@@ -25,7 +25,7 @@
 //! (`libgcc_s.so.1`) and some hundred KiB into every process. Builds that unwind (tests) have it. Neither does the
 //! library name the C library it needs: every program it is loaded into has one, and the name would stop programs
 //! that have another (musl) from starting. It uses only functions that both have; what only one has is looked up, and so is what must not be named
-//! without it ([`copying`]).
+//! without it (`copying`).
 
 #![cfg_attr(panic = "abort", no_std)]
 
