@@ -26,6 +26,8 @@ static _Noreturn void child(struct local *local)
 {
     static int generation;
     alarm(CHILD_LIMIT_S);
+    /* exit() takes the loader's lock, which the C library leaves as another thread held it (glibc 2.36): such a child never ends, whatever collects. */
+    int may_exit = is_loader_free();
     forget_locks();
     local->is_child = 1;
     local->may_be_cancelled = 0;
@@ -61,7 +63,7 @@ static _Noreturn void child(struct local *local)
     for (int i = 0; i < SLOTS; i++)
         if (local->slot[i])
             look(local, local->slot[i]);
-    if (what == 3)
+    if (what == 3 && may_exit)
         exit(0);
     _exit(0);
 }

@@ -14,6 +14,11 @@ _Atomic(struct thing *) shared[SHARED];
 const char *library_path;
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
+int is_loader_free(void)
+{
+    return pthread_mutex_trylock(&library) == 0;
+}
+
 void forget_locks(void)
 {
     pthread_mutex_init(&library, NULL);

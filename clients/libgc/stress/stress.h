@@ -103,6 +103,8 @@ void step(struct local *local);
 void steps(struct local *local, unsigned count);
 /* In a forked child: locks that others may have held are free. */
 void forget_locks(void);
+/* In a forked child, before that: whether no thread opened or closed a library as it was forked. */
+int is_loader_free(void);
 
 /* ---- Threads ---- */
 enum { THREADS_MAX = 16 };
