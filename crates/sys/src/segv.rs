@@ -12,12 +12,12 @@
 //! # Invariants
 //! * A program sees its own action only, never Vellum's; it gets back what it has set, as the kernel would tell it.
 //! * Its handler gets the mask and stack that it asked for, so that it may return, change the context, or leave by a jump. The stack is decided
-//!   when the kernel delivers the signal, by flags of Vellum's handler that follow the program's, but for [`alternate_stack_set`].
+//!   when the kernel delivers the signal, by flags of Vellum's handler that follow the program's, but for `alternate_stack_set`.
 //! * The action is read in the handler, on any number of threads and without waiting, while another thread replaces it: the new one is written
 //!   to the slot that is not in use and then made the current one by its version. A reader whose version is still current has read a slot that
 //!   nobody can have begun to write to since: that happens only when the next version is current. All of these are sequentially consistent.
 //! * Whoever holds the lock has all signals blocked and touches nothing of the program's, so that no handler on its own thread waits for it.
-//! * A call that has gone past [`IS_ON`] on its way to the C library is counted before it looks, and [`open`] counts after it has set it: one of
+//! * A call that has gone past `IS_ON` on its way to the C library is counted before it looks, and [`open`] counts after it has set it: one of
 //!   them sees the other.
 //! * A child that shares its parent's memory (`vfork`) has actions of its own, which are the kernel's alone, and leaves its parent's as they
 //!   are. So has a child that the runtime is not told of: the lock may have been held when it was made.
@@ -107,7 +107,7 @@ static LOCK: Lock = Lock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// The program's calls that are on their way to the C library.
 static PASSING: AtomicUsize = AtomicUsize::new(0);
-/// Alternate stacks are not used: see [`alternate_stack_set`].
+/// Alternate stacks are not used: see `alternate_stack_set`.
 static SPARES_STACKS: AtomicBool = AtomicBool::new(false);
 /// Whose actions these are.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
