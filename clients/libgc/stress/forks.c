@@ -26,8 +26,10 @@ static _Noreturn void child(struct local *local)
 {
     static int generation;
     alarm(CHILD_LIMIT_S);
-    /* exit() takes the loader's lock, which the C library leaves as another thread held it (glibc 2.36): such a child never ends, whatever collects. */
-    int may_exit = is_loader_free();
+    /* exit() takes locks that opening and closing libraries takes too, and the C library leaves them as another thread held them (glibc 2.36): such a child
+     * never ends, whatever collects, nor do its own. */
+    static int may_exit = 1;
+    may_exit &= is_loader_free();
     forget_locks();
     local->is_child = 1;
     local->may_be_cancelled = 0;
