@@ -29,13 +29,7 @@ pub(crate) fn make(space: &Space) -> bool {
         return true;
     }
     let (base, bytes) = space.span();
-    let Ok(start) = map::reserve_readable(bytes / GRANULE) else { return false };
-    // SAFETY: reserved a moment ago, nobody knows of it.
-    if unsafe { map::make_writable(start, bytes / GRANULE) }.is_err() {
-        // SAFETY: as above.
-        let _ = unsafe { map::release(start, bytes / GRANULE) };
-        return false;
-    }
+    let Ok(start) = map::reserve_writable(bytes / GRANULE) else { return false };
     BIASED.store(start.wrapping_sub(base / GRANULE), Ordering::Release);
     true
 }

@@ -156,13 +156,7 @@ pub unsafe fn wrote(place: *const usize) {
 /// Makes the cards for the addresses of `space`; false if there is no address space for them.
 pub(crate) fn make_cards(space: &Space) -> bool {
     let (base, bytes) = space.span();
-    let Ok(start) = map::reserve_readable(bytes / PAGE) else { return false };
-    // SAFETY: reserved a moment ago, nobody knows of it.
-    if unsafe { map::make_writable(start, bytes / PAGE) }.is_err() {
-        // SAFETY: as above.
-        let _ = unsafe { map::release(start, bytes / PAGE) };
-        return false;
-    }
+    let Ok(start) = map::reserve_writable(bytes / PAGE) else { return false };
     let biased = start.wrapping_sub(base / PAGE);
     vel_gc_cards.store(core::ptr::with_exposed_provenance_mut(biased), Ordering::Release);
     true

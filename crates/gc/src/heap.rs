@@ -242,7 +242,7 @@ impl Heap {
             return false;
         }
         let Some(space) = Space::new() else { return false };
-        let Some(stack) = reserve_stack() else {
+        let Ok(stack) = map::reserve_writable(STACK_WORDS * WORD) else {
             space.give_back();
             return false;
         };
@@ -544,16 +544,4 @@ impl Heap {
         self.slots.push(Slot { size: bytes_of(class), scan, layout, ..NO_SLOT }).ok()?;
         Some(slot as u16)
     }
-}
-
-/// Address space for the mark stack.
-fn reserve_stack() -> Option<usize> {
-    let stack = map::reserve_readable(STACK_WORDS * WORD).ok()?;
-    // SAFETY: the range was reserved a moment ago, and nobody knows of it.
-    if unsafe { map::make_writable(stack, STACK_WORDS * WORD) }.is_err() {
-        // SAFETY: as above.
-        let _ = unsafe { map::release(stack, STACK_WORDS * WORD) };
-        return None;
-    }
-    Some(stack)
 }

@@ -29,7 +29,7 @@
 //!
 //! # Where things are
 //! `class` sizes and slots; `block` descriptors and bitmaps; `space` address to block; `layout` types; `heap` what there
-//! is, `sizing` when to collect and how large the regions are until then; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `written` looking through it again, `sticky` which marks
+//! is, `sizing` when to collect and how large the regions are until then; `alloc` the ways to an object; `collect` the steps of a collection at one go, `cycle` of one in slices (`budget` how long, `dirty` what was written meanwhile, `sums` whether that misses nothing, `written` looking through it again, `sticky` which marks
 //! stay for the next, `idle` when the program waits), both over `roots` (`rooted` what they led to), `stack`, `mark`, `survey`; `parallel` marking by several
 //! threads (`crew` its lock-free part, `bytes` its marks); `evacuate`,
 //! `movement` and `young` what the mostly-copying plan adds to them, `appel` what generations do; `frames` stacks that are known precisely;

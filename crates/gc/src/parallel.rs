@@ -119,7 +119,7 @@ fn make_packets() -> bool {
         return true;
     }
     let bytes = round_up(PACKETS as usize * size_of::<Packet>(), PAGE);
-    let Some(start) = reserve(bytes) else { return false };
+    let Ok(start) = map::reserve_writable(bytes) else { return false };
     PACKETS_AT.store(core::ptr::with_exposed_provenance_mut(start), Ordering::Release);
     true
 }
@@ -135,22 +135,14 @@ pub(crate) fn taken_bytes(heap_bytes: usize) -> usize {
         + heap_bytes / GRANULE
 }
 
-/// Zeroed memory of the collector's own, which is never given back.
-fn reserve(bytes: usize) -> Option<usize> {
-    let start = map::reserve_readable(bytes).ok()?;
-    // SAFETY: reserved a moment ago.
-    unsafe { map::make_writable(start, bytes) }.ok()?;
-    Some(start)
-}
-
 /// Makes one more helper; false if that cannot be had. Under the heap's lock.
 fn make_helper() -> bool {
     let index = HELPERS.load(Ordering::Relaxed) as usize;
     if STACKS[index].load(Ordering::Relaxed) == 0 {
-        let Some(stack) = reserve(STACK_WORDS * size_of::<usize>()) else { return false };
+        let Ok(stack) = map::reserve_writable(STACK_WORDS * size_of::<usize>()) else { return false };
         STACKS[index].store(stack, Ordering::Relaxed);
     }
-    let Some(memory) = reserve(thread::HELPER_BYTES) else { return false };
+    let Ok(memory) = map::reserve_writable(thread::HELPER_BYTES) else { return false };
     let memory = core::ptr::with_exposed_provenance_mut(memory);
     // SAFETY: zeroed pages that are never given back; `help` touches no thread-local storage.
     if unsafe { thread::start(help, index, memory, &TIDS[index]) }.is_err() {

@@ -41,13 +41,7 @@ impl Sums {
                 .is_ok()
                 .then_some(Sums(()));
         }
-        let start = map::reserve_readable(table_bytes).ok()?;
-        // SAFETY: reserved a moment ago, nobody knows of it.
-        if unsafe { map::make_writable(start, table_bytes) }.is_err() {
-            // SAFETY: as above.
-            let _ = unsafe { map::release(start, table_bytes) };
-            return None;
-        }
+        let start = map::reserve_writable(table_bytes).ok()?;
         SUMS.store(with_exposed_provenance_mut::<u64>(start).wrapping_sub(base / PAGE), Ordering::Relaxed);
         Some(Sums(()))
     }
@@ -94,9 +88,7 @@ mod tests {
     #[test]
     fn a_page_agrees_until_it_is_written() {
         const PAGES: usize = 8;
-        let start = map::reserve_readable(PAGES * PAGE).expect("address space");
-        // SAFETY: reserved a moment ago.
-        unsafe { map::make_writable(start, PAGES * PAGE) }.expect("memory");
+        let start = map::reserve_writable(PAGES * PAGE).expect("memory");
         let end = start + PAGES * PAGE;
         // SAFETY: within the range.
         let write = |page: usize, to: u8| unsafe {

@@ -37,8 +37,7 @@ pub(crate) fn find() {
         (c"strlen", &STRLEN),
     ];
     for (name, place) in all {
-        let first = || Some(standing::first(name)).filter(|found| !found.is_null());
-        if let Some(found) = standing::next(name).or_else(first) {
+        if let Some(found) = standing::c_librarys(name) {
             place.store(found.cast_mut(), Relaxed);
         }
     }

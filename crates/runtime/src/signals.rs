@@ -37,12 +37,8 @@ impl Theirs {
         Theirs { name, found: AtomicPtr::new(null_mut()) }
     }
 
-    /// Where the C library lies in front of Vellum, whose own calls come here all the same, there is no next one.
     fn find(&self) -> *mut c_void {
-        let first = || {
-            Some(standing::first(self.name)).filter(|found| !found.is_null() && !standing::is_here(*found))
-        };
-        let found = standing::next(self.name).or_else(first).map_or(NONE, <*const c_void>::cast_mut);
+        let found = standing::c_librarys(self.name).map_or(NONE, <*const c_void>::cast_mut);
         self.found.store(found, Relaxed);
         found
     }

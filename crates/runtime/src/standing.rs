@@ -129,7 +129,7 @@ fn object_of(address: *const c_void) -> *const c_void {
 }
 
 /// Whether `address` lies in this library.
-pub(crate) fn is_here(address: *const c_void) -> bool {
+fn is_here(address: *const c_void) -> bool {
     object_of(address) == object_of((&raw const HERE).cast())
 }
 
@@ -144,6 +144,11 @@ pub(crate) fn next(name: &CStr) -> Option<*const c_void> {
     // SAFETY: plain call with a C string.
     let symbol = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     (!symbol.is_null()).then_some(symbol.cast_const())
+}
+
+/// The C library's `name`: the definition after Vellum's; or, where the C library lies in front of it, the first that is not Vellum's.
+pub(crate) fn c_librarys(name: &CStr) -> Option<*const c_void> {
+    next(name).or_else(|| Some(first(name)).filter(|found| !found.is_null() && !is_here(*found)))
 }
 
 /// A static that is written once.

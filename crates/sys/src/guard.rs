@@ -56,9 +56,7 @@ pub fn open(base: usize, bytes: usize) -> Result<(), Errno> {
         return Err(Errno::NOSYS);
     }
     if STATES.load(Ordering::Acquire).is_null() {
-        let table = map::reserve_readable(bytes / PAGE)?;
-        // SAFETY: reserved a moment ago, nobody knows of it.
-        unsafe { map::make_writable(table, bytes / PAGE)? };
+        let table = map::reserve_writable(bytes / PAGE)?;
         BASE.store(base, Ordering::Relaxed);
         PAGES.store(bytes / PAGE, Ordering::Relaxed);
         STATES.store(core::ptr::with_exposed_provenance_mut(table), Ordering::Release);

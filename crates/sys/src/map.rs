@@ -73,6 +73,21 @@ pub unsafe fn make_writable(start: usize, len: usize) -> Result<(), Errno> {
     unsafe { rustix::mm::mprotect(start as *mut _, len, both) }
 }
 
+/// Zeroed pages at a place of the kernel's choice, readable and writable: address space until they are touched. They are the caller's until it
+/// [releases](release) them.
+///
+/// # Errors
+/// `NOMEM` as of [`reserve_readable`] and [`make_writable`]; nothing stays reserved then.
+pub fn reserve_writable(len: usize) -> Result<usize, Errno> {
+    let start = reserve_readable(len)?;
+    // SAFETY: reserved a moment ago, nobody knows of it.
+    unsafe { make_writable(start, len) }.inspect_err(|_| {
+        // SAFETY: as above.
+        let _ = unsafe { release(start, len) };
+    })?;
+    Ok(start)
+}
+
 /// Puts fresh zero pages in the place of whatever is mapped in the range, with no attribute left over.
 ///
 /// # Safety

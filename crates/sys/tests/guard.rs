@@ -1,32 +1,15 @@
 //! Writes found out by page protection, and what happens to every other reason for the same signal. Each case is a process of its own: a
 //! handler is set once.
 
+mod children;
+
+use children::{child, exited};
 use std::mem::MaybeUninit;
 use vellum_sys::guard::{self, AROUND};
 use vellum_sys::track::Written;
 use vellum_sys::{PAGE, map};
 
 const PAGES: usize = 64;
-
-/// Runs `body` in a child; its wait status.
-fn child(body: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child calls nothing that needs a lock another thread may hold, and ends without unwinding.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(result) };
-    }
-    assert!(child > 0, "no child");
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    status
-}
-
-fn exited(status: i32) -> Option<i32> {
-    libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status))
-}
 
 fn killed(status: i32) -> Option<i32> {
     libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))

@@ -1,28 +1,15 @@
 //! The program's own action for SIGSEGV while Vellum handles it. Each case is a process of its own: a handler is set once. What programs see of it is
 //! checked by `handlers.c` of the crate `libgc`.
 
+mod children;
+
+use children::{child, exited};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_sys::{guard, map, segv};
 
 const PAGES: usize = 16;
-
-/// Runs `body` in a child; the status it exits with, `None` if it is killed.
-fn exited(body: impl FnOnce() -> i32) -> Option<i32> {
-    // SAFETY: the child calls nothing that needs a lock another thread may hold, and ends without unwinding.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(result) };
-    }
-    assert!(child > 0, "no child");
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status))
-}
 
 /// Has the guard's handler set.
 fn open() {
@@ -86,7 +73,7 @@ extern "C" fn without(_signal: i32) {
 #[test]
 fn an_action_is_one_whole_while_it_is_replaced() {
     const SIGNALS: usize = 20_000;
-    let status = exited(|| {
+    let status = child(|| {
         let actions = [
             action(with_info as *const () as usize, libc::SA_SIGINFO, libc::SIGUSR1),
             action(without as *const () as usize, libc::SA_NODEFER, libc::SIGUSR2),
@@ -120,12 +107,12 @@ fn an_action_is_one_whole_while_it_is_replaced() {
         });
         0
     });
-    assert_eq!(status, Some(0));
+    assert_eq!(exited(status), Some(0));
 }
 
 #[test]
 fn before_there_is_a_handler_everything_is_the_c_librarys() {
-    let status = exited(|| {
+    let status = child(|| {
         let ours = action(without as *const () as usize, libc::SA_RESTART, libc::SIGUSR2);
         set(&ours);
         assert_eq!(asked().sa_sigaction, ours.sa_sigaction);
@@ -137,12 +124,12 @@ fn before_there_is_a_handler_everything_is_the_c_librarys() {
         assert_ne!(told.sa_flags & libc::SA_RESTART, 0);
         0
     });
-    assert_eq!(status, Some(0));
+    assert_eq!(exited(status), Some(0));
 }
 
 #[test]
 fn who_sets_a_handler_past_it_has_the_last_word() {
-    let status = exited(|| {
+    let status = child(|| {
         open();
         let theirs = action(without as *const () as usize, 0, libc::SIGUSR2);
         // SAFETY: the function is of this file.
@@ -159,5 +146,5 @@ fn who_sets_a_handler_past_it_has_the_last_word() {
         assert_eq!(now.sa_sigaction, ours.sa_sigaction, "as if there were no other");
         0
     });
-    assert_eq!(status, Some(0));
+    assert_eq!(exited(status), Some(0));
 }
