@@ -2,10 +2,10 @@
  *
  * Link with -lvellum. There is one heap a process; it starts at the first call, or with vel_gc_init().
  *
- * What keeps an object alive is a pointer to any byte of it: in a register or on the stack of any thread that has called the
- * collector, in the static data of the program and its libraries, in memory named by vel_gc_roots_add(), or in an object
- * that is itself alive. A pointer to the first byte after an object is not a pointer to it. Memory from malloc() and
- * mmap() is not looked through.
+ * An object is kept alive by a pointer to any byte of it. The pointer may be in a register or on the stack of any thread that has
+ * called the collector, in the static data of the program and its libraries, in memory added by vel_gc_roots_add(), or in an
+ * object that is itself alive. A pointer to the first byte after an object is not a pointer to it. Memory from malloc() and
+ * mmap() is not scanned.
  *
  * Objects are of three sorts: untyped (any aligned word may be a pointer), typed (a bitmap says which words may be) and
  * atomic (none is). Small objects have no header. Every object is aligned to 16 bytes at least. Untyped and typed objects
@@ -26,36 +26,37 @@ extern "C" {
 
 /* ---- The heap ---------------------------------------------------------------------------------------------------- */
 
-/* Plans. Marks what is alive and uses the room between again; nothing ever moves. */
+/* Plans. Marks live objects and uses the room between them again; nothing ever moves. */
 #define VEL_GC_MARK_SWEEP 0
-/* Empties blocks of which little is alive: objects there move, but for those that something ambiguous may refer to: a register or a word
- * on a stack, static data, an untyped object. For programs that tell the types of nearly everything. What moves is known
- * by its fields alone, so a pointer word of a typed object must hold a pointer, or what is no address in the heap (null, a small
- * number); and an address that is hashed or sorted by must be taken again after each collection (vel_gc_get_stats(): collections),
- * unless the object is kept where it is by a pointer on the stack, a finalizer or a link. */
+/* Empties blocks with few live objects: these move, unless an ambiguous word may refer to them: in a register or on a stack, in static
+ * data, or in an untyped object. For programs that declare the types of nearly everything. The pointers to an object that moves are its
+ * fields alone. So a pointer word of a typed object must hold a pointer, or a value that is no address in the heap (null, a small number).
+ * An address that is hashed or sorted by must be taken again after each collection (vel_gc_get_stats(): collections), unless a pointer on
+ * the stack, a finalizer or a link keeps the object where it is. */
 #define VEL_GC_MOSTLY_COPYING 1
-/* Generations. Minor collections copy what is alive of the new objects to the old region; major ones copy that whole. What is said of moving
- * above holds here. Minor collections need to know what was written to old objects: see `tells_writes`; where nobody tells, every collection is a
- * major one. */
+/* Generations. Minor collections copy live new objects to the old region; major ones copy that whole. Objects move as described above.
+ * Minor collections need to know which old objects were written to: see `tells_writes`. Where writes are not tracked, every collection is
+ * a major one. */
 #define VEL_GC_APPEL 2
 
-/* What collections under VEL_GC_APPEL copy, and what becomes of the region that a major one has vacated. Blocks of which half or more is alive stay where
- * they are, and only the others are copied; new objects are made in what is vacated. */
+/* What collections under VEL_GC_APPEL copy, and what becomes of the region that a major one has vacated. Blocks of which
+ * seven eighths or more are alive stay where they are, and only the others are copied; new objects are made in what is vacated. */
 #define VEL_GC_STAY 0
-/* All that is alive is copied, and the vacated region is left alone as long as there is other memory, so that the heap drifts through its address space; */
+/* Everything alive is copied, and the vacated region is left alone as long as there is other memory, so that the heap drifts through its
+ * address space; */
 #define VEL_GC_DRIFT 1
-/* all is copied, and by a second pass back to the lowest addresses; */
+/* everything alive is copied, and by a second pass back to the lowest addresses; */
 #define VEL_GC_COPY_BACK 2
-/* all is copied, and new objects are made in the vacated region at once, while it is in memory. */
+/* everything alive is copied, and new objects are made in the vacated region at once, while it is in memory. */
 #define VEL_GC_REUSE 3
 
-/* Ways to size the heap. By what collections and page faults cost and by the memory there is (control groups, the machine, a governor's advice,
- * swap or none): nothing to tune. */
+/* Ways to size the heap. By the costs of collections and page faults and by the memory available (control groups, the machine, a governor's
+ * advice, swap or none): nothing to tune. */
 #define VEL_GC_KNEE 0
-/* The strategy of Standard ML of New Jersey: ratio times what is alive up to mem_limit, then mem_limit, then three times what is alive. */
+/* The strategy of Standard ML of New Jersey: ratio times the live bytes up to mem_limit, then mem_limit, then three times the live bytes. */
 #define VEL_GC_ORIGINAL 1
-/* That of Cooper, Nettles and Subramanian 1992: what is alive does not use of mem_lim is for new objects, min_new_size at least; where there are minor
- * collections, a major one is due when the old region has mem_lim / 2, or min_old_incr more than what was alive. */
+/* That of Cooper, Nettles and Subramanian 1992: the part of mem_limit that live objects leave is for new ones, min_new_size at least. Where
+ * there are minor collections, a major one is due when the old region has mem_limit / 2, or min_old_incr more than the live bytes. */
 #define VEL_GC_MODIFIED 2
 /* That of Kirisame, Shenoy and Panchekha 2022: M = L + sqrt(L g / (c s)). */
 #define VEL_GC_SQUARE_ROOT 3
@@ -69,36 +70,35 @@ struct vel_gc_config {
     size_t fixed_bytes;  /* collect when the heap has this size at the latest, sooner where that costs less; 0: by live size */
     unsigned percent;    /* room beyond live size before the next collection, in percent of it (small heaps get more); 0: 75 */
     int poison;          /* 1: dead objects are overwritten, so that one that was freed too early is noticed at once */
-    unsigned slice_us;   /* collect in slices of so many microseconds between which the program runs; 0: at one go */
+    unsigned slice_us;   /* collect in slices of this many microseconds between which the program runs; 0: at one go */
     int safepoints;      /* 1: threads stop for collections where they allocate and in vel_gc_safepoint() only; 0: by a signal */
     int tells_writes;    /* 1: every store of a pointer into an object is made by vel_gc_write() */
     size_t max_bytes;    /* the heap with everything the collector keeps beside it (descriptors, mark stack, tables, threads' records) never
                           * exceeds this, 1 MiB at least; 0: no maximum */
     int paranoid;        /* 1: every invariant is checked after each phase of each collection; a broken one ends the process. Slow */
-    unsigned eager;      /* one allocation in so many, at random, collects, or makes a slice, once 64 KiB were allocated; 1: every one, from the first on,
+    unsigned eager;      /* one allocation in this many, at random, collects, or makes a slice, once 64 KiB were allocated; 1: every one, from the first on,
                           * which is very slow. For tests */
     int idle_thread;     /* 1: a thread of the collector's own does what vel_gc_idle() does while all others are in vel_gc_blocking() */
     unsigned markers;    /* threads that mark in a collection at one go while 32 MiB or more live, 16 at most; 0: one for each processor, four at
                           * most; 1: only the thread that collects */
     int sizing;          /* VEL_GC_KNEE (the default) or another way to size the heap; percent and fixed_bytes are for that one only */
     unsigned ratio;      /* VEL_GC_ORIGINAL: the target ratio of heap size to live size, 2 at least; 0: 3 */
-    size_t mem_limit;    /* VEL_GC_ORIGINAL: the memory use target, in bytes */
-    size_t mem_lim;      /* VEL_GC_MODIFIED: the memory use target, in bytes */
+    size_t mem_limit;    /* VEL_GC_ORIGINAL, VEL_GC_MODIFIED: the memory use target, in bytes */
     size_t min_new_size; /* VEL_GC_MODIFIED: the minimum new heap size, in bytes */
     size_t min_old_incr; /* VEL_GC_MODIFIED: the minimum old heap increment, in bytes */
     unsigned c_thousandths; /* VEL_GC_SQUARE_ROOT: c, in thousandths a MiB; 0: 20 */
     int after_major;     /* VEL_GC_STAY (the default), VEL_GC_DRIFT, VEL_GC_COPY_BACK or VEL_GC_REUSE */
-    int precise_stacks;  /* 1: stacks and registers are not looked through; every pointer on a stack that is needed beyond the next call that may
+    int precise_stacks;  /* 1: stacks and registers are not scanned; every pointer on a stack that is needed beyond the next call that may
                           * collect is in a frame (vel_gc_push()). Implies `safepoints`: a thread stops where it allocates beyond the inlined path, in
                           * other functions of this header, and in vel_gc_safepoint() */
-    unsigned divisor;    /* in place of percent: between collections as much is allocated as the last one looked through, by this number, or as is free in
-                          * a heap as large as this one was; 0: percent */
-    uint64_t seed;       /* what the random points of `eager` depend on */
+    unsigned divisor;    /* replaces percent: the bytes allocated between collections are those that the last one scanned, divided by this
+                          * number, or as many as are free in a heap as large as this one was; 0: percent */
+    uint64_t seed;       /* the seed of the random points of `eager` */
 };
 
-/* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already, EINVAL for settings that are not served (a plan or a sizing this
- * library lacks; percent, max_bytes or ratio out of range; a parameter of another sizing than the one named), ENOMEM. Without
- * this call the heap starts with the defaults. */
+/* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already; EINVAL for settings that are not served; ENOMEM. Not served
+ * are a plan or a sizing that this library lacks, percent, max_bytes or ratio out of range, and a parameter of another sizing than the one
+ * named. Without this call the heap starts with the defaults. */
 int vel_gc_init(const struct vel_gc_config *config);
 
 /* ---- Allocation -------------------------------------------------------------------------------------------------- */
@@ -117,10 +117,11 @@ vel_gc_type vel_gc_type_of(size_t bytes, const uint64_t *pointers);
 #define VEL_GC_TYPE_MAX 4096
 
 /* Where a bitmap cannot say it: the type of objects whose pointers `procedure` names, each by vel_gc_visit() or a range of them by
- * vel_gc_visit_words(). It is called during collections for every object of the type that is alive, with all threads stopped, from the object's
- * allocation on (it reads zero then): it must not call any other function of this header, allocate, lock or block. What it leaves out keeps
- * nothing; what it names may lie anywhere. Objects are made by vel_gc_new_array(type, words). NULL with errno EINVAL without a procedure, or
- * ENOMEM, also under plans that move objects, which have no such types. From the first such type on, collections are made at one go and by one thread. */
+ * vel_gc_visit_words(). During collections, with all threads stopped, it is called for every live object of the type, from the object's
+ * allocation on (it reads zero then). It must not call any other function of this header, allocate, lock or block. Pointers that it leaves
+ * out keep nothing; those it names may lie anywhere. Objects are made by vel_gc_new_array(type, words). NULL with errno EINVAL without a
+ * procedure, or ENOMEM, also under plans that move objects, which have no such types. From the first such type on, collections are made at
+ * one go and by one thread. */
 struct vel_gc_visitor;
 typedef void (*vel_gc_trace_fn)(void *object, size_t bytes, void *data, const struct vel_gc_visitor *visitor);
 vel_gc_type vel_gc_type_by(vel_gc_trace_fn procedure, void *data);
@@ -141,18 +142,18 @@ int vel_gc_keep(void *object);
 /* Aligned to `align` bytes, a power of two up to 4096. Untyped, or atomic if `atomic`. */
 void *vel_gc_alloc_aligned(size_t bytes, size_t align, int atomic);
 
-/* Changes an object's size, moving it if it must; `object` NULL allocates an untyped one, `bytes` 0 frees. What is
- * gained reads zero unless the object is atomic. NULL: nothing has changed. Finalizers and links stay with the old object. */
+/* Changes an object's size, moving it if it must; `object` NULL allocates an untyped one, `bytes` 0 frees. Added bytes
+ * read zero unless the object is atomic. NULL: nothing has changed. Finalizers and links stay with the old object. */
 void *vel_gc_realloc(void *object, size_t bytes);
 
-/* Gives an object back now. NULL is let pass; anything but the start of a live object ends the process with one line. */
+/* Frees an object now. NULL is ignored; anything but the start of a live object ends the process with one line. */
 void vel_gc_free(void *object);
 
-/* The same, but the memory of an object of up to 4 KiB is not used again before the next collection and holds what it held until then: what is
- * noted there can be found if it is freed once more. */
+/* The same, but the memory of an object of up to 4 KiB is not used again before the next collection, and keeps its contents until then. A
+ * mark written there when it is freed can be found if it is freed once more. */
 void vel_gc_free_later(void *object);
 
-/* What the inline functions call when a run of free memory ends. Not for users. */
+/* The inline functions call these when a run of free memory ends. Not for users. */
 void *vel_gc_slow(size_t bytes);
 void *vel_gc_slow_atomic(size_t bytes);
 void *vel_gc_slow_type(vel_gc_type type);
@@ -216,7 +217,7 @@ static inline void *vel_gc_new(vel_gc_type type)
     return vel_gc_slow_type(type);
 }
 
-/* With `tells_writes`, a pointer is stored into an object by this: *place = value. What is stored into a new object before the same
+/* With `tells_writes`, a pointer is stored into an object by this: *place = value. A store into a new object before the same
  * thread allocates again, and stores that are no pointers, may be made directly. Without `tells_writes`
  * the kernel tells which pages were written to (Linux 6.7; where it does not, pages are protected: see docs/gc.md), and this is just a store. */
 extern unsigned char *vel_gc_cards; /* Not for users: a byte for each page of memory, from address 0. */
@@ -235,8 +236,9 @@ static inline void vel_gc_write(void *place, const void *value)
 int vel_gc_collect(void);
 
 /* For a program with nothing else to do: goes on with the collection in slices that is on, or begins one if enough was allocated, for `us`
- * microseconds at most, and gives way when another thread comes out of vel_gc_blocking() or waits for memory. While another thread that the
- * collector knows is not in vel_gc_blocking(), nothing is done. 1 if there may be more to do, 0 if not or if collection is held off. Needs no `slice_us`. */
+ * microseconds at most. It yields when another thread comes out of vel_gc_blocking() or waits for memory. While another thread that the
+ * collector knows is not in vel_gc_blocking(), nothing is done. 1 if there may be more to do, 0 if not or if collection is held off. Needs
+ * no `slice_us`. */
 int vel_gc_idle(unsigned us);
 
 /* Has `hook(kind, start_ns, end_ns)` called after each pause, with its times of CLOCK_MONOTONIC: 0 a minor collection, 1 a whole one or a slice
@@ -260,7 +262,7 @@ void vel_gc_set_limit(size_t bytes);
 /* Has the heap not collect before it has this size, as if it had been made with it by `fixed_bytes`, but grow beyond it as it would; less where memory is short, or
  * little is alive. 0: when it is best. */
 void vel_gc_set_least(size_t bytes);
-/* Changes `max_bytes`; 0: none. What is in use already stays in use until a collection finds it dead. 0, or -1 with errno EINVAL if it is less than
+/* Changes `max_bytes`; 0: none. Memory in use already stays in use until a collection finds it dead. 0, or -1 with errno EINVAL if it is less than
  * 1 MiB. */
 int vel_gc_set_max(size_t bytes);
 
@@ -271,7 +273,7 @@ vel_gc_full_fn vel_gc_on_full(vel_gc_full_fn hook);
 
 /* ---- Roots and threads ------------------------------------------------------------------------------------------- */
 
-/* Has the bytes from `start` up to `end` looked through for pointers, as static data is. 0, or -1 with errno ENOMEM. */
+/* Has the bytes from `start` up to `end` scanned for pointers, as static data is. 0, or -1 with errno ENOMEM. */
 int vel_gc_roots_add(const void *start, const void *end);
 /* The same for pointers only: each word from `start` up to `end` holds a pointer, or what is no address in the heap, and may be
  * changed when what it points to moves. Under a plan that moves nothing there is no difference. */
@@ -292,8 +294,8 @@ size_t vel_gc_roots_include(const void *start, const void *end);
 /* A frame: pointers of a function's that are known one by one. Each of `count` pointers from `roots` on leads into the heap or is no address in it
  * (null, a small number), and may be changed wherever a collection may happen, when what it leads to moves. Linked as the function begins, by
  *     void *mine[2] = {0};  struct vel_gc_frame frame;  vel_gc_push(&frame, mine, 2);
- * and unlinked before it returns; frames nest. With `precise_stacks` frames are all that is looked through of a stack, and thread-local data is not looked
- * through either; without, what they lead to stays where it is like all that a stack leads to. After longjmp() the frame that is the last one now is linked anew, or
+ * and unlinked before it returns; frames nest. With `precise_stacks` frames are all that is scanned of a stack, and thread-local data is not
+ * scanned either; without, what they lead to stays where it is like all that a stack leads to. After longjmp() the frame that is the last one now is linked anew, or
  * vel_gc_pop() is called for the one above it. */
 struct vel_gc_frame {
     struct vel_gc_frame *below;
@@ -329,7 +331,7 @@ int vel_gc_thread_roots_add(const void *start, const void *end);
 void vel_gc_safepoint(void);
 
 /* Calls `function(argument)` as the body of a blocking region: it must not touch the heap, and collections do not wait for
- * it or interrupt it. What is on the thread's stack beneath stays a root. */
+ * it or interrupt it. The thread's stack beneath stays a root. */
 void *vel_gc_blocking(void *(*function)(void *), void *argument);
 
 /* Within vel_gc_blocking(): calls `function(argument)` as if outside of it, so that it may touch the heap. Elsewhere it just calls it. */
@@ -356,7 +358,7 @@ struct vel_gc_stats {
     uint64_t mark_ns_total;      /* of which: tracing from there */
     uint64_t sweep_ns_total;     /* of which: finding what died */
     uint64_t marked_objects_last;
-    uint64_t overflows;          /* times the mark stack was full and part of the heap was looked through again */
+    uint64_t overflows;          /* times the mark stack was full and part of the heap was scanned again */
     uint64_t copied_bytes;       /* of objects that were moved */
     uint64_t pauses;             /* times the world stood still: collections at one go; slices, beginnings and ends of others */
     uint64_t slices;
@@ -364,7 +366,7 @@ struct vel_gc_stats {
     uint64_t pause_cpu_ns_total;
     uint64_t pause_cpu_ns_last;
     uint64_t partial;            /* of the collections: those that followed only what was new since the one before (under VEL_GC_APPEL: minor ones) */
-    uint64_t protected_pages;    /* those in slices for which written pages were found out by page protection */
+    uint64_t protected_collections; /* those in slices for which written pages were found out by page protection */
     uint64_t unsliced;           /* those that were made at one go despite `slice_us`, or were major ones under VEL_GC_APPEL, as nobody told what is written */
     uint64_t parallel;           /* those that several threads marked at once */
     uint64_t helped_objects;     /* objects that threads of the collector's own marked in these */
@@ -387,12 +389,13 @@ const char *vel_gc_validate(void);
 
 /* ---- Finalizers and weak references ------------------------------------------------------------------------------ */
 
-/* Has `finalizer(object, data)` called once after `object` has died, in vel_gc_finalize() or on the thread whose allocation
- * collected (with `idle_thread` also on that one), in place of the one it had. Objects that the dead one refers to stay for it; if several
- * dead objects with finalizers refer to each other, those referred to wait for a later collection (cycles of them are never
- * finalized), unless `unordered` is 1; with 2, references of an object to itself do not count (in a collection that moves objects they do: it
- * leaves such an object to a later one); with 3, an object that one with an unordered finalizer refers to waits, too. NULL takes a finalizer away. 0,
- * or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
+/* Has `finalizer(object, data)` called once after `object` has died, in place of the finalizer it had. It is called in vel_gc_finalize() or on
+ * the thread whose allocation collected (with `idle_thread` also on that one). Objects that the dead one refers to stay for it.
+ *
+ * If several dead objects with finalizers refer to each other, those referred to wait for a later collection (cycles of them are never
+ * finalized), unless `unordered` is 1. With 2, references of an object to itself do not count (in a collection that moves objects they do: it
+ * leaves such an object to a later one). With 3, an object that one with an unordered finalizer refers to waits, too. NULL takes a finalizer
+ * away. 0, or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
 typedef void (*vel_gc_finalizer)(void *object, void *data);
 int vel_gc_set_finalizer(void *object, vel_gc_finalizer finalizer, void *data, int unordered);
 /* The same; stores the finalizer and the data that there were (NULL if none) where `old_finalizer` and `old_data` lead, unless those are NULL.
@@ -415,7 +418,7 @@ void vel_gc_finalize_on_demand(int on);
 vel_gc_told_fn vel_gc_on_due(vel_gc_told_fn hook);
 
 /* Has `*link` set to NULL when `object` dies: before its finalizer runs, or after if `after_finalizer`. `link` is anywhere the
- * collector does not look (malloc, an atomic object). One within a dead object is forgotten. What was said of the same `link` before is
+ * collector does not look (malloc, an atomic object). One within a dead object is forgotten. An earlier registration of the same `link` is
  * replaced. Where objects move, the link follows its object if it holds a pointer to it; if it holds anything else (a pointer in disguise), the
  * object stays where it is. 0, or -1 with errno ENOMEM or EINVAL. */
 int vel_gc_link(void **link, void *object, int after_finalizer);
@@ -431,15 +434,15 @@ int vel_gc_set_ephemeron(void *key, void *value);
 /* The value of the object `key`; NULL if it has none. */
 void *vel_gc_ephemeron(const void *key);
 
-/* Has `disclaimer(object, data)` called whenever a collection has found `object` dead, right after it, in place of the one it had: 0 lets the object go
- * (it is garbage at the next collection), anything else has it stay until it is found dead again. It may call anything. With `follows`, what the
- * object refers to is not dead, nor finalized, before it has gone; without, it is asked or finalized at once with it. NULL takes it away. 0, or
- * -1 with errno EINVAL (not the start of an object) or ENOMEM. */
+/* Has `disclaimer(object, data)` called whenever a collection has found `object` dead, right after it, in place of the disclaimer it had. If
+ * it returns 0, the object goes (it is garbage at the next collection); else the object stays until it is found dead again. It may call
+ * anything. With `follows`, objects that the object refers to are not dead, nor finalized, before it has gone; without, they are asked about or
+ * finalized at once with it. NULL takes it away. 0, or -1 with errno EINVAL (not the start of an object) or ENOMEM. */
 typedef int (*vel_gc_disclaimer)(void *object, void *data);
 int vel_gc_set_disclaimer(void *object, vel_gc_disclaimer disclaimer, void *data, int follows);
-/* Who gets at an object by a pointer in disguise says with vel_gc_want(address, 1) that it is not to go. 1 from vel_gc_is_marked(): the object that
- * holds `address` was alive at the last collection, or came since, or is wanted; 0: it was found dead, or there is none. A disclaimer asks
- * it under the lock that the others hold. */
+/* A program that reaches an object by a disguised pointer calls vel_gc_want(address, 1), so that the object is not let go. vel_gc_is_marked()
+ * returns 1 if the object that holds `address` was alive at the last collection, is newer, or is wanted; 0 if it was found dead, or there is
+ * none. A disclaimer asks under the lock that the program's threads hold when they call vel_gc_want(). */
 void vel_gc_want(const void *address, int wanted);
 int vel_gc_is_marked(const void *address);
 
@@ -476,9 +479,9 @@ vel_gc_event_fn vel_gc_on_event(vel_gc_event_fn hook);
 typedef int (*vel_gc_need_fn)(void);
 vel_gc_need_fn vel_gc_on_need(vel_gc_need_fn hook);
 
-/* Has `hook(library, start, bytes)` asked about each writable segment of a library (by its path, as the loader has it) whether it is looked through:
- * now and when libraries come or go, with the collector's lock and the loader's held: it must call nothing of this header or of the
- * loader. NULL, the default: all are. Returns what was. */
+/* Has `hook(library, start, bytes)` asked about each writable segment of a library (by its path, as the loader has it) whether it is scanned.
+ * It is called now and when libraries come or go, with the collector's lock and the loader's held: it must call nothing of this header or of
+ * the loader. NULL, the default: all are. Returns what was. */
 typedef int (*vel_gc_image_fn)(const char *library, const void *start, size_t bytes);
 vel_gc_image_fn vel_gc_on_image(vel_gc_image_fn hook);
 

@@ -17,9 +17,9 @@
  *     vel_stat stat;
  *     vel_sample_stat(sample, &stat);          n, mean, min, max, std
  *
- * A recorder also keeps, for each observation, what else happened inside it; a suite runs many cases and refuses those
- * too short for the clock; a duel compares two operations by turns in random order, with a control; marks tell when a
- * collector was at work; a profile tells where a region's time went.
+ * A recorder also keeps, for each observation, what else happened inside it. A suite runs many cases and refuses those
+ * too short for the clock. A duel compares two operations by turns in random order, with a control. Marks show when a
+ * collector was at work; a profile shows where a region's time went.
  *
  * All times are nanoseconds, as double where they are measured and as uint64_t where they are instants of CLOCK_MONOTONIC.
  * Functions that return int return 0, or -1; those that return a pointer return it, or NULL. What went wrong, and what to

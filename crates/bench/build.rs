@@ -1,12 +1,12 @@
-//! Builds the peer "mimalloc 3" as a shared object that replaces malloc, from the C source that libmimalloc-sys
-//! bundles, with the switches mimalloc's own release build uses. Debian packages only mimalloc 2, and the crate by
-//! itself makes an archive without the malloc names.
+//! Builds the peer "mimalloc 3" as a shared object that replaces malloc, from the C source that
+//! libmimalloc-sys bundles, with the switches mimalloc's own release build uses. Debian packages only
+//! mimalloc 2, and the crate by itself makes an archive without the malloc names.
 //!
-//! The path and version of the result reach the program through `VELLUM_BENCH_MIMALLOC3` and
-//! `VELLUM_BENCH_MIMALLOC3_VERSION`.
+//! The paths and version of the results, the usual build and the secure one, reach the program through
+//! `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE` and `VELLUM_BENCH_MIMALLOC3_VERSION`.
 //!
-//! Also the archive of the kernels that section `timing` times: linked into this program, and by path (`VELLUM_BENCH_KERNELS`)
-//! into the peers', so that all time the same instructions.
+//! Also the archive of the kernels that section `timing` times: linked into this program, and by path
+//! (`VELLUM_BENCH_KERNELS`) into the peers', so that all time the same instructions.
 
 use std::path::{Path, PathBuf};
 
@@ -33,10 +33,12 @@ const KERNELS_ARCHIVE: &str = "vellum_timing_kernels";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     kernels();
-    mimalloc3();
+    mimalloc("MIMALLOC3", &[]);
+    mimalloc("MIMALLOC_SECURE", &["-DMI_SECURE=4"]);
 }
 
-/// Compiled alike in every profile: a chain of arithmetic that the compiler may not vectorise, with lines for `vellum cost`.
+/// Compiled alike in every profile: a chain of arithmetic that the compiler may not vectorise, with lines for
+/// `vellum cost`.
 fn kernels() {
     println!("cargo:rerun-if-changed={KERNELS}");
     println!("cargo:rerun-if-changed=src/timing/c/kernels.h");
@@ -50,18 +52,20 @@ fn kernels() {
     );
 }
 
-fn mimalloc3() {
+/// Builds mimalloc with `more` switches; its path reaches the program through `VELLUM_BENCH_` and `name`.
+fn mimalloc(name: &str, more: &[&str]) {
     let include = PathBuf::from(
         std::env::var_os("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys says where its headers are"),
     );
     let source = include.parent().expect("the headers lie beside the source").join("src");
-    let object =
-        PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("libmimalloc3.so");
+    let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let object = folder.join(format!("lib{}.so", name.to_lowercase()));
 
     let status = cc::Build::new()
         .get_compiler()
         .to_command()
         .args(SWITCHES)
+        .args(more)
         .arg("-I")
         .arg(&include)
         .arg("-I")
@@ -71,9 +75,9 @@ fn mimalloc3() {
         .arg(&object)
         .status()
         .expect("the C compiler that built libmimalloc-sys starts again");
-    assert!(status.success(), "building mimalloc 3 as a shared object failed: {status}");
+    assert!(status.success(), "building {name} as a shared object failed: {status}");
 
-    println!("cargo:rustc-env=VELLUM_BENCH_MIMALLOC3={}", object.display());
+    println!("cargo:rustc-env=VELLUM_BENCH_{name}={}", object.display());
     println!("cargo:rustc-env=VELLUM_BENCH_MIMALLOC3_VERSION={}", version(&include.join("mimalloc.h")));
 }
 

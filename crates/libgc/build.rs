@@ -1,4 +1,5 @@
-//! Links the library to `libvellum.so`, which has to be built before (`./build` does), and names it as programs look for it.
+//! Links the library to `libvellum.so`, which has to be built before (`./build` does), and names it as
+//! programs look for it.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,8 +12,8 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-L{}", profile.display());
     // By name, so that the loader takes the one that is preloaded, or the one beside or above this library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-lvellum");
-    // libvellum.so names no C library and so must come before it in the loader's list, which a mere dependency of a dependency does
-    // not: what a library is a filter for comes directly before it.
+    // libvellum.so names no C library and so must come before it in the loader's list, which a mere
+    // dependency of a dependency does not: what a library is a filter for comes directly before it.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libvellum.so");
     println!("cargo::rustc-cdylib-link-arg=-lc");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");

@@ -1,4 +1,5 @@
-//! Links the library to `libgc.so.1`, which has to be built before (`./build` does), and names it as programs look for it.
+//! Links the library to `libgc.so.1`, which has to be built before (`./build` does), and names it as programs
+//! look for it.
 
 use std::env;
 use std::path::PathBuf;

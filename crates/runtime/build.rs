@@ -1,17 +1,19 @@
 //! Has what ordinary programs run of the library lie together.
 //!
-//! The kernel maps a library's code in runs of sixteen pages around each that is touched. A program runs some 160 KB of the library's 540 KB; where these
-//! lie all over it, nearly all of it is in memory in every process, which is a fifth of what a small one takes.
+//! The kernel maps a library's code in runs of sixteen pages around each that is touched. A program runs some
+//! 160 KB of the library's 540 KB; where these lie all over it, nearly all of it is in memory in every
+//! process, which is a fifth of what a small one takes.
 //!
-//! `resident.txt` names the functions; from it comes a script for the linker. It leaves all else where it would be. With another linker than the toolchain's
-//! own, or older names of symbols, the order is any.
+//! `resident.txt` names the functions; from it comes a script for the linker. It leaves all else where it
+//! would be. With another linker than the toolchain's own, or older names of symbols, the order is any.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::{env, fs};
 
 const LIST: &str = "resident.txt";
-/// In the environment: leave the functions as they come. Valgrind knows the names of none in a section of their own.
+/// In the environment: leave the functions as they come. Valgrind knows the names of none in a section of
+/// their own.
 const UNORDERED: &str = "VELLUM_UNORDERED";
 
 fn main() {
@@ -34,7 +36,8 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", to.display());
 }
 
-/// The sections of the functions whose symbols have these names: each function has one of its own, named after it. What is seldom called has a word in between.
+/// The sections of the functions whose symbols have these names: each function has one of its own, named
+/// after it. Rarely called functions have a word in between.
 fn sections(line: &str) -> String {
     let names: Vec<&str> = line.split(' ').collect();
     match names[..] {
@@ -46,7 +49,7 @@ fn sections(line: &str) -> String {
     }
 }
 
-/// A name as symbols have it (Rust RFC 2603): after its length, and an underscore if it could not be told from that.
+/// A name as symbols have it (Rust RFC 2603): after its length, and an underscore if it would be ambiguous.
 fn mangled(name: &str) -> String {
     let parted = name.starts_with(|first: char| first == '_' || first.is_ascii_digit());
     format!("{}{}{name}", name.len(), if parted { "_" } else { "" })

@@ -1,8 +1,8 @@
 /* Allocators for containers of C++, as libgc declares them.
  *
- *     std::vector<T *, gc_allocator<T *> >                its memory is collected, and looked through unless T has no pointers
+ *     std::vector<T *, gc_allocator<T *> >                its memory is collected, and scanned unless T has no pointers
  *     std::vector<T *, gc_allocator_ignore_off_page<T *> > the same
- *     std::list<T *, traceable_allocator<T *> >           its memory stays until it is deallocated, and is looked through
+ *     std::list<T *, traceable_allocator<T *> >           its memory stays until it is deallocated, and is scanned
  *
  * GC_DECLARE_PTRFREE(T) says that T has no pointers; of the arithmetic types that is known.
  */

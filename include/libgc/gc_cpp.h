@@ -1,9 +1,9 @@
-/* Objects of C++ that are collected, as libgc declares them. Link with -l:libgccpp.so.1 where plain `new` is to be looked through as well.
+/* Objects of C++ that are collected, as libgc declares them. Link with -l:libgccpp.so.1 where plain `new` is to be scanned as well.
  *
  *     class A : public gc { ... };            new A is collected, its destructor not run
  *     class B : public gc_cleanup { ... };    its destructor is run when it has died
  *     new (GC) T, new (PointerFreeGC) T       the same of any type; the latter has no pointers
- *     new (NoGC) T                            stays until it is deleted, and is looked through
+ *     new (NoGC) T                            stays until it is deleted, and is scanned
  *     new (GC, function, data) T              function(object, data) is called when it has died
  */
 #ifndef GC_CPP_H

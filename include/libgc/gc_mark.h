@@ -27,7 +27,7 @@ typedef void (*GC_start_callback_proc)(void);
 /* Procedures below this number are given theirs by who sets them: see gc_gcj.h. */
 #define GC_RESERVED_MARK_PROCS 8
 #define GC_GCJ_RESERVED_MARK_PROC_INDEX 0
-/* Bytes that a procedure should look through at most; more only makes pauses longer. */
+/* Bytes that a procedure should scan at most; more only makes pauses longer. */
 #define GC_PROC_BYTES 100
 #define GC_DS_TAG_BITS 2
 #define GC_DS_TAGS ((1 << GC_DS_TAG_BITS) - 1)
@@ -59,7 +59,7 @@ extern void *GC_debug_generic_or_special_malloc(size_t bytes, int kind, GC_EXTRA
 #define GC_GENERIC_OR_SPECIAL_MALLOC(bytes, kind) GC_generic_or_special_malloc(bytes, kind)
 #endif
 extern int GC_get_kind_and_size(const void *object, size_t *bytes);
-/* Writes what an object is, of GC_TYPE_DESCR_LEN bytes at most, where it is told of as leaked. */
+/* Writes what an object is, of GC_TYPE_DESCR_LEN bytes at most, where it is reported as leaked. */
 typedef void (*GC_describe_type_fn)(void *object, char *text);
 #define GC_TYPE_DESCR_LEN 40
 extern void GC_register_describe_type_fn(int kind, GC_describe_type_fn describe);

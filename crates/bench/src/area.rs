@@ -1,7 +1,7 @@
 //! Arrays that no malloc knows of.
 //!
-//! A workload's own tables (which blocks are live, how long each step took) must not come from the allocator under
-//! test, nor fault inside a timed loop: they are mapped and filled with frames beforehand.
+//! A workload's own tables (which blocks are live, how long each step took) must not come from the allocator
+//! under test, nor fault inside a timed loop: they are mapped and filled with frames beforehand.
 
 use std::ops::{Deref, DerefMut};
 
@@ -41,7 +41,7 @@ impl<T: Zeroed> Area<T> {
         Self::mapped(len, libc::MAP_POPULATE)
     }
 
-    /// `len` zeroed items, each page to be faulted in by whoever touches it first.
+    /// `len` zeroed items, each page to be faulted in by the first touch.
     pub(crate) fn untouched(len: usize) -> Self {
         Self::mapped(len, 0)
     }
@@ -84,7 +84,8 @@ impl<T: Zeroed> DerefMut for Area<T> {
 
 impl<T: Zeroed> Drop for Area<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, which nobody else can reach any more. Failure would leak it, no more.
+        // SAFETY: the mapping made in `new`, which nobody else can reach any more. Failure would leak it, no
+        // more.
         unsafe { libc::munmap(self.at.cast(), (self.len * size_of::<T>()).max(1)) };
     }
 }

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
 use vellum_bench::{
-    Campaign, Figures, Judged, Missing, Plan, Roster, Section, Table, govern, pager, peer, watch,
+    Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, govern, hardened, numpy, pager, peer,
+    watch,
 };
 use vellum_bench::{advice, gc};
 use vellum_measure::{Machine, Verdict};
-use vellum_probe::machine;
+use vellum_timing::machine;
 
 /// The longest a single worker may take.
 const RUN_ALLOWED: Duration = Duration::from_secs(300);
@@ -27,8 +28,9 @@ const ROUNDS_MAX: u64 = 10_000;
 
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
 ///
-/// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools; with --only gc,
-/// Vellum's collector against libgc; with --only pager, Vellum's pager against the kernel's (root); with --only advice, what programs lose under the memory that `vellum run` advises.
+/// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools;
+/// with --only gc, Vellum's collector against libgc; with --only pager, Vellum's pager against the kernel's
+/// (root); with --only advice, what programs lose under the memory that `vellum run` advises.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -40,8 +42,9 @@ struct Options {
     /// Write every run and every line to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain this;
-    /// timing, watch, govern, pager, gc and advice, and their cells, run only when named so
+    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
+    /// this; timing, watch, govern, pager, numpy, hardened, gc and advice, and their cells, run only when
+    /// named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -104,7 +107,7 @@ fn main() -> anyhow::Result<()> {
         _ => (ROUNDS, ROUNDS_QUICK),
     };
     let usual = if options.quick { quick } else { full };
-    let plan = Plan {
+    let mut plan = Plan {
         worker: std::env::current_exe().context("finding this executable, which is also the worker")?,
         roster: match (of_timings || of_collectors, of_watching) {
             (true, _) => Roster::default(),
@@ -131,6 +134,17 @@ fn main() -> anyhow::Result<()> {
     if options.list || options.only.as_deref().is_some_and(pager::is_named) {
         sections.push(pager::section(&plan));
     }
+    if options.list || options.only.as_deref().is_some_and(numpy::is_named) {
+        sections.push(numpy::section(&plan));
+    }
+    let mut missing = plan.roster.missing.clone();
+    if options.list || options.only.as_deref().is_some_and(hardened::is_named) {
+        let (peers, absent): (Vec<_>, Vec<_>) = peer::hardened().into_iter().partition(Result::is_ok);
+        let peers: Vec<_> = peers.into_iter().flatten().collect();
+        sections.push(hardened::section(&plan, &peers));
+        plan.roster.peers.extend(peers);
+        missing.extend(absent.into_iter().filter_map(Result::err));
+    }
     if let Some(only) = &options.only {
         sections = vellum_bench::only(sections, only);
         anyhow::ensure!(
@@ -148,7 +162,6 @@ fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let mut missing = plan.roster.missing.clone();
     for section in sections.iter_mut().filter(|section| section.name == timing::SECTION) {
         missing.extend(timing::prepare(&plan.worker, &mut section.cells));
     }
@@ -246,8 +259,8 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section], missing: &[Mis
     let live = std::io::stderr().is_terminal();
     // Rounds that somebody asked for are all run.
     let budget = (plan.quick && options.rounds.is_none()).then_some(QUICK_BUDGET);
-    let campaign = Campaign { seed: plan.seed, allowed: RUN_ALLOWED };
-    let Figures { sheets, left_out } = vellum_bench::within(campaign, &cells, budget, |done, total, what| {
+    let campaign = Campaign { seed: plan.seed, allowed: RUN_ALLOWED, budget };
+    let sheets = campaign.run(&cells, |done, total, what| {
         if live {
             eprint!("\r\x1b[K{done} of {total}: {what}");
         }
@@ -255,6 +268,8 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section], missing: &[Mis
     if live {
         eprint!("\r\x1b[K");
     }
+    let asked: usize = cells.iter().map(|cell| cell.rounds * cell.arms.len()).sum();
+    let left_out = asked - sheets.iter().map(Sheet::made).sum::<usize>();
     let tables: Vec<(Table, Vec<Judged>)> = sections
         .iter()
         .flat_map(|section| &section.tables)

@@ -1,8 +1,9 @@
 //! What a workload cost: clocks, CPU time, faults and resident memory of this process.
 //!
-//! Peak memory is `VmHWM` of /proc/self/status and not getrusage's figure: the latter survives `exec` and would hold
-//! the parent's peak. Memory now is `Rss` of smaps_rollup, which walks the page tables and is exact where the
-//! kernel's running counters lag by a few dozen pages per CPU. Reading either allocates nothing.
+//! Peak memory is `VmHWM` of /proc/self/status and not getrusage's figure: the latter survives `exec` and
+//! would hold the parent's peak. Memory now is `Rss` of smaps_rollup, which walks the page tables and is
+//! exact where the kernel's running counters lag by a few dozen pages per CPU. Reading either allocates
+//! nothing.
 
 use crate::Metrics;
 use std::ffi::CStr;
@@ -21,7 +22,8 @@ impl Meter {
         Self { clock: Instant::now(), usage }
     }
 
-    /// `wall_ns`, `cpu_ns` (user and system, all threads), `user_ns`, `sys_ns` and `minor_faults` since the start.
+    /// `wall_ns`, `cpu_ns` (user and system, all threads), `user_ns`, `sys_ns` and `minor_faults` since the
+    /// start.
     pub(crate) fn stop(self) -> Metrics {
         let wall = self.clock.elapsed();
         let now = usage();

@@ -1,20 +1,25 @@
 //! Who is compared: the allocators found on this machine.
 //!
-//! A peer is a shared object that is preloaded into the worker; glibc is what a program has without one. Debian's
-//! packages bring most of them; mimalloc 3 is built with this program from the source its Rust crate carries (see
-//! `build.rs`), and Vellum is the library of this workspace. One that is not there is named, with the way to get it.
+//! A peer is a shared object that is preloaded into the worker; glibc is what a program has without one.
+//! Debian's packages bring most of them; mimalloc 3 is built with this program from the source its Rust crate
+//! carries (see `build.rs`), and Vellum is the library of this workspace. One that is not there is named,
+//! with the way to get it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vellum_probe::campaign::{Missing, Peer, packaged};
+use vellum_experiment::campaign::{Missing, Peer, packaged};
 
-pub use vellum_probe::campaign::{GLIBC, VELLUM};
+pub use vellum_experiment::campaign::{GLIBC, VELLUM};
 
 /// The peers' names in the order of the tables' columns.
 pub const NAMES: [&str; 6] = [GLIBC, "mimalloc2", MIMALLOC3, JEMALLOC, "tcmalloc", VELLUM];
 
 /// mimalloc 3.
 pub const MIMALLOC3: &str = "mimalloc3";
+/// mimalloc 3 with its checks, guard pages and encoded lists.
+pub const MIMALLOC_SECURE: &str = "mimalloc-secure";
+/// hardened_malloc.
+pub const HARDENED_MALLOC: &str = "hardened_malloc";
 /// jemalloc.
 pub const JEMALLOC: &str = "jemalloc";
 
@@ -59,14 +64,32 @@ pub fn discover(vellum: Option<&Path>) -> Roster {
     roster
 }
 
+/// The allocators that are made to stop attacks.
+#[must_use]
+pub fn hardened() -> Vec<Result<Peer, Missing>> {
+    let secure = built(MIMALLOC_SECURE, env!("VELLUM_BENCH_MIMALLOC_SECURE"));
+    let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("libhardened_malloc.so"));
+    let library = beside.filter(|path| path.is_file());
+    let cure = || "crates/bench/hardened-malloc makes it".to_owned();
+    let other = library.ok_or_else(|| Missing { name: HARDENED_MALLOC, cure: cure() });
+    let version = "2026071503".to_owned();
+    let other = other.map(|library| Peer { name: HARDENED_MALLOC, library: Some(library), version });
+    vec![secure, other]
+}
+
 fn mimalloc3() -> Result<Peer, Missing> {
-    let library = PathBuf::from(env!("VELLUM_BENCH_MIMALLOC3"));
+    built(MIMALLOC3, env!("VELLUM_BENCH_MIMALLOC3"))
+}
+
+/// A library of mimalloc that `build.rs` made.
+fn built(name: &'static str, library: &str) -> Result<Peer, Missing> {
+    let library = PathBuf::from(library);
     if !library.is_file() {
         let cure = "build vellum-bench again: it makes the library as it is built".to_owned();
-        return Err(Missing { name: MIMALLOC3, cure });
+        return Err(Missing { name, cure });
     }
     let version = env!("VELLUM_BENCH_MIMALLOC3_VERSION").to_owned();
-    Ok(Peer { name: MIMALLOC3, library: Some(library), version })
+    Ok(Peer { name, library: Some(library), version })
 }
 
 fn vellum(asked_for: Option<&Path>) -> Result<Peer, Missing> {

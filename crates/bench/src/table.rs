@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! (a) Large blocks … ns per page
-//!                 floor  glibc  …  vellum │ ratio   95 %          target        A/A g  A/A v  verdict
-//! 1 MiB            5.30   5.51  …    5.31 │ 1.00 [0.99, 1.01]  <= 1.3 floor    1.001  0.999  met
+//!          floor  glibc  …  vellum  │  ratio          95 %        target  A/A g  A/A v  verdict
+//!   1 MiB   5.30   5.51  …    5.31  │   1.00  [0.99, 1.01]  <= 1.3 floor  1.001  0.999  met
 //! ```
 
 use crate::target::{Judgement, control, judge};
 use crate::{Sheet, Target, peer};
 use vellum_measure::{Interval, Verdict, median, short};
+use vellum_report::units::fixed;
 
 /// The unit a table's figures are printed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Unit {
     Mebibytes,
     /// A ratio.
     Ratio,
+    /// A number of things.
+    Count,
 }
 
 impl Unit {
@@ -30,12 +33,13 @@ impl Unit {
             Self::Millis => "ms",
             Self::Mebibytes => "MiB",
             Self::Ratio => "ratio",
+            Self::Count => "count",
         }
     }
 
     fn scale(self) -> f64 {
         match self {
-            Self::Nanos | Self::Ratio => 1.0,
+            Self::Nanos | Self::Ratio | Self::Count => 1.0,
             Self::Millis => 1e6,
             Self::Mebibytes => f64::from(1 << 20),
         }
@@ -132,25 +136,19 @@ impl Table {
             }
         }
         columns.sort_by_key(|arm| place(arm));
-        let wide = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0).max(12);
-
-        let mut out = format!("{} [{}]\n{:wide$}", self.title, self.unit.name(), "");
-        columns.iter().for_each(|column| out += &format!(" {column:>9}"));
-        out += &format!(
-            " │ {:>6} {:15} {:24} {:>5} {:>5}  verdict\n",
-            "ratio", "95 %", "target", "A/A g", "A/A v"
-        );
+        let tail = ["│", "ratio", "95 %", "target", "A/A g", "A/A v", "verdict"];
+        let heads: Vec<&str> = [""].into_iter().chain(columns.iter().copied()).chain(tail).collect();
+        let mut printed = vellum_report::Table::plain(&heads, 1).with_words_last();
         for line in lines {
-            out += &format!("{:wide$}", line.label);
-            for column in &columns {
+            let figure = |column: &&str| {
                 let value = line.medians.iter().find(|(arm, _)| arm == column).and_then(|(_, value)| *value);
-                out += &format!(
-                    " {:>9}",
-                    value.map_or_else(|| "-".to_owned(), |v| short(v / self.unit.scale()))
-                );
-            }
-            out += &format!(" │ {}\n", line.tail(self.unit));
+                value.map_or_else(|| "-".to_owned(), |v| short(v / self.unit.scale()))
+            };
+            let figures = columns.iter().map(figure);
+            printed
+                .row([line.label.clone()].into_iter().chain(figures).chain(line.tail(self.unit)).collect());
         }
+        let mut out = printed.titled(format!("{} [{}]", self.title, self.unit.name())).text();
         let failures: Vec<String> = lines.iter().flat_map(|line| line.failures.iter().cloned()).collect();
         failures.iter().for_each(|failure| out += &format!("  no figure from {failure}\n"));
         out
@@ -158,12 +156,14 @@ impl Table {
 }
 
 impl Judged {
-    fn tail(&self, unit: Unit) -> String {
-        let control =
-            |c: &Option<Interval>| c.map_or_else(|| "-".to_owned(), |c| format!("{:.3}", c.estimate));
-        let controls = format!("{:>5} {:>5}", control(&self.control_glibc), control(&self.control_vellum));
+    /// The cells from the bar on.
+    fn tail(&self, unit: Unit) -> [String; 7] {
+        let control = |c: &Option<Interval>| fixed(c.as_ref().map(|c| c.estimate), 3);
+        let [glibc, vellum] = [&self.control_glibc, &self.control_vellum].map(control);
+        let bar = "│".to_owned();
         let Some(judged) = &self.judgement else {
-            return format!("{:>6} {:15} {:24} {controls}", "", "", "");
+            let [ratio, interval, target, verdict] = Default::default();
+            return [bar, ratio, interval, target, glibc, vellum, verdict];
         };
         // A figure judged by itself is no ratio: it has the table's unit.
         let short = |value: f64| fine(if judged.against.is_empty() { value / unit.scale() } else { value });
@@ -171,7 +171,7 @@ impl Judged {
         let interval =
             judged.interval.map_or_else(String::new, |i| format!("[{}, {}]", short(i.low), short(i.high)));
         let target = format!("{} {} {}", judged.bound.sign(), short(judged.bound.limit()), judged.against);
-        format!("{ratio:>6} {interval:15} {target:24} {controls}  {}", judged.verdict.word())
+        [bar, ratio, interval, target, glibc, vellum, judged.verdict.word().to_owned()]
     }
 
     /// The verdict, if the line has a target.

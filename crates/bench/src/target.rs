@@ -1,8 +1,8 @@
 //! What a line is to reach, against whom, and whether it did.
 //!
-//! Bound and verdict are `vellum-measure`'s; here is what makes a ratio of a line. Figures are ratios of medians over the rounds. The interval beside them comes from the pairs of each round (see
-//! `vellum-measure`), and the controls say what ratio two arms that run the *same* allocator showed in this very
-//! run: a difference smaller than that is no difference.
+//! Bound and verdict are `vellum-measure`'s; this file makes a line's ratio: that of the medians over the
+//! rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The controls are
+//! the ratios of two arms that run the *same* allocator in the same run: a smaller difference is none.
 
 use crate::{Sheet, peer};
 use vellum_measure::{Bound, Interval, Verdict, median, paired_ratio};
@@ -14,7 +14,7 @@ const RESAMPLES: usize = 1000;
 const TELLING_ROUNDS: usize = 3;
 /// … so differences up to this one (a ratio) are taken for noise, …
 const NOISE_OF_FEW: f64 = 1.10;
-/// … or up to so many times the distance of the controls, of which there is but one drawing or two.
+/// … or up to this multiple of the distance of the controls, of which there is but one drawing or two.
 const DOUBT_OF_FEW: f64 = 2.0;
 
 /// What Vellum is held against.
@@ -35,7 +35,8 @@ pub enum Against {
 pub struct Target {
     /// What is compared with.
     pub against: Against,
-    /// What is demanded of the ratio: at most so many times the other figure; or the other at least so many times Vellum's.
+    /// The bound of the ratio: at most this multiple of the other figure; or the other at least this multiple
+    /// of Vellum's.
     pub bound: Bound,
     /// With a bound from above: also met when at most so much above the other figure, in its unit.
     pub plus: f64,

@@ -1,7 +1,8 @@
 //! What only Vellum has, found at run time.
 //!
-//! The worker is the same program under every allocator, so it may not need a symbol that most of them lack: the
-//! functions of `vellum.h` are looked up, and a workload that is about them says [`Failure::Lacks`] without.
+//! The worker is the same program under every allocator, so it may not need a symbol that most of them lack:
+//! the functions of `vellum.h` are looked up, and a workload that is about them says [`Failure::Lacks`]
+//! without.
 
 use crate::work::Failure;
 use std::ffi::{CStr, c_int, c_void};
@@ -87,7 +88,7 @@ impl Batch {
         }
     }
 
-    /// Fills `out` with blocks of `bytes`; ends the worker when there are not so many.
+    /// Fills `out` with blocks of `bytes`; ends the worker when there are not enough.
     pub(crate) fn malloc(self, bytes: usize, out: &mut [*mut u8]) {
         // SAFETY: `out` has room for as many pointers as are asked for.
         let got = unsafe { (self.malloc)(bytes, out.len(), out.as_mut_ptr().cast()) };

@@ -1,10 +1,10 @@
 //! The other end of a launch: this executable, started again under another allocator.
 //!
-//! It first makes sure that malloc really is the peer's: a preloaded library that cannot be loaded is skipped by the
-//! dynamic linker with a warning, and the worker would quietly measure glibc under another name.
+//! It first makes sure that malloc really is the peer's: a preloaded library that cannot be loaded is skipped
+//! by the dynamic linker with a warning, and the worker would quietly measure glibc under another name.
 
 use crate::work::{Failure, Params, run};
-use vellum_probe::campaign::{OtherMalloc, check_malloc};
+use vellum_experiment::campaign::{OtherMalloc, check_malloc};
 
 /// The hidden command of the executable that runs a workload: `work NAME [name=number]...`.
 pub const COMMAND: &str = "work";

@@ -1,7 +1,7 @@
-//! Every workload under every allocator found here, and every task of the section `timing` with the tools found here, in a
-//! tiny size; and a campaign of either kind from end to end.
+//! Every workload under every allocator found here, and every task of the section `timing` with the tools
+//! found here, in a tiny size; and a campaign of either kind from end to end.
 //!
-//! Nothing is timed: what is tested is that the workers run, check their own results, really use the preloaded
+//! Nothing is timed: the tests are that the workers run, check their own results, really use the preloaded
 //! allocator, and that the executable judges, prints and writes what it should.
 
 use std::path::Path;
@@ -27,7 +27,7 @@ fn worker(library: Option<&Path>, words: &[&str]) -> Output {
 fn every_workload_runs_under_every_allocator_found() {
     let roster = peer::discover(None);
     for missing in &roster.missing {
-        eprintln!("skipped: {} is not here ({})", missing.name, missing.cure);
+        vellum_skip::skip(format_args!("{} is not here ({})", missing.name, missing.cure));
     }
     for peer in &roster.peers {
         for workload in WORKLOADS {
@@ -103,7 +103,7 @@ fn every_timing_task_runs_with_the_tools_found() {
     for task in TASKS {
         let prepared = task.needs.iter().try_for_each(|tool| tool.prepare(Path::new(BENCH), folder.path()));
         if let Err(missing) = prepared {
-            eprintln!("skipped: {}: {} is not here ({})", task.name, missing.name, missing.cure);
+            vellum_skip::skip(format_args!("{}: {} is not here ({})", task.name, missing.name, missing.cure));
             continue;
         }
         let mut command = Command::new(BENCH);
@@ -160,7 +160,7 @@ fn a_campaign_of_collectors_prints_its_goals_and_names_who_is_missing() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     for missing in text.lines().filter(|line| line.starts_with("missing: ")) {
-        eprintln!("skipped: {missing}");
+        vellum_skip::skip(format_args!("{missing}"));
     }
     for part in ["short-lived 16-byte objects", "mark_sweep / libgc", "<= 0.500", "targets:"] {
         assert!(text.contains(part), "{part:?} is missing:\n{text}");

@@ -2,7 +2,7 @@
 
 use crate::error::{failed, object};
 use std::ffi::c_int;
-use vellum_probe::clock::{Clock, ClockError, ClockKind};
+use vellum_timing::clock::{Clock, ClockError, ClockKind};
 
 /// `VEL_BEST`.
 const BEST: c_int = -1;

@@ -7,9 +7,9 @@ use crate::series::VelSeries;
 use crate::suite::{batching, seconds};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
+use vellum_experiment::duel::{Duel, DuelOptions, duel_between};
+use vellum_experiment::{ARMS, ArmOrder};
 use vellum_measure::{Direction, Interval, Options};
-use vellum_probe::duel::{Duel, DuelOptions, duel_between};
-use vellum_probe::{ARMS, ArmOrder};
 
 /// `struct vel_duel_options`.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn vel_duel_run(
     let options = unsafe { options.as_ref() }.map_or_else(|| Ok(DuelOptions::default()), self::options);
     // SAFETY: the caller's functions with the caller's contexts, also below.
     let mut a = || unsafe { a(context_a) };
-    // SAFETY: as above.
+    // SAFETY: the same for the other one.
     let mut b = || unsafe { b(context_b) };
     let held =
         options.and_then(|options| duel_between([&mut a, &mut b], &options).map_err(|why| why.to_string()));

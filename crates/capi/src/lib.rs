@@ -1,21 +1,24 @@
 //! `libvelmeasure`: measurement for C and C++ programs.
 //!
-//! The functions of `include/vellum_measure.h`, over `vellum-probe` (clocks, recorder, suites, duels, marks, profiles) and
-//! `vellum-measure` (samples, series, comparison). Nothing is measured or computed here: each function takes C's arguments apart,
-//! calls the one function that does the work, and puts the answer together.
+//! The functions of `include/vellum_measure.h`, over `vellum-timing` (clocks, recorder, suites, marks,
+//! profiles), `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). Nothing is
+//! measured or computed here: each function takes C's arguments apart, calls the one function that does the
+//! work, and puts the answer together.
 //!
 //! ```text
 //! vellum_measure.h ── vel_stamp, vel_between: inline, no call
 //!        │
-//!        └─ error · clock · sample · series · recorder · suite · duel · marks · profile ─▶ vellum-probe
+//!        ├─ error · clock · sample · series · recorder · suite · marks · profile ─▶ vellum-timing
+//!        └─ duel ─▶ vellum-experiment
 //! ```
 //!
 //! Rules:
 //!
-//! - An object handed out is a `Box` turned into a pointer; its `_free` (or the function said to consume it) turns it back.
-//! - A null object is an error that is told, never a crash; a null string is the empty one.
-//! - A function that fails leaves its outputs alone and says why in [`vel_measure_error`](error::vel_measure_error), a text of
-//!   the calling thread's.
+//! - An object handed out is a `Box` turned into a pointer; its `_free` (or the function said to consume it)
+//!   turns it back.
+//! - A null object is a reported error, never a crash; a null string is the empty one.
+//! - A function that fails leaves its outputs alone and says why in
+//!   [`vel_measure_error`](error::vel_measure_error), a text of the calling thread's.
 //! - No unwinding crosses into C: a panic here is a broken invariant of ours, and aborts.
 
 #![allow(
@@ -35,7 +38,7 @@ pub mod suite;
 
 use std::ffi::{CStr, c_char};
 
-/// The text at `text`, or none if it is null. What is not UTF-8 is replaced.
+/// The text at `text`, or none if it is null. Invalid UTF-8 is replaced.
 ///
 /// # Safety
 /// `text` is null or a NUL-terminated string.

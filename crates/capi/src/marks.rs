@@ -4,7 +4,7 @@ use crate::error::failed;
 use crate::recorder::Operation;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
-use vellum_probe::marks::{self, Held, Hooks, Kind};
+use vellum_timing::marks::{self, Held, Hooks, Kind};
 
 /// Who holds collectors by way of C: a language without destructors counts.
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());

@@ -3,7 +3,7 @@
 use crate::error::{failed, handed_out, none, object, shared, taken_back};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
-use vellum_probe::profile::{self, HZ, Profile, ProfileOptions, Profiler, Scope};
+use vellum_timing::profile::{self, HZ, Profile, ProfileOptions, Profiler, Scope};
 
 /// A profile with its texts as C reads them.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use crate::clock::open;
 use crate::error::{failed, handed_out, none, object, shared, taken_back};
 use crate::series::VelSeries;
 use std::ffi::{c_char, c_int, c_void};
-use vellum_probe::record::{Detail, Recorder};
+use vellum_timing::record::{Detail, Recorder};
 
-/// `vel_operation`: what is timed.
+/// `vel_operation`: the timed function.
 pub type Operation = unsafe extern "C" fn(context: *mut c_void);
 
-/// What is said of a missing function.
+/// The error for a missing function.
 pub(crate) const NO_OPERATION: &str = "a null pointer was given where a function is needed";
 
 /// `VEL_STAMPS` or `VEL_FULL`.

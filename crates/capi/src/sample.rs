@@ -5,7 +5,7 @@ use crate::error::{failed, handed_out, object, shared, taken_back};
 use std::ffi::c_int;
 use std::ptr::null;
 use vellum_measure::{Base, Sample, Stat};
-use vellum_probe::clock::measure_base_on;
+use vellum_timing::clock::measure_base_on;
 
 /// `struct vel_stat`.
 #[derive(Debug)]

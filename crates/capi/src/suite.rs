@@ -7,7 +7,7 @@ use crate::series::VelSeries;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null;
 use std::time::Duration;
-use vellum_probe::bench::{Batching, Options, Outcome, Suite};
+use vellum_timing::bench::{Batching, Options, Outcome, Suite};
 
 /// `struct vel_suite_options`.
 #[derive(Debug)]

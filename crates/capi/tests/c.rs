@@ -1,4 +1,5 @@
-//! A C program that uses the whole interface: compiled against the header, linked with the shared and the static library, run.
+//! A C program that uses the whole interface: compiled against the header, linked with the shared and the
+//! static library, run.
 //!
 //! What it writes is read back here by the readers that the rest of Vellum uses.
 
@@ -24,7 +25,7 @@ fn source(name: &str) -> PathBuf {
 fn compiler(name: &str) -> Option<Command> {
     let found = Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
     if !found {
-        eprintln!("skipped: there is no {name}");
+        vellum_skip::skip(format_args!("there is no {name}"));
         return None;
     }
     let mut compiler = Command::new(name);

@@ -1,6 +1,6 @@
-//! What outliers lost time to and which disturbances come back, as reports tell it: data for JSON and rows for tables.
+//! Causes of outliers and periodic disturbances, as reports show them: data for JSON and rows for tables.
 //!
-//! `explain` finds it; the report of a benchmark and `vellum obs explain` tell it alike.
+//! `explain` finds them; the report of a benchmark and `vellum obs explain` show them alike.
 
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};

@@ -7,28 +7,30 @@
 //! ...
 //! ```
 //!
-//! Runs of one round are close in time, so what moves the machine moves all of them; a ratio is formed within each round and
-//! the median of the rounds' ratios is the result. The control is the same command against itself: what it shows is
-//! what this machine, today, shows when nothing differs. A difference is called one only when the two do not overlap.
+//! Runs of one round are close in time, so what moves the machine moves all of them; a ratio is formed within
+//! each round and the median of the rounds' ratios is the result. The control is the same command against
+//! itself: what it shows is what this machine, today, shows when nothing differs. A difference is called one
+//! only when the two do not overlap.
 //!
-//! Every run must do the same work: standard input is the same file from the same place each time, or nothing; and a run
-//! that fails ends the comparison.
+//! Every run must do the same work: standard input is the same file from the same place each time, or
+//! nothing; and a run that fails ends the comparison.
 
-use crate::args::{PAIRS_MIN, Run};
 use crate::compare_report::{Arm, Comparison, Once};
-use crate::launch::{Observed, Occasion, Plan};
-use crate::output::{self, Output};
-use crate::run::Failure;
-use crate::style::Style;
-use crate::{compare_report, gather, text};
+use crate::failure::Failure;
+use crate::run::args::{PAIRS_MIN, Run};
+use crate::run::gather;
+use crate::run::launch::{Observed, Occasion, Plan};
+use crate::{compare_report, text};
 use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create, tell};
 use rustix::termios::isatty;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vellum_measure::Order;
-use vellum_probe::Outcome;
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
+use vellum_process::Outcome;
+use vellum_report::Output;
+use vellum_report::Style;
 
 /// How long the rounds should take when their number is not given.
 const BUDGET: Duration = Duration::from_secs(20);
@@ -52,22 +54,25 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
         _ => pairs_for(first.ended.wall * 2 + second.ended.wall),
     };
 
-    let order = Order::interleave(Arm::ALL.len(), pairs as usize, seed);
-    let mut runs = Vec::with_capacity(order.len());
-    for (position, arm) in order.iter().enumerate() {
-        let arm = Arm::ALL[*arm];
-        bench.progress(&format!("run {} of {} ({})", position + 1, order.len(), arm.words()));
-        let occasion = format!("{} in run {} of {}", arm.words(), position + 1, order.len());
+    let mut runs = Vec::new();
+    let total = Arm::ALL.len() * pairs as usize;
+    let mut executor = |turn: Turn| -> Result<(), Failure> {
+        let (arm, number) = (Arm::ALL[turn.arm], runs.len() + 1);
+        bench.progress(&format!("run {number} of {total} ({})", arm.words()));
+        let occasion = format!("{} in run {number} of {total}", arm.words());
         let observed = bench.once(arm, &occasion, false)?;
-        runs.push(Once::new(arm, position / Arm::ALL.len(), &observed));
-    }
+        runs.push(Once::new(arm, turn.round, &observed));
+        Ok(())
+    };
+    Experiment::new(ArmOrder::Random, Arm::ALL.len(), seed)
+        .run(&Stop::rounds(pairs as usize), &mut executor)?;
     bench.progress("");
 
     let comparison = Comparison::new(&plan, seed, pairs, runs, attachment, bench.stdin.words());
     if !args.quiet {
         compare_report::print(&comparison, bench.style);
     }
-    json.map_or(Ok(()), |json| json.write(output::json(&comparison)))?;
+    json.map_or(Ok(()), |json| json.write(vellum_report::json(&comparison)))?;
     Ok(0)
 }
 

@@ -1,14 +1,15 @@
-//! The comparison's data, its table, and its JSON (schema `vellum.compare/1`, documented in docs/run-schema.md).
+//! The comparison's data, its table, and its JSON (schema `vellum.compare/1`, documented in
+//! docs/run-schema.md).
 
-use crate::launch::{Observed, Plan};
-use crate::report::Attachment;
-use crate::style::Style;
+use crate::run::launch::{Observed, Plan};
+use crate::run::report::Attachment;
 use crate::text::shown_command;
-use crate::units::{bytes, count, many, time};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
 use vellum_measure::{CONFIDENCE, Direction, Interval, median, paired_ratio};
+use vellum_report::units::{bytes, count, many, time};
+use vellum_report::{Style, Table};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.compare/1";
@@ -225,22 +226,19 @@ fn render(comparison: &Comparison, style: Style) -> String {
         many(comparison.pairs.into(), "pair"),
         comparison.seed
     );
-    let head = format!(
-        "  {:<14} {:>11} {:>11}   {:<23} {:<23} {}",
-        "median", "without", "with", "with/without", "control", "so Vellum takes"
-    );
-    text.push_str(&format!("{}\n", style.label(head.trim_end())));
+    let heads = ["median", "without", "with", "with/without", "control", "so Vellum takes"];
+    let mut table = Table::plain(&heads, 1).with_words_last();
     for row in &comparison.results {
-        text.push_str(&format!(
-            "  {:<14} {:>11} {:>11}   {:<23} {:<23} {}\n",
-            row.metric.words(),
+        table.row(vec![
+            row.metric.words().to_owned(),
             row.metric.show(row.without_median),
             row.metric.show(row.with_median),
             show_ratio(row.ratio),
             show_ratio(row.control_ratio),
             show_verdict(row),
-        ));
+        ]);
     }
+    text += &table.render("  ", usize::MAX, style);
     text.push_str(&format!(
         "  {} ratios are medians over the pairs with {} % intervals; control: without/without\n",
         style.label("note"),

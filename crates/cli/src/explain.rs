@@ -1,23 +1,24 @@
-//! What can be said of a series beyond its values: its outliers, their beat, what they lost time to.
+//! Explains a series of times: its layers of outliers, its periodic disturbances, and what outliers lost time
+//! to.
 //!
 //! ```text
 //! series ─▶ layers of outliers ─┐
 //!        └▶ spectrum (beats) ───┴▶ attribution (causes)
 //! ```
 //!
-//! The plot colours outliers by it, the report of a benchmark tells it in tables. Values without any account of what
-//! happened meanwhile (a line of somebody else's) are given none: every outlier would be unexplained.
+//! The plot colours outliers by their causes; the report of a benchmark shows them in tables. A series that
+//! holds only values (lines written by another program) gets no causes: every outlier would be unexplained.
 
 use vellum_measure::{Attribution, Column, Known, Layers, Series, Spectrum};
 
-/// What is known of a series of times.
+/// The explanation of a series of times.
 #[derive(Debug)]
 pub(crate) struct Explained {
     /// All layers that can be peeled off.
     pub(crate) layers: Layers,
-    /// Beats in the disturbances; `None` without starts, or with too few observations.
+    /// Periods of the disturbances; `None` without starts, or with too few observations.
     pub(crate) spectrum: Option<Spectrum>,
-    /// What time was lost to; `None` where nothing was recorded that could tell.
+    /// Causes of lost time; `None` where nothing was recorded that could show them.
     pub(crate) attribution: Option<Attribution>,
 }
 

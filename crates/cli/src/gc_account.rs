@@ -1,8 +1,8 @@
 //! What a collector did, as reports tell it: counters of a process or of several, and lines about them.
 
-use crate::units::{bytes, count, many, time};
 use serde::Serialize;
 use std::time::Duration;
+use vellum_report::units::{bytes, count, many, time};
 use vellum_wire::{Counter, PAUSE_BUCKETS, Slot};
 
 /// A collector's counters at one moment. Times are nanoseconds, sizes bytes.
@@ -121,7 +121,7 @@ impl Account {
         let mut text = String::new();
         for (bucket, &pauses) in self.histogram.iter().enumerate().filter(|(_, pauses)| **pauses > 0) {
             let bound = |bucket| time(Duration::from_micros(1u64 << bucket));
-            let from = if bucket == 0 { "0 us".to_owned() } else { bound(bucket) };
+            let from = if bucket == 0 { "0 µs".to_owned() } else { bound(bucket) };
             let bar = "#".repeat((pauses * BAR).div_ceil(most) as usize);
             text += &format!("  {from:>9} to {:<9} {:>9}  {bar}\n", bound(bucket + 1), count(pauses));
         }

@@ -1,74 +1,60 @@
 //! `vellum`, the command.
 //!
-//! A thin hand over the library crates: `vellum-probe` starts and watches programs, `vellum-wire` says what their page
-//! layers report, `vellum-measure` compares; here are only words, tables and pictures.
+//! A thin hand over the library crates: `vellum-process` starts and watches programs, `vellum-wire` has the
+//! layout of their counters, `vellum-measure` compares. Here are only words, tables and pictures.
+//!
+//! Each subcommand has a folder, or a file if it is short, with one function that [`main`] calls. It takes
+//! the arguments and returns the exit status, or a [`Failure`](failure::Failure), which has the message and
+//! the exit status. Subcommands share the files below them:
 //!
 //! ```text
-//! args ─▶ run ─▶ launch ──▶ probe          one run of the command: files, environment, start, wait
-//!          │        ▲ ╲
-//!          │        │  live                the line on the terminal meanwhile
-//!          ├─▶ compare                     many runs, with and without
-//!          ├─▶ cost ─▶ cost_text · cost_summary · cost_json
-//!          ▼
-//!        report ─▶ text · output(json) · page(html, plots)
+//! main ─▶ args ─▶ run · compare · cost · bench · obs · plot · trace · watch · govern · top · gc_stat · ...
+//!                  │
+//!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
+//!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
+//!                  ├─▶ environment, outcome, text, wrap           how programs start and end, in words
+//!                  └─▶ failure, stderr, screen                    messages, exit statuses, the terminal
 //! ```
 //!
-//! Standard output belongs to the program that is run. What this command has to say goes to standard error, in one
-//! piece, after the program has ended.
+//! Standard output belongs to the program that is run. The report goes to standard error, in one piece, when
+//! the program has ended.
 //!
-//! Exit statuses of `vellum run` are those of env(1) and its kin: the program's own; 128 + N if signal N killed it; 127 if there is
-//! no such program; 126 if it cannot be executed; 125 if this command itself failed.
+//! Exit statuses of `vellum run` are those of env(1): the program's own; 128 + N if signal N killed it; 127
+//! if the program does not exist; 126 if it cannot be executed; 125 if this command itself failed.
 
 #[macro_use]
 mod stderr;
 mod accounts;
-mod amount;
 mod args;
 mod bench;
 mod compare;
 mod compare_report;
 mod cost;
-mod cost_json;
-mod cost_summary;
-mod cost_text;
+mod environment;
 mod explain;
-mod gather;
+mod failure;
 mod gc_account;
 mod gc_stat;
 mod govern;
-mod govern_text;
-mod launch;
-mod library;
-mod live;
+mod jobs_table;
 mod obs;
-mod obs_explain;
-mod obs_stat;
 mod observations;
-mod output;
-mod page;
+mod outcome;
 mod papers;
 mod plot;
-mod plot_command;
-mod report;
 mod run;
 mod screen;
 mod shell;
-mod stdout;
-mod store;
-mod style;
-mod table;
 mod text;
 mod top;
 mod trace;
-mod units;
 mod watch;
-mod working_set;
+mod working_set_text;
+mod wrap;
 
 use clap::Parser;
+use failure::FAILED;
 use std::process::ExitCode;
-
-/// The exit status when this command, and not the program it runs, failed.
-const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
@@ -84,13 +70,13 @@ fn main() -> ExitCode {
         args::Command::Cost(args) => cost::cost(&args),
         args::Command::Bench(args) => bench::bench(&args),
         args::Command::Obs(args) => obs::obs(&args),
-        args::Command::Plot(args) => plot_command::plot(&args),
+        args::Command::Plot(args) => plot::plot(&args),
         args::Command::Trace(args) => trace::trace(&args),
         args::Command::Watch(args) => watch::watch(&args),
         args::Command::Govern(args) => govern::govern(&args),
         args::Command::GcStat(args) => gc_stat::gc_stat(&args),
         args::Command::Top(args) => top::top(&args),
-        args::Command::Papers { source } => papers::papers(&source),
+        args::Command::Papers { .. } => papers::papers(),
         args::Command::Completions { shell } => shell::completions(shell),
         args::Command::Man { directory } => shell::man(directory.as_deref()),
     };

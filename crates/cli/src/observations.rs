@@ -3,13 +3,13 @@
 //! ```text
 //! FILE or standard input ─▶ first byte '{'? ─▶ JSON, whole ─▶ entries
 //!                                   else    ─▶ lines, one series at a time ─▶ entries
-//!                                                └─ a line that cannot be read: said by number and passed over,
-//!                                                   or refused (--strict)
+//!                          └─ a line that cannot be read: reported and skipped, or refused (--strict)
 //! ```
 //!
-//! Invariant: nothing is passed over silently. The first few bad lines of a file are told one by one, all are counted.
+//! Invariant: nothing is skipped silently. The first few bad lines of a file are reported one by one, all are
+//! counted.
 
-use crate::run::Failure;
+use crate::failure::Failure;
 use clap::ValueHint;
 use rustix::termios::isatty;
 use std::fs::File;
@@ -21,19 +21,21 @@ use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
 
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bad lines of a file that are told one by one.
+/// Bad lines of a file that are reported one by one.
 const TOLD_MAX: usize = 5;
 /// What stands for standard input.
 const STDIN: &str = "-";
 
-/// Which files, and what to do about lines that cannot be read.
+/// The files, and what to do about lines that cannot be read.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Input {
-    /// Files of observations, as lines or as JSON (schema vellum.observations/1). Without any, or for "-", standard input.
+    /// Files of observations, as lines or as JSON (schema vellum.observations/1). Standard input if there is
+    /// none, or for "-".
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// End with an error at a line that cannot be read, instead of passing over it and saying so.
+    /// Stop with an error at the first line that cannot be read. Otherwise such lines are reported and
+    /// skipped.
     #[arg(long)]
     pub(crate) strict: bool,
 }
@@ -41,12 +43,12 @@ pub(crate) struct Input {
 /// Which of what a file holds.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Choice {
-    /// Only what has a label in which this regular expression is found, such as "arm=B".
+    /// Only entries with a label that matches this regular expression, such as "arm=B".
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub(crate) label: Option<String>,
 
-    /// Only these quantities (with commas between): what a line holds, such as Time, or one of what was recorded with it:
-    /// Start, Cpu, MinorFaults, MajorFaults, Voluntary, Involuntary, Steal.
+    /// Only these quantities, separated by commas: the quantity of a line, such as Time, or one recorded with
+    /// it: Start, Cpu, MinorFaults, MajorFaults, Voluntary, Involuntary, Steal.
     #[arg(long, value_name = "QUANTITY", value_delimiter = ',')]
     pub(crate) select: Vec<String>,
 }
@@ -78,6 +80,12 @@ pub(crate) enum InputError {
         /// What was wrong.
         source: JsonError,
     },
+}
+
+impl From<InputError> for Failure {
+    fn from(failure: InputError) -> Failure {
+        Failure::of(failure)
+    }
 }
 
 impl Input {
@@ -144,15 +152,15 @@ pub(crate) fn pattern(text: &str) -> Result<String, String> {
     Filter::default().grep(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// Says which lines were passed over.
+/// Reports the lines that were skipped.
 fn tell(file: &str, skipped: &Skipped) {
     for error in skipped.errors.iter().take(TOLD_MAX) {
         say!("vellum: {file}: {error}");
     }
     match skipped.count {
         0 => {}
-        1 => say!("vellum: {file}: 1 line passed over; --strict refuses such a file"),
-        n => say!("vellum: {file}: {n} lines passed over; --strict refuses such a file"),
+        1 => say!("vellum: {file}: 1 line skipped; --strict makes it an error"),
+        n => say!("vellum: {file}: {n} lines skipped; --strict makes them an error"),
     }
 }
 

@@ -1,16 +1,17 @@
 //! Completions and manual pages, made from the definition of the command line itself.
 
 use crate::args::Args;
-use crate::run::Failure;
-use crate::stdout;
+use crate::failure::Failure;
 use clap::CommandFactory;
 use std::path::Path;
+use vellum_report::stdout;
 
 /// Writes `shell`'s completions to standard output.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "vellum", &mut text);
-    stdout::write_all(&text).map(|()| 0)
+    stdout::write_all(&text)?;
+    Ok(0)
 }
 
 /// Writes every manual page into `directory`, or the main one to standard output.
@@ -20,7 +21,8 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
             let mut text = Vec::new();
             let rendered = clap_mangen::Man::new(Args::command()).render(&mut text);
             rendered.map_err(|source| Failure::Output { path: "the manual page".into(), source })?;
-            stdout::write_all(&text).map(|()| 0)
+            stdout::write_all(&text)?;
+            Ok(0)
         }
         Some(directory) => {
             let failed = |source| Failure::Output { path: directory.to_path_buf(), source };

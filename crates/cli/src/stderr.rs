@@ -1,7 +1,8 @@
-//! Words on standard error that must not end the program.
+//! Lines on standard error that must not end the program.
 //!
-//! `eprintln!` panics when standard error is full or closed, and a program that panics here ends by a signal: its user would take
-//! that for the result. What cannot be said is not said; the exit status still tells.
+//! `eprintln!` panics when standard error is full or closed. A program that panics here ends by a signal,
+//! which its user would take for the result. A line that cannot be written is lost; the exit status still
+//! tells of the failure.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -11,7 +12,7 @@ pub(crate) fn write(text: Arguments<'_>) {
     let _ = std::io::stderr().lock().write_fmt(text);
 }
 
-/// `eprintln!` that does not mind when nobody can be told.
+/// `eprintln!` that ignores errors.
 macro_rules! say {
     ($($words:tt)*) => { $crate::stderr::write(format_args!("{}\n", format_args!($($words)*))) };
 }

@@ -1,6 +1,7 @@
 //! `vellum bench`: real programs, and Vellum's own suite.
 //!
-//! Figures are never judged here, but for one: a program that does ten times the work takes several times as long.
+//! Figures are never judged here, with one exception: a program that does ten times the work takes several
+//! times as long.
 
 mod common;
 
@@ -9,7 +10,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Turns of a loop that cannot be left out, as many as the argument says; a second argument is the exit status.
+/// Turns of a loop that no compiler may remove, as many as the argument says; a second argument is the exit
+/// status.
 const LOOP: &str = "
 #include <stdlib.h>
 int main(int argc, char **argv) {

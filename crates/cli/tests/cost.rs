@@ -1,4 +1,5 @@
-//! `vellum cost` on real programs: every count is known beforehand and stands in the program's own source, behind "//=".
+//! `vellum cost` on real programs: every count is known beforehand and is in the program's own source, after
+//! "//=".
 
 mod common;
 
@@ -17,7 +18,8 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recorder/tests/c"
 /// Operations by line, file name and kind.
 type Counts = BTreeMap<(String, u64, String), u64>;
 
-/// The libraries, built now as they are shipped, where there is a cargo: tests of shared objects are not linked to them.
+/// The libraries, built now as they are shipped, where there is a cargo: tests of shared objects are not
+/// linked to them.
 fn libraries() -> &'static (PathBuf, PathBuf) {
     static LIBRARIES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
     LIBRARIES.get_or_init(|| {
@@ -42,7 +44,7 @@ fn compiled(compiler: &str, flags: &[&str], sources: &[&str], to: &Path) -> Opti
         Ok(made) if made.status.success() => Some(()),
         Ok(made) => panic!("{compiler}: {}", said(&made)),
         Err(error) => {
-            eprintln!("skipped: {compiler} cannot be started: {error}");
+            vellum_skip::skip(format_args!("{compiler} cannot be started: {error}"));
             None
         }
     }
@@ -156,7 +158,7 @@ fn c_is_counted_exactly_line_by_line_optimised_or_not() {
     assert!(copies.iter().any(|item| item["via"] == "strdup" && item["size_max_bytes"] == 64), "{copies:?}");
     let many = at_line(&report, "lines.c", "malloc=2000");
     let sizes: Vec<u64> = many.iter().filter_map(|item| item["size_max_bytes"].as_u64()).collect();
-    assert_eq!(sizes, [16, 64, 256, 1024], "classes of sizes are told apart");
+    assert_eq!(sizes, [16, 64, 256, 1024], "classes of sizes are distinguished");
 }
 
 #[test]
@@ -232,7 +234,7 @@ fn cxx_is_counted_at_the_lines_that_use_the_library() {
             let (output, report) = measured(options, &[text(&program)], place.path());
             assert_eq!(output.status.code(), Some(0), "{flags:?} {}", said(&output));
             let mut counts = counted(&report, "classes.cpp", false);
-            // Where compilers put the destructors of what goes out of scope is theirs: only their number is known.
+            // Compilers choose the lines of destructors at the end of a scope: only their number is known.
             let wanted = expected("classes.cpp");
             let mut others: BTreeMap<&str, u64> = BTreeMap::new();
             for ((_, _, kind), count) in counts.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
@@ -270,7 +272,7 @@ fn a_source_changed_since_is_told_and_an_unknown_one_has_no_table() {
     std::fs::copy(Path::new(SOURCES).join("disturbed.c"), &source).unwrap();
     let made = Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&source).status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no cc");
+        vellum_skip::skip("no cc");
         return;
     }
     let output = cost(&["-f", "nofile.c"]).arg(&program).output().unwrap();
@@ -361,7 +363,7 @@ fn libraries_without_debug_information_are_walked_through() {
     let Some(()) = compiled("cc", &shared, &["stripped.c"], &at("libstripped.so")) else { return };
     let stripped = Command::new("strip").arg(at("libstripped.so")).status();
     if !stripped.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no strip");
+        vellum_skip::skip("no strip");
         return;
     }
     compiled("cc", &shared, &["plugin.c"], &at("first.so")).unwrap();
@@ -403,7 +405,7 @@ fn a_stripped_program_is_told_by_function_or_offset_and_by_its_debug_file() {
             .is_ok_and(|status| status.success())
     };
     if !tool("objcopy", &["--only-keep-debug", "lines", "lines.debug"]) {
-        eprintln!("skipped: no objcopy");
+        vellum_skip::skip("no objcopy");
         return;
     }
     assert!(tool("objcopy", &["--strip-debug", "lines", "bare"]));
@@ -434,11 +436,11 @@ fn page_faults_are_told_by_line() {
     let Some(()) = compiled("cc", &["-g", "-O1"], &["faults.c"], &program) else { return };
     let (_, report) = measured(&[], &[text(&program)], place.path());
     if report["faults"].is_null() {
-        eprintln!("skipped: the kernel shows no page faults here: {}", report["notes"]);
+        vellum_skip::skip(format_args!("the kernel shows no page faults here: {}", report["notes"]));
         return;
     }
     if report["faults"]["not_shown"] != 0 {
-        eprintln!("skipped: the kernel did not show all: {}", report["notes"]);
+        vellum_skip::skip(format_args!("the kernel did not show all: {}", report["notes"]));
         return;
     }
     let counts = counted(&report, "faults.c", true);
@@ -461,7 +463,7 @@ fn without_the_kernels_help_faults_are_only_totals() {
     let mut command = cost(&["--json", text(&json)]);
     let output = command.arg(&program).env("LD_PRELOAD", &refusal).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(said(&output).contains("page faults are not told by line"), "{}", said(&output));
+    assert!(said(&output).contains("page faults are not shown by line"), "{}", said(&output));
     assert!(said(&output).contains("perf_event_paranoid"), "{}", said(&output));
     assert!(report(&json)["faults"].is_null());
 }

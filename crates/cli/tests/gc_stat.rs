@@ -1,5 +1,5 @@
-//! `vellum gc-stat` on real processes: one that is there already, one that it starts, one that ends while it is looked at, and those of which nothing
-//! can be known.
+//! `vellum gc-stat` on real processes: a running one, one that it starts, one that ends meanwhile, and those
+//! of which nothing can be known.
 
 mod common;
 
@@ -10,7 +10,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
-/// Makes a list of a MiB, collects as often as its first argument says, says so, and does it again for each line it reads; ends with 7.
+/// Makes a list of a MiB, collects as often as its first argument says, prints a line, and repeats that for
+/// each line it reads; ends with 7.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ fn program(place: &Path) -> Option<PathBuf> {
     compiled("cc", &flags.each_ref().map(String::as_str), PROGRAM, place)
 }
 
-/// A program that runs, and waits to be told to go on.
+/// A program that runs, and waits for a line.
 struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -83,7 +84,7 @@ impl Running {
         running
     }
 
-    /// Until it has done what it was told.
+    /// Until it has answered.
     fn wait(&mut self) {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
@@ -170,7 +171,7 @@ fn rows_at_intervals() {
     assert!(rows.lines().next().is_some_and(|head| head.contains("collections")), "{rows}");
 }
 
-/// It ends while it is looked at; what was seen until then is told.
+/// It ends while it is sampled; everything seen until then is reported.
 #[test]
 fn a_process_that_ends_midway() {
     let place = tempfile::tempdir().expect("a folder");
@@ -216,7 +217,7 @@ fn a_program_that_it_starts() {
     assert!(seen["total"]["collections"].as_u64() >= Some(5), "{seen}");
     assert_eq!(seen["command"][1], "5");
 
-    // A heap in which nothing was collected is told from none.
+    // A heap without collections differs from no heap.
     let words = said(&start(&[], "0"));
     assert!(words.contains("alive") && !words.contains("no collector"), "{words}");
     let none = gc_stat(&["--lib", text(&library), "--", "true"]).output().expect("vellum starts");
@@ -231,7 +232,7 @@ fn processes_of_which_nothing_can_be_known() {
     assert!(said(&output).contains(&format!("process {own} has no libvellum.so")), "{}", said(&output));
     // SAFETY: plain call.
     if unsafe { libc::geteuid() } != 0 {
-        eprintln!("skipped: only root can become another user");
+        vellum_skip::skip("only root can become another user");
         return;
     }
     let place = tempfile::tempdir().expect("a folder");

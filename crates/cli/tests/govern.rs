@@ -112,7 +112,7 @@ fn check_says_what_is_there_and_starts_nothing() {
         Command::new(VELLUM).args(["govern", "--check"]).arg(&path).current_dir(&folder).output().unwrap();
     let out = String::from_utf8_lossy(&checked.stdout);
     assert!(
-        checked.status.success() && out.starts_with("the table is good; jobs: 2\n  a  priority 5  sh -c"),
+        checked.status.success() && out.starts_with("the table is valid; jobs: 2\n  a  priority 5  sh -c"),
         "{out}"
     );
     assert!(!folder.path().join("started").exists());

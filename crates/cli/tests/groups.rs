@@ -8,7 +8,7 @@ use common::VELLUM;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use vellum_probe::reference::{Availability, SourceKind};
+use vellum_reference::{Availability, SourceKind};
 
 /// A hang is one after this; the machine may be an emulated one.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -46,7 +46,7 @@ impl Drop for Running {
 fn a_watch_by_damon_that_is_killed_leaves_no_monitor() {
     match SourceKind::Damon.availability() {
         Availability::Usable => {}
-        why => return eprintln!("skipped: DAMON cannot be used here: {why:?}"),
+        why => return vellum_skip::skip(format_args!("DAMON cannot be used here: {why:?}")),
     }
     let monitors = || std::fs::read_to_string(MONITORS).unwrap().trim().to_owned();
     let job = Running::start(Command::new("sh").args(["-c", FOREVER]));
@@ -102,12 +102,14 @@ fn a_governor_that_is_killed_leaves_no_group_frozen_or_limited() {
     // Not a directory of something else that is mounted there.
     let controllers = std::fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
     if !controllers.split_whitespace().any(|controller| controller == "memory") {
-        return eprintln!("skipped: there are no control groups of version 2 with memory here");
+        return vellum_skip::skip("there are no control groups of version 2 with memory here");
     }
     let made = std::fs::create_dir(&path);
     let groups = Groups(path);
     if let Err(why) = made.and_then(|()| std::fs::write(groups.0.join("cgroup.subtree_control"), "+memory")) {
-        return eprintln!("skipped: no control group of version 2 with memory can be made here: {why}");
+        return vellum_skip::skip(format_args!(
+            "no control group of version 2 with memory can be made here: {why}"
+        ));
     }
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("jobs.toml");

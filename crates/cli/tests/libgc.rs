@@ -1,4 +1,5 @@
-//! Programs written for libgc, on Vellum's `libgc.so.1`: C programs that check what `gc.h` promises, and one of Debian's.
+//! Programs written for libgc, on Vellum's `libgc.so.1`: C programs that check the promises of `gc.h`, and
+//! one of Debian's.
 
 mod common;
 
@@ -17,17 +18,21 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 fn folder() -> Option<PathBuf> {
     let folder = Path::new(VELLUM).parent().unwrap().join("libgc");
     if !folder.join("libgc.so.1").is_file() {
-        eprintln!("skipped: {} has no libgc.so.1: run ./build, as ./test does", folder.display());
+        vellum_skip::skip(format_args!(
+            "{} has no libgc.so.1: run ./build, as ./test does",
+            folder.display()
+        ));
         return None;
     }
     Some(folder)
 }
 
-/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no `libgccpp.so.1`.
+/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
+/// `libgccpp.so.1`.
 fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
     let library = folder.join("libgccpp.so.1");
     if !library.is_file() {
-        eprintln!("skipped: there is no {}: run ./build, as ./test does", library.display());
+        vellum_skip::skip(format_args!("there is no {}: run ./build, as ./test does", library.display()));
         return None;
     }
     let program = place.join("objects-cpp");
@@ -38,7 +43,7 @@ fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
     match command.arg("-lpthread").output() {
         Ok(made) => assert!(made.status.success(), "{}", said(&made)),
         Err(error) => {
-            eprintln!("skipped: c++ cannot be started: {error}");
+            vellum_skip::skip(format_args!("c++ cannot be started: {error}"));
             return None;
         }
     }
@@ -74,7 +79,7 @@ fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<P
     match command.output() {
         Ok(made) => assert!(made.status.success(), "{}", said(&made)),
         Err(error) => {
-            eprintln!("skipped: cc cannot be started: {error}");
+            vellum_skip::skip(format_args!("cc cannot be started: {error}"));
             return None;
         }
     }
@@ -129,7 +134,7 @@ fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
         match command.output() {
             Ok(made) => assert!(made.status.success(), "{}", said(&made)),
             Err(error) => {
-                eprintln!("skipped: cc cannot be started: {error}");
+                vellum_skip::skip(format_args!("cc cannot be started: {error}"));
                 return None;
             }
         }
@@ -143,11 +148,7 @@ fn everything_at_once_at_random_collection_points() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some((program, library)) = stress(&folder, place.path()) else { return };
-    let seed: u64 =
-        std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-            std::time::UNIX_EPOCH.elapsed().map_or(0, |since| u64::from(since.subsec_nanos()))
-        });
-    eprintln!("VELLUM_TEST_SEED={seed}");
+    let seed = u64::from(vellum_random::test_seed(None) as u32);
     // How often allocations collect, and how much is done then.
     for (number, (eager, steps)) in
         (0..).zip([("1", "20"), ("20", "120"), ("300", "500"), ("4000", "900"), ("", "1500")])
@@ -191,8 +192,9 @@ fn threads_may_be_anywhere() {
     }
 }
 
-/// A library of the program's brings libgc.so.1, with the mathematical library behind it, as ecl's does, or without: the C library comes first then, and the
-/// program calls nothing of it that Vellum defines, too. Without it Vellum is relocated before the C library is.
+/// A library of the program's brings libgc.so.1, with the mathematical library behind it, as ecl's does, or
+/// without. With it the C library comes first, and the program calls nothing of it that Vellum defines, too.
+/// Without it Vellum is relocated before the C library is.
 #[test]
 fn programs_pass_when_the_c_library_comes_first() {
     let Some(folder) = folder() else { return };
@@ -291,7 +293,7 @@ fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
     let Some(folder) = folder() else { return };
     let library = folder.join("libgc.so.1");
     let Ok(read) = Command::new("readelf").args(["-d", text(&library)]).output() else {
-        eprintln!("skipped: readelf cannot be started");
+        vellum_skip::skip("readelf cannot be started");
         return;
     };
     assert!(String::from_utf8_lossy(&read.stdout).contains("Library soname: [libgc.so.1]"));
@@ -341,7 +343,7 @@ fn what_the_distributions_library_has_is_served_or_said_not_to_be() {
     let Some(folder) = folder() else { return };
     let theirs = Path::new("/usr/lib/x86_64-linux-gnu/libgc.so.1");
     if !theirs.is_file() {
-        eprintln!("skipped: there is no {} (Debian's package libgc1)", theirs.display());
+        vellum_skip::skip(format_args!("there is no {} (Debian's package libgc1)", theirs.display()));
         return;
     }
     let symbols = |library: &Path| -> Option<BTreeSet<String>> {
@@ -351,7 +353,7 @@ fn what_the_distributions_library_has_is_served_or_said_not_to_be() {
         Some(names.filter(|name| name.starts_with("GC_")).map(str::to_owned).collect())
     };
     let (Some(theirs), Some(ours)) = (symbols(theirs), symbols(&folder.join("libgc.so.1"))) else {
-        eprintln!("skipped: nm cannot be started");
+        vellum_skip::skip("nm cannot be started");
         return;
     };
     let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
@@ -385,7 +387,7 @@ fn headers_compile_without_warnings() {
                     Ok(made) => {
                         assert!(made.status.success(), "{name} {standard} {switches:?}: {}", said(&made));
                     }
-                    Err(error) => eprintln!("skipped: {compiler} cannot be started: {error}"),
+                    Err(error) => vellum_skip::skip(format_args!("{compiler} cannot be started: {error}")),
                 }
             }
         }
@@ -404,9 +406,9 @@ fn leaks_and_overwritten_objects_are_told_of() {
         // It forgets twenty objects of 48 bytes at one line, and frees as many at another.
         let leaked =
             told.lines().filter(|line| line.contains("leaked: 0x") && line.contains("48 bytes")).count();
-        assert!((17..=20).contains(&leaked), "{leaked} objects are told of as leaked:\n{told}");
-        assert!(!told.contains(", 16 bytes"), "what the library made is told of:\n{told}");
-        assert!(told.contains("leaks.c:"), "no place is told:\n{told}");
+        assert!((17..=20).contains(&leaked), "{leaked} objects are reported as leaked:\n{told}");
+        assert!(!told.contains(", 16 bytes"), "an object of the library is reported:\n{told}");
+        assert!(told.contains("leaks.c:"), "no place is named:\n{told}");
         assert_eq!(told.matches("written over: 0x").count(), 1, "{told}");
         assert_eq!(told.matches("freed twice: 0x").count(), 1, "{told}");
     }
@@ -417,7 +419,7 @@ fn w3m_shows_the_same_pages() {
     let Some(folder) = folder() else { return };
     let w3m = Path::new("/usr/bin/w3m");
     if !w3m.is_file() {
-        eprintln!("skipped: there is no {} (Debian's package w3m)", w3m.display());
+        vellum_skip::skip(format_args!("there is no {} (Debian's package w3m)", w3m.display()));
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -472,7 +474,7 @@ fn guile_computes_and_compiles_the_same() {
     let Some(folder) = folder() else { return };
     let guile = Path::new("/usr/bin/guile");
     if !guile.is_file() {
-        eprintln!("skipped: there is no {} (Debian's package guile-3.0)", guile.display());
+        vellum_skip::skip(format_args!("there is no {} (Debian's package guile-3.0)", guile.display()));
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -537,7 +539,7 @@ fn ecl_and_neko_compute_the_same() {
         ("/usr/bin/neko", "neko", vec![text(&object)]),
     ] {
         if !Path::new(program).is_file() {
-            eprintln!("skipped: there is no {program} (Debian's package {package})");
+            vellum_skip::skip(format_args!("there is no {program} (Debian's package {package})"));
             continue;
         }
         let theirs = Command::new(program).args(&arguments).env_remove("LD_LIBRARY_PATH").output().unwrap();
@@ -556,7 +558,7 @@ fn ecl_and_neko_compute_the_same() {
 fn every_client_of_the_harness_prints_the_same() {
     let Some(folder) = folder() else { return };
     if !Path::new("/usr/bin/time").is_file() {
-        eprintln!("skipped: there is no /usr/bin/time (Debian's package time)");
+        vellum_skip::skip("there is no /usr/bin/time (Debian's package time)");
         return;
     }
     let mut harness = Command::new("python3");
@@ -567,6 +569,6 @@ fn every_client_of_the_harness_prints_the_same() {
             eprint!("{told}{}", String::from_utf8_lossy(&ended.stderr));
             assert!(ended.status.success(), "{told}{}", said(&ended));
         }
-        Err(error) => eprintln!("skipped: python3 cannot be started: {error}"),
+        Err(error) => vellum_skip::skip(format_args!("python3 cannot be started: {error}")),
     }
 }

@@ -1,27 +1,17 @@
-//! The command line of `vellum papers`. What its experiments do is tested where they are.
+//! `vellum papers`: its help, and how it starts the experiments' program, which has tests of its own.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
-fn papers(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vellum")).arg("papers").args(words).output().expect("the command starts")
-}
+const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
 
-#[test]
-fn a_worker_prints_one_line_of_figures_and_fails_with_125() {
-    let ended = papers(&["work", "block", "method=paged", "bytes=8192", "times=2"]);
-    assert!(ended.status.success(), "{ended:?}");
-    let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("a line of JSON");
-    assert!(value["total_cycles"].is_number(), "{value}");
-    for words in [&["work", "nonesuch"][..], &["work", "block", "method=none", "bytes=1", "times=1"]] {
-        let ended = papers(words);
-        assert_eq!(ended.status.code(), Some(125), "{words:?}");
-        assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
-    }
+fn papers(program: impl AsRef<Path>, words: &[&str]) -> Output {
+    Command::new(program.as_ref()).arg("papers").args(words).output().expect("the command starts")
 }
 
 #[test]
 fn help_shows_sources_and_no_workers() {
-    let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
+    let help = String::from_utf8(papers(VELLUM, &["--help"]).stdout).expect("text");
     assert!(
         help.contains("douglas")
             && help.contains("bates")
@@ -30,28 +20,28 @@ fn help_shows_sources_and_no_workers() {
             && !help.contains("work "),
         "{help}"
     );
-    let help = String::from_utf8(papers(&["douglas", "--help"]).stdout).expect("text");
+    let help = String::from_utf8(papers(VELLUM, &["douglas", "--help"]).stdout).expect("text");
     for word in ["--quick", "--json", "--svg", "--seed", "--only", "programs", "remap"] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
-    let help = String::from_utf8(papers(&["nishigaki", "--help"]).stdout).expect("text");
+    let help = String::from_utf8(papers(VELLUM, &["nishigaki", "--help"]).stdout).expect("text");
     for word in
         ["--quick", "--json", "--svg", "--seed", "--only", "--real", "table1", "throughput", "lengths"]
     {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
-    let help = String::from_utf8(papers(&["bates", "--help"]).stdout).expect("text");
+    let help = String::from_utf8(papers(VELLUM, &["bates", "--help"]).stdout).expect("text");
     for word in ["--quick", "--json", "--svg", "--out", "--seed", "--only", "slow", "builtin", "clocks"] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
-    let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
+    let help = String::from_utf8(papers(VELLUM, &["smith", "--help"]).stdout).expect("text");
     for word in [
         "--quick", "--json", "--svg", "--seed", "--only", "--libgc", "basics", "times", "headers", "shallow",
         "cache",
     ] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
-    let help = String::from_utf8(papers(&["cooper", "--help"]).stdout).expect("text");
+    let help = String::from_utf8(papers(VELLUM, &["cooper", "--help"]).stdout).expect("text");
     for word in [
         "--quick", "--full", "--only", "--client", "--resume", "--zram", "--store", "--memory", "--plan",
         "kernel", "pager", "knee",
@@ -61,29 +51,24 @@ fn help_shows_sources_and_no_workers() {
 }
 
 #[test]
-fn bates_runs_and_its_json_and_lines_are_whole() {
+fn the_experiments_are_started_with_all_words_and_their_status_is_passed_on() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let lines = place.path().join("b.obs");
-    let path = lines.to_str().expect("a plain path");
-    let ended = papers(&["bates", "--quick", "--only", "clocks", "--json", "-", "--out", path]);
-    assert!(ended.status.success(), "{ended:?}");
-    let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
-    assert_eq!(value["schema"], "vellum.papers.bates/1");
-    assert_eq!(value["experiments"][0]["name"], "clocks");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("BASE under each clock") && said.contains("Goal"), "{said}");
-    assert!(
-        std::fs::read_to_string(&lines)
-            .expect("lines")
-            .starts_with("BASE:1l:Observation:slow,round=1:Time:ns ")
-    );
-}
+    // By a shell, so that no other test's child holds these files open for writing when they are run.
+    let make = |script: &str| {
+        let made = Command::new("sh").args(["-c", script, VELLUM]).current_dir(&place).status();
+        assert!(made.is_ok_and(|status| status.success()), "{script}");
+    };
+    make("cp \"$0\" vellum");
+    let vellum = place.path().join("vellum");
+    let absent = papers(&vellum, &["bates", "--quick"]);
+    let said = String::from_utf8_lossy(&absent.stderr);
+    assert_eq!(absent.status.code(), Some(125), "{said}");
+    assert!(said.contains("vellum-studies not found") && said.contains("./build"), "{said}");
 
-#[test]
-fn a_place_that_cannot_be_written_is_refused_before_anything_runs() {
-    for source in ["douglas", "bates", "smith", "nishigaki", "cooper"] {
-        let ended = papers(&[source, "--quick", "--json", "/no/such/directory/r.json"]);
-        assert_eq!(ended.status.code(), Some(125));
-        assert!(String::from_utf8_lossy(&ended.stderr).contains("/no/such/directory/r.json"));
-    }
+    make("printf '#!/bin/sh\\necho \"$@\"\\nexit 7\\n' > vellum-studies && chmod +x vellum-studies");
+    let ended = papers(&vellum, &["bates", "--only", "clocks", "--json", "-"]);
+    assert_eq!((ended.status.code(), &ended.stdout[..]), (Some(7), &b"bates --only clocks --json -\n"[..]));
+    // Wrong words are refused before anything is started.
+    let wrong = papers(&vellum, &["bates", "--nonesuch"]);
+    assert_eq!((wrong.status.code(), wrong.stdout.len()), (Some(125), 0));
 }

@@ -118,7 +118,7 @@ fn what_cannot_be_drawn_is_said_with_its_cure() {
     std::fs::write(&crowd, many).unwrap();
     std::fs::write(&summary, "BASE:summary:Sample:n:Time:us 1000 486 402 9053 499\n").unwrap();
     for (words, message) in [
-        (&[text(&file), "--grep", "NONE"][..], "nothing of the input has that name"),
+        (&[text(&file), "--grep", "NONE"][..], "no entry of the input has that name"),
         (&[text(&crowd)], "9 series do not fit"),
         (&[text(&summary)], "only summaries"),
         (&[text(&file), "--grep", "BASE", "-p", "pairs"], "pairs need two series"),

@@ -41,7 +41,8 @@ fn on_terminal(command: &mut Command, slave: &OwnedFd) -> Child {
     command.spawn().unwrap()
 }
 
-/// Where a wait for something that should come at once is given up: a test that hangs says less than one that fails.
+/// How long a wait may take for something that should come at once: a test that hangs says less than one that
+/// fails.
 const PATIENCE_MS: i32 = 60_000;
 
 /// Reads until `text` has appeared; everything read so far.

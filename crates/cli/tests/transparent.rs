@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{VELLUM, harmless_library, run, said, sh};
+use common::{VELLUM, compiled, harmless_library, run, said, sh};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -80,7 +80,8 @@ fn lists_in_the_environment_are_extended_and_not_replaced() {
     assert_eq!(String::from_utf8_lossy(&ended.stdout), expected);
 }
 
-/// Runs `what` in a shell that has first executed `setup`, directly and under vellum, and compares what is printed.
+/// Runs `what` in a shell that has first executed `setup`, directly and under vellum, and compares the
+/// output.
 fn same_with_and_without(setup: &str, what: &str) {
     let under = format!("{VELLUM} run -q --lib {} -- {what}", harmless_library().display());
     let print = |command: &str| {
@@ -161,7 +162,7 @@ fn signals_sent_to_us_alone_reach_the_program() {
     ] {
         // A shell cannot trap what was ignored when it began, as SIGHUP is under nohup.
         if ignored & 1 << (number - 1) != 0 {
-            println!("skipped: SIG{signal} is ignored here");
+            vellum_skip::skip(format_args!("SIG{signal} is ignored here"));
             continue;
         }
         let script =
@@ -180,7 +181,7 @@ fn signals_sent_to_us_alone_reach_the_program() {
 #[test]
 fn nothing_of_ours_is_left_behind() {
     let place = tempfile::tempdir().unwrap();
-    // Boards go elsewhere when the first choice is there: look at all of them before and after, for this user's only.
+    // A board goes elsewhere if the first choice exists: look at all of this user's, before and after.
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
     for end in ["", "; kill -9 $$", "; exit 5"] {
         let ended = run(&["-q"])
@@ -229,4 +230,17 @@ fn a_run_inside_a_run_works() {
     assert_eq!(ended.status.code(), Some(6));
     assert_eq!(String::from_utf8_lossy(&ended.stdout).trim_end(), library.to_str().unwrap());
     assert_eq!(said(&ended).matches("exit status 6").count(), 2);
+}
+
+#[test]
+fn programs_of_i386_hear_nothing_of_a_library_of_another_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include <stdio.h>\nint main(void) { printf(\"%d\\n\", (int)sizeof(long)); return 0; }\n";
+    let Some(program) = compiled("gcc", &["-m32"], source, folder.path()) else { return };
+    let ended = Command::new(VELLUM)
+        .args(["run", "-q", "--", "sh", "-c", "$0 && exec $0"])
+        .arg(&program)
+        .output()
+        .expect("vellum starts");
+    assert_eq!((String::from_utf8_lossy(&ended.stdout).as_ref(), said(&ended).as_str()), ("4\n4\n", ""));
 }

@@ -66,8 +66,8 @@ static void growth(uint64_t *state)
     }
 }
 
-/* Two processes whose peaks alternate under one limit: each frees before the other takes. */
-static void taking_turns(uint64_t *state)
+/* Two processes whose peaks alternate under one limit: each frees, and waits, before the other takes. */
+static void take_turns(uint64_t *state, useconds_t wait)
 {
     int there[2], back[2];
     CHECK(pipe(there) == 0 && pipe(back) == 0);
@@ -86,6 +86,7 @@ static void taking_turns(uint64_t *state)
         }
         for (size_t i = 0; i < count; i++)
             free(blocks[i]);
+        usleep(wait);
         CHECK(write(out, &byte, 1) == 1);
     }
     if (child == 0)
@@ -95,14 +96,25 @@ static void taking_turns(uint64_t *state)
     CHECK_OF(status == 0, status);
 }
 
+static void taking_turns(uint64_t *state)
+{
+    take_turns(state, 0);
+}
+
+/* What is kept has been idle for some of the helper's ticks when the other process takes. */
+static void taking_turns_slowly(uint64_t *state)
+{
+    take_turns(state, 600 * 1000);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 4);
     most = strtoull(argv[2], NULL, 10) * MIB;
     uint64_t state = seeded(strtoull(argv[3], NULL, 10));
-    void (*kinds[])(uint64_t *) = {whole_bursts, kinds_in_turn, growth, taking_turns};
-    const char *names[] = {"whole_bursts", "kinds_in_turn", "growth", "taking_turns"};
-    for (int k = 0; k < 4; k++)
+    void (*kinds[])(uint64_t *) = {whole_bursts, kinds_in_turn, growth, taking_turns, taking_turns_slowly};
+    const char *names[] = {"whole_bursts", "kinds_in_turn", "growth", "taking_turns", "taking_turns_slowly"};
+    for (int k = 0; k < 5; k++)
         if (strcmp(argv[1], names[k]) == 0) {
             kinds[k](&state);
             puts("done");

@@ -36,9 +36,9 @@ static void settings(void)
     config.ratio = 1;
     EXPECT(vel_gc_init(&config) == -1);
     config.ratio = 3;
-    config.mem_lim = (size_t)9 << 20; /* the other strategy's */
+    config.min_new_size = (size_t)9 << 20; /* the other strategy's */
     EXPECT(vel_gc_init(&config) == -1);
-    config.mem_lim = 0;
+    config.min_new_size = 0;
     config.mem_limit = (size_t)4 << 20;
     config.limit_bytes = (size_t)8 << 20;
     config.poison = 1;
@@ -311,7 +311,7 @@ static void walking(void)
 /* Links follow, are moved, undone and cleared; finalizers are replaced and taken away. */
 static void weak(void)
 {
-    /* Static data is looked through: the links lie in an atomic object, which that holds. */
+    /* Static data is scanned: the links lie in an atomic object, which that holds. */
     static void **places;
     vel_gc_finalizer old = note;
     void *old_data = &places;

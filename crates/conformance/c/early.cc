@@ -1,5 +1,5 @@
-// A library preloaded beside Vellum, or loaded by dlopen: it allocates in its constructors, frees in its destructors, and
-// hands blocks to the program.
+// A library preloaded beside Vellum, or loaded by dlopen: it allocates in its constructors,
+// frees in its destructors, and hands blocks to the program.
 #include <cstdlib>
 #include <cstring>
 #include <map>

@@ -255,14 +255,17 @@ static void vellum_few_map_entries(void)
     static void *blocks[COUNT];
     size_t before = map_entries();
     uint64_t state = seeded(1);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         CHECK((blocks[i] = malloc(100 * KIB + next_random(&state) % (400 * KIB))) != NULL);
+        *(char *)blocks[i] = 1; /* untouched memory leaves fewer entries when it moves */
+    }
     for (int i = 0; i < COUNT; i += 2)
         free(blocks[i]);
     for (int i = 1; i < COUNT; i += 2)
         CHECK((blocks[i] = realloc(blocks[i], 200 * KIB + next_random(&state) % (MIB))) != NULL);
     size_t after = map_entries();
-    CHECK_OF(after <= before + 400, after - before);
+    /* 256 moves, with an entry for the block and one for what lies behind it; huge pages end at 64 places. */
+    CHECK_OF(after <= before + 2 * 256 + 64, after - before);
     for (int i = 1; i < COUNT; i += 2)
         free(blocks[i]);
 }

@@ -103,7 +103,7 @@ static void two_neighbours_in_one_call(void)
     char *blocks[40];
     for (int i = 0; i < 40; i++)
         memset(blocks[i] = map(MIB), i, MIB);
-    /* Neighbours may be given back together, by whoever knows that they are neighbours. */
+    /* Neighbours may be given back together, by a program that knows that they are neighbours. */
     for (int i = 1; i < 40; i++)
         if (blocks[i] && blocks[i - 1] && (blocks[i] == blocks[i - 1] - MIB || blocks[i] == blocks[i - 1] + MIB)) {
             unmap(blocks[i] < blocks[i - 1] ? blocks[i] : blocks[i - 1], 2 * MIB);

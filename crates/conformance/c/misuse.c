@@ -1,6 +1,7 @@
 /* Misuse that Vellum promises to catch. Each scenario prints the address that the one line on standard error must name,
  * does the wrong thing, and, if it gets so far, says so and exits with 3. */
 #include "check.h"
+#include "in_thread.h"
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -54,18 +55,40 @@ static void twice_aligned(void)
     free(block);
 }
 
-static void *free_it(void *block)
+/* One block in a while stays, so that the pages between go back and the slabs do not. */
+static void free_twice_after_a_trim(size_t size, bool elsewhere)
 {
-    free(block);
-    return NULL;
+    enum { BLOCKS = 4096 };
+    static char *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(size);
+        memset(blocks[i], 1, size);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % (65536 / size) != 0)
+            free(blocks[i]);
+    malloc_trim(0);
+    /* Half a slab away from the next that stays. */
+    char *block = blocks[BLOCKS / 2 + 32768 / size];
+    tell(block);
+    if (elsewhere) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, free_it, block) == 0);
+        pthread_join(thread, NULL);
+    } else {
+        free(block);
+    }
 }
+
+static void twice_on_a_page_that_went_back(void) { free_twice_after_a_trim(64, false); }
+static void twice_of_a_page_that_went_back(void) { free_twice_after_a_trim(4096, false); }
+static void twice_on_a_page_that_went_back_by_another_thread(void) { free_twice_after_a_trim(64, true); }
 
 static void twice_by_two_threads(void)
 {
-    pthread_t thread;
     void *block = malloc(MIB);
     tell(block);
-    CHECK(pthread_create(&thread, NULL, free_it, block) == 0 && pthread_join(thread, NULL) == 0);
+    in_thread(free_it, block);
     free(block);
 }
 
@@ -83,6 +106,84 @@ static void size_of_a_freed_block(void)
     tell(block);
     free(block);
     printf("%zu\n", malloc_usable_size(block));
+}
+
+static void twice_small_with_others_between(void)
+{
+    char *block = malloc(64), *other = malloc(64), *third = malloc(64);
+    tell(block);
+    free(block);
+    free(other);
+    CHECK(malloc(1000) != NULL);
+    free(third);
+    free(block);
+}
+
+static void twice_small_by_two_threads(void)
+{
+    char *block = malloc(64), *other = malloc(64);
+    tell(block);
+    in_thread(free_it, block);
+    free(other);
+    free(block);
+}
+
+static void resized_small(void)
+{
+    char *block = malloc(64);
+    tell(block);
+    free(block);
+    CHECK(realloc(block, 60) == NULL);
+}
+
+static void size_of_a_freed_small_block(void)
+{
+    char *block = malloc(64);
+    tell(block);
+    free(block);
+    printf("%zu\n", malloc_usable_size(block));
+}
+
+static void inside_a_small_block(void)
+{
+    char *block = malloc(100);
+    tell(block + 16);
+    free(block + 16);
+}
+
+static void inside_a_small_block_by_a_byte(void)
+{
+    char *block = malloc(5000);
+    tell(block + 1);
+    free(block + 1);
+}
+
+static void resized_inside_a_small_block(void)
+{
+    char *block = malloc(100);
+    tell(block + 32);
+    CHECK(realloc(block + 32, 200) == NULL);
+}
+
+static void small_beyond_the_last(void)
+{
+    /* In a slab, where no block has been laid out yet. */
+    char *block = malloc(48 * 48);
+    tell(block + 20 * 48 * 48);
+    free(block + 20 * 48 * 48);
+}
+
+static void overwritten_after_free(void)
+{
+    char *blocks[64];
+    for (int i = 0; i < 64; i++)
+        blocks[i] = malloc(112);
+    for (int i = 0; i < 64; i++)
+        free(blocks[i]);
+    tell(blocks[30]);
+    memset(blocks[30], 'x', 8);
+    for (int i = 0; i < 200; i++)
+        CHECK(malloc(112) != NULL);
 }
 
 static void inside_by_a_word(void)
@@ -193,11 +294,23 @@ static const struct scenario scenarios[] = {
     {"twice_1_mib", twice_1_mib},
     {"twice_64_mib", twice_64_mib},
     {"twice_1_gib", twice_1_gib},
+    {"twice_on_a_page_that_went_back", twice_on_a_page_that_went_back},
+    {"twice_of_a_page_that_went_back", twice_of_a_page_that_went_back},
+    {"twice_on_a_page_that_went_back_by_another_thread", twice_on_a_page_that_went_back_by_another_thread},
     {"twice_with_others_between", twice_with_others_between},
     {"twice_aligned", twice_aligned},
     {"twice_by_two_threads", twice_by_two_threads},
     {"twice_and_reallocated", twice_and_reallocated},
     {"size_of_a_freed_block", size_of_a_freed_block},
+    {"twice_small_with_others_between", twice_small_with_others_between},
+    {"twice_small_by_two_threads", twice_small_by_two_threads},
+    {"resized_small", resized_small},
+    {"size_of_a_freed_small_block", size_of_a_freed_small_block},
+    {"inside_a_small_block", inside_a_small_block},
+    {"inside_a_small_block_by_a_byte", inside_a_small_block_by_a_byte},
+    {"resized_inside_a_small_block", resized_inside_a_small_block},
+    {"small_beyond_the_last", small_beyond_the_last},
+    {"overwritten_after_free", overwritten_after_free},
     {"inside_by_a_word", inside_by_a_word},
     {"inside_by_a_page", inside_by_a_page},
     {"inside_by_megabytes", inside_by_megabytes},

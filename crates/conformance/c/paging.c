@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -123,6 +124,30 @@ static void streams(void) {
     rewind(file);
     CHECK(getline(&line, &room, file) == BYTES && !memcmp(line, a, BYTES));
     CHECK(fclose(file) == 0);
+}
+
+/* What a program drops reads as zero, whether it was in memory or in the store; what lies beside it stays. */
+static void dropped(void) {
+    char *a = malloc(BYTES), *start = (char *)(((uintptr_t)a + 4095) & ~4095ul);
+    CHECK(a);
+    size_t pages = (BYTES - (start - a)) / 4096;
+    int advice[] = {MADV_DONTNEED, MADV_FREE};
+    for (int round = 0; round < 4; round++) {
+        for (size_t i = 0; i < pages; i++) memset(start + i * 4096, 1 + i % 100, 4096);
+        if (round > 1) evict();
+        for (size_t i = 0; i < pages; i += 3) CHECK(madvise(start + i * 4096, 4096, advice[round % 2]) == 0);
+        for (size_t i = 0; i < pages; i++) {
+            char expected = i % 3 ? 1 + i % 100 : 0;
+            int may_stay = advice[round % 2] == MADV_FREE && i % 3 == 0;
+            CHECK(start[i * 4096] == start[i * 4096 + 4095] && (start[i * 4096] == expected || (may_stay && start[i * 4096] == (char)(1 + i % 100))));
+        }
+    }
+    CHECK(madvise(start + 1, 4096, MADV_DONTNEED) == -1 && errno == EINVAL);
+    CHECK(madvise(start, BYTES / 2, MADV_HUGEPAGE) == 0);
+    fill((uint64_t *)a, 8);
+    evict();
+    verify((uint64_t *)a, 8);
+    free(a);
 }
 
 struct sender { int socket; char *from; };
@@ -256,7 +281,7 @@ static void vellum_behind_our_back(void) {
 }
 
 static const struct { const char *name; void (*run)(void); } scenarios[] = {
-    {"walk", walk}, {"files", files}, {"streams", streams}, {"messages", messages}, {"threads", threads},
+    {"walk", walk}, {"dropped", dropped}, {"files", files}, {"streams", streams}, {"messages", messages}, {"threads", threads},
     {"signals", signals}, {"forks", forks}, {"vellum_behind_our_back", vellum_behind_our_back},
 };
 

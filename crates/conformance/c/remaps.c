@@ -1,5 +1,17 @@
 /* Mappings that are moved, resized, laid over and advised about. Contents must be as the kernel's. */
 #include "maps.h"
+#include <sys/resource.h>
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+static long minor_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
 
 static void remapping(void)
 {
@@ -170,7 +182,7 @@ static void advice(void)
         for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
             (void)madvise(start, size, others[k]); /* Not every kernel has each of them. */
         CHECK_OF(memcmp(start, copy, size) == 0, size);
-        /* Lazily freed: each page is as it was, or zero; what is written afterwards stays. */
+        /* Lazily freed: each page is as it was, or zero; later writes stay. */
         CHECK(madvise(start, size, MADV_FREE) == 0);
         for (size_t at = 0; at < size; at += PAGE)
             CHECK_OF(memcmp(start + at, copy + at, PAGE) == 0 || is_zero(start + at, PAGE), at);
@@ -265,7 +277,99 @@ static void random_operations(void)
     }
 }
 
+/* V8's allocator: a mapping at a random place below 2^46, of which the unaligned ends are given back. */
+static void random_hints(void)
+{
+    char *first = malloc(100000); /* so that there is memory of malloc's to land in */
+    first[0] = 1;
+    uint64_t state = 88172645463325252u;
+    for (int round = 0; round < 20000; round++) {
+        uintptr_t hint = (uintptr_t)next_random(&state) & 0x3ffffffc0000u;
+        char *start = mmap((void *)hint, 520192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHECK(start != MAP_FAILED);
+        CHECK_OF(munmap(start + 256 * KIB, 520192 - 256 * KIB) == 0, hint);
+        CHECK_OF(munmap(start, 256 * KIB) == 0, hint);
+    }
+    free(first);
+}
+
+/* What was unmapped can be mapped again at the same place, however, and is nobody else's then. */
+static void places_again(void)
+{
+    for (int way = 0; way < 5; way++) {
+        char *start = map(MIB), *other;
+        memset(start, 1, MIB);
+        size_t from = 0, length = MIB;
+        switch (way) {
+        case 0:
+            unmap(start, MIB);
+            CHECK(mmap(start, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start);
+            break;
+        case 1:
+            unmap(start, MIB);
+            CHECK(mmap(start, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == start);
+            break;
+        case 2: /* a part moves away, its place is mapped again */
+            from = 256 * KIB, length = 512 * KIB;
+            other = mmap(NULL, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            CHECK(mremap(start + from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, other) == other);
+            CHECK(mmap(start + from, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start + from);
+            break;
+        case 3: /* another mapping moves in */
+            other = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            unmap(start, MIB);
+            CHECK(mremap(other, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, start) == start);
+            break;
+        case 4: /* its contents move away, it stays */
+            other = mremap(start, MIB, MIB, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+            CHECK(other != MAP_FAILED && other[5] == 1 && start[5] == 0);
+            unmap(other, MIB);
+            break;
+        }
+        memset(start + from, 2, length);
+        void *blocks[200];
+        for (int k = 0; k < 200; k++) {
+            blocks[k] = k % 2 ? malloc(300000) : map(MIB);
+            memset(blocks[k], 7, 300000);
+        }
+        for (size_t at = from; at < from + length; at += PAGE)
+            CHECK_OF(start[at] == 2, way);
+        for (int k = 0; k < 200; k++)
+            if (k % 2)
+                free(blocks[k]);
+            else
+                unmap(blocks[k], MIB);
+        unmap(start, MIB);
+    }
+}
+
+/* Huge pages advised for each array, as numpy does, must not cost the memory that is kept. */
+static void vellum_advised_blocks_stay(void)
+{
+    long faults[2];
+    for (int advised = 0; advised < 2; advised++) {
+        long before = minor_faults();
+        for (int round = 0; round < 40; round++) {
+            char *arrays[3];
+            for (int k = 0; k < 3; k++) {
+                arrays[k] = malloc(16 * MIB);
+                char *first = (char *)(((uintptr_t)arrays[k] + PAGE - 1) & ~(PAGE - 1));
+                if (advised)
+                    CHECK(madvise(first, 16 * MIB - PAGE, MADV_HUGEPAGE) == 0);
+                memset(arrays[k], round, 16 * MIB);
+            }
+            for (int k = 0; k < 3; k++)
+                free(arrays[k]);
+        }
+        faults[advised] = minor_faults() - before;
+    }
+    CHECK_OF(faults[1] * 10 <= faults[0] * 11 + 1000, faults[1]);
+}
+
 static const struct scenario scenarios[] = {
+    {"random_hints", random_hints},
+    {"places_again", places_again},
+    {"vellum_advised_blocks_stay", vellum_advised_blocks_stay},
     {"remapping", remapping},
     {"remapping_in_steps", remapping_in_steps},
     {"remapping_parts_and_to_places", remapping_parts_and_to_places},

@@ -71,6 +71,17 @@ static struct block *resized(struct block *block, uint64_t *state)
     return filled(block, size, state);
 }
 
+/* Pages of a mapping that do not hold what they were filled with. */
+static void say_what_is_wrong(const unsigned char *map, size_t size)
+{
+    for (size_t i = 0; i < size; i += pattern_step(i, size)) {
+        if (map[i] != pattern_at(size, i)) {
+            const unsigned char *page = map + i / PAGE * PAGE;
+            fprintf(stderr, "page %zu of %zu: %s\n", i / PAGE, size / PAGE, is_zero(page, PAGE) ? "zeros" : "something else");
+        }
+    }
+}
+
 static void use_mapping(uint64_t *state)
 {
     size_t size = (1 + next_random(state) % 300) * PAGE;
@@ -80,7 +91,10 @@ static void use_mapping(uint64_t *state)
     if (next_random(state) % 3 == 0) {
         size_t more = size + next_random(state) % 100 * PAGE;
         map = mremap(map, size, more, MREMAP_MAYMOVE);
-        CHECK(map != MAP_FAILED && is_filled(map, size, size, size) && is_zero(map + size, more - size));
+        CHECK_OF(map != MAP_FAILED, size);
+        say_what_is_wrong(map, size);
+        CHECK_OF(is_filled(map, size, size, size), size);
+        CHECK_OF(is_zero(map + size, more - size), size);
         size = more;
     }
     CHECK(munmap(map, size) == 0);

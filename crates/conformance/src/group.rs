@@ -1,7 +1,8 @@
 //! A memory control group of one's own, where the system lets us make one.
 //!
-//! Version 1 has `memory.limit_in_bytes` in a hierarchy of its own, version 2 `memory.max` in the common one. The group
-//! is made below the test's own, so that what holds for the test holds for it, and removed when dropped.
+//! Version 1 has `memory.limit_in_bytes` in a hierarchy of its own, version 2 `memory.max` in the common one.
+//! The group is made below the test's own, so that what holds for the test holds for it, and removed when
+//! dropped.
 
 use std::fs;
 use std::io;

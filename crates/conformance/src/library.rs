@@ -46,9 +46,11 @@ pub fn command() -> Option<PathBuf> {
 }
 
 fn target_directory() -> PathBuf {
-    let own = std::env::current_exe().expect("a test knows its executable");
-    // TARGET/PROFILE/deps/test-HASH
-    own.ancestors().nth(3).expect("a test lies three folders deep").to_path_buf()
+    let own = std::env::current_exe().expect("a program knows its executable");
+    // TARGET/PROFILE/deps/test-HASH, or TARGET/PROFILE/program
+    let in_deps = own.parent().is_some_and(|folder| folder.ends_with("deps"));
+    let deep = if in_deps { 3 } else { 2 };
+    own.ancestors().nth(deep).expect("an executable lies in its profile's folder").to_path_buf()
 }
 
 fn build(cargo: &std::ffi::OsStr, target: &Path) {

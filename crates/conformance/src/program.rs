@@ -58,13 +58,16 @@ impl Place {
     }
 }
 
-/// The folder of C programs: `VELLUM_TEST_SOURCES`, for a user who may not read the checkout, or the crate's own.
+/// The folder of C programs: `VELLUM_TEST_SOURCES`, for a user who may not read the checkout, or the crate's
+/// own.
 pub fn sources() -> PathBuf {
     let said = std::env::var_os("VELLUM_TEST_SOURCES").map(PathBuf::from);
     said.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("c"))
 }
 
-/// The first of `name` in the system's directories and then in `PATH` that answers to `--version`; says so if there is none.
+/// The first of `name` in the system's directories and then in `PATH` that answers to `--version`; says so if
+/// there is none.
+#[track_caller]
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places =
@@ -74,7 +77,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         asked.is_ok_and(|said| said.status.success())
     });
     if found.is_none() {
-        skip(&format!("no {name} on this machine"));
+        crate::skip(format_args!("no {name} on this machine"));
     }
     found
 }
@@ -83,9 +86,4 @@ pub fn tool(name: &str) -> Option<PathBuf> {
 pub fn header() -> PathBuf {
     let sources = sources();
     if sources.join("vellum.h").exists() { sources } else { sources.join("../../../include") }
-}
-
-/// Says that a test, or a part of one, did not run, and why.
-pub fn skip(why: &str) {
-    eprintln!("skipped: {why}");
 }

@@ -1,7 +1,8 @@
 //! Running a command under a watchdog, with Vellum or without, and learning how its processes stood to it.
 //!
-//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting, and no thread
-//! is needed to drain anything. Each command has a process group of its own, which is what a hang ends.
+//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting, and
+//! no thread is needed to drain anything. Each command has a process group of its own, which is what a hang
+//! ends.
 
 use crate::library::library;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -11,11 +12,12 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use vellum_probe::BoardFile;
+use vellum_process::BoardFile;
 use vellum_wire::{Attach, Counter, Slot};
 
-/// How long a command may take before it counts as hung. Nothing here needs a tenth of it on a machine of its own.
-const DEADLINE: Duration = Duration::from_secs(180);
+/// How long a command may take before it counts as hung. Nothing here needs a tenth of it on a machine of its
+/// own.
+const DEADLINE: Duration = Duration::from_secs(600);
 /// How often a running command is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// The most output kept of a failed command, so that a message stays readable.
@@ -128,11 +130,12 @@ pub fn served(mut command: Command) -> Outcome {
     outcome
 }
 
-/// Runs the command that `make` gives both ways and compares everything it says. Returns the outcome under Vellum.
+/// Runs the command that `make` gives both ways and compares everything it says. Returns the outcome under
+/// Vellum.
 ///
 /// # Panics
-/// If output or status differ, if it fails without Vellum too (then the test is wrong here), or if Vellum did not serve
-/// its first process.
+/// If output or status differ, if it fails without Vellum too (then the test is wrong here), or if Vellum did
+/// not serve its first process.
 pub fn same(make: impl Fn() -> Command) -> Outcome {
     let without = plain(make()).succeeded();
     let with = served(make());

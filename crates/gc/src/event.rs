@@ -1,37 +1,36 @@
-//! What a collection tells whoever watches it from within the process, and what it asks before it begins.
+//! Events of a collection, for a watcher within the process, and the question it asks before it begins.
 //!
 //! ```text
 //! one go   Begin  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
-//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin …  End
+//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  and the last one:
+//!                 StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
 //! dropped  Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  End
 //! ```
 //!
 //! # Invariants
-//! * The watcher is called with the heap's lock held, between `StopEnd` and `GoOnBegin` with the world stopped: it calls nothing of the
-//!   collector, allocates nothing and takes no lock.
-//! * But for the counters, of which it is told what they were at the event: [`stats_at_last`].
+//! * The watcher is called with the heap's lock held; between `StopEnd` and `GoOnBegin` the world is stopped
+//!   too. So it calls nothing of the collector, allocates nothing and takes no lock.
+//! * The exception is the counters: the watcher gets them as they were at the event ([`stats_at_last`]).
 
-use crate::heap::Heap;
-use crate::procedure::Hook;
-use crate::stats::Stats;
-use crate::thread;
-use crate::tls;
+use crate::hook::Hook;
+use crate::mutator::{thread, tls};
+use crate::statistics::Stats;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-/// What happens: `VEL_GC_EVENT_*` of the header.
+/// The kinds of events: `VEL_GC_EVENT_*` of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Event {
     /// A collection begins.
     Begin = 0,
-    /// What is alive is looked for …
+    /// Tracing begins …
     MarkBegin = 1,
-    /// … and was found.
+    /// … and has ended.
     MarkEnd = 2,
-    /// What is dead is let go of …
+    /// The sweep begins …
     SweepBegin = 3,
-    /// … and was let go of.
+    /// … and has ended.
     SweepEnd = 4,
     /// The collection has ended.
     End = 5,
@@ -59,17 +58,17 @@ pub type NeedFn = unsafe extern "C" fn() -> c_int;
 static WATCHER: Hook<EventFn> = Hook::none();
 static NEED: Hook<NeedFn> = Hook::none();
 
-/// Sets what is told of events; returns what was.
+/// Sets the function that is called at each event; returns the previous one.
 pub fn on_event(hook: Option<EventFn>) -> Option<EventFn> {
     WATCHER.set(hook)
 }
 
-/// Sets what is asked before a collection that allocation wants; returns what was.
+/// Sets the function that is asked before a collection that allocation wants; returns the previous one.
 pub fn on_need(hook: Option<NeedFn>) -> Option<NeedFn> {
     NEED.set(hook)
 }
 
-/// Calls a hook of the program's, with the heap's lock held: what asks for the heap meanwhile would wait for itself.
+/// Calls a hook of the program's, with the heap's lock held: a hook that asked for the heap would deadlock.
 fn calling<R>(hook: impl FnOnce() -> R) -> R {
     match tls::current() {
         Some(thread) => thread.standing_here(hook),
@@ -78,10 +77,10 @@ fn calling<R>(hook: impl FnOnce() -> R) -> R {
 }
 
 /// Whether a collection that allocation wants may be made.
-pub(crate) fn is_welcome(heap: &Heap) -> bool {
+pub(crate) fn is_welcome(stats: impl FnOnce() -> Stats) -> bool {
     NEED.get().is_none_or(|hook| {
-        see(heap);
-        // SAFETY: who set it vouches that it may be called so.
+        see(stats());
+        // SAFETY: the program vouched when it set the hook that it may be called with the heap's lock held.
         calling(|| unsafe { hook() }) != 0
     })
 }
@@ -92,29 +91,31 @@ struct Seen(UnsafeCell<Stats>);
 unsafe impl Sync for Seen {}
 static SEEN: Seen = Seen(UnsafeCell::new(Stats::new()));
 
-/// The counters at the last event, for a procedure that the collector calls: the heap's own are being changed. The caller is the thread that collects.
+/// The counters at the last event, for a callback that the collector runs: the heap's own are being changed
+/// then. The caller is the thread that collects.
 pub(crate) fn stats_at_last() -> Stats {
-    // SAFETY: as `Seen` says; nothing is written while a procedure runs.
+    // SAFETY: the caller collects, so that it holds the heap's lock; nothing is written while a callback
+    // runs.
     unsafe { *SEEN.0.get() }
 }
 
-/// Tells the watcher, if there is one, of the heap, whose lock is held.
-pub(crate) fn tell(event: Event, heap: &Heap) {
-    see(heap);
-    tell_value(event, heap.bytes);
+/// Tells the watcher, if there is one, of the heap, whose lock is held: its bytes and counters.
+pub(crate) fn tell(event: Event, bytes: usize, stats: Stats) {
+    see(stats);
+    tell_value(event, bytes);
 }
 
-/// Takes in the counters of the heap, whose lock is held.
-fn see(heap: &Heap) {
-    // SAFETY: by this function's condition nobody else writes or reads it.
-    unsafe { *SEEN.0.get() = heap.stats_now() };
+/// Stores the counters of the heap, whose lock is held.
+fn see(stats: Stats) {
+    // SAFETY: the heap's lock is held, so that no other thread reads or writes it.
+    unsafe { *SEEN.0.get() = stats };
 }
 
 /// Tells the watcher, if there is one.
 #[inline]
 pub(crate) fn tell_value(event: Event, value: usize) {
     if let Some(hook) = WATCHER.get() {
-        // SAFETY: as above.
+        // SAFETY: the program vouched when it set the hook that it may be called with the heap's lock held.
         calling(|| unsafe { hook(event as c_int, value) });
     }
 }

@@ -1,13 +1,37 @@
-//! What the collector tells the process's slot on the statistics board: `vellum gc-stat`, `run` and `cost` read it there.
+//! The collector's counters in the process's slot on the statistics board: `vellum gc-stat`, `run` and `cost`
+//! read them there.
 //!
-//! What was counted since the last time is added, so that a forked child, which gets a slot of its own, tells of its own work only.
+//! The slot is increased by the difference since the last time. So a forked child, which gets a slot of its
+//! own, publishes its own work only.
 
+use crate::event::{self, Event};
 use crate::heap::Heap;
+use crate::statistics::Stats;
 use vellum_pages::Pages;
 use vellum_wire::Counter;
 
 impl Heap {
-    /// Tells what has changed.
+    /// The counters, with those that are kept elsewhere.
+    pub(crate) fn stats_now(&self) -> Stats {
+        Stats {
+            heap_bytes: self.space.bytes as u64,
+            metadata_bytes: self.metadata_bytes() as u64,
+            copied_bytes: self.copies.bytes,
+            ..self.stats
+        }
+    }
+
+    /// Reports an event of the heap's to the watcher, if there is one.
+    pub(crate) fn tell(&self, event: Event) {
+        event::tell(event, self.space.bytes, self.stats_now());
+    }
+
+    /// Whether a collection that allocation wants may be made.
+    pub(crate) fn is_welcome(&self) -> bool {
+        event::is_welcome(|| self.stats_now())
+    }
+
+    /// Publishes the changes since the last time.
     pub(crate) fn publish(&mut self) {
         let (slot, now) = (Pages::global().slot(), self.stats);
         let told = core::mem::replace(&mut self.told, now);
@@ -33,21 +57,21 @@ impl Heap {
             slot.raise(Counter::PeakGcPauseNs, now.pause_ns_last);
             slot.raise(Counter::PeakGcPauseCpuNs, now.pause_cpu_ns_last);
         }
-        slot.set(Counter::NowGcHeap, self.bytes as u64);
+        slot.set(Counter::NowGcHeap, self.space.bytes as u64);
         slot.set(Counter::NowGcLive, now.live_bytes);
         slot.raise(Counter::PeakGcHeap, now.heap_peak_bytes);
     }
 
-    /// Tells that the heap has grown: whoever looks before the first collection sees that there is one.
+    /// Publishes the heap's growth, so that a heap is seen before its first collection.
     pub(crate) fn publish_growth(&mut self) {
         let slot = Pages::global().slot();
         let allocated = core::mem::replace(&mut self.told.allocated_bytes, self.stats.allocated_bytes);
         slot.add(Counter::GcAllocated, self.stats.allocated_bytes - allocated);
-        slot.set(Counter::NowGcHeap, self.bytes as u64);
+        slot.set(Counter::NowGcHeap, self.space.bytes as u64);
         slot.raise(Counter::PeakGcHeap, self.stats.heap_peak_bytes);
     }
 
-    /// A forked child tells of what it does itself.
+    /// A forked child publishes its own work only.
     pub(crate) fn publish_anew(&mut self) {
         self.told = self.stats;
     }

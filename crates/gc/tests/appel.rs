@@ -1,5 +1,5 @@
-//! Generations: what is old leads to what is new where it was written to, is not looked at otherwise, and goes with the next major collection when it
-//! has died.
+//! Generations: an old object that was written to leads to new ones; others are not scanned by minor
+//! collections; dead old ones go with the next major collection.
 
 mod words;
 
@@ -41,7 +41,7 @@ fn churn(layout: &'static gc::Layout, done: impl Fn(&gc::Stats) -> bool) -> gc::
 /// The table's place for old object `index`, wherever the table is now.
 fn place(index: usize) -> *mut usize {
     let table = &raw const TABLE;
-    // SAFETY: the word is static, and leads to a table of so many words.
+    // SAFETY: the word is static, and leads to the table, which has a place for every old object.
     unsafe { at(table.read_volatile()).add(index) }
 }
 
@@ -145,7 +145,8 @@ fn major_collections_come_by_themselves() {
     gc::validate().expect("the heap's invariants hold");
 }
 
-/// More old objects lead to a new one that something ambiguous pins than a minor collection remembers; and fewer.
+/// More old objects lead to a new one that something ambiguous pins than a minor collection remembers; and
+/// fewer.
 #[test]
 fn what_is_pinned_is_found_again_by_however_many_old_ones_lead_there() {
     let _one = ONE.lock();
@@ -159,7 +160,7 @@ fn what_is_pinned_is_found_again_by_however_many_old_ones_lead_there() {
     for holders in [100, 10_000] {
         // SAFETY: the frame's word.
         unsafe { root.write_volatile(gc::alloc_array(pointers, holders).expose_provenance()) };
-        // SAFETY: as above.
+        // SAFETY: the frame's word, which holds the array's address.
         let holder = |index: usize| unsafe { at(root.read_volatile()).wrapping_add(index) };
         assert!(gc::collect());
         let mut pinned = Box::new(0usize);

@@ -1,5 +1,5 @@
-//! A heap in a control group that is too small for what it would take, with files' pages and memory from malloc beside it and nowhere to page to: it
-//! collects more often, and is not killed. Needs root, to make the group.
+//! A heap in a control group that is too small for it, with files' pages and memory from malloc beside it and
+//! nowhere to page to: it collects more often, and is not killed. Needs root, to make the group.
 
 mod group;
 mod plan;
@@ -12,7 +12,7 @@ use vellum_gc as gc;
 const MIB: usize = 1 << 20;
 /// What the group may hold.
 const LIMIT: usize = 64 * MIB;
-/// What is alive, in bytes: by itself the heap would take twice as much, and a little more.
+/// Live bytes: by itself the heap would take twice as much, and a little more.
 const LIVE: usize = 28 * MIB;
 /// Read and kept by the kernel, which gives it up when asked.
 const FILE: usize = 48 * MIB;
@@ -29,12 +29,12 @@ type Node = [usize; NODE / 8];
 fn make(layout: &'static gc::Layout, next: *mut Node, number: usize) -> *mut Node {
     let node = gc::alloc_typed(layout).cast::<Node>();
     assert!(!node.is_null(), "no memory for node {number}: {:?}", gc::stats());
-    // SAFETY: a new object of so many words.
+    // SAFETY: a new object of a node's size.
     unsafe { node.write([number, next.expose_provenance(), 0, 0, 0, 0, 0, 0]) };
     node
 }
 
-/// What is to survive in the group.
+/// The process that is to survive in the group.
 fn inside(members: &str) {
     std::fs::write(members, std::process::id().to_string()).expect("entering the group");
     let path = std::env::temp_dir().join(format!("vellum-confined-{}", std::process::id()));
@@ -79,7 +79,9 @@ fn a_heap_without_memory_to_spare_is_not_killed() {
     }
     let group = match Group::without_swap("vellum-confined", LIMIT) {
         Ok(group) => group,
-        Err(why) => return println!("skipped: no control group for memory ({why}): it takes root"),
+        Err(why) => {
+            return vellum_skip::skip(format_args!("no control group for memory ({why}): it takes root"));
+        }
     };
     let own = std::env::current_exe().expect("this program");
     let ended = Command::new(own)

@@ -1,6 +1,9 @@
-//! What becomes of the dead: finalizers, links, kept and freed objects, limits, deep lists, a full mark stack.
+//! What becomes of the dead: finalizers, links, kept and freed objects, limits, deep lists, a full mark
+//! stack.
 
+mod paged;
 mod plan;
+mod rows;
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -260,7 +263,8 @@ fn resizing_keeps_contents() {
     }
 }
 
-/// A list of a million cells and an array of as many pointers: neither recursion nor the mark stack's end may matter.
+/// A list of a million cells and an array of as many pointers: neither recursion nor the mark stack's end may
+/// matter.
 #[test]
 fn deep_and_wide() {
     let _one = ONE.lock();
@@ -313,8 +317,8 @@ fn the_limit_holds_and_running_out_is_a_value() {
     gc::set_limit(usize::MAX);
 }
 
-/// Fills the heap with what a table holds until it is at its limit. The table is empty when this returns: an old address of it on the stack holds
-/// nothing else.
+/// Fills the heap with what a table holds until it is at its limit. The table is empty when this returns: an
+/// old address of it on the stack holds nothing else.
 #[inline(never)]
 fn fill_to(limit: usize) {
     const CELLS: usize = 10_000;
@@ -333,7 +337,7 @@ fn fill_to(limit: usize) {
     assert!(cells > 2000, "{cells} cells of 1000 bytes fit 4 MiB");
     assert!(gc::stats().heap_bytes as usize <= limit);
     assert!(gc::alloc(8 << 20).is_null());
-    // SAFETY: the table has so many words.
+    // SAFETY: the table has `CELLS` words.
     unsafe { table.write_bytes(0, CELLS) };
 }
 
@@ -350,4 +354,9 @@ fn held_off_nothing_dies() {
     assert_eq!(gc::stats().collections, before);
     gc::hold(false);
     assert!(gc::collect());
+}
+
+#[test]
+fn the_same_elsewhere() {
+    rows::each("the_same_elsewhere", paged::ELSEWHERE);
 }

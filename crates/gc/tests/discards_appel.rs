@@ -1,4 +1,5 @@
-//! What a heap that drifts has left behind is marked or flushed as the mode of discarding says, and never what it uses.
+//! What a heap that drifts has left behind is marked or flushed as the mode of discarding says, and never
+//! what it uses.
 
 mod nodes;
 mod plan;
@@ -8,7 +9,7 @@ use vellum_gc as gc;
 use vellum_pages::{Config, Discard, Pages};
 use vellum_wire::Counter;
 
-/// A list of so many nodes lives: 8 MiB.
+/// Nodes of the live list: 8 MiB.
 const NODES: usize = (8 << 20) / NODE;
 /// Major collections in each mode: enough to come round to what was left behind first.
 const MAJORS: usize = 12;

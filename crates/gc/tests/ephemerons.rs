@@ -1,4 +1,5 @@
-//! Ephemerons: values live with their keys, along chains, and go with them; and roots that go with their thread.
+//! Ephemerons: values live with their keys, along chains, and go with them; and roots that go with their
+//! thread.
 
 use vellum_gc as gc;
 
@@ -13,7 +14,8 @@ fn wipe() {
     std::hint::black_box([0usize; 16_384]);
 }
 
-/// A chain: the value of each key is the next one, and refers to the first. Only the first is returned, hidden.
+/// A chain: the value of each key is the next one, and refers to the first. Only the first is returned,
+/// hidden.
 #[inline(never)]
 fn chain(number: usize) -> usize {
     let first = gc::alloc(32).cast::<usize>();

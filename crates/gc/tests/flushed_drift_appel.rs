@@ -1,5 +1,5 @@
-//! The random program of `program` on a heap that drifts, where what it leaves behind is flushed after each major collection: what was used again by
-//! then must not go.
+//! The random program of `program` on a heap that drifts, where vacated blocks are flushed after each major
+//! collection: blocks that are in use again by then must not be.
 
 mod program;
 

@@ -1,8 +1,8 @@
-//! A heap keeps to its maximum with everything that belongs to it: children fill heaps in several ways, and their resident memory is looked at
-//! from outside.
+//! A heap keeps to its maximum with everything that belongs to it: children fill heaps in several ways, and
+//! their resident memory is sampled from outside.
 //!
-//! What a child may take beyond is the page layer's to keep: freed pages that do not raise the process's peak by more than a
-//! sixty-fourth, or 2 MiB, and what reading its own statistics costs the test.
+//! A child may take somewhat more. The page layer keeps freed pages that do not raise the process's peak by
+//! more than a sixty-fourth, or 2 MiB; and reading its own statistics costs the child some memory.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -231,7 +231,7 @@ fn wide() -> usize {
         }
     }
     // So that next to nothing is held if an old address on the stack holds the array.
-    // SAFETY: the array has so many words.
+    // SAFETY: the array has `width` words at least, and nothing else uses it.
     unsafe { array.write_bytes(0, width) };
     width
 }

@@ -1,25 +1,24 @@
-//! Objects that are kept until they are freed, and what becomes of freed ones: several threads make, link, resize and free them at random, beside a model.
+//! Objects that are kept until they are freed, and what becomes of freed ones: several threads make, link,
+//! resize and free them at random, beside a model.
 //!
-//! A kept object is reached by nothing but the model's hidden address, so that it is there only if being kept keeps it. Each has a number at its start and at its
-//! end, and, if it has pointers, an object in between that only it leads to, with the same number. The seed is printed; `VELLUM_TEST_SEED` sets it.
+//! A kept object is reached by nothing but the model's hidden address, so that it is there only if being kept
+//! keeps it. Each has a number at its start and at its end, and, if it has pointers, an object in between
+//! that only it leads to, with the same number. The seed is printed; `VELLUM_TEST_SEED` sets it.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, OnceLock};
 use vellum_gc as gc;
+use vellum_random::Rng;
 
 const THREADS: u64 = 3;
 const STEPS: usize = 60_000;
 const OBJECTS: usize = 2000;
-/// A step in so many collects; another in so many frees half of what there is.
+/// One step in this many collects; one in [`THINS`] frees half of the objects.
 const COLLECTS: u64 = 4000;
 const THINS: u64 = 9000;
 
 fn seed() -> u64 {
-    static TOLD: Once = Once::new();
-    let seed = std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed);
-    TOLD.call_once(|| eprintln!("VELLUM_TEST_SEED={seed}"));
-    seed
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| vellum_random::test_seed(Some(0x5eed)))
 }
 
 /// A kept object, by an address that the collector does not see.
@@ -39,8 +38,8 @@ impl Kept {
         self.bytes / 8 - 1
     }
 
-    fn make(random: &mut Xoshiro256PlusPlus, number: usize) -> Kept {
-        let below = |random: &mut Xoshiro256PlusPlus, end: u64| (random.next_u64() % end) as usize;
+    fn make(random: &mut Rng, number: usize) -> Kept {
+        let below = |random: &mut Rng, end: u64| (random.next_u64() % end) as usize;
         let words = match below(random, 50) {
             0 => below(random, 1500) + 600,
             1..5 => below(random, 500) + 3,
@@ -64,7 +63,7 @@ impl Kept {
     /// Writes what [`Kept::check`] looks for, into an object that must read zero if it has pointers.
     fn fill(&self) {
         let words = self.words();
-        // SAFETY: an object of so many bytes, whose user this is.
+        // SAFETY: an object of `self.bytes` bytes, whose user this is.
         unsafe {
             if !self.atomic {
                 for at in 0..self.bytes / 8 {
@@ -100,7 +99,7 @@ impl Kept {
         let object = unsafe { gc::realloc(self.words().cast(), words * 8) };
         assert!(!object.is_null());
         self.hidden = !object.expose_provenance();
-        // SAFETY: an object of so many words.
+        // SAFETY: an object of `words` words.
         unsafe {
             if words * 8 > self.bytes {
                 assert_eq!(self.words().add(last).read(), self.number, "what was there is copied");
@@ -117,7 +116,7 @@ impl Kept {
 }
 
 fn live_on(thread: u64, left: &Mutex<Vec<Kept>>) {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed() ^ thread << 32);
+    let mut random = Rng::new(seed() ^ thread << 32);
     let mut kept: Vec<Kept> = Vec::new();
     for step in 0..STEPS {
         let number = (thread as usize) << 40 | step << 1 | 1;
@@ -135,11 +134,11 @@ fn live_on(thread: u64, left: &Mutex<Vec<Kept>>) {
             }
             _ => {}
         }
-        if random.next_u64() % COLLECTS == 0 {
+        if random.next_u64().is_multiple_of(COLLECTS) {
             gc::collect();
             kept.iter().for_each(Kept::check);
         }
-        if random.next_u64() % THINS == 0 {
+        if random.next_u64().is_multiple_of(THINS) {
             kept.drain(..kept.len() / 2).for_each(Kept::free);
         }
     }
@@ -172,13 +171,14 @@ fn kept_objects_stay_until_they_are_freed() {
     a_freed_object_is_had_again();
 }
 
-/// The heap has no finalizers and links: what a thread frees it has again when its run of that size ends, as a new object.
+/// The heap has no finalizers and links: what a thread frees it has again when its run of that size ends, as
+/// a new object.
 fn a_freed_object_is_had_again() {
     /// Bytes of a run at most.
     const RUN: usize = 4096;
     for bytes in [16, 48, 512, 4096] {
         let object = gc::alloc(bytes);
-        // SAFETY: a new object of so many bytes, whose user this is.
+        // SAFETY: a new object of `bytes` bytes, whose user this is.
         unsafe {
             object.write_bytes(0xff, bytes);
             gc::free(object).expect("an object can be freed");

@@ -1,4 +1,5 @@
-//! The collector's own thread: it collects while every other one waits, gives way, and is there in a forked child, too.
+//! The collector's own thread: it collects while every other one waits, gives way, and is there in a forked
+//! child, too.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_gc as gc;
@@ -13,7 +14,7 @@ unsafe extern "C" fn count(kind: i32, _: u64, _: u64) {
     IDLE.fetch_add(usize::from(kind == KIND_IDLE), Ordering::Relaxed);
 }
 
-/// A list of so many cells of four words, each with its number.
+/// A list of `cells` cells of four words, each with its number.
 struct List {
     head: *mut [usize; 4],
     cells: usize,
@@ -72,7 +73,7 @@ fn work_and_wait(list: &List) {
 fn collects_while_everybody_waits() {
     gc::init(gc::Config { idle_thread: true, poison: true, ..gc::Config::DEFAULT }).expect("the heap starts");
     if !gc::can_slice() {
-        eprintln!("skipped: the kernel does not tell what is written (userfaultfd)");
+        vellum_skip::skip("the kernel does not tell what is written (userfaultfd)");
         return;
     }
     gc::on_pause(Some(count));
@@ -84,7 +85,8 @@ fn collects_while_everybody_waits() {
     list.check();
     assert!(gc::stats().slices > 0);
 
-    // Two threads that wait most of the time, and this one, which works: the end of each wait has the collector give way.
+    // Two threads that wait most of the time, and this one, which works: the end of each wait has the
+    // collector give way.
     static OVER: AtomicBool = AtomicBool::new(false);
     let waiting: Vec<_> = (0..2)
         .map(|_| {
@@ -109,7 +111,8 @@ fn collects_while_everybody_waits() {
 /// The child has no other thread than the one that forked, and makes its own.
 fn forked(list: &List) {
     gc::fork_prepare();
-    // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends without unwinding.
+    // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends without
+    // unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
         gc::fork_child();

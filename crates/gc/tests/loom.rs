@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-#[path = "../src/crew.rs"]
+#[path = "../src/trace/work_packets.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod crew;
 use crew::Crew;
@@ -19,9 +19,9 @@ struct Shared {
     done: AtomicU32,
 }
 
-// SAFETY: a packet's contents belong to whoever claimed or took it; that is what is tested.
+// SAFETY: a packet's contents belong to the thread that claimed or took it; that is what is tested.
 unsafe impl Sync for Shared {}
-// SAFETY: as above.
+// SAFETY: its words are atomic; loom checks that one thread at a time uses a packet.
 unsafe impl Send for Shared {}
 
 impl Shared {
@@ -29,7 +29,7 @@ impl Shared {
         Shared { crew: Crew::new(), packets: [(); 4].map(|()| UnsafeCell::new(0)), done: AtomicU32::new(0) }
     }
 
-    /// Shares a packet that leads to so many others, one behind the other.
+    /// Shares a packet that leads to `chain` others, one behind the other.
     fn share(&self, chain: u32) {
         let packet = self.crew.claim().expect("there are more packets than the test fills");
         self.packets[packet as usize].with_mut(|place| {

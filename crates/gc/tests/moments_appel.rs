@@ -1,5 +1,5 @@
-//! When free blocks are said to be discardable (section 4.1 of Cooper, Nettles and Subramanian 1992), under every mode: before a major collection those of the free
-//! region, and after it those that only copies go to.
+//! When free blocks are reported as discardable (section 4.1 of Cooper, Nettles and Subramanian 1992), under
+//! every mode: before a major collection the free region's; after it, those that only copies go to.
 
 mod nodes;
 mod plan;
@@ -10,7 +10,7 @@ use vellum_gc as gc;
 use vellum_pages::{Config, Discard, Pages};
 use vellum_wire::Counter;
 
-/// A list of so many nodes lives: 4 MiB.
+/// Nodes of the live list: 4 MiB.
 const NODES: usize = (4 << 20) / NODE;
 const TURNS: usize = 6;
 /// `VEL_GC_EVENT_MARK_BEGIN`: when all that comes before a collection has been said.
@@ -61,7 +61,7 @@ fn free_blocks_go_at_the_sources_moments() {
                 before[of] += amid[of] - begun[of];
                 after[of] += ended[of] - amid[of];
             }
-            // What is alive, and what is made next where nothing was needed.
+            // The live list, and one made next in blocks that were discardable.
             check(head, NODES, &mode);
             check(list(layout, NODES), NODES, &mode);
             check(head, NODES, &mode);

@@ -1,4 +1,5 @@
-//! Marking by several threads of what is large, wide, deep and long, while other threads hold objects, and in forked children.
+//! Marking by several threads of what is large, wide, deep and long, while other threads hold objects, and in
+//! forked children.
 
 use std::collections::HashSet;
 use vellum_gc as gc;
@@ -43,7 +44,7 @@ fn several_threads_mark_what_one_would() {
     let mut list = 0;
     for index in 0..100_000 {
         let (leaf, cell) = (new(), new());
-        // SAFETY: new objects; the table has so many words.
+        // SAFETY: new objects; the table has a word for each leaf.
         unsafe {
             leaf.write([0, 0, index, 0]);
             wide.add(index).write(leaf.expose_provenance());
@@ -82,7 +83,8 @@ fn several_threads_mark_what_one_would() {
     (0..5).for_each(|_| assert!(gc::collect()));
     threads.into_iter().for_each(|thread| thread.join().expect("no thread fails"));
     gc::fork_prepare();
-    // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends without unwinding.
+    // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends without
+    // unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
         gc::fork_child();

@@ -1,5 +1,5 @@
-//! Several threads mark a block that lies where a large object was freed: what the collector still knows of that object must not take the marks
-//! of the block's first objects.
+//! Several threads mark a block that lies where a large object was freed: what the collector still knows of
+//! that object must not take the marks of the block's first objects.
 
 use vellum_gc as gc;
 
@@ -10,7 +10,7 @@ const LED_TO: usize = 4000;
 fn what_lies_where_a_large_object_was_freed_stays() {
     gc::init(gc::Config { markers: 2, paranoid: true, ..gc::Config::DEFAULT }).expect("the heap starts");
     for _ in 0..50 {
-        // Nothing is collected until all of it is there: what is freed is known until then.
+        // Nothing is collected until all of it is there: freed objects are remembered until then.
         gc::hold(true);
         let large: Vec<_> = (0..20).map(|_| gc::alloc_atomic(gc::BLOCK)).collect();
         for object in large {

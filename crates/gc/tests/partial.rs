@@ -1,5 +1,5 @@
-//! Partial collections: what is old stays without being followed, leads to what is new where it was written to, and goes with the next
-//! whole collection when it has died.
+//! Partial collections: an old object stays without being traced, leads to new ones if it was written to, and
+//! goes with the next whole collection when it has died.
 
 use vellum_gc as gc;
 
@@ -35,15 +35,15 @@ fn churn(done: impl Fn(&gc::Stats) -> bool) -> gc::Stats {
 fn old_objects_lead_to_new_ones_and_go_when_they_have_died() {
     gc::init(gc::Config { slice_ns: 1, ..gc::Config::DEFAULT }).expect("the heap starts");
     if !gc::can_slice() {
-        eprintln!("skipped: nobody tells what is written here");
+        vellum_skip::skip("nobody tells what is written here");
         return;
     }
     let root = &raw mut TABLE;
     // SAFETY: the word is static; only this test writes it.
     unsafe { gc::add_roots(root.cast(), root.add(1).cast()) }.expect("room for a range");
-    // SAFETY: as above.
+    // SAFETY: the word is static; only this test writes it.
     unsafe { root.write_volatile(alloc(OLD)) };
-    // SAFETY: the table has so many words, and stays where it is.
+    // SAFETY: the table has `OLD` words, and stays where it is.
     let place = |index: usize| unsafe { at(root.read_volatile()).add(index) };
     for index in 0..OLD {
         // SAFETY: a word of the table, which is a live object.

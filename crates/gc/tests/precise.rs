@@ -1,4 +1,5 @@
-//! Stacks that are looked through precisely: what frames lead to lives and moves, what else a stack says means nothing.
+//! Stacks that are scanned precisely: objects that frames lead to live and move; other words on a stack mean
+//! nothing.
 
 mod words;
 
@@ -36,13 +37,13 @@ fn lists(thread: usize) -> usize {
             }
             if number == NODES / 2 {
                 seen = new;
-                // SAFETY: as above.
+                // SAFETY: the frame's words, which a collection may have changed.
                 unsafe { mine.add(1).write_volatile(new) };
                 (0..2000).for_each(|_| _ = std::hint::black_box(gc::alloc_typed(layout)));
             }
             gc::safepoint();
         }
-        // SAFETY: as above.
+        // SAFETY: the frame's words, which a collection may have changed.
         let (mut node, middle) = unsafe { (mine.read_volatile(), mine.add(1).read_volatile()) };
         moved += usize::from(middle != seen);
         for number in (0..NODES).rev() {
@@ -51,7 +52,7 @@ fn lists(thread: usize) -> usize {
             node = read(at(node).wrapping_add(1));
         }
         assert_eq!(node, 0);
-        // SAFETY: as above.
+        // SAFETY: the frame's words, which a collection may have changed.
         unsafe {
             mine.write_volatile(0);
             mine.add(1).write_volatile(0);

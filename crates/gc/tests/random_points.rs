@@ -1,8 +1,8 @@
-//! Where allocations collect at random: one in so many, whatever their size and way.
+//! Where allocations collect at random: one in a given number, whatever their size and way.
 
 use vellum_gc as gc;
 
-/// One allocation in so many collects.
+/// On average one allocation in this many collects.
 const MEAN: u64 = 100;
 const ALLOCATIONS: u64 = 400_000;
 

@@ -1,6 +1,8 @@
 //! Threads that allocate, hold objects on their stacks alone, come and go, block and collect, all at once.
 
+mod paged;
 mod plan;
+mod rows;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_gc as gc;
@@ -107,4 +109,9 @@ fn a_blocked_thread_holds_what_it_has() {
     GO_ON.store(true, Ordering::Release);
     thread.join().expect("the thread ends");
     assert_eq!(SEEN.load(Ordering::Acquire), 500_500);
+}
+
+#[test]
+fn the_same_elsewhere() {
+    rows::each("the_same_elsewhere", paged::ELSEWHERE);
 }

@@ -1,6 +1,8 @@
 //! Heaps of a given size: twice the live data is enough, and no sort of object is starved by another.
 
+mod paged;
 mod plan;
+mod rows;
 
 use vellum_gc as gc;
 
@@ -13,7 +15,8 @@ const NODE: usize = 32;
 /// Objects made while so much is alive: many times the heap.
 const CHURN: usize = 4_000_000;
 
-/// Half of the heap is filled about thirty times; a sort that had to collect for each of its blocks would do so far more often.
+/// Half of the heap is filled about thirty times; a sort that had to collect for each of its blocks would do
+/// so far more often.
 const COLLECTIONS_MAX: u64 = 300;
 
 /// A list of typed nodes: number, next, and two words besides.
@@ -54,7 +57,8 @@ fn twice_what_lives_is_enough_and_sorts_share() {
     let layout = gc::type_of(NODE, |_| 1 << 1).expect("a small type");
     let mut kept = Nodes { layout, head: std::ptr::null_mut() };
     let count = LIVE / NODE;
-    // Between two nodes that live there are many that do not: they fill the heap, and leave something alive nearly everywhere.
+    // Between two nodes that live there are many that do not: they fill the heap, and leave something alive
+    // nearly everywhere.
     for number in 0..count {
         kept.push(number);
         for _ in 0..CHURN / count {
@@ -74,4 +78,15 @@ fn twice_what_lives_is_enough_and_sorts_share() {
     assert!(stats.heap_peak_bytes <= HEAP as u64, "{stats:?}");
     assert!((10..COLLECTIONS_MAX).contains(&stats.collections), "{stats:?}");
     gc::validate().expect("the heap's invariants hold");
+}
+
+#[test]
+fn the_same_elsewhere() {
+    let elsewhere = [
+        ("on_appel", None),
+        ("on_copying", None),
+        ("on_mark_sweep", paged::TIGHT),
+        ("on_copying", paged::TIGHT),
+    ];
+    rows::each("the_same_elsewhere", &elsewhere);
 }

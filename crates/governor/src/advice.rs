@@ -1,4 +1,4 @@
-//! The advice socket: runtimes tell how their heaps do, and hear how large they may be. The protocol is in
+//! The advice socket: runtimes report the sizes of their heaps, and get targets for them. The protocol is in
 //! [`vellum_wire::advice`].
 //!
 //! Everything happens once a period, without waiting for anybody:
@@ -7,10 +7,11 @@
 //! accept ─▶ whose process is it? ─▶ reports ─▶ the job's target, shared by live memory ─▶ send
 //! ```
 //!
-//! A peer must be a process of a job: the kernel says which process has connected (`SO_PEERCRED`). One that belongs to none for
-//! [`STRANGER_PERIODS`] is shut out, as is one that sends anything but reports, and one that does not read.
+//! A peer must be a process of a job: the kernel says which process has connected (`SO_PEERCRED`). A peer
+//! that belongs to none for [`STRANGER_PERIODS`] is disconnected, as is one that sends anything but reports,
+//! and one that does not read.
 //!
-//! A job's heaps may be what the job may hold less what it holds outside of them.
+//! A job's heaps together may be as large as the job's target less its memory outside of them.
 
 use crate::place::{Listening, Place, PlaceError};
 use rustix::io::Errno;
@@ -18,7 +19,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use vellum_probe::{Bytes, Pid};
+use vellum_process::{Bytes, Pid};
 use vellum_wire::advice::{MESSAGE_BYTES, Report, Target, Urgency};
 
 /// The most peers at once.
@@ -32,7 +33,7 @@ const PACKETS_MAX: usize = 32;
 /// For how many periods a target holds.
 pub(crate) const VALID_PERIODS: u32 = 5;
 
-/// What is to be told to a job's processes.
+/// The advice for a job's processes.
 #[derive(Debug, Clone)]
 pub(crate) struct JobAdvice {
     pub(crate) members: HashSet<Pid>,
@@ -52,7 +53,7 @@ struct Peer {
     report: Option<Report>,
 }
 
-/// Listens and tells.
+/// Accepts peers, reads reports, sends targets.
 #[derive(Debug)]
 pub(crate) struct AdviceServer {
     listening: Listening,
@@ -60,14 +61,15 @@ pub(crate) struct AdviceServer {
 }
 
 impl AdviceServer {
-    /// A socket in `place`; other users' processes may connect if `others`, and must be of a job all the same.
+    /// A socket in `place`; other users' processes may connect if `others`, and must be of a job all the
+    /// same.
     pub(crate) fn start(place: &Place, others: bool) -> Result<AdviceServer, PlaceError> {
         let path = place.advice();
         let socket = place.listen(&path, SocketType::SEQPACKET, if others { 0o666 } else { 0o600 })?;
         Ok(AdviceServer { listening: Listening { socket, path }, peers: Vec::new() })
     }
 
-    /// Hears everybody and tells everybody. How many peers each job has.
+    /// Reads the reports of all peers and sends all targets. Returns how many peers each job has.
     pub(crate) fn publish(&mut self, jobs: impl Iterator<Item = JobAdvice>) -> Vec<usize> {
         let jobs: Vec<JobAdvice> = jobs.collect();
         self.accept();
@@ -110,7 +112,7 @@ impl AdviceServer {
 }
 
 impl Peer {
-    /// Takes what it has sent. False if it is gone, or talks nonsense.
+    /// Reads its reports. False if it is gone, or has sent anything else.
     fn hear(&mut self) -> bool {
         // Longer than any message, so that one too long is seen to be.
         let mut packet = [0u8; MESSAGE_BYTES + 1];
@@ -147,7 +149,8 @@ impl Peer {
     }
 }
 
-/// What one heap of a job may be: its part, by live memory, of what the job may hold less what it holds outside of heaps.
+/// The target of one heap of a job: its part, by live memory, of the job's target less the job's memory
+/// outside of heaps.
 fn heap(job: &JobAdvice, report: Report, live: u64, all: u64, clients: usize) -> u64 {
     let outside = job.resident.0.saturating_sub(all);
     let room = job.target.0.saturating_sub(outside);

@@ -1,16 +1,17 @@
-//! S: what a fault costs a job, measured while it runs.
+//! S: the cost of a fault to a job, measured while it runs.
 //!
-//! The kernel counts a job's major faults and its CPU time in two parts. Faults are served in system time; so what system time rises by
-//! beyond its usual share, over the faults of the same time, is what each costs the processor:
+//! The kernel counts a job's major faults, and its CPU time in two parts. Faults are served in system time.
+//! So the rise of system time beyond its usual share, divided by the faults of the same time, is the CPU cost
+//! of a fault:
 //!
 //! S = (Δsystem − share · Δuser) / Δmajor
 //!
-//! The usual share is learnt from periods in which hardly a fault occurred. Estimates are smoothed (3.2). Until enough faults have been
-//! seen, S is what was measured for the device.
+//! The usual share is learnt from periods with hardly a fault. Estimates are smoothed (3.2). Until enough
+//! faults have been seen, S is the device's.
 //!
-//! Not in it is the time for which a job *waits* for a device: the kernel tells it only where delay accounting is on
-//! (`kernel.task_delayacct`). On disks, S is larger than this says; the device's own figure is then the better one, so the larger of
-//! the two is used.
+//! It lacks the time for which a job *waits* for a device: the kernel counts that only where delay accounting
+//! is on (`kernel.task_delayacct`). On disks S is therefore larger than this estimate, and the device's own
+//! figure is the better one; so the larger of the two is used.
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ impl Delay {
         Delay { device, share: None, seconds: None, gathered: Use::default() }
     }
 
-    /// Takes note of what the job used in a period.
+    /// Records the job's usage in a period.
     pub(crate) fn observe(&mut self, used: Use) {
         if used.major_faults <= FAULTS_FEW {
             if !used.user.is_zero() {

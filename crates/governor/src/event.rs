@@ -1,4 +1,4 @@
-//! What the governor does and what happens to its jobs, one by one, as people and programs may hear it.
+//! Events: the governor's actions and changes of its jobs, for people and programs.
 
 use crate::policy::Limit;
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub enum Event {
         /// In how many seconds.
         seconds: f64,
     },
-    /// Something about a job is known that was not: what it is worth.
+    /// A job's worth is known, or has changed.
     Knee {
         /// The job.
         job: String,

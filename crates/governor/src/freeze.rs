@@ -1,28 +1,30 @@
 //! Suspending a job whole, and resuming it.
 //!
-//! A control group of version 2 is frozen by the kernel, all of it at once. Elsewhere every process is stopped, by `SIGSTOP`; since a
-//! process may fork while the others are being stopped, the job is looked at again until a look finds nobody running.
+//! A control group of version 2 is frozen by the kernel, all of it at once. Elsewhere every process is
+//! stopped, by `SIGSTOP`; since a process may fork while the others are being stopped, the job is scanned
+//! again until a scan finds no process running.
 //!
-//! What somebody else has stopped is not ours: it is neither stopped again nor continued.
+//! Processes that somebody else has stopped are left alone: neither stopped again nor continued.
 //!
-//! Invariant: the guardian knows of each process before it is stopped, and of each group before it is frozen.
+//! Invariant: each process is in the guardian's table before it is stopped, and each group before it is
+//! frozen.
 
 use crate::guardian::Guardian;
 use crate::members::{Census, Members, Roots};
 use std::io;
 use std::path::{Path, PathBuf};
-use vellum_probe::{Pid, Stat};
+use vellum_process::{Pid, Stat};
 
-/// Looks at a job that keeps forking.
+/// Scans of a job that keeps forking.
 const ROUNDS_MAX: u32 = 16;
 
 /// A job could not be suspended. It runs.
 #[derive(Debug, thiserror::Error)]
 pub enum FreezeError {
-    /// There is nobody to resume it should the governor be killed.
+    /// There is no guardian to resume it if the governor is killed.
     #[error("the guardian has ended: nothing is suspended before there is another")]
     NoGuardian,
-    /// So many processes cannot be written down.
+    /// More processes than the guardian's table holds.
     #[error(
         "it has more processes than can be resumed for certain ({} in all)",
         crate::guardian::STOPPED_MAX
@@ -49,7 +51,7 @@ pub enum FreezeError {
     Forks,
 }
 
-/// What was done to suspend a job.
+/// The outcome of suspending a job.
 #[derive(Debug, Default)]
 pub(crate) struct Freezer {
     stopped: Members,
@@ -57,7 +59,7 @@ pub(crate) struct Freezer {
 }
 
 impl Freezer {
-    /// Suspends the job, or what of it runs again. Whether anything had to be done.
+    /// Suspends the job, or those of its processes that run again. Returns whether anything had to be done.
     pub(crate) fn suspend(
         &mut self,
         roots: Roots<'_>,
@@ -94,14 +96,14 @@ impl Freezer {
         Err(FreezeError::Forks)
     }
 
-    /// Resumes what was suspended.
+    /// Resumes everything that was suspended.
     pub(crate) fn resume(&mut self, guardian: &Guardian) {
         for (pid, started) in std::mem::take(&mut self.stopped) {
             let _ = signal(pid, started, libc::SIGCONT);
             guardian.continued(pid);
         }
         if let Some(path) = self.group.take() {
-            // A group that is gone holds nobody.
+            // A group that is gone has no processes.
             let _ = std::fs::write(&path, "0");
             guardian.changed_back(&path);
         }

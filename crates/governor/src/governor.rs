@@ -1,4 +1,4 @@
-//! The loop: look, decide, act, tell.
+//! The governor's loop: watch, decide, act, publish.
 //!
 //! ```text
 //!      ┌── watch ── which pages each job references (as its clock demands) ──┐
@@ -6,10 +6,11 @@
 //!      └── each period: beat ─ census ─ claims ─▶ Policy ─▶ obey ─ publish ──┘
 //! ```
 //!
-//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing is suspended or taken outside of it.
+//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing is suspended or taken
+//! outside of it.
 //!
-//! Invariants: no job is touched before the whole table is found good and the sockets and the guardian are there; when a governor
-//! is dropped, however that comes, every job runs and nothing of ours limits it.
+//! Invariants: no job is touched before the whole table is checked and the sockets and the guardian are
+//! there. When a governor is dropped, every job runs and nothing of ours limits it.
 
 use crate::advice::{self, AdviceServer, JobAdvice};
 use crate::config::{Config, Origin};
@@ -27,7 +28,7 @@ use crate::state_socket::StateServer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vellum_probe::{Bytes, Pid};
+use vellum_process::{Bytes, Pid};
 use vellum_wire::advice::Urgency;
 
 /// The longest time between two steps.
@@ -61,7 +62,7 @@ pub enum GovernError {
     },
 }
 
-/// What a governor needs to be told beside the table.
+/// The settings of a governor beside the table.
 #[derive(Debug, Clone, Default)]
 pub struct Setting {
     /// Vellum's library, for jobs that run on it.
@@ -79,7 +80,7 @@ pub struct Step {
     pub wait: Option<Duration>,
 }
 
-/// S of a device that nobody has measured: a page read from a fast disk.
+/// S of a device that was not measured: a page read from a fast disk.
 pub const DEVICE_DELAY: Duration = Duration::from_micros(100);
 
 /// Jobs, governed.
@@ -99,7 +100,7 @@ pub struct Governor {
     metrics: Option<MetricsServer>,
     advice: AdviceServer,
     states: StateServer,
-    /// Removed last: what is in it is in use by the servers.
+    /// Removed last: the servers use its files.
     place: Place,
     stopped: bool,
 }
@@ -113,7 +114,8 @@ impl Governor {
         for job in &config.jobs {
             check(job, setting.library.as_deref())?;
         }
-        // Descendants whose parent ends come to us, so that they are waited for. Refused only by filters; then they go elsewhere.
+        // Descendants whose parent ends come to us, so that they are waited for. Refused only by filters;
+        // then they go elsewhere.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         let guardian = Guardian::start()?;
         let place = Place::make(config.directory.as_deref())?;
@@ -240,7 +242,7 @@ impl Governor {
         };
         let decided = self.policy.decide(&situation, &claims);
         self.tell_brake(&decided, &situation, events);
-        // Those that are to stop first: what they hold is what the others wait for.
+        // Those that are to stop first: the others wait for their memory.
         for runs in [false, true] {
             for (job, decision) in self.jobs.iter_mut().zip(&decided.jobs) {
                 if let Some(decision) = decision.filter(|decision| decision.runs == runs) {
@@ -300,7 +302,7 @@ impl Governor {
             .enumerate()
             .map(|(at, job)| job.snapshot(heard.get(at).copied().unwrap_or(0)))
             .collect();
-        let own = std::fs::read("/proc/self/stat").ok().and_then(|text| vellum_probe::Stat::parse(&text));
+        let own = std::fs::read("/proc/self/stat").ok().and_then(|text| vellum_process::Stat::parse(&text));
         self.snapshot = Arc::new(Snapshot {
             schema: SCHEMA.to_owned(),
             at_seconds: situation.now.as_secs_f64(),

@@ -1,7 +1,7 @@
 //! The guardian: a small process that undoes what the governor has done, when the governor cannot.
 //!
-//! A governor that is killed, crashes or hangs must leave nothing frozen. What has to be undone is therefore written down, *before*
-//! it is done, in memory that the governor shares with a child of its own. That child does nothing but wait:
+//! A governor that is killed, crashes or hangs must leave nothing frozen. So each change is recorded,
+//! *before* it is made, in memory that the governor shares with a child of its own. That child only waits:
 //!
 //! ```text
 //! governor ─ write: processes stopped, files changed ─▶ ┌───────┐
@@ -13,12 +13,13 @@
 //! no beat for LAPSE:                 undo everything, and go on waiting
 //! ```
 //!
-//! Invariants: an entry is complete before it can be seen (its pid, or its state, is written last). Undoing twice does no harm, nor does
-//! undoing what was not done yet. A process is continued only if it was born when the entry says. The guardian allocates nothing
-//! and calls async-signal-safe functions only, so it can be forked by a process of many threads.
+//! Invariants: an entry is complete before it can be seen (its pid, or its state, is written last). Undoing
+//! twice does no harm, nor does undoing a change not yet made. A process is continued only if its time of
+//! birth is the entry's. The guardian allocates nothing and calls async-signal-safe functions only, so it can
+//! be forked by a process of many threads.
 //!
-//! It has a session of its own and heeds no signal but SIGKILL, so that what is sent to the governor's group does not end
-//! it first. Somebody who kills both has asked for it.
+//! It has a session of its own and blocks all signals but SIGKILL, so that a signal to the governor's group
+//! does not end it first. If both are killed, jobs stay frozen.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -27,7 +28,7 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-use vellum_probe::Pid;
+use vellum_process::Pid;
 
 /// The longest time that a job stays frozen under a governor that does nothing any more.
 pub const LAPSE: Duration = Duration::from_secs(5);
@@ -66,7 +67,7 @@ struct Changed {
     content: [AtomicU8; CONTENT_BYTES],
 }
 
-/// What both share: zeroed memory is an empty table.
+/// The shared table; zeroed memory is an empty one.
 #[repr(C)]
 struct Table {
     beat: AtomicU64,
@@ -126,7 +127,7 @@ impl Guardian {
             1.. => Ok(Guardian { table, pid, _alive: alive, seen_undone: 0 }),
             _ => {
                 let error = failed("fork");
-                // SAFETY: as above.
+                // SAFETY: the mapping made above: the fork failed, so no other process or value uses it.
                 unsafe { libc::munmap(memory, bytes) };
                 Err(error)
             }
@@ -138,7 +139,8 @@ impl Guardian {
         unsafe { self.table.as_ref() }
     }
 
-    /// Says that the governor lives. Whether everything was undone since the last call: then no job is suspended any more.
+    /// Reports that the governor lives. Returns whether everything was undone since the last call: then no
+    /// job is suspended any more.
     pub(crate) fn beat(&mut self) -> bool {
         self.table().beat.fetch_add(1, Ordering::Release);
         let undone = self.table().undone.load(Ordering::Acquire);
@@ -156,7 +158,8 @@ impl Guardian {
         Pid(self.pid)
     }
 
-    /// Writes down that a process born at `started` is about to be stopped. False if there is no room: then it must not be.
+    /// Records that a process born at `started` is about to be stopped. False if there is no room: then it
+    /// must not be.
     #[must_use]
     pub(crate) fn will_stop(&self, pid: Pid, started: u64) -> bool {
         let free = self.table().stopped.iter().find(|entry| entry.pid.load(Ordering::Relaxed) == 0);
@@ -174,7 +177,8 @@ impl Guardian {
         }
     }
 
-    /// Writes down that `path` is about to be changed and was `content`. False if there is no room: then it must not be.
+    /// Records that `path` is about to be changed and was `content`. False if there is no room: then it must
+    /// not be.
     #[must_use]
     pub(crate) fn will_change(&self, path: &Path, content: &str) -> bool {
         let path = path.as_os_str().as_encoded_bytes();
@@ -193,7 +197,7 @@ impl Guardian {
         })
     }
 
-    /// What was written down of `path`.
+    /// The recorded state of `path`.
     pub(crate) fn was(&self, path: &Path) -> Option<String> {
         let entry = self.entries(path.as_os_str().as_encoded_bytes()).next()?;
         let bytes = entry.content.iter().map(|byte| byte.load(Ordering::Relaxed));
@@ -217,8 +221,9 @@ impl Guardian {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // SAFETY: our own child, which has been waited for by nobody but `is_alive`; a pid that is gone is refused. Then our own
-        // mapping, which nobody uses any more. What was still written down has been undone by the governor.
+        // SAFETY: our own child, which has been waited for by nobody but `is_alive`; a pid that is gone is
+        // refused. Then our own mapping, which nobody uses any more. The records left have been undone by the
+        // governor.
         unsafe {
             if self.is_alive() {
                 libc::kill(self.pid, libc::SIGKILL);
@@ -248,14 +253,15 @@ fn is(stored: &[AtomicU8], bytes: &[u8]) -> bool {
 
 /// The guardian's life.
 fn guard(table: NonNull<Table>, watched: RawFd) -> ! {
-    // SAFETY: all of these concern this process alone; sets and names live across the calls.
+    // SAFETY: these calls change only this process, the forked child; the signal set and the name live across
+    // them.
     unsafe {
         libc::setsid();
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), null_mut());
         libc::prctl(libc::PR_SET_NAME, c"vellum-guardian".as_ptr());
-        // Whatever else the governor had open is none of ours: a job's output must be able to end.
+        // The governor's other descriptors are closed, so that readers of a job's output see the end of it.
         libc::dup2(watched, 0);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
         // A governor killed before this point has closed its end already; one whose fork we outlived as well.
@@ -311,7 +317,8 @@ fn put_back(entry: &Changed) {
     let mut content = [0u8; CONTENT_BYTES];
     content.iter_mut().zip(&entry.content).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
     let long = content.iter().position(|byte| *byte == 0).unwrap_or(CONTENT_BYTES);
-    // SAFETY: the path ends in a zero, since shorter ones only are stored; `long` bytes of the content are read.
+    // SAFETY: the path ends in a zero, since shorter ones only are stored; `long` bytes of the content are
+    // read.
     unsafe {
         let fd = libc::open(path.as_ptr().cast(), libc::O_WRONLY | libc::O_CLOEXEC);
         if fd >= 0 {
@@ -385,7 +392,7 @@ mod tests {
 
     #[test]
     fn births_are_read_without_allocating() {
-        let own = vellum_probe::Stat::parse(&std::fs::read("/proc/self/stat").unwrap()).unwrap();
+        let own = vellum_process::Stat::parse(&std::fs::read("/proc/self/stat").unwrap()).unwrap();
         assert_eq!(born(std::process::id() as i32), Some(own.started_ticks));
         assert_eq!(born(i32::MAX), None);
     }

@@ -1,4 +1,4 @@
-//! One job: its processes, its watch, what it is worth, and what has been done with it.
+//! One job: its processes, its watch, its worth, and its state.
 //!
 //! ```text
 //!             start/adopt                       nobody left
@@ -21,19 +21,20 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
-use vellum_probe::reference::{self, Watcher};
-use vellum_probe::{Bytes, Pid, Used};
+use vellum_process::{Bytes, Pid, Used};
+use vellum_reference::Watcher;
 use vellum_workset::Judged;
 
 /// The first wait before a job is started again, and the longest. It doubles while the job keeps ending soon.
 const RESTART_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 /// A job that ran for this long did not end soon.
 const RAN_LONG: Duration = Duration::from_secs(60);
-/// A job that was asked in so many decisions in a row, and gave nothing, gives nothing while it runs.
+/// A job that was asked in this many decisions in a row, and gave nothing, gives nothing while it runs.
 const ASKED_MAX: u32 = 5;
-/// Less than this is nothing: a process's size wavers by as much.
+/// Less than this counts as nothing: a process's size fluctuates by as much.
 const GIVEN_MIN: Bytes = Bytes(1 << 20);
-/// A job that was emptied and has run for this long since holds what it needs: what it has not fetched back, it does not use.
+/// A job that was emptied and has run for this long since holds what it needs: it does not use the pages that
+/// it has not fetched back.
 const REFILLED: Duration = Duration::from_secs(3);
 /// A job counts as emptied if this part of its worth, or less, is left when it is resumed.
 const EMPTIED: f64 = 0.25;
@@ -67,16 +68,16 @@ pub(crate) struct Job {
     seen: HashMap<Pid, Used>,
     used: Used,
     rates: [f64; 2],
-    /// What is to be taken when the next look shows what is idle.
+    /// Memory to take when the next look shows which pages are idle.
     owed: Bytes,
     target: Bytes,
     taken: Bytes,
-    /// In how many decisions in a row something was asked for, and what had been taken when the first was made.
+    /// For how many decisions in a row memory was asked for, and how much had been taken at the first.
     asked: u32,
     taken_when_asked: Bytes,
     started: Instant,
     suspended: Option<Instant>,
-    /// When it was resumed with next to nothing left to it.
+    /// When it was resumed with little memory left.
     emptied: Option<Instant>,
     suspended_for: Duration,
     suspensions: u64,
@@ -88,7 +89,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job that is not there yet. `device` is S of the device.
+    /// A job that has not begun yet. `device` is S of the device.
     pub(crate) fn new(config: JobConfig, device: Duration) -> Job {
         let now = Instant::now();
         Job {
@@ -132,7 +133,7 @@ impl Job {
         }
     }
 
-    /// Starts the program or takes over what runs.
+    /// Starts the program, or adopts running processes.
     pub(crate) fn begin(&mut self, groups: Option<&Path>, given: Given<'_>, guardian: &Guardian) -> Event {
         let job = self.config.name.clone();
         (self.started, self.restart_at) = (Instant::now(), None);
@@ -173,7 +174,7 @@ impl Job {
             Ok(child) => {
                 self.root = Pid(child.id() as i32);
                 let stat = std::fs::read(format!("/proc/{}/stat", self.root)).ok();
-                let stat = stat.and_then(|text| vellum_probe::Stat::parse(&text));
+                let stat = stat.and_then(|text| vellum_process::Stat::parse(&text));
                 self.members = stat.map(|stat| (self.root, stat.started_ticks)).into_iter().collect();
                 self.child = Some(child);
                 (self.state, self.from_start) = (State::Running, true);
@@ -219,7 +220,7 @@ impl Job {
         self.begin(groups, given, guardian)
     }
 
-    /// Takes note of which processes there are, and of what they used in the last `period`.
+    /// Records its processes, and their usage in the last `period`.
     pub(crate) fn survey(&mut self, census: &Census, period: Duration, events: &mut Vec<Event>) {
         if !self.is_there() {
             return;
@@ -230,7 +231,8 @@ impl Job {
         let living = |pid: &&Pid| census.stat(**pid).is_some_and(|stat| !stat.is_zombie());
         self.processes = self.members.keys().filter(living).count();
         self.account(census, period);
-        // What ended just now may have left a process behind that was born after the census passed its number.
+        // A process that ended just now may have left a child that was born after the census passed its
+        // number.
         if self.processes == 0 && !reaped {
             self.end(events);
         }
@@ -264,7 +266,8 @@ impl Job {
         let mut now = HashMap::with_capacity(self.members.len());
         for pid in self.members.keys() {
             let Some(stat) = census.stat(*pid) else { continue };
-            // What a process used before it was first seen was used since it is governed, unless it was adopted.
+            // What a process used before it was first seen was used since it is governed, unless it was
+            // adopted.
             let before = self
                 .seen
                 .get(pid)
@@ -384,7 +387,7 @@ impl Job {
         self.owed = decision.take;
         let idle = self.idle();
         let due = decision.take > Bytes(0) && self.state == State::Running;
-        // Where it is not known yet what is idle, to give nothing is no answer.
+        // Where idle pages are not known yet, getting nothing does not count as an answer.
         let known = !due || self.means.age(self.may_age().then_some(idle / 2), idle);
         if decision.take > Bytes(0) && known {
             self.asked += 1;
@@ -403,12 +406,12 @@ impl Job {
         Duration::from_nanos((judged.point.window / watch.rate()) as u64)
     }
 
-    /// Whether nothing is being found out by the same accessed bits.
+    /// Whether its watch is between cycles: only then may others take the same accessed bits.
     fn may_age(&self) -> bool {
         self.watch.as_ref().is_some_and(|watch| !watch.in_cycle())
     }
 
-    /// Pages are taken when a look has just shown what is idle, for at least the window that it is worth.
+    /// Takes pages just after a look has shown which have been idle for at least the window at its knee.
     fn settle(&mut self, looked: Option<Duration>, events: &mut Vec<Event>) {
         let window = self.judged.map(|(judged, _)| judged.point.window);
         if let (Some(looked), Some(window)) = (looked, window)
@@ -458,7 +461,7 @@ impl Job {
         }
     }
 
-    /// Has it run again, whoever stopped being sure of it.
+    /// Resumes it, if the freezer or its state has it as suspended.
     pub(crate) fn resume(&mut self, guardian: &Guardian, events: &mut Vec<Event>) {
         if self.freezer.is_suspended() {
             self.freezer.resume(guardian);
@@ -522,7 +525,7 @@ impl Job {
 
 /// Pages of a curve in bytes.
 fn bytes(pages: f64) -> Bytes {
-    Bytes((pages * reference::PAGE_BYTES as f64) as u64)
+    Bytes((pages * vellum_reference::PAGE_BYTES as f64) as u64)
 }
 
 fn less(now: Used, before: Used) -> Used {

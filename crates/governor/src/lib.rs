@@ -1,16 +1,18 @@
 //! Each job at its knee, under one budget: the governor.
 //!
-//! Several jobs on one machine want more memory together than there is. Left to itself the kernel takes from all by one measure
-//! of age. But a page unused for a second may be worth keeping to one job and worth nothing to another: each job has a window of its own
-//! ([`vellum_workset`]). The governor finds each job's while it runs, gives every job the memory of its window, and where
-//! that does not fit, suspends whole jobs instead of starving all.
+//! Several jobs on one machine want more memory together than there is. Left to itself the kernel takes from
+//! all by one measure of age. But a page unused for a second may be worth keeping to one job and worth
+//! nothing to another: each job has a window of its own ([`vellum_workset`]). The governor finds each job's
+//! while it runs, gives every job the memory of its window, and where that does not fit, suspends whole jobs
+//! instead of starving all.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, take, suspend
 //!                          │  │        ▲  │ claims
 //!                          │  └─ Policy┘◀─┘             who runs, with how much (pure)
 //!                          ├─ Guardian                  undoes everything if the governor dies
-//!                          └─▶ Snapshot ─▶ state socket (`vellum top`) · metrics (OpenMetrics) · advice socket (runtimes)
+//!                          └─▶ Snapshot ─▶ state socket (`vellum top`) · metrics (OpenMetrics) ·
+//!                                          advice socket (runtimes)
 //! ```
 //!
 //! # Words
@@ -28,7 +30,8 @@
 //!
 //! - Nothing is taken from a job while all fit, and no hard limit is ever lowered.
 //! - A table that is wrong anywhere is refused whole, with line and reason, before any job is touched.
-//! - However the governor ends, its jobs run on: at once if it stops or is killed, within [`guardian::LAPSE`] if it hangs.
+//! - However the governor ends, its jobs run on: at once if it stops or is killed, within [`guardian::LAPSE`]
+//!   if it hangs.
 //! - Every suspended job runs again ([`policy`] says when).
 //! - Without privilege there is advice and the suspension of whole jobs, and each job's state says so.
 //!
@@ -61,6 +64,8 @@ mod members;
 mod metrics;
 mod place;
 pub mod policy;
+#[doc(hidden)]
+pub mod readers;
 mod snapshot;
 mod start;
 mod state_socket;

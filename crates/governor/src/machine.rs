@@ -1,7 +1,7 @@
-//! What the machine has, and how much its tasks stall for want of it.
+//! The machine's memory, and how much its tasks stall on it.
 
 use std::time::Instant;
-use vellum_probe::Bytes;
+use vellum_process::Bytes;
 use vellum_sys::limits::{Limits, SCRATCH};
 
 /// The part of the machine's memory that is never counted on …
@@ -9,7 +9,7 @@ const RESERVE_PART: u64 = 32;
 /// … and the most of it.
 const RESERVE_MAX: Bytes = Bytes(1 << 30);
 
-/// What is looked at again and again.
+/// Files that are read every period.
 #[derive(Debug)]
 pub(crate) struct Machine {
     limits: Limits,
@@ -30,12 +30,12 @@ impl Machine {
         self.total
     }
 
-    /// What could still be had, by the machine and by the limits we live under ourselves.
+    /// The memory still available, by the machine and by our own limits.
     pub(crate) fn available(&self) -> Bytes {
         Bytes(self.limits.headroom())
     }
 
-    /// What must be left of that.
+    /// The part of it that must be left.
     pub(crate) fn reserve(&self) -> Bytes {
         Bytes(self.total.0 / RESERVE_PART).min(RESERVE_MAX)
     }
@@ -45,7 +45,8 @@ impl Machine {
         line("/proc/meminfo", "SwapFree:").unwrap_or_default()
     }
 
-    /// The part of the time since the last call that some task stalled on memory; `None` where the kernel does not say.
+    /// The part of the time since the last call that some task stalled on memory; `None` where the kernel
+    /// does not say.
     pub(crate) fn stalled(&mut self) -> Option<f64> {
         let (now, before) = (stall()?, self.stalled);
         self.stalled = Some(now);
@@ -79,7 +80,7 @@ mod tests {
         assert!(machine.total() > machine.reserve() && machine.available() > Bytes(0));
         match machine.stalled() {
             Some(part) => assert!((0.0..=1.5).contains(&part), "{part}"),
-            None => eprintln!("skipped: no pressure-stall information here"),
+            None => vellum_skip::skip("no pressure-stall information here"),
         }
     }
 }

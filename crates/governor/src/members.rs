@@ -1,17 +1,18 @@
-//! Which processes belong to which job: one look through `/proc` for all of them.
+//! Which processes belong to which job: one scan of `/proc` for all of them.
 //!
-//! A process belongs to a job if it is the job's first process; if its parent belongs to it; if it was seen to belong to it before; or,
-//! having lost its parent, if it is in the session that the job was started with. Those of an adopted control group are what the kernel
-//! says they are.
+//! A process belongs to a job if it is the job's first process, if its parent belongs to the job, or if it
+//! belonged to it at an earlier scan. An orphan belongs to it if it is in the session that the job was
+//! started with. The members of an adopted control group are the kernel's list.
 //!
-//! What escapes: a process that leaves both parent and session (a daemon's double fork) between two looks. A job with a control group
-//! of its own loses none.
+//! A process that leaves both parent and session (a daemon's double fork) between two scans escapes. A job
+//! with a control group of its own loses none.
 //!
-//! Invariant: a process is known by its pid and its time of birth; neither the governor nor its guardian belongs to any job.
+//! Invariant: a process is known by its pid and its time of birth; neither the governor nor its guardian
+//! belongs to any job.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use vellum_probe::{Bytes, Pid, Stat};
+use vellum_process::{Bytes, Pid, Stat};
 
 /// The most processes of one job that are looked after.
 pub(crate) const MEMBERS_MAX: usize = 4096;
@@ -61,12 +62,13 @@ impl Census {
         Census { all, children, sessions, never: [Pid::me(), guardian] }
     }
 
-    /// What was seen of a process.
+    /// The state of a process in the last scan.
     pub(crate) fn stat(&self, pid: Pid) -> Option<&Stat> {
         self.all.get(&pid)
     }
 
-    /// The members now, of a job that had `known` at the last look; those that ended and wait to be waited for among them.
+    /// The members now, of a job that had `known` at the last look; those that ended and wait to be waited
+    /// for among them.
     pub(crate) fn members(&self, roots: Roots<'_>, known: &Members) -> Members {
         let same =
             |pid: &Pid, started: &u64| self.all.get(pid).is_some_and(|stat| stat.started_ticks == *started);
@@ -102,7 +104,7 @@ impl Census {
         self.all.get(&pid).map(|stat| (pid, stat.started_ticks)).into_iter().collect()
     }
 
-    /// What the living members hold; pages that several share count in each.
+    /// Resident memory of the living members; shared pages count in each.
     pub(crate) fn resident(&self, members: &Members) -> Bytes {
         members
             .keys()
@@ -113,8 +115,9 @@ impl Census {
     }
 }
 
-/// The session in the text of `stat`: the fourth field after the name. That of a leader outside of our pid namespace is 0.
-fn session(text: &[u8]) -> Option<Pid> {
+/// The session in the text of `stat`: the fourth field after the name. That of a leader outside of our pid
+/// namespace is 0.
+pub(crate) fn session(text: &[u8]) -> Option<Pid> {
     let close = text.iter().rposition(|byte| *byte == b')')?;
     let field = text.get(close + 2..)?.split(|byte| *byte == b' ').nth(3)?;
     std::str::from_utf8(field).ok()?.parse().ok().map(Pid)

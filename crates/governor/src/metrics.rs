@@ -1,8 +1,8 @@
 //! The state in the OpenMetrics text format, over HTTP on a loopback address, as Prometheus fetches it.
 //!
-//! A thread accepts; each connection has a thread of its own, of which there are at most [`CONNECTIONS_MAX`], and [`REQUEST_TIME`] in
-//! all to ask. So a peer that says nothing, or says it slowly, costs a thread for two seconds and holds up nobody. The one thing to
-//! ask for is `GET /metrics`.
+//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once, and
+//! [`REQUEST_TIME`] in all for its request. So a silent or slow peer costs a thread for two seconds and
+//! delays nobody. The only request is `GET /metrics`.
 
 use crate::snapshot::{JobSnapshot, Snapshot, State};
 use prometheus_client::collector::Collector;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// The most connections at once.
 pub(crate) const CONNECTIONS_MAX: usize = 8;
-/// What a peer has to ask in, and what it has to read the answer in.
+/// The time for a request, and the time for reading the answer.
 pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(2);
 /// The longest request.
 pub(crate) const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -35,7 +35,7 @@ pub struct MetricsError {
     source: io::Error,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Debug, Default)]
 struct Shared {
     snapshot: Mutex<Arc<Snapshot>>,
@@ -69,7 +69,7 @@ impl MetricsServer {
         self.address
     }
 
-    /// What is told from now on.
+    /// Publishes the state from now on.
     pub(crate) fn publish(&self, snapshot: &Arc<Snapshot>) {
         *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(snapshot);
     }
@@ -104,7 +104,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let theirs = Arc::clone(shared);
         let served = std::thread::Builder::new().name("metrics".into()).spawn(move || {
-            // A peer that goes away has what it wanted.
+            // A peer that has gone needs no answer.
             let _ = serve(stream, &theirs);
             theirs.connections.fetch_sub(1, Ordering::AcqRel);
         });
@@ -132,9 +132,9 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.write_all((head + &body).as_bytes())
 }
 
-/// What was asked for.
+/// The request.
 #[derive(Debug, PartialEq)]
-enum Asked {
+pub(crate) enum Asked {
     Metrics,
     Other,
     Method,
@@ -153,25 +153,34 @@ fn request(stream: &mut TcpStream) -> io::Result<Asked> {
         stream.set_read_timeout(Some(left))?;
         let read = stream.read(&mut piece)?;
         text.extend_from_slice(&piece[..read]);
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&text) {
-            Ok(httparse::Status::Complete(_)) => {
-                let path = request.path.and_then(|path| path.split('?').next());
-                return Ok(match (request.method, path) {
-                    (Some("GET"), Some("/metrics")) => Asked::Metrics,
-                    (Some("GET"), _) => Asked::Other,
-                    _ => Asked::Method,
-                });
-            }
-            Ok(httparse::Status::Partial) if read > 0 && text.len() < REQUEST_BYTES_MAX => {}
-            _ => return Ok(Asked::Nonsense),
+        match asked(&text) {
+            Some(asked) => return Ok(asked),
+            None if read > 0 && text.len() < REQUEST_BYTES_MAX => {}
+            None => return Ok(Asked::Nonsense),
         }
     }
 }
 
+/// The request at the start of `text`; `None` if it is incomplete.
+pub(crate) fn asked(text: &[u8]) -> Option<Asked> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(text) {
+        Ok(httparse::Status::Complete(_)) => {
+            let path = request.path.and_then(|path| path.split('?').next());
+            Some(match (request.method, path) {
+                (Some("GET"), Some("/metrics")) => Asked::Metrics,
+                (Some("GET"), _) => Asked::Other,
+                _ => Asked::Method,
+            })
+        }
+        Ok(httparse::Status::Partial) => None,
+        Err(_) => Some(Asked::Nonsense),
+    }
+}
+
 /// The state as text.
-fn render(snapshot: &Arc<Snapshot>) -> String {
+pub(crate) fn render(snapshot: &Arc<Snapshot>) -> String {
     let mut registry = Registry::with_prefix("vellum");
     registry.register_collector(Box::new(Told(Arc::clone(snapshot))));
     let mut out = String::new();
@@ -312,7 +321,7 @@ mod tests {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request).unwrap();
         let mut answer = Vec::new();
-        // A server that closes on what it has not read makes the connection reset.
+        // A server that closes with unread data resets the connection.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8(answer).unwrap()
     }

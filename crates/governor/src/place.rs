@@ -8,8 +8,8 @@
 //!   advice.sock   packets, for runtimes         state.sock   lines of JSON, for `vellum top`
 //! ```
 //!
-//! A directory that is there already must be ours and writable by us alone: sockets in somebody else's hands would have jobs obey them.
-//! A socket that nobody answers is what a killed governor has left, and is replaced.
+//! A directory that is there already must be ours and writable by us alone: otherwise somebody else's sockets
+//! could command jobs. A socket that nobody answers was left by a killed governor, and is replaced.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::DirBuilder;

@@ -1,33 +1,39 @@
-//! Who runs, and with how much: the decision of each period, as a pure function of what was seen and what was decided before.
+//! Which jobs run, and with how much memory: the decision of each period, a pure function of claims,
+//! situation and earlier decisions.
 //!
 //! ```text
-//! claims (need · kept) ─▶ order ─▶ admit while it fits ─┬─▶ runs:      target = need + its share of what is over
-//!   budget ─ machine's     urgency + turns waited       │              take   = its part of the excess, if squeezed
+//! claims (need · kept) ─▶ order ─▶ admit while it fits ─┬─▶ runs: target = need + its share of the rest
+//!   budget ─ machine's     urgency + turns waited       │         take = its part of the excess, if squeezed
 //!   brake  ─ slots                                      └─▶ suspended: everything that can be taken from it
 //! ```
 //!
 //! # Rules
 //!
-//! 1. A job *needs* what it is worth, z at its knee; what it holds where that is not known. Of a job from which nothing can be taken
-//!    (no privilege, nowhere to put it) it is at least what it holds, and it *keeps* that while suspended. One from which nothing is got
-//!    while it runs needs what it holds, too, but keeps nothing.
-//! 2. Nothing is taken from anybody while all fit: windows beyond the knee are wasted only when somebody else needs the memory.
-//! 3. Where the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee get more done than
-//!    all below it.
-//! 4. A suspended job's urgency rises by one with each turn that it waits. Resumed, it is left alone for a turn. While one waits
-//!    in vain, nobody else is resumed before it. So each runs again, however little urgent and however large.
-//! 5. The first in order always runs, whatever it needs: a job is never stopped for being too large if it is alone.
-//! 6. Where tasks stall on memory for more than the brake allows, nothing is taken; if that lasts, and our own jobs wait for faults as
-//!    much, one job fewer runs.
+//! 1. A job *needs* its worth, z at its knee, or what it holds where the worth is not known. If nothing can
+//!    be taken from it (no privilege, no swap), it needs at least what it holds, and *keeps* that while
+//!    suspended. If nothing can be taken while it runs, it needs what it holds, too, but keeps nothing while
+//!    suspended.
+//! 2. Nothing is taken from any job while all fit: windows beyond the knee are wasted only when somebody else
+//!    needs the memory.
+//! 3. Where the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee
+//!    get more done than all below it.
+//! 4. A suspended job's urgency rises by one with each turn that it waits. Resumed, it is left alone for a
+//!    turn. While one waits in vain, nobody else is resumed before it. So each runs again, however little
+//!    urgent and however large.
+//! 5. The first in order always runs, whatever it needs: a job is never stopped for being too large if it is
+//!    alone.
+//! 6. Where tasks stall on memory for more than the brake allows, nothing is taken; if that lasts, and our
+//!    own jobs wait for faults as much, one job fewer runs.
 //!
-//! Invariant: what the running jobs need fits in the budget, or one job runs alone, or the overload began at the last decision.
+//! Invariant: what the running jobs need fits in the budget, or one job runs alone, or the overload began at
+//! the last decision.
 //!
-//! Source: Nishigaki, section 5, for windows of each job's own and the degree of multiprogramming that follows; load control by
-//! urgency and turns, the brake and the machine's own need are ours.
+//! Source: Nishigaki, section 5, for windows of each job's own and the degree of multiprogramming that
+//! follows; load control by urgency and turns, the brake and the machine's own need are ours.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use vellum_probe::Bytes;
+use vellum_process::Bytes;
 
 /// The most that is taken from one job in one period.
 pub const BATCH_MAX: Bytes = Bytes(64 << 20);
@@ -68,7 +74,7 @@ pub struct Situation {
     pub waited: f64,
 }
 
-/// What is decided for a job.
+/// The decision for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it runs.
@@ -107,7 +113,7 @@ impl Limit {
     }
 }
 
-/// What was decided.
+/// The decisions of one period.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decided {
     /// For each claim; `None` where there was none.
@@ -122,7 +128,7 @@ pub struct Decided {
     pub limit: Limit,
 }
 
-/// Remembers who waits since when.
+/// The policy: since when each job waits, and the number of slots.
 #[derive(Debug, Clone)]
 pub struct Policy {
     brake: f64,
@@ -136,13 +142,13 @@ pub struct Policy {
     calm_since: Duration,
 }
 
-/// What is remembered of a job.
+/// A job's memory between decisions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Memory {
     present: bool,
     suspended_at: Option<Duration>,
     resumed_at: Option<Duration>,
-    /// What it had waited before it was resumed: not forgotten before it has run for a turn.
+    /// Its wait before it was resumed: kept until it has run for a turn.
     waited_before: Duration,
     /// What it needed when it ran last.
     needed: Bytes,
@@ -224,14 +230,15 @@ impl Policy {
         self.jobs.get(index)?.suspended_at.map(|since| now.saturating_sub(since))
     }
 
-    /// Lowers the number of jobs that run while stalls last, and raises it again, one a turn, when they are over.
+    /// Lowers the number of jobs that run while stalls last, and raises it again, one a turn, when they are
+    /// over.
     fn heed_brake(&mut self, situation: &Situation, claims: &[Option<Claim>]) -> bool {
         let braked = situation.stalled > self.brake;
         let present = claims.iter().flatten().count();
         if braked {
             self.brakes += 1;
             self.calm_since = situation.now;
-            // Where others stall, stopping ours would help nobody.
+            // Where only others stall, stopping our jobs would not help.
             if self.brakes.is_multiple_of(BRAKES) && situation.waited > self.brake {
                 let run = self.jobs.iter().filter(|job| job.present && job.suspended_at.is_none()).count();
                 self.slots = run.saturating_sub(1).max(1);
@@ -276,14 +283,14 @@ impl Policy {
                 index,
                 need: memory.needed.max(held),
                 keep: held,
-                // In danger nobody is left alone: the next to go is the least urgent, however fresh.
+                // In danger no job is exempt: the next to be suspended is the least urgent, however fresh.
                 fresh: fresh && !danger,
                 rank: u64::from(claim.priority) + u64::try_from(turns).unwrap_or(u64::MAX / 2),
                 waited,
                 suspended: memory.suspended_at.is_some(),
             });
         }
-        // Of equals, who runs goes on running: it is the turns waited that make a difference.
+        // Of equals, the running one goes on running; only turns waited change that.
         let key = |job: &Candidate| (job.fresh && !job.suspended, job.rank, !job.suspended, job.waited);
         order.sort_by(|a, b| key(b).cmp(&key(a)).then(a.index.cmp(&b.index)));
         order
@@ -414,7 +421,7 @@ mod tests {
         let decided = policy.decide(&at(1, 700), &claims);
         assert_eq!((running(&decided), decided.limit), (vec![0, 2], Limit::Budget));
         assert_eq!(decided.jobs[1].unwrap().take, BATCH_MAX, "a suspended job's memory is taken in batches");
-        // Memory that cannot be taken stays where it is: suspended then is whoever may not grow.
+        // Memory that cannot be taken stays where it is: the job that may not grow is suspended.
         let mut policy = Policy::new(0.1, TURN);
         let claims = [fixed(5, 300), fixed(2, 300)];
         policy.decide(&at(0, 500), &claims);
@@ -527,7 +534,8 @@ mod tests {
                         needed += claim.worth.unwrap().0.max(held);
                         waiting[index] = 0;
                         paged[index] = jobs[index].1;
-                        // What cannot be taken from keeps what it has; what grows does so while it runs.
+                        // A job that nothing can be taken from keeps its memory; one that grows does so while
+                        // it runs.
                         grown[index] += jobs[index].4;
                     } else {
                         kept += held;

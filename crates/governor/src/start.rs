@@ -1,7 +1,7 @@
 //! Starting a job's program: its user, place, environment, output, session and control group.
 //!
-//! A job has a session of its own. So what the terminal sends the governor (Ctrl-C, a hang-up) does not reach it, it outlives the
-//! governor, and those of its processes that lose their parent are known by it.
+//! A job has a session of its own. So the terminal's signals to the governor (Ctrl-C, a hang-up) do not reach
+//! it, it outlives the governor, and its orphaned processes are recognised by the session.
 //!
 //! Invariant: between fork and exec only async-signal-safe functions are called, on memory prepared before.
 
@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use vellum_process::library;
 
 /// A job's program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum StartError {
     },
 }
 
-/// What a job gets from the governor.
+/// The governor's parts of a job's start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     /// The advice socket.
@@ -69,7 +70,7 @@ pub(crate) fn start(config: &CommandConfig, given: Given<'_>) -> Result<Child, S
     if let Some(library) = given.library.filter(|_| config.runtime) {
         let before =
             config.environment.iter().find(|(name, _)| name == "LD_PRELOAD").map(|(_, value)| value.into());
-        let mut preload = library.as_os_str().to_owned();
+        let mut preload = library::for_every_machine(library).into_os_string();
         if let Some(before) =
             before.or_else(|| std::env::var_os("LD_PRELOAD")).filter(|before| !before.is_empty())
         {
@@ -85,7 +86,7 @@ pub(crate) fn start(config: &CommandConfig, given: Given<'_>) -> Result<Child, S
     let prepare = move || {
         // SAFETY: system calls on memory made before the fork, all async-signal-safe.
         unsafe {
-            // What the governor holds back is none of the job's business.
+            // The job must not inherit the governor's blocked signals.
             let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
             libc::sigemptyset(none.as_mut_ptr());
             libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());

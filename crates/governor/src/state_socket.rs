@@ -1,7 +1,9 @@
-//! The state socket: whoever connects gets the state, a line of JSON a period, until either side has enough. `vellum top` reads it.
+//! The state socket: each client gets the state, a line of JSON a period, until either side closes.
+//! `vellum top` reads it.
 //!
-//! Only the governor's own user (and root) may connect. What a peer sends is not looked at. A peer that does not read gets whole lines or
-//! none: a line half sent is finished first, and one that makes no progress for [`STUCK_PERIODS`] is shut out.
+//! Only the governor's own user (and root) may connect. Data sent by a peer are ignored. A slow peer gets
+//! whole lines or none: a line half sent is finished first. A peer that makes no progress for
+//! [`STUCK_PERIODS`] is disconnected.
 
 use crate::place::{Listening, Place, PlaceError, state_socket};
 use crate::snapshot::Snapshot;
@@ -22,7 +24,7 @@ struct Peer {
     stuck: u32,
 }
 
-/// Listens and tells.
+/// Accepts peers and sends them the state.
 #[derive(Debug)]
 pub(crate) struct StateServer {
     listening: Listening,
@@ -36,7 +38,7 @@ impl StateServer {
         Ok(StateServer { listening: Listening { socket, path }, peers: Vec::new() })
     }
 
-    /// Tells everybody.
+    /// Sends the state to all peers.
     pub(crate) fn publish(&mut self, snapshot: &Snapshot) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while self.peers.len() < PEERS_MAX {
@@ -94,7 +96,7 @@ mod tests {
         let job = crate::snapshot::JobSnapshot { name: "x".repeat(4000), ..Default::default() };
         let snapshot = Snapshot { jobs: vec![job; 20], ..Snapshot::default() };
         let (mut reader, deaf, gone) = (BufReader::new(connect()), connect(), connect());
-        // What a peer says is nothing to us.
+        // Data sent by a peer are ignored.
         reader.get_mut().write_all(b"garbage\0\xff").unwrap();
         drop(gone);
         let mut periods = 0;

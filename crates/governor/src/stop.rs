@@ -1,8 +1,8 @@
-//! Waiting, and being told to stop meanwhile.
+//! Sleeping until it is time, or until a signal asks to stop.
 //!
-//! The signals that ask a program to end are blocked and read from a descriptor: no handler runs, and none is lost between two steps.
-//! Jobs start with an empty mask all the same. `SIGTSTP` is left alone: a governor that is stopped
-//! by hand is one that hangs, and its guardian knows what to do.
+//! The signals that ask a program to end are blocked and read from a descriptor: no handler runs, and none is
+//! lost between two steps. Jobs start with an empty mask all the same. `SIGTSTP` is left alone: to its
+//! guardian, a governor that is stopped by hand hangs.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -29,13 +29,15 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Holds them back from now on. To be called while this process has one thread: others made later inherit it.
+    /// Holds them back from now on. To be called while this process has one thread: others made later inherit
+    /// it.
     ///
     /// # Errors
     /// [`StopError`] where the system refuses.
     pub fn hold() -> Result<Stop, StopError> {
         let failed = |call| StopError { call, source: io::Error::last_os_error() };
-        // SAFETY: a sigset_t is plain data, initialised by sigemptyset before use; the sets live across the calls.
+        // SAFETY: a sigset_t is plain data, initialised by sigemptyset before use; the sets live across the
+        // calls.
         let (set, before) = unsafe {
             let mut set: libc::sigset_t = MaybeUninit::zeroed().assume_init();
             let mut before = set;
@@ -84,8 +86,8 @@ impl AsFd for Stop {
 impl Drop for Stop {
     fn drop(&mut self) {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
-        // SAFETY: what was asked for has been heard, and must not end us in the middle of leaving; whole records are written into
-        // bytes. Then the mask is what it was.
+        // SAFETY: the signal has been received, and must not end us in the middle of leaving; whole records
+        // are written into bytes. Then the mask is what it was.
         unsafe {
             while libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) > 0 {}
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());

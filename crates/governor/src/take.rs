@@ -8,26 +8,27 @@
 //! | [`Means::SoftLimit`] | a control group of version 1 | nothing by itself: the kernel turns here first when memory is short |
 //! | [`Means::Nothing`] | – | nothing: there is advice, and suspending the whole job |
 //!
-//! None of them is a hard limit: lowering one under a running job can kill it. Nothing is taken where there is no place for it: without
-//! swap, anonymous memory stays where it is.
+//! None of them is a hard limit: lowering one under a running job can kill it. Nothing is taken where there
+//! is no place for it: without swap, anonymous memory stays where it is.
 //!
-//! [`Means::Evict`] is the source's own way, eviction by age: the job's watch ages its control group at each look
-//! ([`vellum_probe::generations`]); where that is more than half a window ago the governor does, but for the time of a cycle; and taken are only generations that ended a whole
-//! window ago. There are four of them, so pages go when they have been idle for one to two windows.
+//! [`Means::Evict`] is the source's own way, eviction by age. The job's watch ages its control group at each
+//! look ([`vellum_reference::generations`]). If that was more than half a window ago, the governor ages it,
+//! except during a cycle. Only generations that ended a whole window ago are taken. There are four of them,
+//! so pages are evicted when they have been idle for one to two windows.
 //!
-//! Departure from the source, which evicts page by page, where that is not to be had: accessed bits of *pages* of another process are not to be had without
-//! privilege of another kind, so [`Means::PageOut`] knows mappings only. A job with one large mapping, part of which is in use,
-//! gives nothing that way before it is suspended.
+//! Departure: the source evicts page by page. Without generations, accessed bits of another process's *pages*
+//! need a further privilege, so [`Means::PageOut`] works by mappings only. From a job with one large mapping,
+//! part of which is in use, it takes nothing before the job is suspended.
 
 use crate::guardian::Guardian;
 use crate::members::Members;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_probe::generations::{GroupGenerations, List};
-use vellum_probe::{Bytes, Pid, procfs};
+use vellum_process::{Bytes, Pid, procfs};
+use vellum_reference::generations::{GroupGenerations, List};
 use vellum_sys::remote;
 
-/// What is paged out in one call: a call holds the process's map.
+/// The bytes paged out in one call: a call holds the process's map.
 const CALL_BYTES: u64 = 4 << 20;
 /// With less swap free than this there is no place for anything.
 pub(crate) const SWAP_MIN: Bytes = Bytes(16 << 20);
@@ -53,8 +54,8 @@ pub(crate) enum Means {
 /// Which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Pages that were not referenced for so much wall-clock time, where ages are known; elsewhere mappings in which nothing was since the
-    /// accessed bits were cleared.
+    /// Pages that were not referenced for this much wall-clock time, where ages are known; elsewhere mappings
+    /// without a reference since the accessed bits were cleared.
     Idle(Duration),
     /// All.
     All,
@@ -113,11 +114,11 @@ impl Means {
         Bytes(before.0.saturating_sub(resident(members).0))
     }
 
-    /// Has the kernel sort out what was referenced lately, if it was last asked to more than `after` ago. Whether it is known now which pages
-    /// have been idle for `idle`.
+    /// Ages the group if that was last done more than `after` ago. Returns whether it is known now which
+    /// pages have been idle for `idle`.
     pub(crate) fn age(&self, after: Option<Duration>, idle: Duration) -> bool {
         let Means::Evict(generations, _) = self else { return true };
-        // Where generations cannot be read any more, nothing will ever be known: then what it gives must count as nothing.
+        // Where generations can no longer be read, ages will never be known: then taking nothing must count.
         let Ok(lists) = generations.lists() else { return true };
         let due = |list: &List| list.generations.last().is_some_and(|last| Some(last.age) >= after);
         let lists = match after {
@@ -136,10 +137,11 @@ impl Means {
         }
     }
 
-    /// Takes back what was said.
+    /// Restores the earlier limit.
     pub(crate) fn harden(&self, guardian: &Guardian) {
         let Means::SoftLimit(file) = self else { return };
-        // A limit of -1 is none, which is what it was before unless somebody had set one; the guardian knows which.
+        // A limit of -1 is none, which is what it was before unless somebody had set one; the guardian knows
+        // which.
         if let Some(before) = guardian.was(file) {
             let _ = std::fs::write(file, before);
             guardian.changed_back(file);
@@ -170,7 +172,7 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
         let Ok(process) = remote::open(pid.0) else { continue };
         let text = procfs::text(format!("/proc/{pid}/smaps")).unwrap_or_default();
         for mapping in mappings(&text).filter(|mapping| mapping.gives(which)) {
-            let (mut start, mut rest) = (mapping.start, mapping.end - mapping.start);
+            let (mut start, mut rest) = (mapping.start, mapping.span());
             // A sparse mapping holds less than it spans.
             let dense = mapping.resident.0 as f64 / rest as f64;
             while rest > 0 {
@@ -190,7 +192,7 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
 
 /// One mapping, as `smaps` has it.
 #[derive(Debug, PartialEq)]
-struct Mapping {
+pub(crate) struct Mapping {
     start: u64,
     end: u64,
     private: bool,
@@ -201,6 +203,11 @@ struct Mapping {
 }
 
 impl Mapping {
+    /// Bytes of address space.
+    pub(crate) fn span(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
     fn gives(&self, which: Which) -> bool {
         let idle = which == Which::All || self.referenced == Bytes(0);
         self.private && !self.fixed && self.resident > Bytes(0) && self.end > self.start && idle
@@ -208,7 +215,7 @@ impl Mapping {
 }
 
 /// The mappings in the text of `smaps`.
-fn mappings(text: &str) -> impl Iterator<Item = Mapping> + '_ {
+pub(crate) fn mappings(text: &str) -> impl Iterator<Item = Mapping> + '_ {
     let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {
         let (mut mapping, name) = loop {

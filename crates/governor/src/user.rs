@@ -14,7 +14,8 @@ pub(crate) fn lookup(name: &str) -> Option<User> {
     let called = CString::new(name).ok()?;
     let (mut record, mut found) = (MaybeUninit::<libc::passwd>::zeroed(), std::ptr::null_mut());
     let mut text = vec![0; RECORD_BYTES];
-    // SAFETY: `called` is a C string; the record, its text and `found` live across the call, which writes within them.
+    // SAFETY: `called` is a C string; the record, its text and `found` live across the call, which writes
+    // within them.
     let refused = unsafe {
         libc::getpwnam_r(called.as_ptr(), record.as_mut_ptr(), text.as_mut_ptr(), text.len(), &mut found)
     };
@@ -24,7 +25,7 @@ pub(crate) fn lookup(name: &str) -> Option<User> {
     // SAFETY: the call succeeded, so the record is filled.
     let record = unsafe { record.assume_init() };
     let (mut groups, mut count) = (vec![0; GROUPS_MAX], GROUPS_MAX as libc::c_int);
-    // SAFETY: at most `count` groups are written, and there is room for so many.
+    // SAFETY: at most `count` groups are written, and there is room for them.
     if unsafe { libc::getgrouplist(called.as_ptr(), record.pw_gid, groups.as_mut_ptr(), &mut count) } < 0 {
         return None;
     }

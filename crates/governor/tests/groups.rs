@@ -1,4 +1,5 @@
-//! The governor where control groups of version 2 have memory: eviction by age, `memory.reclaim`, `cgroup.freeze`, stalls.
+//! The governor where control groups of version 2 have memory: eviction by age, `memory.reclaim`,
+//! `cgroup.freeze`, stalls.
 //!
 //! Skipped where there is none, which is on most machines' terms; `.ci/vm` boots a kernel that has all of it.
 
@@ -6,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vellum_governor::{Config, Event, Governor, Setting, State};
-use vellum_probe::generations;
+use vellum_reference::generations;
 
 /// A hang is one after this; the machine may be an emulated one.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -44,7 +45,7 @@ impl Groups {
         // Not a directory of something else that is mounted there.
         let controllers = std::fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
         if !controllers.split_whitespace().any(|controller| controller == "memory") {
-            eprintln!("skipped: there are no control groups of version 2 with memory here");
+            vellum_skip::skip("there are no control groups of version 2 with memory here");
             return None;
         }
         let made = std::fs::create_dir(&path);
@@ -52,7 +53,9 @@ impl Groups {
         let memory =
             made.and_then(|()| std::fs::write(groups.path.join("cgroup.subtree_control"), "+memory"));
         if let Err(why) = memory {
-            eprintln!("skipped: no control group of version 2 with memory can be made here: {why}");
+            vellum_skip::skip(format_args!(
+                "no control group of version 2 with memory can be made here: {why}"
+            ));
             return None;
         }
         Some(groups)
@@ -130,13 +133,13 @@ impl Set {
 #[test]
 fn pages_idle_beyond_the_window_are_evicted_and_those_in_use_stay() {
     if let Err(why) = generations::available() {
-        return eprintln!("skipped: no generations here: {why}");
+        return vellum_skip::skip(format_args!("no generations here: {why}"));
     }
     if !std::fs::read_to_string("/proc/meminfo").unwrap().lines().any(|line| {
         line.strip_prefix("SwapFree:")
             .is_some_and(|free| free.trim().trim_end_matches(" kB").parse().unwrap_or(0) > (2 * COLD) >> 10)
     }) {
-        return eprintln!("skipped: there is no swap to evict to");
+        return vellum_skip::skip("there is no swap to evict to");
     }
     let Some(groups) = Groups::make("evict") else { return };
     let program = std::env::current_exe().unwrap();
@@ -177,7 +180,7 @@ fn groups_that_do_not_fit_are_frozen_in_turns_emptied_and_thawed() {
     let means = &set.governor.snapshot().jobs[0].means;
     assert!(["evicting old generations", "memory.reclaim"].contains(&means.as_str()), "{means}");
     if Path::new("/proc/pressure/memory").exists() {
-        set.until("stalls are told", |set| set.governor.snapshot().stalled.is_some());
+        set.until("stalls are reported", |set| set.governor.snapshot().stalled.is_some());
     }
     set.governor.stop();
     let began = Instant::now();

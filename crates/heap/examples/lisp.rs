@@ -4,8 +4,8 @@
 //! cargo run --release -p vellum-heap --example lisp -- '(define (square x) (* x x)) (square 12)'
 //! ```
 //!
-//! Numbers, symbols, pairs, `lambda`, `define`, `if`, `quote`, and a few functions. Without arguments it runs a program of its own, and says what the
-//! collector did meanwhile.
+//! Numbers, symbols, pairs, `lambda`, `define`, `if`, `quote`, and a few functions. Without arguments it runs
+//! a program of its own, and says what the collector did meanwhile.
 
 use std::fmt::Write;
 use vellum_heap::{Array, Field, Gc, Heap, OutOfMemory, Scope, object};
@@ -172,7 +172,8 @@ fn eval<'s>(
     })
 }
 
-/// `(define name value)` or `(define (name parameter ...) body)`: a new binding after the environment's first.
+/// `(define name value)` or `(define (name parameter ...) body)`: a new binding after the environment's
+/// first.
 fn define<'s>(
     heap: Heap,
     outer: &Scope<'s>,
@@ -257,7 +258,7 @@ fn run(heap: Heap, program: &str) -> Result<String, Trouble> {
     let program = program.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<String> = program.split_whitespace().map(str::to_owned).collect();
     heap.scope(|scope| {
-        // What is defined is put behind the first binding, so there is one.
+        // Definitions are put behind the first binding, so there is one.
         let nil = value(scope, Kind::Nil, 0)?;
         let mut globals = nil;
         for (number, name) in BUILTINS.iter().enumerate() {
@@ -276,7 +277,7 @@ fn run(heap: Heap, program: &str) -> Result<String, Trouble> {
     })
 }
 
-/// What is run without arguments.
+/// The program that runs without arguments.
 const PROGRAM: &str = "
     (define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
     (define (count from to) (if (= from to) (quote ()) (cons from (count (+ from 1) to))))

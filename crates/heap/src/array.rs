@@ -5,8 +5,8 @@
 //!  one element's place
 //! ```
 //!
-//! The collector knows an array by its elements' pointers, one element after another; so the length takes the place of an element, in whose pointers it is a
-//! small number, which is no address.
+//! The collector knows an array by its elements' pointers, one element after another; so the length takes the
+//! place of an element, in whose pointers it is a small number, which is no address.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;
@@ -24,7 +24,8 @@ pub struct Array<T> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: its elements' fields are those of `has_field`. It has no values of its own that could be a part of another object.
+// SAFETY: its elements' fields are those of `has_field`. It has no values of its own that could be a part of
+// another object.
 unsafe impl<T: Object> Object for Array<T> {
     const POINTERS: Pointers = Pointers::NONE;
 
@@ -76,7 +77,7 @@ impl<T: Object> Array<T> {
                 object.cast::<u8>().add(Self::FIRST).cast::<T>().add(index).write(value);
             }
         }
-        // SAFETY: as before; nobody else has a handle yet.
+        // SAFETY: a field of a live object, which `array` roots; nobody else has a handle yet.
         unsafe { (&raw mut (*object.as_ptr()).len).write(len) };
         Ok(array)
     }
@@ -99,7 +100,8 @@ impl<'s, T: Object> Gc<'s, Array<T>> {
     #[inline]
     pub fn items(self) -> &'s [T] {
         let first = self.object().cast::<u8>();
-        // SAFETY: the array has so many elements from there on, all of them made; the scope keeps it, and nothing borrows it mutably.
+        // SAFETY: the array has that many elements from there on, all of them made; the scope keeps it, and
+        // nothing borrows it mutably.
         unsafe { std::slice::from_raw_parts(first.add(Array::<T>::FIRST).cast().as_ptr(), self.as_ref().len) }
     }
 }

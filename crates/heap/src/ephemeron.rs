@@ -1,4 +1,4 @@
-//! Ephemerons: what is known of an object, and goes with it, without being a part of it.
+//! Ephemerons: a value known of an object, which goes with it, without being a part of it.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;
@@ -8,10 +8,10 @@ use crate::scope::Scope;
 use std::ptr::NonNull;
 use vellum_gc as gc;
 
-/// Objects of which something is known: an object of the type [`Keyed::Value`], which lives as long as its key, and does not keep that, even if it
-/// refers to it.
+/// Objects that have a value: an object of the type [`Keyed::Value`], which lives as long as its key, and
+/// does not keep that, even if it refers to it.
 pub trait Keyed: Object {
-    /// What is known of one.
+    /// The type of the values.
     type Value: Object;
 }
 
@@ -29,7 +29,7 @@ impl<T: Keyed> Gc<'_, T> {
         gc::set_ephemeron(self.as_ptr().cast(), value.cast()).map_err(refused)
     }
 
-    /// What is known of this object.
+    /// The value known of this object.
     pub fn known<'s>(self, scope: &Scope<'s>) -> Option<Gc<'s, T::Value>> {
         let value = gc::ephemeron(self.as_ptr().cast_const().cast());
         // Only `know` sets it, with an object of this type.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A pointer to a `T`, or null, as a part of an object.
 ///
-/// Null at first; set by [`Scope::set`] once it lies in an object, and never anywhere else. What is stored by one thread is seen whole by others.
+/// Null at first; set by [`Scope::set`] once it lies in an object, and never anywhere else. A value stored by
+/// one thread is seen whole by others.
 ///
 /// A field by itself cannot be set, as the collector would not know of it:
 ///

@@ -1,4 +1,4 @@
-//! Finalizers: what is to be done when an object has died.
+//! Finalizers: functions called when an object has died.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;
@@ -29,8 +29,9 @@ unsafe extern "C" fn run(object: *mut c_void, data: *mut c_void) {
 }
 
 impl<T: Object> Gc<'_, T> {
-    /// Has `finalizer` called once after this object has died, in place of the one it had: on a thread whose allocation has collected, or in
-    /// [`Heap::finalize`](crate::Heap::finalize). It sees the object and all that refers from it; a panic in it ends the process.
+    /// Has `finalizer` called once after this object has died, in place of the one it had: on a thread whose
+    /// allocation has collected, or in [`Heap::finalize`](crate::Heap::finalize). It sees the object and all
+    /// that refers from it; a panic in it ends the process.
     ///
     /// # Errors
     /// [`OutOfMemory`]; nothing has changed then.

@@ -32,9 +32,10 @@ pub struct Gc<'s, T> {
     scope: PhantomData<&'s T>,
 }
 
-// SAFETY: a shared reference to a T, in effect; the scope that keeps the object outlives the handle, on whatever thread that is.
+// SAFETY: a shared reference to a T, in effect; the scope that keeps the object outlives the handle, on
+// whatever thread that is.
 unsafe impl<T: Sync> Send for Gc<'_, T> {}
-// SAFETY: as above.
+// SAFETY: sharing the handle shares the reference to a T, which is `Sync`.
 unsafe impl<T: Sync> Sync for Gc<'_, T> {}
 
 impl<T> Clone for Gc<'_, T> {

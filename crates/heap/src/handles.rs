@@ -1,11 +1,12 @@
-//! The lists in which scopes enter their handles: chunks, which the collector looks through.
+//! The lists in which scopes enter their handles: chunks, which the collector scans.
 //!
-//! A thread has a stock of chunks, cut from slabs that are roots as long as the thread lives. A scope takes what it needs, and puts it back
-//! empty: what it kept is kept no more. Each scope has chunks of its own, so an outer one can be used while an inner one is open.
+//! A thread has a stock of chunks, cut from slabs that are roots as long as the thread lives. A scope takes
+//! what it needs, and puts it back empty: what it kept is kept no more. Each scope has chunks of its own, so
+//! an outer one can be used while an inner one is open.
 //!
 //! # Invariants
 //! * Slots of chunks in the stock are null, and in a scope's chunks those that it has not used yet.
-//! * Slabs are unmapped when their thread ends, after the collector was told.
+//! * Slabs are unmapped when their thread ends, after the collector was notified.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::{NonNull, null, null_mut};
@@ -53,7 +54,8 @@ pub(crate) fn take() -> NonNull<Chunk> {
     })
 }
 
-/// Puts a list back, whose first chunk has `used` handles and the others all they can; with all handles forgotten.
+/// Puts a list back, whose first chunk has `used` handles and the others all they can; with all handles
+/// forgotten.
 pub(crate) fn put(mut chunk: NonNull<Chunk>, mut used: usize) {
     loop {
         // SAFETY: a chunk that the caller took and has put back nowhere.
@@ -61,7 +63,7 @@ pub(crate) fn put(mut chunk: NonNull<Chunk>, mut used: usize) {
         this.slots[..used].iter().for_each(|slot| slot.set(null()));
         used = HANDLES;
         let next = NonNull::new(this.next.get().cast_mut());
-        // A thread whose stock is gone is ending: what is left goes with it.
+        // A thread whose stock is gone is ending: the rest goes with it.
         let _ = STOCK.try_with(|stock| this.next.set(stock.free.replace(chunk.as_ptr())));
         match next {
             Some(next) => chunk = next,

@@ -18,7 +18,8 @@ pub enum StartError {
     Started,
     /// There is no memory or address space for it.
     OutOfMemory,
-    /// A setting is not served, or out of range: its name. `precise_stacks` is for programs that keep frames of their own.
+    /// A setting is not served, or out of range: its name. `precise_stacks` is for programs that keep frames
+    /// of their own.
     NotServed(&'static str),
 }
 
@@ -128,8 +129,8 @@ impl Heap {
         Held(())
     }
 
-    /// Goes on with a collection in slices for so long, or begins one if that is worth while. Whether there is more to do. See
-    /// `vel_gc_idle` of `vellum_gc.h`.
+    /// Goes on with a collection in slices for so long, or begins one if that is worth while. Whether there
+    /// is more to do. See `vel_gc_idle` of `vellum_gc.h`.
     pub fn idle(self, time: Duration) -> bool {
         expect_running("idle time is given");
         gc::idle(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))

@@ -31,8 +31,8 @@ impl Pointers {
     /// These, and those of a part that lies `offset` bytes from the start.
     ///
     /// # Panics
-    /// If the part has pointers, and one of them lies beyond the first 4096 bytes or not at a multiple of a word. In a constant that is an error
-    /// of compilation.
+    /// If the part has pointers, and one of them lies beyond the first 4096 bytes or not at a multiple of a
+    /// word. In a constant that is an error of compilation.
     #[must_use]
     pub const fn and(mut self, part: Pointers, offset: usize) -> Pointers {
         let mut word = 0;
@@ -73,10 +73,12 @@ impl Pointers {
 
 /// A type whose values may lie in the collected heap.
 ///
-/// Made by [`object!`](crate::object!) for structures. Numbers, atomics, arrays of objects and [`Plain`] values are objects, too.
+/// Made by [`object!`](crate::object!) for structures. Numbers, atomics, arrays of objects and [`Plain`]
+/// values are objects, too.
 ///
 /// # Safety
-/// [`Object::POINTERS`] has every word of a value that is a [`Field`](crate::Field), and no other. A [`Object::has_field`] of one's own says no more.
+/// [`Object::POINTERS`] has every word of a value that is a [`Field`](crate::Field), and no other. A
+/// [`Object::has_field`] of one's own says no more.
 pub unsafe trait Object: Send + Sync + Sized + 'static {
     /// The words that are fields.
     const POINTERS: Pointers;
@@ -96,7 +98,8 @@ pub unsafe trait Object: Send + Sync + Sized + 'static {
     }
 }
 
-/// Makes structures objects: `object! { struct Name { field: Type, ... } }`, without type parameters. Each field's type must be an [`Object`].
+/// Makes structures objects: `object! { struct Name { field: Type, ... } }`, without type parameters. Each
+/// field's type must be an [`Object`].
 ///
 /// ```
 /// use vellum_heap::{Array, Field, object};
@@ -111,7 +114,7 @@ pub unsafe trait Object: Send + Sync + Sized + 'static {
 /// }
 /// ```
 ///
-/// What is no object cannot be a part of one:
+/// A field of an object must be a type that objects can be made of:
 ///
 /// ```compile_fail,E0277
 /// vellum_heap::object! {
@@ -172,7 +175,8 @@ unsafe impl<T: Send + Sync + 'static> Object for PhantomData<T> {
     const POINTERS: Pointers = Pointers::NONE;
 }
 
-/// Any value without a destructor, as a part of an object. A field in it cannot be set: the collector does not know of it.
+/// Any value without a destructor, as a part of an object. A field in it cannot be set: the collector does
+/// not know of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plain<T>(pub T);
 

@@ -1,7 +1,8 @@
 //! Roots: what holds an object beyond every scope.
 //!
-//! Each has a word in one of several slabs that the collector looks through, and which are never given back: a word is used again. What a root
-//! leads to does not move, so a root may be cloned and dropped even where the thread is not stopped for collections.
+//! Each has a word in one of several slabs that the collector scans, and which are never given back:
+//! a word is used again. What a root leads to does not move, so a root may be cloned and dropped even where
+//! the thread is not stopped for collections.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -68,7 +68,8 @@ impl<'s> Scope<'s> {
         self.used.set(0);
     }
 
-    /// A handle of this scope to an object that another keeps: what is to outlive an inner scope is taken out by the outer one's.
+    /// A handle of this scope to an object that another keeps: an object that is to outlive an inner scope is
+    /// taken out by the outer one's.
     ///
     /// ```
     /// # use vellum_heap::Heap;
@@ -111,7 +112,7 @@ impl<'s> Scope<'s> {
             gc::alloc_atomic(bytes)
         };
         let object = NonNull::new(object.cast::<T>()).ok_or(OutOfMemory { bytes })?;
-        // SAFETY: a new object of so many bytes, aligned to a granule.
+        // SAFETY: a new object of that many bytes, aligned to a granule.
         unsafe { object.write(value) };
         Ok(self.root(object))
     }

@@ -1,7 +1,8 @@
 //! Weak references.
 //!
-//! The word that the collector clears lies in a box, where it does not look. A reference that is dropped in a blocking region leaves its box to the next one
-//! that is made or dropped elsewhere: undoing a link takes the heap's lock.
+//! The word that the collector clears lies in a box, where it does not look. A reference that is dropped in a
+//! blocking region leaves its box to the next one that is made or dropped elsewhere: undoing a link takes the
+//! heap's lock.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;
@@ -46,7 +47,7 @@ pub struct Weak<T: Object> {
 
 // SAFETY: an atomic word in a box.
 unsafe impl<T: Object> Send for Weak<T> {}
-// SAFETY: as above.
+// SAFETY: an atomic word in a box: threads may share it.
 unsafe impl<T: Object> Sync for Weak<T> {}
 
 impl<T: Object> Weak<T> {

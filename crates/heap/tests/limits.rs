@@ -1,4 +1,5 @@
-//! Where the interface says no: limits, blocking regions, fields of other objects; and what ends with its thread.
+//! Where the interface says no: limits, blocking regions, fields of other objects; and what ends with its
+//! thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,7 +95,7 @@ fn blocking_regions_reach_no_heap() {
         // The thread is out of the region, and goes on.
         assert!(heap.scope(|scope| pair(scope).head.is_null()));
     }
-    // What may be dropped there.
+    // Roots and weak references may be dropped in a blocking region.
     let (root, weak) = heap.scope(|scope| {
         let object = pair(scope);
         (Root::new(object).expect("memory"), Weak::new(object).expect("memory"))

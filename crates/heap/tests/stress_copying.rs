@@ -1,4 +1,5 @@
-//! The program of `all` where everything moves that may, at every allocation, and every invariant is checked in every phase.
+//! The program of `all` where everything moves that may, at every allocation, and every invariant is checked
+//! in every phase.
 
 mod all;
 

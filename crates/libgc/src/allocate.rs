@@ -1,13 +1,16 @@
 //! Objects: making, resizing, freeing, finding.
 //!
-//! A C program may keep an object by a pointer just past its end only, so each is a byte longer than asked for while interior
-//! pointers count (`GC_all_interior_pointers`), as with libgc: there, too, 16 bytes take 32.
+//! A C program may keep an object by a pointer just past its end only, so each is a byte longer than asked
+//! for while interior pointers count (`GC_all_interior_pointers`), as with libgc: there, too, 16 bytes
+//! take 32.
 
+use crate::headers::unmarked;
 use crate::kinds::{NORMAL, POINTER_FREE};
 use crate::settings::out_of_memory;
-use crate::variables::GC_all_interior_pointers;
+use crate::state::is_plain;
+use crate::variables::{GC_all_interior_pointers, finds_leaks};
 use crate::vel::GRANULE;
-use crate::{checked, leaks, start, vel};
+use crate::{leaks, start, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
@@ -31,7 +34,7 @@ fn or_out_of_memory(object: *mut c_void, bytes: usize) -> *mut c_void {
 /// An object of `bytes` bytes, cleared, in which any word may be a pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
-    if !start::is_plain() {
+    if !is_plain() {
         return leaks::made(start::then(|| or_out_of_memory(vel::alloc(with_end(bytes).max(1)), bytes)));
     }
     or_out_of_memory(vel::alloc(with_end(bytes).max(1)), bytes)
@@ -40,9 +43,9 @@ pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
 /// An object without pointers, not cleared.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
-    if !start::is_plain() {
+    if !is_plain() {
         return leaks::made(start::then(|| {
-            or_out_of_memory(checked::unmarked(vel::alloc_atomic(with_end(bytes).max(1))), bytes)
+            or_out_of_memory(unmarked(vel::alloc_atomic(with_end(bytes).max(1))), bytes)
         }));
     }
     or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
@@ -102,7 +105,7 @@ pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     start::ensure();
     // SAFETY: any size may be asked for.
     let object = unsafe { vel::vel_gc_alloc_atomic_uncollectable(with_end(bytes).max(1)) };
-    or_out_of_memory(checked::unmarked(object), bytes)
+    or_out_of_memory(unmarked(object), bytes)
 }
 
 /// An object aligned to `align` bytes, a power of two up to a page.
@@ -169,9 +172,9 @@ pub unsafe extern "C" fn GC_free(object: *mut c_void) {
 /// Objects of one size, chained by their first words.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
-    if !start::is_plain() {
+    if !is_plain() {
         start::ensure();
-        if leaks::are_wanted() {
+        if finds_leaks() {
             return alone(bytes, 1);
         }
     }
@@ -195,8 +198,8 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     or_out_of_memory(first, bytes)
 }
 
-/// Objects without pointers of one size, chained by their first words. As with libgc nothing is kept by such a chain but its first object: who holds
-/// one while there is a collection has its words marked, or drops it.
+/// Objects without pointers of one size, chained by their first words. As with libgc nothing is kept by such
+/// a chain but its first object: who holds one while there is a collection has its words marked, or drops it.
 fn atomic_many(bytes: usize) -> *mut c_void {
     let each = with_end(bytes).max(size_of::<usize>());
     // Until all are there they are kept by this.
@@ -209,7 +212,7 @@ fn atomic_many(bytes: usize) -> *mut c_void {
         }
         count += 1;
     }
-    // The compiler must not have kept them elsewhere: collections look through the stack.
+    // The compiler must not have kept them elsewhere: collections scan the stack.
     let objects = core::hint::black_box(&objects);
     let mut first = null_mut::<c_void>();
     for &object in objects[..count].iter().rev() {
@@ -227,8 +230,8 @@ fn atomic_many(bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
     let list = match usize::try_from(kind) {
-        Ok(NORMAL) if start::is_plain() => GC_malloc_many(bytes),
-        Ok(POINTER_FREE) if start::is_plain() => atomic_many(bytes),
+        Ok(NORMAL) if is_plain() => GC_malloc_many(bytes),
+        Ok(POINTER_FREE) if is_plain() => atomic_many(bytes),
         // A chain is kept by its words: a kind that does not name them all has its objects one at a time.
         _ => alone(bytes, kind),
     };
@@ -258,7 +261,7 @@ pub unsafe extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
 /// A copy of a C string's first `bytes` bytes at most, with a zero behind.
 ///
 /// # Safety
-/// `text` is null, a C string, or has so many bytes.
+/// `text` is null, a C string, or has that many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_strndup(text: *const c_char, bytes: usize) -> *mut c_char {
     // SAFETY: passed on.
@@ -277,7 +280,7 @@ pub(crate) unsafe fn copy(
     if text.is_null() {
         return null_mut();
     }
-    // SAFETY: it ends within so many bytes, or has as many.
+    // SAFETY: it ends within that many bytes, or has as many.
     let length = unsafe { if bytes == usize::MAX { libc::strlen(text) } else { libc::strnlen(text, bytes) } };
     let copy = make(length + 1).cast::<c_char>();
     if !copy.is_null() {

@@ -1,50 +1,20 @@
-//! `GC_debug_*`: objects that know where they were made and notice what is written just before or behind them. Programs get them
-//! that are compiled with `GC_DEBUG`.
-//!
-//! ```text
-//! base ─▶ │ mark ^ address │ file │ line │ bytes │ what the program sees … │ mark ^ address │
-//!         └─────────────── HEADER ──────────────┘                          └ anywhere, so maybe unaligned
-//! ```
-//!
-//! Marks are looked at when an object is freed or resized, and those of all that is alive when the program asks for a collection. One that was
-//! written over is told of; the program goes on.
-//!
-//! Invariants: whether an object is such a one is told by its first word, which is wrong for any other but by a chance of 2⁻⁶⁴: as soon as there are
-//! such objects, the first word of those that are not cleared is (`unmarked`). An object with its mark has all of the header and the end.
+//! `GC_debug_*`: objects that know where they were made and notice what is written just before or behind
+//! them (`headers`). Programs get them that are compiled with `GC_DEBUG`.
 
 use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};
-use crate::{finalize, kinds, leaks, say, start, vel};
+use crate::headers::{ANY, END_MARK, HEADER, Header, MARK, header, look, whole};
+use crate::variables::finds_leaks;
+use crate::{finalize, kinds, say, state, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
-    AtomicBool,
     Ordering::{Relaxed, Release},
     compiler_fence,
 };
 
-/// See the head of this file.
-#[repr(C)]
-struct Header {
-    mark: usize,
-    file: *const c_char,
-    line: u64,
-    bytes: usize,
-}
-
-/// Bytes before what the program sees.
-pub(crate) const HEADER: usize = size_of::<Header>();
-/// Bytes behind it.
-const END: usize = size_of::<usize>();
-const MARK: usize = 0x5bd1_e995_7f4a_7c15;
-const END_MARK: usize = 0xc2b2_ae35_27d4_eb2f;
 /// The mark of what was freed.
 const FREED: usize = 0x9e37_79b9_85eb_ca6b;
-
-const _: () = assert!(HEADER.is_multiple_of(16), "what the program sees is aligned as objects are");
-
-/// Whether there is any such object: the heap is looked through only then.
-static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Makes what was allocated for `bytes` bytes at `base` such an object; what the program sees of it.
 fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) -> *mut c_void {
@@ -53,7 +23,7 @@ fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) ->
     }
     if !ANY.load(Relaxed) {
         ANY.store(true, Relaxed);
-        start::watch_objects();
+        state::watch_objects();
     }
     let seen = base.wrapping_byte_add(HEADER);
     let line = u64::from(line.unsigned_abs());
@@ -68,37 +38,6 @@ fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) ->
     seen
 }
 
-/// An object that is not cleared, or null, without the mark that may have been left where it lies.
-pub(crate) fn unmarked(object: *mut c_void) -> *mut c_void {
-    if !object.is_null() {
-        // SAFETY: a new object of two words at least.
-        unsafe { object.cast::<usize>().write(0) };
-    }
-    object
-}
-
-/// Bytes of an object of which the program sees `bytes`.
-fn whole(bytes: usize) -> usize {
-    bytes.saturating_add(HEADER + END)
-}
-
-/// The header of the object at `base`, if it has one.
-fn header(base: *const c_void) -> Option<&'static Header> {
-    // SAFETY: the callers pass the start of an object, of two words at least.
-    let header = unsafe { base.cast::<Header>().as_ref() }?;
-    (header.mark == MARK ^ base.addr()).then_some(header)
-}
-
-/// Where the object at `base` was made, and its bytes.
-pub(crate) fn place_of(base: *const c_void) -> Option<(*const c_char, u32, usize)> {
-    header(base).map(|header| (header.file, header.line as u32, header.bytes))
-}
-
-/// What the program sees of the object at `base`.
-pub(crate) fn seen_of(base: *mut c_void) -> *mut c_void {
-    if header(base).is_some() { base.wrapping_byte_add(HEADER) } else { base }
-}
-
 /// The base of the checked object of which the program sees `seen`; null if it is none.
 fn base_of(seen: *mut c_void) -> *mut c_void {
     let base = GC_base(seen);
@@ -106,47 +45,11 @@ fn base_of(seen: *mut c_void) -> *mut c_void {
     if is_checked { base } else { null_mut() }
 }
 
-/// Tells of an object that was written over; calls nothing of the heap. `room` bytes are there.
-fn look(base: *mut c_void, room: usize) {
-    let Some(header) = header(base) else { return };
-    let end = base.wrapping_byte_add(HEADER).wrapping_byte_add(header.bytes).cast::<usize>();
-    let fits = header.bytes.checked_add(HEADER + END).is_some_and(|whole| whole <= room);
-    // SAFETY: within the object.
-    if fits && unsafe { end.read_unaligned() } == END_MARK ^ base.addr() {
-        return;
-    }
-    let (mut address, mut place) = ([0; 16], [0; 20]);
-    say::line(&[
-        b"libgc (Vellum): written over: 0x",
-        say::hex(base.addr() + HEADER, &mut address),
-        b", made at ",
-        say::bytes(header.file),
-        b":",
-        say::decimal(header.line, &mut place),
-    ]);
-    if fits {
-        // Told of once.
-        // SAFETY: as above.
-        unsafe { end.write_unaligned(END_MARK ^ base.addr()) };
-    }
-}
+/// Bytes before what the program sees of an object of `GC_debug_malloc`.
+#[unsafe(no_mangle)]
+pub static GC_debug_header_size: usize = HEADER;
 
-/// Looks at all objects.
-pub(crate) fn look_at_all() {
-    unsafe extern "C" fn visit(object: *mut c_void, bytes: usize, _: *mut c_void) {
-        // Where a thread that has ended since the collection had room left, a header may be that of a larger object which has died there.
-        let whole = header(object).filter(|_| bytes >= HEADER + END).map(|header| whole(header.bytes));
-        if whole.is_some_and(|whole| whole <= bytes) {
-            look(object, bytes);
-        }
-    }
-    if ANY.load(Relaxed) {
-        // SAFETY: the function reads objects only.
-        unsafe { vel::vel_gc_walk(visit, null_mut()) };
-    }
-}
-
-/// Bytes before what the program sees.
+/// The same.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_debug_header_size() -> usize {
     HEADER
@@ -218,7 +121,7 @@ pub unsafe extern "C" fn GC_debug_realloc(
     let kind = unsafe { kinds::GC_get_kind_and_size(base, null_mut()) };
     let new = GC_debug_generic_or_special_malloc(bytes, kind, file, line);
     if !new.is_null() {
-        // SAFETY: both have so many bytes, and the old one is not used any more.
+        // SAFETY: both have that many bytes, and the old one is not used any more.
         unsafe {
             new.copy_from_nonoverlapping(object, old.min(bytes));
             GC_debug_free(object);
@@ -237,7 +140,7 @@ pub unsafe extern "C" fn GC_debug_realloc_replacement(object: *mut c_void, bytes
     unsafe { GC_debug_realloc(object, bytes, c"unknown".as_ptr(), 0) }
 }
 
-/// Frees an object, checked or not; null is let pass. One that was freed already is told of and let be.
+/// Frees an object, checked or not; null is let pass. One that was freed already is reported and let be.
 ///
 /// # Safety
 /// As [`GC_free`].
@@ -345,12 +248,13 @@ unsafe fn register(
 ) {
     let base = base_of(object);
     // What looks for leaks serves no finalizers: a closure would be one more.
-    if base.is_null() || leaks::are_wanted() {
+    if base.is_null() || finds_leaks() {
         // SAFETY: passed on.
         return unsafe { plain(object, procedure, data, old, old_data) };
     }
     let (mut before, mut before_data) = (None, null_mut());
-    // SAFETY: the closure is new and has room; the places are this function's, or null or the caller's to be written.
+    // SAFETY: the closure is new and has room; the places are this function's, or null or the caller's to be
+    // written.
     unsafe {
         match procedure {
             Some(procedure) => {

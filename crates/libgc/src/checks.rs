@@ -1,24 +1,35 @@
-//! Checks of pointers that a program asks for: whether two are into one object, whether one keeps what it points to, whether the
-//! collector looks at a place.
+//! Checks of pointers that a program asks for: whether two are into one object, whether one keeps what it
+//! points to, whether the collector looks at a place.
 
+use crate::abort::give_up;
 use crate::allocate::GC_base;
-use crate::say;
-use crate::variables::{self, GC_same_obj_print_proc};
+use crate::variables;
 use core::ffi::c_void;
+use core::sync::atomic::AtomicPtr;
+
+/// Called by `GC_same_obj` with two pointers into different objects.
+#[unsafe(no_mangle)]
+pub static GC_same_obj_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_same as *mut c_void);
+/// Called by `GC_is_valid_displacement` with a pointer that keeps nothing.
+#[unsafe(no_mangle)]
+pub static GC_is_valid_displacement_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_valid as *mut c_void);
+/// Called by `GC_is_visible` with an address that is not looked at.
+#[unsafe(no_mangle)]
+pub static GC_is_visible_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_visible as *mut c_void);
 
 /// [`GC_same_obj_print_proc`] as it is at first.
-pub(crate) extern "C" fn not_same(_p: *mut c_void, _q: *mut c_void) {
-    say::give_up(c"libgc: GC_same_obj: the two point into different objects")
+extern "C" fn not_same(_p: *mut c_void, _q: *mut c_void) {
+    give_up(c"libgc: GC_same_obj: the two point into different objects")
 }
 
 /// `GC_is_valid_displacement_print_proc` as it is at first.
-pub(crate) extern "C" fn not_valid(_p: *mut c_void) {
-    say::give_up(c"libgc: GC_is_valid_displacement: a pointer that keeps nothing")
+extern "C" fn not_valid(_p: *mut c_void) {
+    give_up(c"libgc: GC_is_valid_displacement: a pointer that keeps nothing")
 }
 
 /// `GC_is_visible_print_proc` as it is at first.
-pub(crate) extern "C" fn not_visible(_p: *mut c_void) {
-    say::give_up(c"libgc: GC_is_visible: the collector does not look there")
+extern "C" fn not_visible(_p: *mut c_void) {
+    give_up(c"libgc: GC_is_visible: the collector does not look there")
 }
 
 /// `address`: pointers into an object keep it, wherever in it they lead.
@@ -27,14 +38,14 @@ pub extern "C" fn GC_is_valid_displacement(address: *mut c_void) -> *mut c_void 
     address
 }
 
-/// `address`, which is a place in an object, or one that cannot be told from those that are looked at.
+/// `address`, which is a place in an object, or one that looks like those that are checked.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_visible(address: *mut c_void) -> *mut c_void {
     address
 }
 
-/// `p`, after a check that it and `q` point into one object, if either points into any: a pointer just past an object's end counts as
-/// into it.
+/// `p`, after a check that it and `q` point into one object, if either points into any: a pointer just past
+/// an object's end counts as into it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_same_obj(p: *mut c_void, q: *mut c_void) -> *mut c_void {
     if GC_base(p) != GC_base(q) {

@@ -1,14 +1,11 @@
 //! Collections, and holding them off.
 
+use crate::collection::{self, collect, collect_if_welcome, is_disabled};
+use crate::state::{INCREMENTAL, MAX_HEAP};
 use crate::variables::GC_dont_gc;
-use crate::{checked, events, leaks, start, vel};
+use crate::{hooks, start, state, vel};
 use core::ffi::{c_int, c_uint};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Allocated bytes when the last collection asked for had ended.
-pub(crate) static MARK: AtomicUsize = AtomicUsize::new(0);
-/// Freed bytes by then.
-pub(crate) static FREED: AtomicUsize = AtomicUsize::new(0);
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Microseconds of a call that collects a little.
 const LITTLE_US: c_uint = 1000;
@@ -19,21 +16,7 @@ const ALL: c_int = 3;
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect() {
     start::ensure();
-    if GC_is_disabled() == 0 && !events::is_stopped() {
-        collect();
-    }
-}
-
-fn collect() {
-    leaks::look();
-    // SAFETY: may be called whenever; it does nothing where collection is held off.
-    if unsafe { vel::vel_gc_collect() } == 0 {
-        // Now, as what has died may be written over by what came after it.
-        checked::look_at_all();
-    }
-    let stats = vel::stats();
-    MARK.store(stats.allocated_bytes as usize, Relaxed);
-    FREED.store(stats.freed_bytes as usize, Relaxed);
+    collect_if_welcome();
 }
 
 /// Collects, and gives memory that is not needed back to the system at once.
@@ -49,8 +32,8 @@ pub extern "C" fn GC_gcollect_and_unmap() {
 pub extern "C" fn GC_try_to_collect(stop: Option<unsafe extern "C" fn() -> c_int>) -> c_int {
     start::ensure();
     // SAFETY: the program's own function.
-    let is_stopped = || stop.map_or_else(events::is_stopped, |stop| unsafe { stop() } != 0);
-    if GC_is_disabled() != 0 || is_stopped() {
+    let is_stopped = || stop.map_or_else(hooks::is_stopped, |stop| unsafe { stop() } != 0);
+    if is_disabled() || is_stopped() {
         return 0;
     }
     collect();
@@ -61,7 +44,7 @@ pub extern "C" fn GC_try_to_collect(stop: Option<unsafe extern "C" fn() -> c_int
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_collect_a_little() -> c_int {
     start::ensure();
-    if GC_is_disabled() != 0 {
+    if is_disabled() {
         return 0;
     }
     // SAFETY: may be called whenever.
@@ -71,7 +54,7 @@ pub extern "C" fn GC_collect_a_little() -> c_int {
 /// Begins a collection in slices, where they are made so, unless the program says not to collect.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_incremental_collection() {
-    if crate::settings::GC_is_incremental_mode() != 0 {
+    if INCREMENTAL.load(Relaxed) != 0 {
         GC_collect_a_little();
     }
 }
@@ -94,29 +77,23 @@ pub extern "C" fn GC_enable() {
 /// Whether collection is held off.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_disabled() -> c_int {
-    c_int::from(GC_dont_gc.load(Relaxed) > 0)
+    c_int::from(is_disabled())
 }
 
-/// The size that the heap was asked to have.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
-
-/// Asks the heap to be `bytes` larger than it is, or was asked to be: it does not collect before. Its memory comes as it is used. 1: nothing failed.
+/// Asks the heap to be `bytes` larger than it is, or was asked to be: it does not collect before. Its memory
+/// comes as it is used. 1: nothing failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
     start::ensure();
-    let now = vel::stats().heap_bytes as usize;
-    let larger = |asked: usize| asked.max(now).saturating_add(bytes);
-    let asked = ASKED.fetch_update(Relaxed, Relaxed, |asked| Some(larger(asked))).map_or(0, larger);
-    // SAFETY: any size is served.
-    unsafe { vel::vel_gc_set_least(asked) };
+    collection::expand(bytes);
     1
 }
 
 /// Sets the heap's limit in bytes; 0: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
-    crate::settings::set_max_heap(bytes);
-    if start::is_started() {
+    MAX_HEAP.store(bytes, Relaxed);
+    if state::is_started() {
         // SAFETY: any limit is served.
         unsafe { vel::vel_gc_set_limit(bytes) };
     }

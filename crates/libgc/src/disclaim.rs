@@ -1,10 +1,12 @@
-//! `gc_disclaim.h`: what is asked of objects that were found dead, by their kind or one by one.
+//! `gc_disclaim.h`: procedures called for objects that were found dead, by their kind or one by one.
 //!
-//! The heap has the table and the order (`vel_gc_set_disclaimer`). There the procedures run right after a collection, with the
-//! world going on and no lock held, where libgc's run while it sweeps and holds the allocation lock.
+//! The heap has the table and the order (`vel_gc_set_disclaimer`). There the procedures run right after a
+//! collection, with the world going on and no lock held, where libgc's run while it sweeps and holds the
+//! allocation lock.
 
-use crate::kinds::{self, VISITOR};
-use crate::{allocate, leaks, settings, start, vel};
+use crate::variables::finds_leaks;
+use crate::visitor::VISITOR;
+use crate::{allocate, kinds, settings, start, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
@@ -32,8 +34,8 @@ pub extern "C" fn GC_init_finalized_malloc() {
     start::ensure();
 }
 
-/// Has `procedure` asked of objects of `kind`, made from now on, that were found dead: anything but 0 has an object stay until the next
-/// collection. If `follows`, what the dead refer to stays at least as long.
+/// Has `procedure` asked of objects of `kind`, made from now on, that were found dead: anything but 0 has an
+/// object stay until the next collection. If `follows`, what the dead refer to stays at least as long.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_disclaim_proc(kind: c_int, procedure: Option<Disclaim>, follows: c_int) {
     start::ensure();
@@ -51,7 +53,7 @@ pub(crate) fn made(object: *mut c_void, bytes: usize, kind: usize) -> *mut c_voi
         unsafe { core::mem::transmute::<*mut c_void, Disclaim>(procedure)(object) }
     }
     let procedure = PROCEDURES[kind].load(Acquire);
-    if procedure.is_null() || object.is_null() || leaks::are_wanted() {
+    if procedure.is_null() || object.is_null() || finds_leaks() {
         return object;
     }
     let follows = FOLLOWS[kind].load(Relaxed);
@@ -64,7 +66,8 @@ pub(crate) fn made(object: *mut c_void, bytes: usize, kind: usize) -> *mut c_voi
     object
 }
 
-/// An object of which the closure's procedure is called, once, when it was found dead. What it refers to is still there then.
+/// An object of which the closure's procedure is called, once, when it was found dead. What it refers to is
+/// still there then.
 ///
 /// # Safety
 /// The closure stays as long as the object.
@@ -79,7 +82,7 @@ pub unsafe extern "C" fn GC_finalized_malloc(bytes: usize, closure: *const Closu
         0
     }
     let object = allocate::GC_malloc(bytes);
-    if object.is_null() || leaks::are_wanted() {
+    if object.is_null() || finds_leaks() {
         return object;
     }
     // SAFETY: as above.
@@ -91,8 +94,8 @@ pub unsafe extern "C" fn GC_finalized_malloc(bytes: usize, closure: *const Closu
     object
 }
 
-/// Whether an object was alive at the last collection, or is newer, or was said to be wanted by [`GC_set_mark_bit`] since it was found dead.
-/// Within a procedure for roots nothing is known: 0.
+/// Whether an object was alive at the last collection, or is newer, or was said to be wanted by
+/// [`GC_set_mark_bit`] since it was found dead. Within a procedure for roots nothing is known: 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_marked(object: *const c_void) -> c_int {
     if !VISITOR.load(Relaxed).is_null() {
@@ -102,7 +105,8 @@ pub extern "C" fn GC_is_marked(object: *const c_void) -> c_int {
     unsafe { vel::vel_gc_is_marked(object) }
 }
 
-/// In a procedure for further roots: keeps the object, with what it refers to. Elsewhere: says that it is wanted, for its disclaim procedure to see.
+/// In a procedure for further roots: keeps the object, with what it refers to. Elsewhere: says that it is
+/// wanted, for its disclaim procedure to see.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
     let visitor = VISITOR.load(Relaxed);

@@ -1,10 +1,13 @@
 //! Figures of the heap, and a look at all that is in it.
 
+use crate::abort::give_up;
 use crate::allocate::with_end;
-use crate::collect::{FREED, GC_get_gc_no, MARK};
+use crate::collect::GC_get_gc_no;
+use crate::collection::{FREED, MARK};
+use crate::dump::GC_dump;
 use crate::variables::GC_non_gc_bytes;
 use crate::{lock, say, vel};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -21,7 +24,7 @@ pub extern "C" fn GC_get_free_bytes() -> usize {
     stats.heap_bytes.saturating_sub(stats.live_bytes) as usize
 }
 
-/// 0: what is given back is no part of the heap any more.
+/// 0: returned memory is no part of the heap any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_unmapped_bytes() -> usize {
     0
@@ -87,35 +90,6 @@ pub extern "C" fn GC_get_full_gc_total_time() -> core::ffi::c_ulong {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_performance_measurement() {}
 
-/// Prints the heap's figures to standard error.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_dump() {
-    // SAFETY: a C string of no bytes.
-    unsafe { GC_dump_named(core::ptr::null()) };
-}
-
-/// The same, with a name.
-///
-/// # Safety
-/// `name` is null or a C string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_dump_named(name: *const c_char) {
-    let stats = vel::stats();
-    say::line(&[b"libgc (Vellum): ", say::bytes(name)]);
-    let figures: [(&[u8], u64, &[u8]); 6] = [
-        (b"  collections  ", stats.collections, b""),
-        (b"  heap         ", stats.heap_bytes, b" bytes"),
-        (b"  alive        ", stats.live_bytes, b" bytes"),
-        (b"  metadata     ", stats.metadata_bytes, b" bytes"),
-        (b"  paused       ", stats.pause_ns_total / 1000, b" microseconds"),
-        (b"  longest pause ", stats.pause_ns_longest / 1000, b" microseconds"),
-    ];
-    for (text, figure, unit) in figures {
-        let mut digits = [0; 20];
-        say::line(&[text, say::decimal(figure, &mut digits), unit]);
-    }
-}
-
 /// `struct GC_prof_stats_s`.
 #[repr(C)]
 pub struct Profile {
@@ -133,10 +107,11 @@ pub struct Profile {
     obtained: usize,
 }
 
-/// Stores the figures at one moment, the first `bytes` bytes of them; how many bytes were stored. What is reclaimed is not counted: 0.
+/// Stores the figures at one moment, the first `bytes` bytes of them; how many bytes were stored. Reclaimed
+/// memory is not counted: 0.
 ///
 /// # Safety
-/// So many bytes can be written at `place`.
+/// `bytes` bytes can be written at `place`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) -> usize {
     let since = GC_get_bytes_since_gc();
@@ -240,8 +215,8 @@ unsafe extern "C" fn note(object: *mut c_void, bytes: usize, notes: *mut c_void)
     notes.count += 1;
 }
 
-/// Calls `visit(object, bytes, data)` for every object that was found alive or came since. It may call anything that a program may call that
-/// holds the allocation lock.
+/// Calls `visit(object, bytes, data)` for every object that was found alive or came since. It may call
+/// anything that a program may call that holds the allocation lock.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enumerate_reachable_objects_inner(visit: Reachable, data: *mut c_void) {
     lock::GC_alloc_lock();
@@ -254,18 +229,18 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(visit: Reachable, data: *
         }
         // Others may allocate meanwhile.
         let room = notes.count + notes.count / 4;
-        // SAFETY: what was got from malloc, or null, goes back; plain calls.
+        // SAFETY: memory from malloc, or null, goes back; plain calls.
         notes.objects = unsafe {
             libc::free(notes.objects.cast());
             libc::malloc(room * size_of::<(*mut c_void, usize)>()).cast()
         };
         if notes.objects.is_null() {
-            say::give_up(c"libgc: GC_enumerate_reachable_objects_inner: out of memory");
+            give_up(c"libgc: GC_enumerate_reachable_objects_inner: out of memory");
         }
         (notes.room, notes.count) = (room, 0);
     }
     for index in 0..notes.count {
-        // SAFETY: so many were noted; nothing is collected meanwhile. The program's own function.
+        // SAFETY: that many were noted; nothing is collected meanwhile. The program's own function.
         unsafe {
             let (object, bytes) = notes.objects.add(index).read();
             visit(object, bytes, data);
@@ -282,7 +257,7 @@ pub extern "C" fn GC_clear_stack(argument: *mut c_void) -> *mut c_void {
     argument
 }
 
-/// Says nothing: what finalizers have is always looked through.
+/// Says nothing: the data of finalizers are always scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_push_finalizer_structures() {}
 

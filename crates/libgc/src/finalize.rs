@@ -1,16 +1,15 @@
 //! Finalizers and disappearing links.
 //!
-//! What `vel_gc_link` and `vel_gc_replace_finalizer` do, in libgc's words. There an ordered finalizer is one whose object waits for all
-//! that refer to it; objects that refer to themselves, or to each other, are never finalized by it.
+//! What `vel_gc_link` and `vel_gc_replace_finalizer` do, in libgc's words. There an ordered finalizer is one
+//! whose object waits for all that refer to it; objects that refer to themselves, or to each other, are never
+//! finalized by it.
 
-use crate::variables::{self, GC_finalize_on_demand, GC_finalizer_notifier, GC_java_finalization, Notifier};
-use crate::{leaks, lock, start, vel};
+use crate::hooks::{AWAIT, Await};
+use crate::variables::{self, GC_finalize_on_demand, GC_java_finalization, finds_leaks};
+use crate::{lock, start, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{
-    AtomicPtr,
-    Ordering::{Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
 /// `GC_finalization_proc`.
 pub type Procedure = vel::Finalizer;
@@ -40,7 +39,7 @@ unsafe fn replace(
     old_data: *mut *mut c_void,
 ) {
     start::ensure();
-    // What is no object has no finalizer: static data may be passed.
+    // Other memory than objects has no finalizer: static data may be passed.
     // SAFETY: the caller vouches for the rest.
     unsafe {
         if !old.is_null() {
@@ -49,7 +48,7 @@ unsafe fn replace(
         if !old_data.is_null() {
             old_data.write(null_mut());
         }
-        if vel::vel_gc_base(object).is_null() || leaks::are_wanted() {
+        if vel::vel_gc_base(object).is_null() || finds_leaks() {
             return;
         }
         vel::vel_gc_replace_finalizer(object, procedure, data, order, old, old_data);
@@ -61,8 +60,8 @@ macro_rules! registrations {
         $(#[$doc])*
         ///
         /// # Safety
-        /// The procedure may be called with the object and `data` once the object has died; `old` and `old_data` are null or can be
-        /// written.
+        /// The procedure may be called with the object and `data` once the object has died; `old` and
+        /// `old_data` are null or can be written.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             object: *mut c_void,
@@ -112,28 +111,6 @@ pub extern "C" fn GC_finalize_all() {
     unsafe { vel::vel_gc_finalize_all() };
 }
 
-/// Has the heap say when finalizers are due, which then run, or are told of.
-pub(crate) fn begin() {
-    // SAFETY: a function that may be called after collections.
-    unsafe {
-        vel::vel_gc_finalize_on_demand(1);
-        vel::vel_gc_on_due(Some(are_due));
-    }
-}
-
-unsafe extern "C" fn are_due() {
-    if GC_finalize_on_demand.load(Relaxed) == 0 || leaks::are_wanted() {
-        // SAFETY: the program vouches for its finalizers.
-        unsafe { vel::vel_gc_finalize_unless_within() };
-        return;
-    }
-    // SAFETY: the variable holds a function of this type, the program's own.
-    if let Some(notifier) = unsafe { variables::function::<Notifier>(&GC_finalizer_notifier) } {
-        // SAFETY: as above.
-        unsafe { notifier() };
-    }
-}
-
 /// Whether finalizers run on demand only.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_finalize_on_demand(on: c_int) {
@@ -144,19 +121,6 @@ pub extern "C" fn GC_set_finalize_on_demand(on: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_finalize_on_demand() -> c_int {
     GC_finalize_on_demand.load(Relaxed)
-}
-
-/// `GC_await_finalize_proc`: told of each object whose finalizer becomes due.
-pub type Await = unsafe extern "C" fn(object: *mut c_void);
-
-static AWAIT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-
-/// An object's finalizer is about to run; the world is stopped.
-pub(crate) fn is_due(object: *mut c_void) {
-    if let Some(procedure) = GC_get_await_finalize_proc() {
-        // SAFETY: the program's own function.
-        unsafe { procedure(object) };
-    }
 }
 
 /// Has `procedure` called with each object whose finalizer is about to run, with the world stopped.
@@ -176,7 +140,7 @@ pub extern "C" fn GC_get_await_finalize_proc() -> Option<Await> {
 /// As [`vel::vel_gc_link`].
 unsafe fn link(link: *mut *mut c_void, object: *const c_void, late: bool) -> c_int {
     start::ensure();
-    if leaks::are_wanted() {
+    if finds_leaks() {
         return UNIMPLEMENTED;
     }
     // SAFETY: the caller vouches for the link.
@@ -248,7 +212,8 @@ pub extern "C" fn GC_unregister_long_link(place: *mut *mut c_void) -> c_int {
 pub extern "C" fn GC_move_disappearing_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
     start::ensure();
     lock::GC_alloc_lock();
-    // SAFETY: any addresses may be named. A link that is moved to where it is stays, so that this tells whether there is one.
+    // SAFETY: any addresses may be named. A link that is moved to where it is stays, so that this tells
+    // whether there is one.
     let (is_there, is_taken) =
         unsafe { (vel::vel_gc_move_link(from, from) == 1, from != to && vel::vel_gc_move_link(to, to) == 1) };
     let moved = match (is_there, is_taken) {

@@ -1,4 +1,5 @@
-//! `gc_gcj.h`: objects whose first word leads to a structure in which a mark descriptor lies, as a class's table does.
+//! `gc_gcj.h`: objects whose first word leads to a structure in which a mark descriptor lies, as a class's
+//! table does.
 
 use crate::kinds::{self, MarkProc};
 use crate::variables::{GC_gcj_debug_kind, GC_gcj_kind};
@@ -11,8 +12,8 @@ const DESCRIPTOR_AT: isize = size_of::<usize>() as isize;
 /// The descriptor of a kind whose objects have theirs there: see `GC_DS_PER_OBJECT` in gc_mark.h.
 const BY_FIRST_WORD: usize = (-DESCRIPTOR_AT - kinds::INDIRECT_BIAS).cast_unsigned() | kinds::PER_OBJECT;
 
-/// Makes ready; `procedure`, of this number, is the one that descriptors may name, and that marks objects of [`GC_debug_gcj_malloc`]. A second call
-/// changes nothing.
+/// Makes ready; `procedure`, of this number, is the one that descriptors may name, and that marks objects of
+/// [`GC_debug_gcj_malloc`]. A second call changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init_gcj_malloc(number: c_int, procedure: Option<MarkProc>) {
     start::ensure();
@@ -33,7 +34,7 @@ pub extern "C" fn GC_init_gcj_malloc(number: c_int, procedure: Option<MarkProc>)
 /// The kind, which [`GC_init_gcj_malloc`] made.
 fn kind() -> c_int {
     match GC_gcj_kind.load(Acquire) {
-        0 => crate::say::give_up(c"libgc: GC_gcj_malloc: GC_init_gcj_malloc was not called"),
+        0 => crate::abort::give_up(c"libgc: GC_gcj_malloc: GC_init_gcj_malloc was not called"),
         kind => kind,
     }
 }

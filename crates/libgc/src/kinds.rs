@@ -1,13 +1,17 @@
 //! `gc_mark.h`: kinds of objects, and procedures that say what objects refer to.
 //!
-//! A mark procedure there is given the collector's mark stack and puts on it what the object refers to, as entries of a start and a descriptor,
-//! or by `GC_mark_and_push`. Here each call gets a stack of its own; what is on it when the procedure returns is named to the
-//! collector by `vel_gc_visit`, which follows it as an ambiguous pointer; entries with procedures are called with the rest of the stack. What is
-//! passed to `GC_mark_and_push` is named at once.
+//! A mark procedure there is given the collector's mark stack and puts on it what the object refers to, as
+//! entries of a start and a descriptor, or by `GC_mark_and_push`. Here each call gets a stack of its own;
+//! its entries when the procedure returns are named to the collector by `vel_gc_visit`, which follows it as
+//! an ambiguous pointer; entries with procedures are called with the rest of the stack. Pointers passed to
+//! `GC_mark_and_push` are named at once.
 //!
-//! Invariant: while a procedure runs the world is stopped, so that the visitor in use is one static.
+//! Invariant: while a procedure runs the world is stopped, so that the visitor in use is one static
+//! (`visitor`).
 
-use crate::{allocate, disclaim, leaks, say, settings, start, toggle, variables, vel};
+use crate::abort::give_up;
+use crate::visitor::{GC_push_other_roots, PushOther, VISITOR, nothing_more};
+use crate::{allocate, disclaim, leaks, settings, start, variables, vel};
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
@@ -36,7 +40,7 @@ pub(crate) const KINDS: usize = 16;
 const FIRST_KIND: usize = 5;
 /// Mark procedures there are at most.
 const PROCEDURES: usize = 64;
-/// The first of these are numbered by whoever asks for them.
+/// The first of these are numbered by the caller.
 const RESERVED: u32 = 8;
 /// The bits of a descriptor that say what the others mean.
 const TAG_BITS: usize = 2;
@@ -45,7 +49,8 @@ const LENGTH: usize = 0;
 const BITMAP: usize = 1;
 const PROCEDURE: usize = 2;
 pub(crate) const PER_OBJECT: usize = 3;
-/// A negative offset of `PER_OBJECT` is less by this than where in the first word's target the descriptor lies (`GC_INDIR_PER_OBJ_BIAS`).
+/// A negative offset of `PER_OBJECT` is less by this than where in the first word's target the descriptor
+/// lies (`GC_INDIR_PER_OBJ_BIAS`).
 pub(crate) const INDIRECT_BIAS: isize = 16;
 const INDEX_BITS: usize = 6;
 const WORD: usize = size_of::<usize>();
@@ -64,8 +69,6 @@ static DESCRIPTORS: [AtomicUsize; KINDS] = [const { AtomicUsize::new(LENGTH) }; 
 static LAYOUTS: [AtomicPtr<vel::Layout>; KINDS] = [const { AtomicPtr::new(null_mut()) }; KINDS];
 static PROCEDURE_TABLE: [AtomicPtr<c_void>; PROCEDURES] = [const { AtomicPtr::new(null_mut()) }; PROCEDURES];
 
-/// What names pointers to the collector now.
-pub(crate) static VISITOR: AtomicPtr<vel::Visitor> = AtomicPtr::new(null_mut());
 /// The stack for procedures: one at a time uses it.
 static STACK: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
 
@@ -109,7 +112,7 @@ pub extern "C" fn GC_new_kind(
 ) -> c_uint {
     start::ensure();
     let kind = NEXT_KIND.fetch_add(1, AcqRel) as usize;
-    let Some(place) = DESCRIPTORS.get(kind) else { say::give_up(c"libgc: GC_new_kind: too many kinds") };
+    let Some(place) = DESCRIPTORS.get(kind) else { give_up(c"libgc: GC_new_kind: too many kinds") };
     place.store(descriptor, Release);
     // Of objects of words, the heap looks at each; a kind that names fewer is asked.
     if descriptor & TAG != LENGTH || (adjust == 0 && descriptor != 0) {
@@ -117,14 +120,14 @@ pub extern "C" fn GC_new_kind(
             // SAFETY: plain call.
             let stack = unsafe { libc::malloc(ENTRIES * size_of::<Entry>()) };
             if stack.is_null() {
-                say::give_up(c"libgc: GC_new_kind: out of memory");
+                give_up(c"libgc: GC_new_kind: out of memory");
             }
             STACK.store(stack.cast(), Release);
         }
         // SAFETY: the procedure serves every object of the kind.
         let layout = unsafe { vel::vel_gc_type_by(trace, core::ptr::from_ref(place).cast_mut().cast()) };
         if layout.is_null() {
-            say::give_up(c"libgc: GC_new_kind: out of memory");
+            give_up(c"libgc: GC_new_kind: out of memory");
         }
         LAYOUTS[kind].store(layout.cast_mut(), Release);
     }
@@ -136,7 +139,7 @@ pub type Describe = unsafe extern "C" fn(object: *mut c_void, text: *mut core::f
 
 static DESCRIPTIONS: [AtomicPtr<c_void>; KINDS] = [const { AtomicPtr::new(null_mut()) }; KINDS];
 
-/// Has objects of `kind` that are told of as leaked be described by `describe`.
+/// Has objects of `kind` that are reported as leaked be described by `describe`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_describe_type_fn(kind: c_int, describe: Option<Describe>) {
     if let Some(place) = usize::try_from(kind).ok().and_then(|kind| DESCRIPTIONS.get(kind)) {
@@ -157,7 +160,7 @@ pub extern "C" fn GC_new_proc(procedure: MarkProc) -> c_uint {
     start::ensure();
     let index = NEXT_PROCEDURE.fetch_add(1, AcqRel);
     let Some(place) = PROCEDURE_TABLE.get(index as usize) else {
-        say::give_up(c"libgc: GC_new_proc: too many procedures")
+        give_up(c"libgc: GC_new_proc: too many procedures")
     };
     place.store(procedure as *mut c_void, Release);
     index
@@ -175,7 +178,7 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
         _ => {}
     }
     let Some(layout) = LAYOUTS.get(kind).map(|layout| layout.load(Acquire)) else {
-        say::give_up(c"libgc: GC_generic_malloc: there is no such kind")
+        give_up(c"libgc: GC_generic_malloc: there is no such kind")
     };
     if layout.is_null() {
         return disclaim::made(allocate::GC_malloc(bytes), bytes, kind);
@@ -221,8 +224,8 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
     if is_kept || object.is_null() { object } else { allocate::kept(object, bytes) }
 }
 
-/// The kind of the object that starts at `object`, and its bytes, which are stored unless `bytes` is null. Of kinds that are not told apart
-/// by how they are looked through it is 1.
+/// The kind of the object that starts at `object`, and its bytes, which are stored unless `bytes` is null. Of
+/// kinds that are not told apart by how they are scanned it is 1.
 ///
 /// # Safety
 /// `bytes` is null or can be written.
@@ -273,7 +276,7 @@ unsafe extern "C" fn trace(
     let descriptor = unsafe { &*descriptor.cast::<AtomicUsize>() }.load(Relaxed);
     let base = STACK.load(Acquire);
     VISITOR.store(visitor.cast_mut(), Relaxed);
-    // SAFETY: an object that is alive, of so many bytes; the stack has room.
+    // SAFETY: an object that is alive, of that many bytes; the stack has room.
     unsafe {
         let mut top = by_descriptor(object, Some(bytes), descriptor, base);
         // Entries may be procedures again, which put theirs where the entry was.
@@ -285,8 +288,8 @@ unsafe extern "C" fn trace(
     VISITOR.store(null_mut(), Relaxed);
 }
 
-/// Names what lies at `start`, as the descriptor says; the stack's top then, which was `top`. `bytes` are those of the object, if it
-/// is one.
+/// Names what lies at `start`, as the descriptor says; the stack's top then, which was `top`. `bytes` are
+/// those of the object, if it is one.
 ///
 /// # Safety
 /// What the descriptor speaks of can be read; the visitor is set.
@@ -337,13 +340,13 @@ unsafe fn by_descriptor(
                 let environment = descriptor >> (TAG_BITS + INDEX_BITS);
                 let procedure = PROCEDURE_TABLE[index].load(Acquire);
                 if procedure.is_null() {
-                    say::give_up(c"libgc: a mark descriptor names a procedure that there is not");
+                    give_up(c"libgc: a mark descriptor names a procedure that there is not");
                 }
                 let procedure = core::mem::transmute::<*mut c_void, MarkProc>(procedure);
                 // What lies below the top is not the procedure's to change.
                 return procedure(start.cast(), top, STACK.load(Acquire).wrapping_add(ENTRIES), environment);
             }
-            _ => say::give_up(c"libgc: a mark descriptor leads to one that leads on"),
+            _ => give_up(c"libgc: a mark descriptor leads to one that leads on"),
         }
     }
     top
@@ -376,64 +379,9 @@ pub extern "C" fn GC_debug_mark_and_push(
     GC_mark_and_push(object, top, limit, source)
 }
 
-/// `GC_push_other_roots`: what names further roots. Programs call what was there before.
-pub type PushOther = unsafe extern "C" fn();
-
-/// `GC_push_other_roots`: called at each collection. Programs that know it as a variable put theirs in its place, and call what was there.
-#[unsafe(no_mangle)]
-pub static GC_push_other_roots: AtomicPtr<c_void> = AtomicPtr::new(nothing_more as *mut c_void);
-
-extern "C" fn nothing_more() {}
-
-/// Has the procedure for further roots called at each collection.
-pub(crate) fn begin_roots() {
-    // SAFETY: it may be called whenever the world is stopped.
-    unsafe { vel::vel_gc_on_roots(Some(other_roots)) };
-}
-
-/// Calls the program's procedure for further roots.
-unsafe extern "C" fn other_roots(visitor: *const vel::Visitor) {
-    VISITOR.store(visitor.cast_mut(), Relaxed);
-    // SAFETY: the program's own function.
-    unsafe { GC_get_push_other_roots()() };
-    toggle::name_roots(visitor);
-    VISITOR.store(null_mut(), Relaxed);
-}
-
 /// Has `procedure` called at each collection; it names roots by `GC_push_all` and its kin.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_push_other_roots(procedure: Option<PushOther>) {
     start::ensure();
     GC_push_other_roots.store(procedure.unwrap_or(nothing_more) as *mut c_void, Release);
-}
-
-/// What [`GC_set_push_other_roots`] set; one that does nothing if none.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_push_other_roots() -> PushOther {
-    // SAFETY: null or a procedure, and an option of a function has null for none.
-    let set =
-        unsafe { core::mem::transmute::<*mut c_void, Option<PushOther>>(GC_push_other_roots.load(Acquire)) };
-    set.unwrap_or(nothing_more)
-}
-
-/// Names every aligned word of a range.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_push_all(start: *mut c_void, end: *mut c_void) {
-    let visitor = VISITOR.load(Relaxed);
-    if !visitor.is_null() {
-        // SAFETY: called by a procedure for roots, which vouches for the range.
-        unsafe { vel::vel_gc_visit_words(visitor, start, end) };
-    }
-}
-
-/// The same.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_push_all_eager(start: *mut c_void, end: *mut c_void) {
-    GC_push_all(start, end);
-}
-
-/// The same, whether the range has changed or not.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_push_conditional(start: *mut c_void, end: *mut c_void, _all: c_int) {
-    GC_push_all(start, end);
 }

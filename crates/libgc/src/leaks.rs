@@ -1,49 +1,27 @@
-//! Looking for leaks: with `GC_find_leak`, objects are the program's to free, and those that nothing refers to any more are told of.
+//! Looking for leaks: with `GC_find_leak`, objects are the program's to free, and those that nothing refers
+//! to any more are reported.
 //!
-//! Each object is given a finalizer that names it. What is freed loses it; what is found dead with it was forgotten. Finalizers and
-//! links of the program's own are not served meanwhile, as with libgc.
+//! Each object is given a finalizer that names it. A freed object loses it; one found dead with it has
+//! leaked. Finalizers and links of the program's own are not served meanwhile, as with libgc.
 
-use crate::allocate::{GC_base, GC_size};
-use crate::variables::GC_find_leak;
-use crate::{checked, collect, kinds, say, start, vel};
+use crate::collection::watch_leaks;
+use crate::variables::{GC_find_leak, finds_leaks};
+use crate::{headers, kinds, say, state, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
-/// The order in which all that is dead is told of at once.
+/// The order in which all dead objects are reported at once.
 const UNORDERED: c_int = 1;
 
 /// Bytes of an object's description (`GC_TYPE_DESCR_LEN`).
 const DESCRIPTION: usize = 40;
 
-/// A look is due at the end.
-static AT_END: AtomicBool = AtomicBool::new(false);
-
-/// Whether leaks are looked for.
-pub(crate) fn are_wanted() -> bool {
-    GC_find_leak.load(Relaxed) != 0
-}
-
-/// Has objects that are made from now on looked after, if leaks are wanted. The heap has started.
-pub(crate) fn look() {
-    if are_wanted() {
-        start::watch_objects();
-        if !AT_END.swap(true, Relaxed) {
-            // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in use.
-            unsafe { libc::atexit(at_end) };
-        }
-    }
-}
-
-extern "C" fn at_end() {
-    collect::GC_gcollect();
-}
-
 /// An object was made; null is let pass.
 #[cold]
 pub(crate) fn made(object: *mut c_void) -> *mut c_void {
-    if are_wanted() && !object.is_null() {
-        // Without memory for it the object is not told of.
+    if finds_leaks() && !object.is_null() {
+        // Without memory for it the object is not reported.
         // SAFETY: the function takes every object.
         unsafe {
             vel::vel_gc_replace_finalizer(
@@ -62,11 +40,12 @@ pub(crate) fn made(object: *mut c_void) -> *mut c_void {
 unsafe extern "C" fn leaked(object: *mut c_void, _data: *mut c_void) {
     let mut place = [0; 20];
     let (mut address, mut size) = ([0; 16], [0; 20]);
-    let (file, line, bytes) = match checked::place_of(object) {
+    let (file, line, bytes) = match headers::place_of(object) {
         Some((file, line, bytes)) => (say::bytes(file), say::decimal(u64::from(line), &mut place), bytes),
-        None => (&b""[..], &b""[..], GC_size(GC_base(object))),
+        // SAFETY: any address may be asked about.
+        None => (&b""[..], &b""[..], unsafe { vel::vel_gc_size(vel::vel_gc_base(object)) }),
     };
-    let user = checked::seen_of(object);
+    let user = headers::seen_of(object);
     let between: &[u8] = if file.is_empty() { b"" } else { b":" };
     let mut text = [0; DESCRIPTION];
     // SAFETY: nothing is stored.
@@ -93,8 +72,8 @@ unsafe extern "C" fn leaked(object: *mut c_void, _data: *mut c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_find_leak(on: c_int) {
     GC_find_leak.store(on, Relaxed);
-    if start::is_started() {
-        look();
+    if state::is_started() {
+        watch_leaks();
     }
 }
 

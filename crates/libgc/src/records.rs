@@ -1,13 +1,14 @@
-//! What is remembered of threads: whether one was registered, and what it returned until somebody has joined it.
+//! The records of threads: whether one was registered, and what it returned until somebody has joined
+//! it.
 //!
-//! A value returned by a thread that has ended is nowhere but in the C library's own memory, where the collector does not look.
-//! So it is also in the thread's record, an uncollectable object, until the thread is joined; that of a detached thread goes
-//! when it ends.
+//! A value returned by a thread that has ended is nowhere but in the C library's own memory, where the
+//! collector does not look. So it is also in the thread's record, an uncollectable object, until the thread
+//! is joined; that of a detached thread goes when it ends.
 //!
-//! Invariants: a record is in the list from [`add`] on until it is freed; the list changes under its lock only; a thread's
-//! record is the value of [`key`].
+//! Invariants: a record is in the list from [`add`] on until it is freed; the list changes under its lock
+//! only; a thread's record is the value of [`key`].
 
-use crate::{allocate, vel};
+use crate::vel;
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::ptr::{from_ref, null, null_mut};
@@ -89,7 +90,8 @@ fn key() -> libc::pthread_key_t {
 }
 
 fn set(value: *const c_void) {
-    // SAFETY: the key was made. Without memory the thread has no record: it is only not known to be registered.
+    // SAFETY: the key was made. Without memory the thread has no record: it is only not known to be
+    // registered.
     unsafe { libc::pthread_setspecific(key(), value) };
 }
 
@@ -122,13 +124,17 @@ fn own() -> Option<&'static Record> {
     Some(unsafe { &*value.cast::<Record>() })
 }
 
-/// A record of a thread to be started; `None` if there is no memory.
-pub(crate) fn add(body: vel::Body, argument: *mut c_void, is_detached: bool) -> Option<&'static Record> {
-    let record = allocate::GC_malloc_uncollectable(size_of::<Record>()).cast::<Record>();
-    if record.is_null() {
-        return None;
-    }
-    // SAFETY: the object has room for it and stays until it is freed.
+/// The record of a thread to be started, in an object.
+///
+/// # Safety
+/// The object has room for a record, stays until it is freed, and is nobody else's.
+pub(crate) unsafe fn add(
+    record: *mut Record,
+    body: vel::Body,
+    argument: *mut c_void,
+    is_detached: bool,
+) -> &'static Record {
+    // SAFETY: by this function's condition.
     let record = unsafe {
         record.write(Record {
             body,
@@ -146,7 +152,7 @@ pub(crate) fn add(body: vel::Body, argument: *mut c_void, is_detached: bool) -> 
         record.next.set(list.first.get());
         list.first.set(record);
     });
-    Some(record)
+    record
 }
 
 /// The calling thread begins, with `record`.
@@ -203,7 +209,8 @@ pub(crate) fn detached(thread: libc::pthread_t) {
     }
 }
 
-/// The oldest record of that number: a joined or detached one is gone, so there is one at most that can still be joined.
+/// The oldest record of that number: a joined or detached one is gone, so there is one at most that can still
+/// be joined.
 fn find(thread: libc::pthread_t) -> Option<&'static Record> {
     with_list(|list| {
         let mut this = list.first.get();

@@ -1,22 +1,22 @@
-//! Static data: that of the program and its libraries is found without being told; the rest is told here.
+//! Static data: that of the program and its libraries is found by the collector; the rest is registered
+//! here.
 
+use crate::abort::give_up;
+use crate::hooks::{FILTER, HasRoots, ask_of_images};
 use crate::variables::GC_no_dls;
-use crate::{say, start, variables, vel};
-use core::ffi::{c_char, c_int, c_void};
+use crate::{say, start, state, vel};
+use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{
-    AtomicPtr,
-    Ordering::{Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
-/// Has the words from `start` up to `end` looked through.
+/// Has the words from `start` up to `end` scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_add_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
     // SAFETY: the program vouches for the range.
     if unsafe { vel::vel_gc_roots_add(start, end) } != 0 {
         // Without them something would be freed that is in use.
-        say::give_up(c"libgc: GC_add_roots: out of memory");
+        give_up(c"libgc: GC_add_roots: out of memory");
     }
 }
 
@@ -32,11 +32,11 @@ pub extern "C" fn GC_remove_roots(start: *mut c_void, end: *mut c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_exclude_static_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
-    // SAFETY: any range may be named. Without memory it is looked through as before, which keeps more.
+    // SAFETY: any range may be named. Without memory it is scanned as before, which keeps more.
     unsafe { vel::vel_gc_roots_exclude(start, end) };
 }
 
-/// Undoes every [`GC_add_roots`]. Static data stays looked through.
+/// Undoes every [`GC_add_roots`]. Static data stays scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_roots() {
     start::ensure();
@@ -47,7 +47,7 @@ pub extern "C" fn GC_clear_roots() {
 /// Undoes every [`GC_exclude_static_roots`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_exclusion_table() {
-    if start::is_started() {
+    if state::is_started() {
         // SAFETY: any range may be named.
         unsafe {
             vel::vel_gc_roots_include(core::ptr::null(), core::ptr::without_provenance(usize::MAX));
@@ -55,41 +55,21 @@ pub extern "C" fn GC_clear_exclusion_table() {
     }
 }
 
-/// `GC_has_static_roots_func`: whether a part of a library's data is to be looked through.
-pub type HasRoots = unsafe extern "C" fn(library: *const c_char, start: *mut c_void, bytes: usize) -> c_int;
-
-static FILTER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-
-/// Has the heap ask which libraries' data is looked through, and ask anew what it asked before.
-pub(crate) fn begin() {
-    // SAFETY: a function that calls nothing of the heap.
-    unsafe { vel::vel_gc_on_image(Some(has_roots)) };
-}
-
-unsafe extern "C" fn has_roots(library: *const c_char, start: *const c_void, bytes: usize) -> c_int {
-    if GC_no_dls.load(Relaxed) != 0 {
-        return 0;
-    }
-    // SAFETY: null or what was set.
-    let filter = unsafe { variables::function::<HasRoots>(&FILTER) };
-    // SAFETY: the program's own function.
-    filter.map_or(1, |filter| unsafe { filter(library, start.cast_mut(), bytes) })
-}
-
-/// Has `filter` asked about the data of each library, with the allocation lock of libgc's words held: it calls nothing of the collector.
+/// Has `filter` asked about the data of each library, with the allocation lock of libgc's words held: it
+/// calls nothing of the collector.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_has_static_roots_callback(filter: Option<HasRoots>) {
     start::ensure();
     FILTER.store(filter.map_or(null_mut(), |filter| filter as *mut c_void), Release);
-    begin();
+    ask_of_images();
 }
 
 /// Whether libraries' data is left out, from the next collection on.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_no_dls(on: c_int) {
     GC_no_dls.store(on, Relaxed);
-    if start::is_started() {
-        begin();
+    if state::is_started() {
+        ask_of_images();
     }
 }
 
@@ -99,7 +79,7 @@ pub extern "C" fn GC_get_no_dls() -> c_int {
     GC_no_dls.load(Relaxed)
 }
 
-/// What is looked for among the loader's segments.
+/// The query on the loader's segments.
 struct Wanted {
     address: usize,
     is_found: bool,
@@ -109,7 +89,8 @@ struct Wanted {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_tmp_root(address: *mut c_void) -> c_int {
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> c_int {
-        // SAFETY: the loader's structure, its table of so many headers and its C string; and what was passed.
+        // SAFETY: the loader's structure, its table of that many headers and its C string; and what was
+        // passed.
         unsafe {
             let (info, wanted) = (&*info, &mut *wanted.cast::<Wanted>());
             if say::bytes(info.dlpi_name).is_empty() {

@@ -1,8 +1,8 @@
-//! Lines on standard error, warnings, which a program may take to itself, and the end of the process when there is nothing else to do.
+//! Lines on standard error, and warnings, which a program may take to itself.
 //!
 //! Written without allocating: most are said when memory is short.
 
-use crate::variables::{self, Abort, GC_on_abort};
+use crate::variables;
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -26,7 +26,7 @@ pub(crate) fn line(parts: &[&[u8]]) {
         text[length..length + taken].copy_from_slice(&part[..taken]);
         length += taken;
     }
-    // SAFETY: so many bytes are there. What cannot be written is lost.
+    // SAFETY: `length` bytes are there. Bytes that cannot be written are lost.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), length) };
 }
 
@@ -37,26 +37,6 @@ pub(crate) fn bytes<'a>(text: *const c_char) -> &'a [u8] {
     }
     // SAFETY: the callers pass C strings of the program, which stay for the call.
     unsafe { CStr::from_ptr(text) }.to_bytes()
-}
-
-/// Ends the process: the program would go on with objects that are lost, or half looked through.
-#[cold]
-pub(crate) fn give_up(what: &'static CStr) -> ! {
-    // SAFETY: the variable holds a function of this type.
-    match unsafe { variables::function::<Abort>(&GC_on_abort) } {
-        // SAFETY: the program's own function, or the one below.
-        Some(function) => unsafe { function(what.as_ptr()) },
-        None => line(&[what.to_bytes()]),
-    }
-    // SAFETY: abort has no preconditions.
-    unsafe { libc::abort() }
-}
-
-/// [`GC_on_abort`] as it is at first.
-pub(crate) extern "C" fn aborts(message: *const c_char) {
-    if !message.is_null() {
-        line(&[bytes(message)]);
-    }
 }
 
 /// Warns of something that a program's user may want to know; `message` ends with a zero.
@@ -123,8 +103,9 @@ unsafe extern "C" fn print_to_log(format: *const c_char, arguments: *mut c_void)
     unsafe { vdprintf(LOG.load(Relaxed), format, arguments) };
 }
 
-// Functions of variable arguments cannot be written in Rust: these lay their arguments out as a va_list of the System V ABI (how much of the
-// saved registers is used, where the rest is, where registers were saved) and pass it on.
+// Functions of variable arguments cannot be written in Rust: these lay their arguments out as a va_list of
+// the System V ABI (how much of the saved registers is used, where the rest is, where registers were saved)
+// and pass it on.
 macro_rules! variadic {
     ($($(#[$doc:meta])* $name:ident => $to:path;)*) => { $(
         $(#[$doc])*

@@ -1,46 +1,18 @@
-//! What can be set and asked beside the exported variables ([`variables`]).
+//! Settings and queries beside the exported variables ([`variables`]).
 //!
-//! Most of libgc's settings steer its own way of collecting. Those are kept and told when asked for, and change nothing:
-//! see `docs/libgc.md`.
+//! Most of libgc's settings steer its own way of collecting. Those are stored and returned, and
+//! change nothing: see `docs/libgc.md`.
 
-use crate::environment::Wishes;
-use crate::variables::{self, GC_oom_fn, GC_parallel, GC_print_stats, OomFunction};
+use crate::abort::give_up;
+use crate::state::{INCREMENTAL, is_started};
+use crate::variables::{self, GC_oom_fn, GC_parallel, OomFunction};
+use crate::{say, start};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 /// The interface's version: 8.2.2.
 const VERSION: c_uint = 8 << 16 | 2 << 8 | 2;
-
-/// The heap's limit that was asked for before its start, in bytes; 0: none.
-static MAX_HEAP: AtomicUsize = AtomicUsize::new(0);
-static INCREMENTAL: AtomicI32 = AtomicI32::new(0);
-
-pub(crate) fn max_heap_bytes() -> usize {
-    MAX_HEAP.load(Relaxed)
-}
-
-pub(crate) fn set_max_heap(bytes: usize) {
-    MAX_HEAP.store(bytes, Relaxed);
-}
-
-/// What the environment said and the program can ask for.
-pub(crate) fn told_of(wishes: Wishes) {
-    if wishes.slice_us.is_some() {
-        INCREMENTAL.store(1, Relaxed);
-    }
-    if wishes.prints {
-        GC_print_stats.store(1, Relaxed);
-    }
-    // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in use.
-    unsafe { libc::atexit(figures_at_end) };
-}
-
-extern "C" fn figures_at_end() {
-    if GC_print_stats.load(Relaxed) != 0 {
-        crate::figures::GC_dump();
-    }
-}
 
 /// What the program's procedure says when there is no memory for `bytes` bytes.
 #[cold]
@@ -52,7 +24,7 @@ pub(crate) fn out_of_memory(bytes: usize) -> *mut c_void {
 /// Ends the process for want of memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_abort_on_oom() {
-    crate::say::give_up(c"libgc: out of memory")
+    give_up(c"libgc: out of memory")
 }
 
 /// The interface's version.
@@ -64,9 +36,9 @@ pub extern "C" fn GC_get_version() -> c_uint {
 /// Has collections made in slices, if called before the heap starts.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable_incremental() {
-    if crate::start::is_started() {
+    if is_started() {
         if INCREMENTAL.load(Relaxed) == 0 {
-            crate::say::warn(
+            say::warn(
                 c"libgc: GC_enable_incremental: too late, the heap has started; collections are made at one go\n",
                 0,
             );
@@ -74,7 +46,7 @@ pub extern "C" fn GC_enable_incremental() {
     } else {
         INCREMENTAL.store(1, Relaxed);
     }
-    crate::start::ensure();
+    start::ensure();
 }
 
 /// Whether collections are made in slices.
@@ -98,7 +70,7 @@ macro_rules! kept {
         pub extern "C" fn $set(value: $type) {
             $cell.store(value as _, Relaxed);
         }
-        /// What was set.
+        /// The limit that was set.
         #[unsafe(no_mangle)]
         pub extern "C" fn $get() -> $type {
             $cell.load(Relaxed) as $type
@@ -135,7 +107,7 @@ pub extern "C" fn GC_set_time_limit_tv(limit: TimeLimit) {
     LIMIT_NS.store(limit.tv_nsec as usize, Relaxed);
 }
 
-/// What was set.
+/// The limit that was set.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_time_limit_tv() -> TimeLimit {
     TimeLimit { tv_ms: variables::GC_get_time_limit(), tv_nsec: LIMIT_NS.load(Relaxed) as c_ulong }
@@ -145,7 +117,7 @@ pub extern "C" fn GC_get_time_limit_tv() -> TimeLimit {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_pages_executable(on: c_int) {
     if on != 0 {
-        crate::say::give_up(c"libgc: GC_set_pages_executable: objects that can be executed are not served");
+        give_up(c"libgc: GC_set_pages_executable: objects that can be executed are not served");
     }
 }
 

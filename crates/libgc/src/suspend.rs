@@ -1,7 +1,8 @@
 //! `javaxfc.h`: single threads stopped by the program.
 //!
-//! Which threads are suspended is remembered here, by their numbers: one may have ended, but not been joined, and still counts. It is not
-//! forgotten when it is joined, as its number may be another's by then, and that one suspended.
+//! Which threads are suspended is remembered here, by their numbers: one may have ended, but not been joined,
+//! and still counts. It is not forgotten when it is joined, as its number may be another's by then, and that
+//! one suspended.
 
 use crate::{lock, start, vel};
 use core::ffi::c_int;
@@ -47,9 +48,9 @@ fn note(thread: libc::pthread_t) -> bool {
         // SAFETY: plain call.
         place = unsafe { libc::malloc(size_of::<Entry>()) }.cast();
         if place.is_null() {
-            crate::say::give_up(c"libgc: GC_suspend_thread: out of memory");
+            crate::abort::give_up(c"libgc: GC_suspend_thread: out of memory");
         }
-        // SAFETY: so many bytes are there.
+        // SAFETY: that many bytes are there.
         unsafe { place.write(Entry { thread: 0, next: FIRST.load(Relaxed) }) };
         FIRST.store(place, Relaxed);
     }
@@ -67,14 +68,16 @@ fn forget(thread: libc::pthread_t) {
     }
 }
 
-/// Stops a thread until [`GC_resume_thread`], at once or when it comes out of a blocking call. One that is suspended already stays so.
+/// Stops a thread until [`GC_resume_thread`], at once or when it comes out of a blocking call. One that is
+/// suspended already stays so.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_suspend_thread(thread: libc::pthread_t) {
     // SAFETY: plain call.
     let is_caller = unsafe { libc::pthread_self() } == thread;
     // SAFETY: any number may be named; a thread that the collector does not know has ended, or has not begun.
     let stop = || unsafe { vel::vel_gc_suspend(thread) };
-    // With the lock held, as a thread that is stopped while it holds the lock would keep it; but a caller that suspends itself would, too.
+    // With the lock held, as a thread that is stopped while it holds the lock would keep it; but a caller
+    // that suspends itself would, too.
     let is_new = locked(|| {
         let is_new = note(thread);
         if is_new && !is_caller {

@@ -1,13 +1,15 @@
-//! Threads: known from their first allocation, or from where they make themselves known; their stacks and waits.
+//! Threads: known from their first allocation, or from where they make themselves known; their stacks and
+//! waits.
 
+use crate::abort::give_up;
+use crate::allocate::GC_malloc_uncollectable;
+use crate::records::Record;
+use crate::stacks::{MAIN, handle, stack_end};
 use crate::variables::GC_stackbottom;
-use crate::{records, say, start, vel};
+use crate::{records, start, state, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{
-    AtomicPtr,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// `struct GC_stack_base`.
 #[repr(C)]
@@ -22,27 +24,11 @@ const SUCCESS: c_int = 0;
 const NO_MEMORY: c_int = 2;
 const UNIMPLEMENTED: c_int = 3;
 
-/// The signal by which threads are stopped: `SIGRTMAX - 5`, as docs/gc.md says, unless the program has chosen another.
+/// The signal by which threads are stopped: `SIGRTMAX - 5`, as docs/gc.md says, unless the program has chosen
+/// another.
 fn signal() -> c_int {
     // SAFETY: plain call.
     unsafe { vel::vel_gc_signal() }
-}
-
-/// The thread that starts the heap may change stacks, and says so by [`GC_stackbottom`]; the program may have said so already.
-pub(crate) fn heap_started() {
-    let _ = GC_stackbottom.compare_exchange(0, stack_end().addr(), Relaxed, Relaxed);
-    MAIN.store(handle(), Release);
-    // SAFETY: the variable stays, and holds where the stack ends that the thread is on.
-    unsafe { vel::vel_gc_stack_end_at(GC_stackbottom.as_ptr().cast_const().cast()) };
-}
-
-/// The handle of the thread whose stack is [`GC_stackbottom`]'s.
-static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-
-/// The calling thread's handle.
-fn handle() -> *mut c_void {
-    // SAFETY: may be called on any thread.
-    unsafe { vel::vel_gc_thread() }
 }
 
 /// Threads are always allowed.
@@ -122,8 +108,8 @@ pub unsafe extern "C" fn GC_get_my_stackbottom(base: *mut StackBase) -> *mut c_v
     handle
 }
 
-/// Says where the stack begins that a thread is on: the one of this handle, or the calling one for null. To be called with the allocation lock
-/// held, or by the thread itself.
+/// Says where the stack begins that a thread is on: the one of this handle, or the calling one for null. To
+/// be called with the allocation lock held, or by the thread itself.
 ///
 /// # Safety
 /// `base` can be read, and the stack up to there.
@@ -131,7 +117,7 @@ pub unsafe extern "C" fn GC_get_my_stackbottom(base: *mut StackBase) -> *mut c_v
 pub unsafe extern "C" fn GC_set_stackbottom(thread: *mut c_void, base: *const StackBase) {
     // SAFETY: the caller vouches for it.
     let end = unsafe { (*base).mem_base };
-    if !start::is_started() {
+    if !state::is_started() {
         GC_stackbottom.store(end.expose_provenance(), Relaxed);
         return;
     }
@@ -141,21 +127,6 @@ pub unsafe extern "C" fn GC_set_stackbottom(thread: *mut c_void, base: *const St
     } else {
         // SAFETY: the caller vouches for the stack.
         unsafe { vel::vel_gc_set_stack_end(thread, end) };
-    }
-}
-
-/// The highest address of the calling thread's stack; null if the C library cannot tell.
-fn stack_end() -> *mut c_void {
-    // SAFETY: the attributes are initialised by the first call, and destroyed.
-    unsafe {
-        let mut attributes = core::mem::zeroed::<libc::pthread_attr_t>();
-        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
-            return null_mut();
-        }
-        let (mut lowest, mut bytes) = (null_mut(), 0);
-        let told = libc::pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut bytes);
-        libc::pthread_attr_destroy(&raw mut attributes);
-        if told == 0 { lowest.wrapping_byte_add(bytes) } else { null_mut() }
     }
 }
 
@@ -216,7 +187,12 @@ pub unsafe extern "C" fn GC_pthread_create(
         unsafe { pthread_attr_getdetachstate(attributes, &raw mut detached) };
     }
     let is_detached = detached != libc::PTHREAD_CREATE_JOINABLE;
-    let Some(record) = records::add(body, argument, is_detached) else { return libc::EAGAIN };
+    let room = GC_malloc_uncollectable(size_of::<Record>()).cast::<Record>();
+    if room.is_null() {
+        return libc::EAGAIN;
+    }
+    // SAFETY: a new object.
+    let record = unsafe { records::add(room, body, argument, is_detached) };
     // SAFETY: the record is the new thread's; the caller vouches for the rest.
     let result = unsafe {
         libc::pthread_create(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
@@ -231,7 +207,7 @@ extern "C" fn begin(record: *mut c_void) -> *mut c_void {
     // SAFETY: GC_pthread_create made it, and it stays until this thread has ended and was joined.
     unsafe {
         vel::vel_gc_thread_enter();
-        let record = &*record.cast::<records::Record>();
+        let record = &*record.cast::<Record>();
         records::begins(record);
         let result = (record.body)(record.argument);
         records::ends(result);
@@ -343,14 +319,13 @@ pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) 
     unsafe { libc::dlopen(path, mode) }
 }
 
-/// Has threads stopped by this signal. Once the heap has started it is too late for another, which ends the process.
+/// Has threads stopped by this signal. Once the heap has started it is too late for another, which ends the
+/// process.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
     // SAFETY: plain call.
     if signal != -1 && unsafe { vel::vel_gc_set_signal(signal) } != 0 {
-        say::give_up(
-            c"libgc: GC_set_suspend_signal: too late, threads are known, or there is no such signal",
-        );
+        give_up(c"libgc: GC_set_suspend_signal: too late, threads are known, or there is no such signal");
     }
 }
 
@@ -358,13 +333,14 @@ pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_thr_restart_signal(_signal: c_int) {}
 
-/// Stops every other thread until [`GC_start_world_external`]. The caller neither allocates nor locks meanwhile.
+/// Stops every other thread until [`GC_start_world_external`]. The caller neither allocates nor locks
+/// meanwhile.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_stop_world_external() {
     start::ensure();
     // SAFETY: undone by the other.
     if unsafe { vel::vel_gc_stop_world() } != 0 {
-        say::give_up(c"libgc: GC_stop_world_external: out of memory");
+        give_up(c"libgc: GC_stop_world_external: out of memory");
     }
 }
 
@@ -375,8 +351,8 @@ pub extern "C" fn GC_start_world_external() {
     unsafe { vel::vel_gc_start_world() };
 }
 
-/// Says of the calling thread that it handles signals on a stack of its own: the kernel says so, too, and what is in use there is looked through
-/// of any thread that is stopped there.
+/// Says of the calling thread that it handles signals on a stack of its own: the kernel says so, too, and
+/// the part in use is scanned for any thread that is stopped there.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_altstack(
     _stack: *mut c_void,

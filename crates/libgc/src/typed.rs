@@ -1,7 +1,8 @@
 //! `gc_typed.h`: objects of which a bitmap says where pointers are.
 //!
-//! A descriptor there is a word made from a bitmap, without a size; here a type has both. So the word is the address of a
-//! record with the bitmap and the type of the size last asked for, which is nearly always the same.
+//! A descriptor there is a word made from a bitmap, without a size; here a type has both. So the word is the
+//! address of a record with the bitmap and the type of the size last asked for, which is nearly always the
+//! same.
 
 use crate::{allocate, start, vel};
 use core::ffi::c_void;
@@ -16,7 +17,7 @@ pub type Descriptor = usize;
 
 const WORD: usize = size_of::<usize>();
 const BITS: usize = vel::TYPE_MAX / WORD;
-/// Every word may be a pointer: what is made of a bitmap that there is no memory for.
+/// Every word may be a pointer: the layout for a bitmap that there is no memory for.
 const ANY: Descriptor = 0;
 
 /// What a descriptor stands for. Made once for each call and never freed: programs make them at their start.
@@ -33,10 +34,11 @@ struct Sized {
     next: *const Sized,
 }
 
-/// A descriptor of objects of which word `i` may be a pointer if bit `i` of `bitmap` is set, and none from word `bits` on.
+/// A descriptor of objects of which word `i` may be a pointer if bit `i` of `bitmap` is set, and none from
+/// word `bits` on.
 ///
 /// # Safety
-/// `bitmap` has so many bits.
+/// `bitmap` has that many bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_make_descriptor(bitmap: *const usize, bits: usize) -> Descriptor {
     start::ensure();
@@ -45,7 +47,7 @@ pub unsafe extern "C" fn GC_make_descriptor(bitmap: *const usize, bits: usize) -
         return ANY;
     }
     for bit in 0..bits {
-        // SAFETY: the caller vouches for so many bits.
+        // SAFETY: the caller vouches for that many bits.
         let is_set = unsafe { bitmap.add(bit / 64).read() } >> (bit % 64) & 1 != 0;
         words[bit / 64] |= u64::from(is_set) << (bit % 64);
     }
@@ -54,7 +56,7 @@ pub unsafe extern "C" fn GC_make_descriptor(bitmap: *const usize, bits: usize) -
     if record.is_null() {
         return ANY;
     }
-    // SAFETY: so many bytes are there, aligned as malloc aligns.
+    // SAFETY: that many bytes are there, aligned as malloc aligns.
     unsafe { record.write(Record { bitmap: words, last: AtomicPtr::new(null_mut()) }) };
     record.expose_provenance()
 }
@@ -81,7 +83,7 @@ fn layout(descriptor: Descriptor, bytes: usize) -> *const vel::Layout {
     // SAFETY: plain call.
     let sized = unsafe { libc::malloc(size_of::<Sized>()) }.cast::<Sized>();
     if !layout.is_null() && !sized.is_null() {
-        // SAFETY: so many bytes are there. A race loses one of two equal entries.
+        // SAFETY: that many bytes are there. A race loses one of two equal entries.
         unsafe { sized.write(Sized { bytes, layout, next: first }) };
         record.last.store(sized, Release);
     }

@@ -1,10 +1,11 @@
 //! The exported variables: what programs of old set and read where there are functions today.
 //!
-//! They are variables and no copies: who assigns one is heeded as if it had called the function. What is set before the heap starts
-//! holds from its start; what is set later, from the next collection. `docs/libgc.md` says which change nothing.
+//! They are variables and no copies: who assigns one is heeded as if it had called the function. A value set
+//! before the heap starts holds from its start; one set later, from the next collection. `docs/libgc.md`
+//! says which change nothing.
 //!
-//! A program that is not position-independent has its own copy of a variable, and the loader has the library use that one: so none of
-//! these may be read but by its symbol, and none has a Rust reference kept to it.
+//! A program that is not position-independent has its own copy of a variable, and the loader has the library
+//! use that one: so none of these may be read but by its symbol, and none has a Rust reference kept to it.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -26,7 +27,7 @@ variables! {
     GC_gc_no: AtomicUsize = 0;
     /// How often collection is held off; see [`GC_disable`](crate::collect::GC_disable).
     GC_dont_gc: AtomicI32 = 0;
-    /// Whether objects that nothing refers to are told of; see [`leaks`](crate::leaks).
+    /// Whether objects that nothing refers to are reported; see [`leaks`](crate::leaks).
     GC_find_leak: AtomicI32 = 0;
     /// Whether pointers into an object, and just past it, keep it.
     GC_all_interior_pointers: AtomicI32 = 1;
@@ -64,14 +65,6 @@ variables! {
     GC_finalizer_notifier: AtomicPtr<c_void> = null_mut();
     /// `GC_on_heap_resize_proc`: called with the heap's size when it has grown.
     GC_on_heap_resize: AtomicPtr<c_void> = null_mut();
-    /// `GC_abort_func`: called with a word why before the process ends.
-    GC_on_abort: AtomicPtr<c_void> = crate::say::aborts as *mut c_void;
-    /// Called by `GC_same_obj` with two pointers into different objects.
-    GC_same_obj_print_proc: AtomicPtr<c_void> = crate::checks::not_same as *mut c_void;
-    /// Called by `GC_is_valid_displacement` with a pointer that keeps nothing.
-    GC_is_valid_displacement_print_proc: AtomicPtr<c_void> = crate::checks::not_valid as *mut c_void;
-    /// Called by `GC_is_visible` with an address that is not looked at.
-    GC_is_visible_print_proc: AtomicPtr<c_void> = crate::checks::not_visible as *mut c_void;
     /// Kind of objects of `gc_gcj.h`.
     GC_gcj_kind: AtomicI32 = 0;
     /// The same of those made by `GC_debug_gcj_malloc`.
@@ -82,13 +75,14 @@ variables! {
     GC_greatest_plausible_heap_addr: AtomicUsize = usize::MAX;
 }
 
-/// Bytes before what the program sees of an object of `GC_debug_malloc`.
-#[unsafe(no_mangle)]
-pub static GC_debug_header_size: usize = crate::checked::HEADER;
-
 /// `GC_oom_fn` as it is at first.
 extern "C" fn null(_bytes: usize) -> *mut c_void {
     null_mut()
+}
+
+/// Whether leaks are looked for.
+pub(crate) fn finds_leaks() -> bool {
+    GC_find_leak.load(Relaxed) != 0
 }
 
 /// The function that a variable holds; `None` for null.
@@ -153,12 +147,9 @@ pub type OomFunction = unsafe extern "C" fn(bytes: usize) -> *mut c_void;
 pub type Notifier = unsafe extern "C" fn();
 /// `GC_on_heap_resize_proc`.
 pub type Resized = unsafe extern "C" fn(bytes: usize);
-/// `GC_abort_func`.
-pub type Abort = unsafe extern "C" fn(message: *const core::ffi::c_char);
 
 procedures! {
     OomFunction, GC_oom_fn: GC_set_oom_fn, GC_get_oom_fn;
     Notifier, GC_finalizer_notifier: GC_set_finalizer_notifier, GC_get_finalizer_notifier;
     Resized, GC_on_heap_resize: GC_set_on_heap_resize, GC_get_on_heap_resize;
-    Abort, GC_on_abort: GC_set_abort_func, GC_get_abort_func;
 }

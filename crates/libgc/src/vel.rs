@@ -1,50 +1,9 @@
-//! What is used of `libvellum.so`: see `include/vellum_gc.h`, which says what each function does.
+//! The functions used of `libvellum.so`: see `include/vellum_gc.h`, which says what each function does.
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{Ordering::Release, compiler_fence};
-
-/// `struct vel_gc_config`, as far as it is used here.
-#[repr(C)]
-#[derive(Default)]
-pub(crate) struct Config {
-    pub config_bytes: usize,
-    pub plan: c_int,
-    pub only_starts: c_int,
-    pub limit_bytes: usize,
-    pub fixed_bytes: usize,
-    pub percent: c_uint,
-    pub poison: c_int,
-    pub slice_us: c_uint,
-    pub safepoints: c_int,
-    pub tells_writes: c_int,
-    pub max_bytes: usize,
-    pub paranoid: c_int,
-    pub eager: c_int,
-    /// Fields that are not used here.
-    pub numbers: [c_int; 4],
-    pub bytes: [usize; 4],
-    pub more_numbers: [c_int; 3],
-    pub divisor: c_uint,
-}
-
-/// `struct vel_gc_stats`.
-#[repr(C)]
-#[derive(Default, Clone, Copy)]
-pub(crate) struct Stats {
-    pub collections: u64,
-    pub heap_bytes: u64,
-    pub heap_peak_bytes: u64,
-    pub live_bytes: u64,
-    pub allocated_bytes: u64,
-    pub metadata_bytes: u64,
-    pub pause_ns_last: u64,
-    pub pause_ns_longest: u64,
-    pub pause_ns_total: u64,
-    /// Figures that are not used here.
-    between: [u64; 16],
-    pub freed_bytes: u64,
-}
+pub(crate) use vellum_wire::interface::{Config, Stats};
 
 /// `struct vel_gc_layout`.
 #[repr(C)]
@@ -187,8 +146,8 @@ fn runs() -> *mut Run {
 /// `bytes` bytes, a multiple of the granule, off run `slot`; null when it has no more.
 #[inline(always)]
 fn off(slot: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: every thread has a run for each slot, and is the only one to use it. Read and written once and in order, as a
-    // collection may stop the thread in between.
+    // SAFETY: every thread has a run for each slot, and is the only one to use it. Read and written once and
+    // in order, as a collection may stop the thread in between.
     unsafe {
         let run = runs().add(slot);
         let object = (&raw const (*run).next).read_volatile();
@@ -215,8 +174,8 @@ pub(crate) fn alloc(bytes: usize) -> *mut c_void {
     unsafe { vel_gc_slow(bytes) }
 }
 
-/// Untyped objects of `bytes` bytes off the thread's run, `most` at most, chained by their first words, the last of which gets `then`; and how many they are. Null
-/// and 0 when the run has no more.
+/// Untyped objects of `bytes` bytes off the thread's run, `most` at most, chained by their first words, the
+/// last of which gets `then`; and how many they are. Null and 0 when the run has no more.
 #[inline]
 pub(crate) fn chain(bytes: usize, most: usize, then: *mut c_void) -> (*mut c_void, usize) {
     if bytes.wrapping_sub(1) >= INLINE_MAX {
@@ -224,8 +183,9 @@ pub(crate) fn chain(bytes: usize, most: usize, then: *mut c_void) -> (*mut c_voi
     }
     let granules = bytes.div_ceil(GRANULE);
     let each = granules * GRANULE;
-    // SAFETY: the thread's own run, as in `off`; so many objects lie from `next` on before its end, each a word long at least. They are chained before they are
-    // taken: a collection that stops the thread in between finds none taken, or a chain that leads to all.
+    // SAFETY: the thread's own run, as in `off`; that many objects lie from `next` on before its end, each a
+    // word long at least. They are chained before they are taken: a collection that stops the thread in
+    // between finds none taken, or a chain that leads to all.
     unsafe {
         let run = runs().add(granules);
         let first = (&raw const (*run).next).read_volatile();

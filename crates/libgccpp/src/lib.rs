@@ -1,14 +1,14 @@
 //! `libgccpp.so.1`: `operator new` and `operator delete` of C++ programs that are written for libgc.
 //!
-//! What plain `new` gives is looked through by the collector and stays until it is deleted, so that such objects may refer to collected
-//! ones. Which form is called makes no difference but for alignment, and for what happens when there is no memory: `std::bad_alloc`, or null
-//! from the forms that do not throw.
+//! The collector scans memory of plain `new`, which stays until it is deleted, so that such
+//! objects may refer to collected ones. Which form is called makes no difference but for alignment, and for
+//! what happens when there is no memory: `std::bad_alloc`, or null from the forms that do not throw.
 //!
 //! # What holds
-//! * All forms of the language are here, and not only the plain ones that libgc's library has: else those of the runtime would give memory
-//!   that is not looked through.
-//! * What is deleted goes back where it came from: memory of `malloc`, from before this library was there or from libraries with a `new`
-//!   of their own, to `free`.
+//! * All forms of the language are here, and not only the plain ones that libgc's library has: else those of
+//!   the runtime would give memory that is not scanned.
+//! * Deleted memory goes back where it came from: memory of `malloc`, from before this library was there or
+//!   from libraries with a `new` of their own, to `free`.
 
 #![cfg_attr(panic = "abort", no_std)]
 #![allow(non_snake_case, reason = "the names are those of the C++ ABI")]
@@ -34,7 +34,7 @@ unsafe extern "C" {
     fn _ZSt17__throw_bad_allocv();
 }
 
-/// Memory that stays and is looked through; null if there is none.
+/// Memory that stays and is scanned; null if there is none.
 extern "C" fn get(bytes: usize) -> *mut c_void {
     // SAFETY: any size may be asked for.
     unsafe { GC_malloc_uncollectable(bytes) }
@@ -54,8 +54,8 @@ extern "C" fn get_aligned(bytes: usize, align: usize) -> *mut c_void {
 }
 
 /// `GC_throw_bad_alloc()`: throws for want of memory.
-// An exception may not pass through code that is compiled to abort: what throws here has no frame of its own then, but goes on to the C++
-// runtime's function in its place.
+// An exception may not pass through code that is compiled to abort: what throws here has no frame of its own
+// then, but goes on to the C++ runtime's function in its place.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub extern "C" fn _Z18GC_throw_bad_allocv() {
@@ -66,7 +66,7 @@ fn give(object: *mut c_void) {
     if object.is_null() {
         return;
     }
-    // SAFETY: what is deleted is the program's; memory that is no object's is malloc's.
+    // SAFETY: the deleted memory is the program's; memory that is no object's is malloc's.
     unsafe {
         if GC_base(object).is_null() {
             libc::free(object);

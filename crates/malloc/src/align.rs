@@ -1,11 +1,12 @@
 //! Aligned blocks.
 //!
-//! Units begin at multiples of 64 KiB and their blocks at multiples of the block size, so every block of a class
-//! whose size is a multiple of the alignment is aligned. Anything else is an extent, aligned by the page layer.
+//! Units begin at multiples of 64 KiB and their blocks at multiples of the block size, so every block of a
+//! class whose size is a multiple of the alignment is aligned. Anything else is an extent, aligned by the
+//! page layer.
 
 use crate::alloc::{REQUEST_MAX, malloc, out_of_memory};
 use crate::class::{GRANULE, aligned_class_of, bytes_of};
-use crate::{aside, large};
+use crate::{harden, large, passthrough};
 use vellum_pages::PAGE;
 
 /// The largest alignment the page layer gives.
@@ -17,14 +18,18 @@ pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
     if align <= GRANULE {
         return malloc(bytes);
     }
-    if let Some(next) = aside::next() {
-        return large::aside_aligned(next, align, bytes);
+    if let Some(next) = passthrough::next() {
+        return large::passthrough_aligned(next, align, bytes);
     }
-    if align <= PAGE
+    if !harden::is_on()
+        && align <= PAGE
         && bytes <= REQUEST_MAX
         && let Some(class) = aligned_class_of(bytes, align)
     {
         return malloc(bytes_of(class));
+    }
+    if harden::is_on() && align <= ALIGN_MAX {
+        return harden::allocate(align, bytes);
     }
     if align > ALIGN_MAX {
         return out_of_memory();

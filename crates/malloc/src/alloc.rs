@@ -1,17 +1,20 @@
-//! `malloc`, `calloc` and `free`: fast paths that inline into the exported symbols, and the slow paths behind them.
+//! `malloc`, `calloc` and `free`: fast paths that inline into the exported symbols, and the slow paths behind
+//! them.
 //!
-//! The fast paths make no call, take no lock and test nothing that the slow path could: no *has this thread a heap?*
-//! (the empty heap's lists are empty), no *is the size zero?* (class 0 is empty), no *is the address null?* (it lies
-//! outside every span).
+//! The fast paths make no call, take no lock and test nothing that the slow path could: no *has this thread a
+//! heap?* (the empty heap's lists are empty), no *is the size zero?* (class 0 is empty), no *is the address
+//! null?* (it lies outside every span).
 
-use crate::class::{CLASSES, FINE_MAX, SMALL_MAX, class_of, coarse_class_of, fine_class_of};
+use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, class_of};
 use crate::heap::Heap;
 use crate::slab::{Block, Slab};
 use crate::space::{Space, push_remote, slab_at};
-use crate::{aside, foreign, large, misuse, registry, tls};
+use crate::{foreign, harden, large, misuse, passthrough, registry, tls};
+use core::arch::asm;
+use core::mem::offset_of;
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering::{Relaxed, Release};
-use vellum_pages::Misuse;
+use core::sync::atomic::Ordering::Relaxed;
+use misuse::Fault;
 
 /// The largest request: differences of pointers into a block must fit, as in the C library.
 pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
@@ -20,30 +23,47 @@ pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
 #[inline(always)]
 pub fn malloc(bytes: usize) -> *mut u8 {
     if bytes <= FINE_MAX {
-        // SAFETY: the size is fine, and every class is below CLASSES.
-        unsafe { pop(fine_class_of(bytes), bytes) }
+        let heap = tls::heap();
+        // SAFETY: the table has an entry for every number of granules up to FINE_MAX, a class below CLASSES.
+        unsafe { pop(heap, usize::from(heap.fine.get_unchecked(bytes.div_ceil(GRANULE)).get()), bytes) }
     } else if bytes <= SMALL_MAX {
-        // SAFETY: every class is below CLASSES.
-        unsafe { pop(coarse_class_of(bytes), bytes) }
+        let heap = tls::heap();
+        // SAFETY: the table has an entry for every number of coarse granules below SMALL_MAX, a class below
+        // CLASSES.
+        unsafe {
+            pop(heap, usize::from(heap.coarse.get_unchecked((bytes - 1) / COARSE_GRANULE).get()), bytes)
+        }
     } else {
         large::malloc(bytes)
     }
 }
 
 /// # Safety
-/// `class` is the class of `bytes`.
+/// `class` is the class of `bytes`, or 0 in the empty heap.
 #[inline(always)]
-unsafe fn pop(class: usize, bytes: usize) -> *mut u8 {
+unsafe fn pop(heap: &Heap, class: usize, bytes: usize) -> *mut u8 {
     debug_assert!(class < CLASSES);
     // SAFETY: the caller vouches for `class`.
-    let list = unsafe { tls::heap().free.get_unchecked(class) };
+    let list = unsafe { heap.free.get_unchecked(class) };
     let block = list.get();
     if block.is_null() {
         return malloc_slow(bytes);
     }
-    // SAFETY: a block on the list is free memory of at least a word.
-    list.set(unsafe { (*block).next.get() });
+    // SAFETY: a block on the list is free memory of at least two words.
+    let free = unsafe { &*block };
+    let Some(next) = free.sealed_next() else {
+        return overwritten(block);
+    };
+    list.set(next);
+    free.unseal();
     block.cast()
+}
+
+/// Never returns. Of a type that it can be jumped to.
+#[cold]
+#[inline(never)]
+fn overwritten(block: *mut Block) -> *mut u8 {
+    misuse::refuse_small("malloc", block.cast(), Fault::Overwritten)
 }
 
 /// Allocates and clears `count` times `bytes` bytes.
@@ -74,7 +94,7 @@ pub unsafe fn free(address: *mut u8) {
     if offset < heap.bytes.get() {
         // SAFETY: `offset` lies within the span.
         let slab = unsafe { slab_at(heap.side.get(), offset) };
-        if core::ptr::eq(slab.owner.load(Relaxed), heap) {
+        if slab.is_owned_by(heap) {
             // SAFETY: the block is the caller's to give up, and its slab this thread's.
             return unsafe { push_local(slab, address) };
         }
@@ -87,32 +107,76 @@ pub unsafe fn free(address: *mut u8) {
 /// `address` is a block in use of `slab`, which belongs to the calling thread's heap.
 #[inline(always)]
 unsafe fn push_local(slab: &'static Slab, address: *mut u8) {
-    let block = address.cast::<Block>();
-    let head = slab.free.get();
-    if head == block {
-        return freed_twice(address);
+    // SAFETY: the slab is this thread's; a block has at least two words.
+    if unsafe { !slab.is_own_start(address) || (*address.cast::<Block>()).may_be_sealed() } {
+        // SAFETY: by this function's own condition; `push_suspect` checks a suspect block again.
+        return unsafe { push_suspect(address, slab) };
     }
+    // SAFETY: a block in use starts there.
+    unsafe { push_checked(slab, address) };
+}
+
+/// # Safety
+/// As for [`push_local`], and a block does start there.
+#[inline(always)]
+unsafe fn push_checked(slab: &'static Slab, address: *mut u8) {
+    let block = address.cast::<Block>();
     // SAFETY: the block is free memory now.
-    unsafe { (*block).next.set(head) };
+    unsafe { (*block).link(slab.free.get()) };
     slab.free.set(block);
-    let needed = slab.needed.load(Relaxed).wrapping_sub(1);
-    // After the list: see `Slab::live`.
-    slab.needed.store(needed, Release);
-    if needed == 0 {
-        settle(slab);
+    // SAFETY: counts down a word of the slab that nobody else writes now; the machine stores in order, so
+    // that who sees the count sees the list: see `Slab::live`. Of the compiler's making it would be four
+    // instructions.
+    unsafe {
+        asm!(
+            "dec dword ptr [{slab} + {needed}]",
+            "jz {settle}",
+            slab = in(reg) slab,
+            needed = const offset_of!(Slab, needed),
+            settle = label { settle(slab) },
+            options(nostack),
+        );
     }
 }
 
+/// # Safety
+/// As for [`push_local`].
 #[cold]
 #[inline(never)]
-fn freed_twice(address: *mut u8) {
-    misuse::refuse("free", address, Misuse::AlreadyFree)
+unsafe fn push_suspect(address: *mut u8, slab: &'static Slab) {
+    // SAFETY: a block in use starts there, once it has been checked.
+    unsafe {
+        check_live("free", slab, address);
+        push_checked(slab, address);
+    }
+}
+
+/// Ends the process if no block of `slab` starts at `address`, or it is free already.
+///
+/// # Safety
+/// `address` lies in the unit of `slab`, which is one.
+pub(crate) unsafe fn check_live(function: &str, slab: &Slab, address: *mut u8) {
+    if !slab.is_start(address) {
+        misuse::refuse_small(function, address, Fault::NoStart);
+    }
+    // What a block held on a vacated page is gone, and its seal too.
+    if slab.vacated() != 0 && slab.is_vacated(address) {
+        misuse::refuse_small(function, address, Fault::AlreadyFree);
+    }
+    // SAFETY: a block starts there.
+    if unsafe { (*address.cast::<Block>()).is_sealed() }
+        && (!slab.unclean.get() || slab.lists(address.cast()))
+    {
+        misuse::refuse_small(function, address, Fault::AlreadyFree);
+    }
 }
 
 #[cold]
 #[inline(never)]
 fn settle(slab: &'static Slab) {
-    let heap = tls::heap();
+    let Some(heap) = registry::current() else {
+        return;
+    };
     if heap.gate.enter() {
         heap.settle(slab);
         heap.gate.leave();
@@ -125,29 +189,40 @@ fn settle(slab: &'static Slab) {
 #[cold]
 #[inline(never)]
 fn malloc_slow(bytes: usize) -> *mut u8 {
+    if harden::is_on() {
+        return harden::allocate(GRANULE, bytes);
+    }
     let Some(heap) = registry::attached() else {
-        return match aside::next() {
+        return match passthrough::next() {
             // SAFETY: plain malloc.
             Some(next) => unsafe { (next.malloc)(bytes) }.cast(),
             None => out_of_memory(),
         };
     };
-    let class = class_of(bytes.max(1));
+    match take(heap, class_of(bytes.max(1))) {
+        Some(block) => block,
+        // A signal handler interrupted this very path: the page layer serves it.
+        None if heap.gate.is_inside() => large::malloc(bytes.max(1)),
+        None => out_of_memory(),
+    }
+}
+
+/// Takes a block of `class` off the thread's list, which is filled if it is empty; `None` if memory is out,
+/// or the thread is inside its heap's gate.
+pub(crate) fn take(heap: &'static Heap, class: usize) -> Option<*mut u8> {
     let mut block = heap.free[class].get();
     if block.is_null() {
         if !heap.gate.enter() {
-            // A signal handler interrupted this very path: the page layer serves it.
-            return large::malloc(bytes.max(1));
+            return None;
         }
         block = heap.refill(class);
         heap.gate.leave();
-        if block.is_null() {
-            return out_of_memory();
-        }
     }
-    // SAFETY: a block on the list is free memory of at least a word.
-    heap.free[class].set(unsafe { (*block).next.get() });
-    block.cast()
+    // SAFETY: a block on the list is free memory of at least two words.
+    let free = unsafe { block.as_ref() }?;
+    heap.free[class].set(free.next());
+    free.unseal();
+    Some(block.cast())
 }
 
 /// Frees what is not a block of the calling thread's own slabs.
@@ -160,6 +235,10 @@ unsafe fn free_slow(address: *mut u8) {
     if address.is_null() {
         return;
     }
+    if harden::is_on() {
+        // SAFETY: the caller gives the block up.
+        return unsafe { harden::free(address, None) };
+    }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.
         return unsafe { foreign::free(address) };
@@ -169,8 +248,72 @@ unsafe fn free_slow(address: *mut u8) {
         return unsafe { large::free(slab, address) };
     }
     // SAFETY: the block is the caller's to give up.
-    if !unsafe { push_remote(slab, address, address, 1) } {
-        freed_twice(address);
+    unsafe {
+        check_live("free", slab, address);
+        if !push_remote(slab, address, address, 1) {
+            misuse::refuse_small("free", address, Fault::AlreadyFree);
+        }
+    }
+}
+
+/// Frees a block whose size the program tells, as `operator delete` with a size does. A size that does not
+/// fit in the block is refused; in the hardened mode, any but the one that was asked for.
+///
+/// # Safety
+/// As for [`free`].
+#[inline(always)]
+pub unsafe fn free_sized(address: *mut u8, bytes: usize) {
+    let heap = tls::heap();
+    let offset = (address as usize).wrapping_sub(heap.base.get());
+    if offset < heap.bytes.get() {
+        // SAFETY: `offset` lies within the span.
+        let slab = unsafe { slab_at(heap.side.get(), offset) };
+        if slab.is_owned_by(heap) && bytes <= slab.bytes.get() as usize {
+            // SAFETY: the block is the caller's to give up, and its slab this thread's.
+            return unsafe { push_local(slab, address) };
+        }
+    }
+    // SAFETY: the caller gives the block up.
+    unsafe { free_sized_slow(address, bytes) }
+}
+
+/// # Safety
+/// As for [`free`].
+#[cold]
+#[inline(never)]
+unsafe fn free_sized_slow(address: *mut u8, bytes: usize) {
+    // SAFETY: the caller gives the block up; a slab's description is that of the block's unit.
+    unsafe {
+        if harden::is_on() && !address.is_null() {
+            return harden::free(address, Some(bytes));
+        }
+        if let Some(slab) = Space::get().slab_of(address).filter(|slab| !slab.owner.load(Relaxed).is_null()) {
+            let has = slab.bytes.get() as usize;
+            if bytes > has {
+                check_live("free", slab, address);
+                misuse::refuse_size(address, bytes, has);
+            }
+        }
+        free_slow(address);
+    }
+}
+
+/// Frees a block of any thread's slab, or one of the page layer, as it is without the hardened mode.
+///
+/// # Safety
+/// As for [`free`]; `slab` describes the block's unit.
+pub(crate) unsafe fn free_plain(slab: &'static Slab, address: *mut u8) {
+    let owner = slab.owner.load(Relaxed);
+    // SAFETY: as this function says; a block of the thread's own slab is on no list, as the caller has
+    // checked.
+    unsafe {
+        if owner.is_null() {
+            large::free(slab, address);
+        } else if registry::current().is_some_and(|heap| core::ptr::eq(owner, heap)) {
+            push_local(slab, address);
+        } else if !push_remote(slab, address, address, 1) {
+            misuse::refuse_small("free", address, Fault::AlreadyFree);
+        }
     }
 }
 
@@ -182,6 +325,10 @@ pub unsafe fn usable_size(address: *mut u8) -> usize {
     if address.is_null() {
         return 0;
     }
+    if harden::is_on() {
+        // SAFETY: the block is in use, by this function's condition.
+        return unsafe { harden::usable_size("malloc_usable_size", address) };
+    }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.
         return unsafe { foreign::usable_size(address) };
@@ -189,6 +336,8 @@ pub unsafe fn usable_size(address: *mut u8) -> usize {
     if slab.owner.load(Relaxed).is_null() {
         return large::usable_size("malloc_usable_size", address);
     }
+    // SAFETY: the slab is the block's.
+    unsafe { check_live("malloc_usable_size", slab, address) };
     slab.bytes.get() as usize
 }
 

@@ -1,23 +1,24 @@
 //! Many blocks in one call.
 //!
-//! The source (section 4.2, after the proposal N1527 to the C committee) argues that a program that needs four million
-//! list nodes should say so once: the allocator then asks once for the pages and marks off blocks, instead of going
-//! four million times through its lists. Here a batch of one size takes whole units from the page layer, many under one
-//! lock, and writes down block addresses by arithmetic; the blocks themselves are not touched. What is less than a slab
-//! comes from the ordinary lists. Freeing finds runs of neighbours in the array: a run that is a whole slab gives the
-//! unit back untouched, a shorter one is linked once and credited at once.
+//! The source (section 4.2, after the proposal N1527 to the C committee) argues that a program that needs
+//! four million list nodes should say so once: the allocator then asks once for the pages and marks off
+//! blocks, instead of going four million times through its lists. Here a batch of one size takes whole units
+//! from the page layer, many under one lock, and writes down block addresses by arithmetic; the blocks
+//! themselves are not touched. Fewer blocks than a slab holds come from the ordinary lists. Freeing finds
+//! runs of neighbours in the array: a run that is a whole slab gives the unit back untouched, a shorter one
+//! is linked once and credited at once.
 //!
 //! Blocks of a batch are ordinary blocks: they can be freed one by one, and a batch free takes any blocks.
 //!
-//! Departure from N1527: its functions take descriptor structures; here are plain arrays of addresses and sizes, and
-//! the answer is how many succeeded, always the first ones.
+//! Departure from N1527: its functions take descriptor structures; here are plain arrays of addresses and
+//! sizes, and the answer is how many succeeded, always the first ones.
 
-use crate::alloc::{free, malloc};
+use crate::alloc::{check_live, free, malloc};
 use crate::class::{SHAPES, SMALL_MAX, class_of};
 use crate::heap::Heap;
-use crate::registry;
 use crate::slab::{Block, Slab};
 use crate::space::Space;
+use crate::{harden, registry};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{Pages, UNIT};
@@ -27,10 +28,12 @@ const UNITS_AT_ONCE: usize = 256;
 /// Addresses compared between two looks at the result, so that the comparison is done with vectors.
 const COMPARE_AT_ONCE: usize = 16;
 
-/// Allocates `blocks.len()` blocks of `bytes` bytes each. Returns how many there are; the rest of `blocks` is null.
+/// Allocates `blocks.len()` blocks of `bytes` bytes each. Returns how many there are; the rest of `blocks` is
+/// null.
 pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
     let mut done = 0;
     if bytes <= SMALL_MAX
+        && !harden::is_on()
         && let class = class_of(bytes.max(1))
         && blocks.len() >= usize::from(SHAPES[class].capacity)
         && let Some(heap) = registry::attached()
@@ -47,8 +50,8 @@ pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
     blocks.len()
 }
 
-/// Allocates a block of each of `sizes`, in order, until one fails. Returns how many there are; the rest of `blocks`
-/// is null. The slices are equally long, or the shorter counts.
+/// Allocates a block of each of `sizes`, in order, until one fails. Returns how many there are; the rest of
+/// `blocks` is null. The slices are equally long, or the shorter counts.
 pub fn malloc_sizes(sizes: &[usize], blocks: &mut [*mut u8]) -> usize {
     let mut done = 0;
     while let Some(&bytes) = sizes.get(done).filter(|_| done < blocks.len()) {
@@ -97,11 +100,16 @@ fn whole_slabs(heap: &'static Heap, class: usize, blocks: &mut [*mut u8]) -> usi
     done
 }
 
-/// Frees every block of `blocks`; nulls are skipped. Fastest when neighbours in memory are neighbours in the array.
+/// Frees every block of `blocks`; nulls are skipped. Fastest when neighbours in memory are neighbours in the
+/// array.
 ///
 /// # Safety
 /// Each block may be freed, and none occurs twice.
 pub unsafe fn free_batch(blocks: &[*mut u8]) {
+    if harden::is_on() {
+        // SAFETY: the caller gives each block up, once.
+        return blocks.iter().for_each(|&block| unsafe { free(block) });
+    }
     let space = Space::get();
     let heap = registry::current();
     let mut units = Returned { units: [null_mut(); UNITS_AT_ONCE], count: 0 };
@@ -166,9 +174,13 @@ unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut
         // SAFETY: passed on.
         return unsafe { free(run[0]) };
     }
+    for &block in run {
+        // SAFETY: the slab's unit holds the block.
+        unsafe { check_live("vel_free_batch", slab, block) };
+    }
     for pair in run.windows(2) {
         // SAFETY: the block is free memory now.
-        unsafe { (*pair[0].cast::<Block>()).next.set(pair[1].cast()) };
+        unsafe { (*pair[0].cast::<Block>()).link(pair[1].cast()) };
     }
     let (first, last) = (run[0], run[run.len() - 1]);
     if let Some(heap) = own
@@ -178,8 +190,8 @@ unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut
         heap.gate.leave();
         return;
     }
-    // SAFETY: the blocks lead from first to last, and the caller gives them up. A list that already begins with the
-    // first cannot be, as that block is in use.
+    // SAFETY: the blocks lead from first to last, and the caller gives them up. A list that already begins
+    // with the first cannot be, as that block is in use.
     unsafe { crate::space::push_remote(slab, first, last, run.len() as u32) };
 }
 
@@ -207,8 +219,8 @@ impl Returned {
     }
 }
 
-/// Resizes each block to the size beside it, in order, until one fails (that one and the rest stay as they were).
-/// Returns how many were resized.
+/// Resizes each block to the size beside it, in order, until one fails (that one and the rest stay as they
+/// were). Returns how many were resized.
 ///
 /// # Safety
 /// As for [`crate::realloc`], for each block.

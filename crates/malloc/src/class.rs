@@ -1,20 +1,22 @@
 //! Size classes: which sizes share a slab.
 //!
-//! A class every 16 bytes up to [`EXACT_MAX`], where half of all requests are and a step of 16 wastes less than the header
-//! of a boundary-tag allocator; above, eight classes a doubling up to [`SMALL_MAX`], so that at most one ninth of a
-//! block is lost. More classes would waste less in blocks and more in slabs that are partly empty. Larger blocks are
-//! whole extents of the page layer.
+//! A class every 16 bytes up to [`EXACT_MAX`], where half of all requests are and a step of 16 wastes less
+//! than the header of a boundary-tag allocator; above, eight classes a doubling up to [`SMALL_MAX`], so that
+//! at most one ninth of a block is lost. More classes would waste less in blocks and more in slabs that are
+//! partly empty. Larger blocks are whole extents of the page layer.
 //!
 //! ```text
 //! class   0        1   2   3  ..  16    17    18  ..  24    25  ..  32    33  ..    64
 //! bytes  (16)     16  32  48  .. 256   288   320  .. 512   576  .. 1024  1152 .. 16384
 //! ```
 //!
-//! Up to [`FINE_MAX`] the class is read from a table by granule, above it is computed: no test whose outcome varies
-//! with the common sizes. Class 0 exists so that `malloc(0)` needs no test of its own: its list is always empty, and the
-//! slow path serves it from class 1.
+//! `malloc` reads the class from one of two tables, by granules up to [`FINE_MAX`] and by [`COARSE_GRANULE`]
+//! bytes above: no test whose outcome varies with the common sizes. Each heap has its own
+//! ([`crate::heap::Heap::fine`]). Class 0 exists so that `malloc(0)` needs no test of its own: its list is
+//! always empty, and the slow path serves it from class 1.
 //!
-//! Invariants: `bytes_of(class_of(n)) >= n`; classes grow strictly from 1 on; every class is a multiple of 16 bytes.
+//! Invariants: `bytes_of(class_of(n)) >= n`; classes grow strictly from 1 on; every class is a multiple of 16
+//! bytes.
 
 use vellum_pages::{PAGE, UNIT};
 
@@ -22,8 +24,15 @@ use vellum_pages::{PAGE, UNIT};
 pub(crate) const GRANULE: usize = 16;
 /// The largest size with a class every [`GRANULE`] bytes.
 pub(crate) const EXACT_MAX: usize = 256;
-/// The largest size whose class is read from a table.
+/// The largest size whose class is found by its granules.
 pub(crate) const FINE_MAX: usize = 1024;
+/// The numbers of granules up to [`FINE_MAX`].
+pub(crate) const FINE: usize = FINE_MAX / GRANULE + 1;
+/// The step of the classes above [`FINE_MAX`], of which every one is a multiple.
+pub(crate) const COARSE_GRANULE: usize = FINE_MAX / STEPS;
+/// The numbers of coarse granules up to [`SMALL_MAX`], of which a size has one less when it is not a
+/// multiple.
+pub(crate) const COARSE: usize = SMALL_MAX / COARSE_GRANULE;
 /// The largest size served from slabs.
 pub(crate) const SMALL_MAX: usize = 16 << 10;
 /// The number of classes.
@@ -35,7 +44,7 @@ const STEPS_LOG2: u32 = STEPS.ilog2();
 /// Free blocks that are worth waking a full slab for, at most, and the bytes they may hold back until then.
 const WAKE_MAX: usize = 16;
 const WAKE_BYTES: usize = 4 << 10;
-/// The same for blocks freed by other threads: more, because the owner must be told through a shared word.
+/// The same for blocks freed by other threads: more, because telling the owner takes a shared word.
 const REMOTE_WAKE_MAX: usize = 64;
 const REMOTE_WAKE_BYTES: usize = 4 << 10;
 
@@ -44,35 +53,37 @@ const REMOTE_WAKE_BYTES: usize = 4 << 10;
 pub(crate) struct Shape {
     /// Bytes of a block.
     pub bytes: u32,
+    /// For telling without a division whether an offset is one of a block: see [`Shape::limit`].
+    pub inverse: u32,
     /// Blocks of a slab.
     pub capacity: u16,
     /// Blocks laid out at a time: those of one page, so that a page nobody needs is never touched.
     pub carve: u16,
     /// Frees by the owner after which a full slab is used again.
     pub wake: u16,
-    /// Frees by other threads after which the owner is told.
-    pub remote_wake: u16,
+    /// Frees by other threads after which the freeing thread wakes the slab's owner.
+    pub remote_wake: u8,
+}
+
+impl Shape {
+    /// The bound below which `offset * inverse` (in 32 bits) lies exactly for the offsets of the first
+    /// `blocks` blocks.
+    ///
+    /// With `inverse = floor(2^32 / bytes) + 1`, `inverse * bytes` is `2^32 + e`, `1 <= e <= bytes`. An
+    /// offset of `q * bytes + r` gives `q * e + r * inverse`: for `r = 0` that is below `blocks * e` if `q <
+    /// blocks`; for `0 < r` it is at least `inverse`, which is above `capacity * e`, and at most `2^32 + e -
+    /// inverse + q * e`, which has not wrapped.
+    #[inline]
+    pub(crate) const fn limit(&self, blocks: u16) -> u32 {
+        self.inverse.wrapping_mul(self.bytes) * blocks as u32
+    }
 }
 
 /// The shape of every class.
 pub(crate) static SHAPES: [Shape; CLASSES] = shapes();
 
-static CLASS_OF_GRANULES: [u8; FINE_MAX / GRANULE + 1] = classes_of_granules();
-
-/// The class of a request of at most [`FINE_MAX`] bytes.
-///
-/// # Safety
-/// `bytes <= FINE_MAX`.
-#[inline(always)]
-pub(crate) unsafe fn fine_class_of(bytes: usize) -> usize {
-    debug_assert!(bytes <= FINE_MAX);
-    // SAFETY: the table has an entry for every number of granules up to FINE_MAX.
-    usize::from(unsafe { *CLASS_OF_GRANULES.get_unchecked(bytes.div_ceil(GRANULE)) })
-}
-
 /// The class of a request of more than [`EXACT_MAX`] and at most [`SMALL_MAX`] bytes.
-#[inline(always)]
-pub(crate) const fn coarse_class_of(bytes: usize) -> usize {
+const fn coarse_class_of(bytes: usize) -> usize {
     let last = bytes - 1;
     let log2 = last.ilog2();
     let step = last >> (log2 - STEPS_LOG2);
@@ -94,18 +105,8 @@ pub(crate) const fn bytes_of(class: usize) -> usize {
     (STEPS + index % STEPS + 1) << (EXACT_MAX.ilog2() as usize + index / STEPS - STEPS_LOG2 as usize)
 }
 
-const fn classes_of_granules() -> [u8; FINE_MAX / GRANULE + 1] {
-    let mut classes = [0; FINE_MAX / GRANULE + 1];
-    let mut granules = 0;
-    while granules < classes.len() {
-        classes[granules] = class_of(granules * GRANULE) as u8;
-        granules += 1;
-    }
-    classes
-}
-
-/// The smallest class of at least `bytes` bytes whose blocks are all aligned to `align` (a power of two, at most a
-/// page), if there is one.
+/// The smallest class of at least `bytes` bytes whose blocks are all aligned to `align` (a power of two, at
+/// most a page), if there is one.
 pub(crate) fn aligned_class_of(bytes: usize, align: usize) -> Option<usize> {
     let rounded = vellum_sys::round_up(bytes.max(1), align);
     if rounded > SMALL_MAX {
@@ -115,17 +116,19 @@ pub(crate) fn aligned_class_of(bytes: usize, align: usize) -> Option<usize> {
 }
 
 const fn shapes() -> [Shape; CLASSES] {
-    let mut shapes = [Shape { bytes: 0, capacity: 0, carve: 0, wake: 0, remote_wake: 0 }; CLASSES];
+    let mut shapes =
+        [Shape { bytes: 0, inverse: 0, capacity: 0, carve: 0, wake: 0, remote_wake: 0 }; CLASSES];
     let mut class = 0;
     while class < CLASSES {
         let bytes = bytes_of(class);
         let capacity = UNIT / bytes;
         shapes[class] = Shape {
             bytes: bytes as u32,
+            inverse: ((1 << 32) / bytes + 1) as u32,
             capacity: capacity as u16,
             carve: at_least_one(PAGE / bytes) as u16,
             wake: at_least_one(at_most(WAKE_BYTES / bytes, WAKE_MAX)) as u16,
-            remote_wake: at_least_one(at_most(REMOTE_WAKE_BYTES / bytes, REMOTE_WAKE_MAX)) as u16,
+            remote_wake: at_least_one(at_most(REMOTE_WAKE_BYTES / bytes, REMOTE_WAKE_MAX)) as u8,
         };
         class += 1;
     }
@@ -141,13 +144,13 @@ const fn at_most(count: usize, most: usize) -> usize {
 }
 
 const _: () = assert!(bytes_of(CLASSES - 1) == SMALL_MAX);
-const _: () = assert!(UNIT / GRANULE <= u16::MAX as usize);
+const _: () = assert!(UNIT / GRANULE <= u16::MAX as usize && REMOTE_WAKE_MAX <= u8::MAX as usize);
 // A slab whose free blocks have reached neither threshold still has a block in use: see `heap`.
 const _: () = {
     let mut class = 0;
     while class < CLASSES {
         let shape = shapes()[class];
-        assert!(shape.wake + shape.remote_wake <= shape.capacity);
+        assert!(shape.wake + shape.remote_wake as u16 <= shape.capacity);
         class += 1;
     }
 };
@@ -164,11 +167,27 @@ mod tests {
             assert!(class == 1 || bytes_of(class - 1) < bytes, "{bytes} bytes in class {class}");
         }
         for bytes in 0..=FINE_MAX {
-            // SAFETY: as the range says.
-            assert_eq!(unsafe { fine_class_of(bytes) }, class_of(bytes));
+            assert_eq!(class_of(bytes.div_ceil(GRANULE) * GRANULE), class_of(bytes), "one entry a granule");
+        }
+        for bytes in FINE_MAX + 1..=SMALL_MAX {
+            let whole = bytes.div_ceil(COARSE_GRANULE) * COARSE_GRANULE;
+            assert_eq!(class_of(whole), class_of(bytes), "one entry a coarse granule");
         }
         assert_eq!(class_of(0), 0);
         assert_eq!(class_of(SMALL_MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn starts_are_told_from_all_other_offsets() {
+        for shape in &SHAPES[1..] {
+            for blocks in [0, 1, shape.capacity / 2, shape.capacity] {
+                for offset in 0..UNIT as u32 {
+                    let is_start = offset % shape.bytes == 0 && offset / shape.bytes < u32::from(blocks);
+                    let told = offset.wrapping_mul(shape.inverse) < shape.limit(blocks);
+                    assert_eq!(told, is_start, "{offset} among {blocks} blocks of {}", shape.bytes);
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Addresses outside Vellum's span: paged blocks, another allocator's, or nobody's.
 //!
-//! Those of others reach us in two ways. Vellum stands aside and everything but its own early blocks is the next allocator's. Or
-//! a library loaded with `RTLD_DEEPBIND` took its block from the C library's `malloc` directly and hands it to code that
-//! frees it with ours; such blocks lie in the C library's own heap, between the program's break at start and now, and
-//! go back there. Anything else is refused.
+//! Those of others reach us in two ways. Vellum passes requests through and everything but its own early
+//! blocks is the next allocator's. Or a library loaded with `RTLD_DEEPBIND` took its block from the C
+//! library's `malloc` directly and hands it to code that frees it with ours; such blocks lie in the C
+//! library's own heap, between the program's break at start and now, and go back there. Anything else is
+//! refused.
 
-use crate::{aside, misuse, paged};
+use crate::{misuse, paged, passthrough};
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -43,13 +44,13 @@ pub(crate) unsafe fn free(address: *mut u8) {
         // SAFETY: passed on.
         return unsafe { paged::free(address) };
     }
-    let free = match (aside::next(), c_library(c"__libc_free", address)) {
+    let free = match (passthrough::next(), c_library(c"__libc_free", address)) {
         (Some(next), _) => next.free,
         // SAFETY: the signature of the function so called.
         (None, Some(free)) => unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(free) },
         (None, None) => misuse::refuse("free", address, Misuse::NotOurs),
     };
-    // SAFETY: the block is that allocator's, as far as can be told.
+    // SAFETY: the block is that allocator's, as far as its addresses show.
     unsafe { free(address.cast()) };
 }
 
@@ -61,7 +62,7 @@ pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
     if paged::owns(address) {
         return paged::usable_size("malloc_usable_size", address);
     }
-    let usable_size = match (aside::next(), c_library(c"malloc_usable_size", address)) {
+    let usable_size = match (passthrough::next(), c_library(c"malloc_usable_size", address)) {
         (Some(next), _) => next.malloc_usable_size,
         // SAFETY: the signature of the function so called.
         (None, Some(size)) => unsafe {
@@ -82,7 +83,7 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
         // SAFETY: passed on.
         return unsafe { paged::realloc(address, bytes) };
     }
-    let realloc = match (aside::next(), c_library(c"__libc_realloc", address)) {
+    let realloc = match (passthrough::next(), c_library(c"__libc_realloc", address)) {
         (Some(next), _) => next.realloc,
         // SAFETY: the signature of the function so called.
         (None, Some(realloc)) => unsafe {

@@ -1,13 +1,15 @@
 //! Who may rearrange a heap: its thread, or for a moment the helper.
 //!
-//! A heap's thread passes the gate on each of its slow paths, so passing must cost next to nothing; the helper wants
-//! in a few times a second at most. The two are kept apart the asymmetric way (Dekker's algorithm with the fence on
-//! one side only): the thread stores *I am in* and then loads *keep out*, with nothing but a compiler fence between;
-//! the helper stores *keep out*, makes every processor that runs this process execute a full fence by `membarrier`,
-//! and then looks whether somebody is in. Whoever of the two comes second sees the other. Fast paths do not pass the
-//! gate: what they touch (the heap's lists, and `free` and `needed` of slabs with blocks in use) the helper leaves alone.
+//! A heap's thread passes the gate on each of its slow paths, so passing must cost next to nothing; the
+//! helper wants in a few times a second at most. The two are kept apart the asymmetric way (Dekker's
+//! algorithm with the fence on one side only): the thread stores *I am in* and then loads *keep out*, with
+//! nothing but a compiler fence between; the helper stores *keep out*, makes every processor that runs this
+//! process execute a full fence by `membarrier`, and then looks whether somebody is in. The
+//! second of the two sees the other. Fast paths do not pass the gate: what they touch (the heap's lists, and
+//! `free` and `needed` of slabs with blocks in use) the helper leaves alone.
 //!
-//! Without `membarrier` nobody but the thread ever enters, and an idle thread's free slabs wait for its next call.
+//! Without `membarrier` nobody but the thread ever enters, and an idle thread's free slabs wait for its next
+//! call.
 //!
 //! `turns` is odd while the thread is in. It never goes back, so two equal readings mean an idle thread.
 
@@ -25,8 +27,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Enters, for the heap's own thread, waiting while the gate is closed. False if the thread is inside already: a
-    /// signal handler interrupted it there.
+    /// Enters, for the heap's own thread, waiting while the gate is closed. False if the thread is inside
+    /// already: a signal handler interrupted it there.
     #[inline]
     #[must_use]
     pub(crate) fn enter(&self) -> bool {
@@ -62,7 +64,7 @@ impl Gate {
     #[cold]
     fn enter_closed(&self) {
         loop {
-            // Out again, so that whoever closed the gate is not kept waiting.
+            // Out again, so that the thread that closed the gate need not wait.
             self.leave();
             while self.closed.load(Ordering::Acquire) != OPEN {
                 thread::wait(&self.closed, CLOSED, WAIT_NS);
@@ -74,7 +76,8 @@ impl Gate {
         }
     }
 
-    /// Closes the gate. It holds from the next `membarrier` on, for whoever finds [`Gate::is_inside`] false then.
+    /// Closes the gate. It holds from the next `membarrier` on, for a thread that finds [`Gate::is_inside`]
+    /// false then.
     pub(crate) fn close(&self) {
         self.closed.store(CLOSED, Ordering::SeqCst);
     }
@@ -106,6 +109,6 @@ impl Gate {
     }
 }
 
-/// How long a thread sleeps before it looks at a closed gate again: nobody wakes it, as the gate is closed for
-/// microseconds and almost never found so.
+/// How long a thread sleeps before it looks at a closed gate again: nobody wakes it, as the gate is closed
+/// for microseconds and almost never found so.
 const WAIT_NS: u64 = 50_000;

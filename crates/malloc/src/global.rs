@@ -16,12 +16,13 @@ use core::alloc::{GlobalAlloc, Layout};
 /// # }
 /// ```
 ///
-/// A program that forks without `exec` while it has threads must call [`fork_prepare`](crate::fork_prepare) and its
-/// fellows around the fork, as the shared library does by `pthread_atfork`.
+/// A program that forks without `exec` while it has threads must call [`fork_prepare`](crate::fork_prepare)
+/// and its fellows around the fork, as the shared library does by `pthread_atfork`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vellum;
 
-// SAFETY: blocks are as large and aligned as asked, distinct while in use, and keep their contents when resized.
+// SAFETY: blocks are as large and aligned as asked, distinct while in use, and keep their contents when
+// resized.
 unsafe impl GlobalAlloc for Vellum {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

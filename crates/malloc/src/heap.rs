@@ -7,24 +7,26 @@
 //!        woken   ──▶ slabs to which other threads have returned blocks
 //! ```
 //!
-//! `malloc` pops `free[c]`; `free` pushes on the block's own slab. When `free[c]` runs out it is filled, in this
-//! order, from an awake slab (its whole list at once), from one more page carved out of the class's newest slab, from
-//! a slab of a heap whose thread has ended, or from a new unit: memory that is touched already goes first. Blocks in `free[c]` count as in use, so the slab they
-//! belong to cannot be given back under them.
+//! `malloc` pops `free[c]`; `free` pushes on the block's own slab. When `free[c]` runs out it is filled, in
+//! this order, from an awake slab (its whole list at once), from one more page carved out of the class's
+//! newest slab, from a slab of a heap whose thread has ended, or from a new unit: memory that is touched
+//! already goes first. Blocks in `free[c]` count as in use, so the slab they belong to cannot be given back
+//! under them.
 //!
-//! A slab on which frees accumulate wakes after a few of them ([`Shape::wake`](crate::class::Shape)); if its class's list
-//! is empty by then, its blocks go straight there, which keeps a program that allocates and frees in step on a
-//! handful of warm blocks. A slab all of whose blocks are free goes back as a unit.
+//! A slab on which frees accumulate wakes after a few of them ([`Shape::wake`](crate::class::Shape)); if its
+//! class's list is empty by then, its blocks go straight there, which keeps a program that allocates and
+//! frees in step on a handful of warm blocks. A slab all of whose blocks are free goes back as a unit.
 //!
-//! Invariants: every block of `free[c]` belongs to one slab of class `c`; a slab is on its class's list exactly while
-//! it is awake; a slab is given back only with nothing live, nothing remote, and not *told* (see [`crate::remote`]).
-//! A slab asleep has a live block: its free ones have reached neither of the two thresholds, whose sum is at most the
-//! capacity (the slab being carved may be smaller, and stays for that reason).
+//! Invariants: every block of `free[c]` belongs to one slab of class `c`; a slab is on its class's list
+//! exactly while it is awake; one with vacated pages (see [`crate::vacated`]) stays awake while it has any; a
+//! slab is given back only with nothing live, nothing remote, and not *told* (see [`crate::remote`]). A slab
+//! asleep has a live block: its free ones have reached neither of the two thresholds, whose sum is at most
+//! the capacity (the slab being carved may be smaller, and stays for that reason).
 
-use crate::class::{CLASSES, SHAPES};
+use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::gate::Gate;
 use crate::large::Magazine;
-use crate::misuse;
+use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
 use crate::registry;
 use crate::remote::Woken;
 use crate::slab::{Block, Slab};
@@ -32,16 +34,17 @@ use crate::space::{Space, block_at};
 use core::cell::Cell;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
-use vellum_pages::{Misuse, PAGE, Pages};
+use vellum_pages::{PAGE, Pages, UNIT};
 use vellum_wire::Counter;
 
 /// Bytes a heap takes.
 pub(crate) const HEAP_BYTES: usize = PAGE;
 /// Idle units a heap keeps.
 const SPARES: usize = 8;
-/// Slabs of a class given back in a row that tell the end of a burst: then its list goes too, so that it pins no slab.
+/// Slabs of a class given back in a row that tell the end of a burst: then its list goes too, so that it pins
+/// no slab.
 const BURST: u8 = 4;
-/// Blocks of a class counted privately before the process's counters are told.
+/// Blocks of a class counted privately before they are added to the process's counters.
 const COUNT_BATCH: u32 = 256;
 
 /// One class's slabs.
@@ -67,8 +70,13 @@ pub(crate) struct Heap {
     pub bytes: Cell<usize>,
     /// See `base`.
     pub side: Cell<*mut u8>,
+    /// The class of each number of granules up to [`FINE_MAX`](crate::class::FINE_MAX) bytes. Here, beside
+    /// the lists, as no address of a table need be loaded first. All 0 in the empty heap.
+    pub fine: [Cell<u8>; FINE],
     /// The lists `malloc` pops from.
     pub free: [Cell<*mut Block>; CLASSES],
+    /// The class of each size above, by the coarse granules that its last byte has before it.
+    pub coarse: [Cell<u8>; COARSE],
     /// The slabs.
     pub bins: [Bin; CLASSES],
     spares: [Cell<*mut u8>; SPARES],
@@ -78,7 +86,8 @@ pub(crate) struct Heap {
     pub(crate) magazine: Magazine,
     /// Who may rearrange the heap.
     pub gate: Gate,
-    /// Whether a thread has the heap: [`NOBODY`], [`A_THREAD`], or lost with a thread that a fork left behind.
+    /// Whether a thread has the heap: [`NOBODY`], [`A_THREAD`], or lost with a thread that a fork left
+    /// behind.
     pub tenant: AtomicI32,
     /// The processor its last thread ran on, for the next one that runs there.
     pub home: Cell<i32>,
@@ -86,12 +95,15 @@ pub(crate) struct Heap {
     pub seen_turns: Cell<u32>,
     /// The turns of the gate when the helper last gave back what was free.
     pub swept_turns: Cell<u32>,
-    /// Ticks that the helper waits before it looks again at slabs that were not finished, and how many are left of them.
+    /// Ticks that the helper waits before it looks again at slabs that were not finished, and how many are
+    /// left of them.
     pub pause: Cell<u32>,
     /// See `pause`.
     pub patience: Cell<u32>,
     /// The next of all heaps.
     pub next: AtomicPtr<Heap>,
+    /// Which of its slabs give pages back next.
+    pub pass: Pass<Slab>,
     /// Slabs to which others returned blocks.
     pub woken: Woken<Slab>,
 }
@@ -100,6 +112,8 @@ pub(crate) struct Heap {
 pub(crate) const NOBODY: i32 = 0;
 /// The tenant of a heap in use. Which thread it is, only that thread's own pointer says.
 pub(crate) const A_THREAD: i32 = 1;
+/// The tenant of a heap that nobody may use in this process.
+pub(crate) const LOST: i32 = -1;
 /// The tenant of an orphaned heap that somebody is rearranging.
 pub(crate) const A_VISITOR: i32 = 2;
 
@@ -111,6 +125,12 @@ unsafe impl Sync for Heap {}
 impl Heap {
     /// Gives a zeroed heap its span.
     pub(crate) fn begin(&self, space: Space) {
+        for (granules, class) in self.fine.iter().enumerate() {
+            class.set(class_of(granules * GRANULE) as u8);
+        }
+        for (before, class) in self.coarse.iter().enumerate() {
+            class.set(class_of((before + 1) * COARSE_GRANULE) as u8);
+        }
         self.base.set(space.base);
         self.side.set(space.side);
         self.bytes.set(space.bytes);
@@ -120,10 +140,18 @@ impl Heap {
         Space { base: self.base.get(), bytes: self.bytes.get(), side: self.side.get() }
     }
 
+    /// The unit that a slab describes.
+    pub(crate) fn unit_of(&self, slab: &Slab) -> *mut u8 {
+        self.space().unit_of(slab)
+    }
+
     /// A list of free blocks of `class`, off every other list; null when memory has run out. Inside the gate.
     pub(crate) fn refill(&'static self, class: usize) -> *mut Block {
         if !self.woken.is_empty() {
             self.drain();
+        }
+        if self.pass.is_due() {
+            self.advance_pass(OWNERS_SLABS);
         }
         let bin = &self.bins[class];
         bin.releases.set(0);
@@ -140,8 +168,8 @@ impl Heap {
         self.carve(bin, class)
     }
 
-    /// Gives away a slab of `class` that has free blocks, or (where `uncarved` allows it) room for more, for a heap
-    /// without a thread. Inside the gate.
+    /// Gives away a slab of `class` that has free blocks, or (where `uncarved` allows it) room for more, for
+    /// a heap without a thread. Inside the gate.
     pub(crate) fn surrender(&'static self, class: usize, uncarved: bool) -> Option<&'static Slab> {
         self.drain();
         self.give_back(class);
@@ -180,6 +208,9 @@ impl Heap {
 
     /// Takes an awake slab's whole list and puts the slab to sleep.
     fn take(&self, bin: &Bin, slab: &Slab) -> *mut Block {
+        if slab.vacated() != 0 {
+            return self.take_sparse(bin, slab);
+        }
         self.unlink(bin, slab);
         self.count(bin, slab.shape().bytes, u32::from(slab.carved.get()).wrapping_sub(slab.live()));
         slab.sleep();
@@ -211,12 +242,13 @@ impl Heap {
         for _ in 1..blocks {
             let next = last.wrapping_add(bytes);
             // SAFETY: blocks `carved..carved + blocks` lie within the unit, and nobody uses them yet.
-            unsafe { (*last.cast::<Block>()).next.set(next.cast()) };
+            unsafe { (*last.cast::<Block>()).link(next.cast()) };
             last = next;
         }
         // SAFETY: as above.
-        unsafe { (*last.cast::<Block>()).next.set(null_mut()) };
-        slab.carved.set(carved + blocks);
+        unsafe { (*last.cast::<Block>()).link(null_mut()) };
+        slab.set_carved(carved + blocks);
+        slab.rest.begin();
         if carved == 0 {
             slab.sleep();
         }
@@ -239,12 +271,8 @@ impl Heap {
         }
         let class = usize::from(slab.class.get());
         let (bin, list) = (&self.bins[class], &self.free[class]);
-        let newest = slab.free.get();
-        if newest == list.get() && !newest.is_null() {
-            // The block went to the list with an earlier free, and has come again.
-            misuse::refuse("free", newest.cast(), Misuse::AlreadyFree);
-        }
-        if list.get().is_null() && bin.releases.get() < BURST {
+        let is_whole = slab.awake.get() || slab.vacated() == 0;
+        if list.get().is_null() && bin.releases.get() < BURST && is_whole {
             list.set(if slab.awake.get() {
                 self.take(bin, slab)
             } else {
@@ -263,7 +291,8 @@ impl Heap {
         }
     }
 
-    /// What `settle` must do at the least when the gate cannot be entered: let the slab wait for one more free.
+    /// What `settle` must do at the least when the gate cannot be entered: let the slab wait for one more
+    /// free.
     pub(crate) fn settle_later(slab: &Slab) {
         if !slab.awake.get() {
             slab.slept.set(slab.slept.get() + 1);
@@ -276,19 +305,32 @@ impl Heap {
         self.units.get()
     }
 
-    /// Credits what other threads have returned, for the heap's thread or the tenant of an orphan. Inside the gate.
+    /// Bytes of idle units and of large blocks freed a moment ago.
+    pub(crate) fn idle_bytes(&self) -> usize {
+        self.spare_count.get() * UNIT + self.magazine.bytes()
+    }
+
+    /// Credits what other threads have returned, for the heap's thread or the tenant of an orphan. Inside the
+    /// gate.
     pub(crate) fn drain(&'static self) {
-        self.drain_where(|_| true);
+        self.drain_where(|_| true, |_| {});
     }
 
-    /// As [`Heap::drain`], for the helper: only slabs that the heap's thread cannot be freeing to meanwhile. The others stay on the stack.
+    /// As [`Heap::drain`], for the helper: only slabs that the heap's thread cannot be freeing to meanwhile.
+    /// The others stay on the stack, and give back pages.
     pub(crate) fn drain_finished(&'static self) {
-        self.drain_where(Slab::is_finished);
+        let mut left = if Pages::global().discard_mode().decays() { VISITORS_SLABS } else { 0 };
+        self.drain_where(Slab::is_finished, |slab| {
+            if left > 0 && self.vacate(slab, false) {
+                left -= 1;
+            }
+        });
     }
 
-    fn drain_where(&'static self, is_ready: impl Fn(&Slab) -> bool) {
+    fn drain_where(&'static self, is_ready: impl Fn(&Slab) -> bool, mut unready: impl FnMut(&Slab)) {
         let mut next = self.woken.take().cast_const();
-        // SAFETY: slabs on the stack are live descriptions: a told slab is not given back before it is drained.
+        // SAFETY: slabs on the stack are live descriptions: a told slab is not given back before it is
+        // drained.
         while let Some(slab) = unsafe { next.as_ref() } {
             next = slab.told_next.load(Relaxed);
             let owner = slab.owner.load(Relaxed);
@@ -299,6 +341,7 @@ impl Heap {
                 continue;
             }
             if !is_ready(slab) {
+                unready(slab);
                 self.woken.push(slab);
                 continue;
             }
@@ -324,10 +367,12 @@ impl Heap {
                 let mut last = first;
                 // SAFETY: the list's blocks are free, belong to the slab, and end in null.
                 unsafe {
-                    while !(*last).next.get().is_null() {
-                        last = (*last).next.get();
+                    let mut next = (*last).next();
+                    while !next.is_null() {
+                        last = next;
+                        next = (*last).next();
                     }
-                    (*last).next.set(slab.free.get());
+                    (*last).link(slab.free.get());
                 }
             }
             slab.free.set(first);
@@ -354,18 +399,23 @@ impl Heap {
     pub(crate) fn add_full(&'static self, slab: &Slab, class: usize) {
         slab.begin(self, class);
         let shape = slab.shape();
-        slab.carved.set(shape.capacity);
+        slab.set_carved(shape.capacity);
+        slab.unclean.set(true);
         slab.sleep();
         self.units.set(self.units.get() + 1);
         self.count(&self.bins[class], shape.bytes, u32::from(shape.capacity));
     }
 
-    /// Ends a slab whose every block the caller gives up at once; the unit is the caller's then. False if a block of
-    /// it is free already. Inside the gate.
+    /// Ends a slab whose every block the caller gives up at once; the unit is the caller's then. False if a
+    /// block of it is free already. Inside the gate.
     pub(crate) fn drop_full(&self, slab: &Slab) -> bool {
         let whole = slab.shape().capacity;
         let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
-        if !is_full || slab.remote.blocks() > 0 || slab.remote.is_told() {
+        // Blocks of the list that `malloc` pops from count as live.
+        let listed = self.free[usize::from(slab.class.get())].get();
+        let is_listed = !listed.is_null()
+            && self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab));
+        if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_told() {
             return false;
         }
         slab.end();
@@ -383,7 +433,7 @@ impl Heap {
     ) {
         let live = slab.live().wrapping_sub(blocks);
         // SAFETY: the last block is free memory now.
-        unsafe { (*last).next.set(slab.free.get()) };
+        unsafe { (*last).link(slab.free.get()) };
         slab.free.set(first);
         self.settle_at(slab, live);
     }
@@ -399,7 +449,7 @@ impl Heap {
         while !block.is_null() {
             blocks += 1;
             // SAFETY: the list's blocks are free, belong to the slab, and end in null.
-            block = unsafe { (*block).next.get() };
+            block = unsafe { (*block).next() };
         }
         self.credit(slab, Some(crate::space::granule_of(first.cast())), blocks);
     }
@@ -414,11 +464,12 @@ impl Heap {
         self.magazine.flush();
     }
 
-    /// Gives back slabs whose last blocks were freed by other threads, too few to be told of. Inside the gate.
+    /// Gives back slabs whose last blocks were freed by other threads, too few to wake it. Inside the gate.
     pub(crate) fn sweep(&'static self) {
         for bin in &self.bins {
             let mut next = bin.awake.get();
-            // SAFETY: slabs on a bin's list are live descriptions; `next` is read before the slab can leave the list.
+            // SAFETY: slabs on a bin's list are live descriptions; `next` is read before the slab can leave
+            // the list.
             while let Some(slab) = unsafe { next.as_ref() } {
                 next = slab.next.get();
                 self.reclaim(slab);
@@ -436,6 +487,8 @@ impl Heap {
     fn wake(&self, bin: &Bin, slab: &Slab, live: u32) {
         slab.awake.set(true);
         slab.needed.store(live, Relaxed);
+        slab.rest.wake();
+        self.pass.woke();
         let head = bin.awake.get();
         slab.previous.set(null());
         slab.next.set(head);
@@ -446,7 +499,8 @@ impl Heap {
         bin.awake.set(slab);
     }
 
-    fn unlink(&self, bin: &Bin, slab: &Slab) {
+    pub(crate) fn unlink(&self, bin: &Bin, slab: &Slab) {
+        self.pass.left(slab, slab.next.get());
         let (previous, next) = (slab.previous.get(), slab.next.get());
         // SAFETY: slabs on a bin's list are live descriptions.
         match unsafe { previous.as_ref() } {
@@ -479,8 +533,8 @@ impl Heap {
         self.spare_count.set(count + 1);
     }
 
-    /// An idle unit, or null. Units are fetched one by one: one is found among the cached wherever it lies, several
-    /// would have to lie side by side.
+    /// An idle unit, or null. Units are fetched one by one: one is found among the cached wherever it lies,
+    /// several would have to lie side by side.
     fn unit(&self) -> *mut u8 {
         let mut unit = [null_mut()];
         match self.spare_count.get().checked_sub(1) {
@@ -510,7 +564,7 @@ impl Heap {
         unsafe { Pages::global().free_units(&units[..count - keep]) };
     }
 
-    fn count(&self, bin: &Bin, bytes: u32, blocks: u32) {
+    pub(crate) fn count(&self, bin: &Bin, bytes: u32, blocks: u32) {
         let counted = bin.counted.get().wrapping_add(blocks);
         bin.counted.set(counted);
         if counted >= COUNT_BATCH {

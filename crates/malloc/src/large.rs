@@ -1,20 +1,22 @@
 //! Blocks above [`SMALL_MAX`](crate::class::SMALL_MAX): extents of the page layer, exact to the page.
 //!
-//! Up to [`KEPT_PAGES_MAX`] pages a freed block first waits in its thread's **magazine**, a few extents that the next
-//! request of exactly that many pages gets back without a lock. So that neither freeing nor asking for the size needs the
-//! page layer, the side table remembers such blocks: a unit that is no slab uses the second half of its description
-//! as one word a page, [`Slab::lengths`].
+//! Up to [`KEPT_PAGES_MAX`] pages a freed block first waits in its thread's **magazine**, a few extents that
+//! the next request of exactly that many pages gets back without a lock. So that neither freeing nor asking
+//! for the size needs the page layer, the side table remembers such blocks: a unit that is no slab uses the
+//! second half of its description as one word a page, [`Slab::lengths`].
 //!
 //! | word | the page is |
 //! | --- | --- |
 //! | 0 | not the start of a remembered block: ask the page layer |
 //! | n | the start of a block in use of n pages |
 //! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
+//! | n, `HARDENED` | the start of a block of the hardened mode, which keeps nothing in magazines |
 
 use crate::alloc::{REQUEST_MAX, out_of_memory};
-use crate::slab::Slab;
+use crate::class::GRANULE;
+use crate::slab::{Block, Slab};
 use crate::space::Space;
-use crate::{aside, misuse, paged, registry};
+use crate::{harden, misuse, paged, passthrough, registry};
 use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -30,7 +32,8 @@ const MAGAZINE_SLOTS: usize = 16;
 /// Mark of a remembered block that waits in a magazine.
 const KEPT: u32 = 1 << 31;
 
-/// A thread's few freed extents. Each slot is an address with the number of pages in its low bits; 0 is empty.
+/// A thread's few freed extents. Each slot is an address with the number of pages in its low bits; 0 is
+/// empty.
 #[derive(Debug)]
 pub(crate) struct Magazine {
     slots: [Cell<usize>; MAGAZINE_SLOTS],
@@ -43,14 +46,22 @@ const PAGES_MASK: usize = PAGE - 1;
 const _: () = assert!(KEPT_PAGES_MAX <= PAGES_MASK && MAGAZINE_SLOTS.is_power_of_two());
 
 impl Magazine {
+    /// Bytes that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.get() * PAGE
+    }
+
     /// A kept extent of exactly `pages` pages.
     fn take(&self, pages: usize) -> Option<usize> {
         let slot = self.slots.iter().find(|slot| slot.get() & PAGES_MASK == pages)?;
         self.pages.set(self.pages.get() - pages);
-        Some(slot.replace(0) - pages)
+        let address = slot.replace(0) - pages;
+        open(address);
+        Some(address)
     }
 
-    /// Keeps an extent; what must make room for it goes back to the page layer.
+    /// Keeps an extent, sealed as a free small block is; what must make room for it goes back to the page
+    /// layer.
     fn keep(&self, address: usize, pages: usize) {
         let mut free = self.slots.iter().find(|slot| slot.get() == 0);
         while free.is_none() || self.pages.get() + pages > MAGAZINE_PAGES_MAX {
@@ -61,6 +72,8 @@ impl Magazine {
             }
         }
         if let Some(slot) = free {
+            // SAFETY: the program has given the extent up.
+            unsafe { sealed_at(address).link(null_mut()) };
             slot.set(address | pages);
             self.pages.set(self.pages.get() + pages);
         }
@@ -73,6 +86,7 @@ impl Magazine {
         }
         self.pages.set(self.pages.get() - (kept & PAGES_MASK));
         let address: *mut u8 = core::ptr::with_exposed_provenance_mut(kept & !PAGES_MASK);
+        open(address as usize);
         if let Some(length) = length_of(address) {
             length.store(0, Relaxed);
         }
@@ -91,13 +105,32 @@ impl Magazine {
     }
 }
 
+/// The first words of an extent.
+///
+/// # Safety
+/// The extent is in a magazine, or about to be.
+unsafe fn sealed_at(address: usize) -> &'static Block {
+    // SAFETY: an extent is at least a page, and page-aligned.
+    unsafe { &*core::ptr::with_exposed_provenance(address) }
+}
+
+/// Breaks the seal of an extent that leaves a magazine, or ends the process if it was written over.
+fn open(address: usize) {
+    // SAFETY: the extent was in the magazine until now.
+    let first = unsafe { sealed_at(address) };
+    if !first.is_sealed() {
+        misuse::refuse_written("free", core::ptr::from_ref(first).cast());
+    }
+    first.unseal();
+}
+
 /// The word that remembers the block at `address`, if that is page-aligned and lies in no slab.
-fn length_of(address: *mut u8) -> Option<&'static AtomicU32> {
+pub(crate) fn length_of(address: *mut u8) -> Option<&'static AtomicU32> {
     let slab = Space::get().slab_of(address)?;
     length_in(slab, address)
 }
 
-fn length_in(slab: &'static Slab, address: *mut u8) -> Option<&'static AtomicU32> {
+pub(crate) fn length_in(slab: &'static Slab, address: *mut u8) -> Option<&'static AtomicU32> {
     (address as usize).is_multiple_of(PAGE).then(|| &slab.lengths()[address as usize % UNIT / PAGE])
 }
 
@@ -109,10 +142,13 @@ fn pages_of(bytes: usize) -> usize {
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc(bytes: usize) -> *mut u8 {
+    if harden::is_on() {
+        return harden::allocate(GRANULE, bytes);
+    }
     if let Some(block) = kept(bytes) {
         return block;
     }
-    if let Some(next) = aside::next() {
+    if let Some(next) = passthrough::next() {
         // SAFETY: plain malloc.
         return unsafe { (next.malloc)(bytes) }.cast();
     }
@@ -123,12 +159,15 @@ pub(crate) fn malloc(bytes: usize) -> *mut u8 {
 #[cold]
 #[inline(never)]
 pub(crate) fn calloc(bytes: usize) -> *mut u8 {
+    if harden::is_on() {
+        return harden::allocate(GRANULE, bytes);
+    }
     if let Some(block) = kept(bytes) {
         // SAFETY: the block has at least `bytes` bytes.
         unsafe { block.write_bytes(0, bytes) };
         return block;
     }
-    if let Some(next) = aside::next() {
+    if let Some(next) = passthrough::next() {
         // SAFETY: plain calloc.
         return unsafe { (next.calloc)(1, bytes) }.cast();
     }
@@ -155,7 +194,8 @@ fn kept(bytes: usize) -> Option<*mut u8> {
     Some(block)
 }
 
-/// A large block from the pager or the page layer; `zero` asks for zeros. Null (and `ENOMEM`) when there is none.
+/// A large block from the pager or the page layer; `zero` asks for zeros. Null (and `ENOMEM`) when there is
+/// none.
 pub(crate) fn block(bytes: usize, align: usize, zero: bool) -> *mut u8 {
     if bytes > REQUEST_MAX {
         return out_of_memory();
@@ -288,7 +328,7 @@ unsafe fn move_to_pager(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
 /// # Safety
 /// `block` is in use; unless the result is null, only the result may be used afterwards.
 pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
-    let Some(length) = large_block(block) else {
+    let Some(length) = large_block(block).filter(|_| !harden::is_on()) else {
         return out_of_memory();
     };
     let Some(start) = NonNull::new(block) else {
@@ -308,8 +348,8 @@ pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
     }
 }
 
-/// Exchanges the contents of two large blocks of one length by exchanging their page tables. False if they are not
-/// such blocks, or address space is out; nothing has changed then.
+/// Exchanges the contents of two large blocks of one length by exchanging their page tables. False if they
+/// are not such blocks, or address space is out; nothing has changed then.
 ///
 /// # Safety
 /// Both blocks are in use by the caller alone.
@@ -317,7 +357,7 @@ pub unsafe fn swap(a: *mut u8, b: *mut u8) -> bool {
     let (Some(start_a), Some(start_b)) = (NonNull::new(a), NonNull::new(b)) else {
         return false;
     };
-    let are_large = large_block(a).is_some() && large_block(b).is_some();
+    let are_large = !harden::is_on() && large_block(a).is_some() && large_block(b).is_some();
     // SAFETY: the blocks are large, and the caller's.
     are_large && unsafe { Pages::global().swap(start_a, start_b) }.is_ok()
 }
@@ -330,8 +370,8 @@ fn large_block(address: *mut u8) -> Option<&'static AtomicU32> {
     (!is_kept && Pages::global().extent_at(address).is_ok()).then_some(length)
 }
 
-/// An aligned block from the next allocator, when Vellum stands aside.
-pub(crate) fn aside_aligned(next: &aside::Next, align: usize, bytes: usize) -> *mut u8 {
+/// An aligned block from the next allocator, when Vellum passes requests through.
+pub(crate) fn passthrough_aligned(next: &passthrough::Next, align: usize, bytes: usize) -> *mut u8 {
     let mut block: *mut c_void = null_mut();
     // SAFETY: plain posix_memalign.
     match unsafe { (next.posix_memalign)(&raw mut block, align, bytes) } {

@@ -1,8 +1,9 @@
 //! Vellum's malloc.
 //!
-//! Small blocks (up to 16 KiB) come from **slabs**, 64 KiB units of one size class each; larger ones are **extents** of the
-//! page layer, exact to the page. A thread allocates from its **heap** and frees to the slab a block belongs to,
-//! by itself when the slab is its heap's, through the slab's **remote list** when it is another's.
+//! Small blocks (up to 16 KiB) come from **slabs**, 64 KiB units of one size class each; larger ones are
+//! **extents** of the page layer, exact to the page. A thread allocates from its **heap** and frees to the
+//! slab a block belongs to, by itself when the slab is its heap's, through the slab's **remote list** when it
+//! is another's.
 //!
 //! ```text
 //!   thread ──▶ Heap ──▶ bins ──▶ Slab (side table) ─ ─ ─▶ unit of 64 KiB
@@ -11,6 +12,11 @@
 //!               ▼                 ▼      │
 //!             block ▶ block     blocks  other threads' frees
 //! ```
+//!
+//! A slab with a block in use gives back the pages on which there is none (`vacated`, `scavenge`).
+//!
+//! A free block is sealed (`seal`), so that lists cannot be forged and a block freed twice shows. The
+//! hardened mode is in `harden`.
 //!
 //! Rules of this crate: it never allocates from itself, never panics on a path a program can reach, keeps no
 //! bookkeeping inside blocks in use or in units, and touches no page before a block on it is needed.
@@ -21,35 +27,46 @@
 
 mod align;
 mod alloc;
-mod aside;
+mod background;
+mod backtrace;
 mod batch;
 mod class;
+mod figures;
 mod foreign;
+mod forks;
 mod gate;
 mod global;
+mod harden;
 mod heap;
 mod large;
 mod misuse;
 pub mod mmap;
 pub mod paged;
+mod pass;
+mod passthrough;
 mod registry;
 mod remote;
 mod resize;
+mod scavenge;
+mod seal;
 mod slab;
 mod space;
-mod steward;
 mod tls;
+mod vacated;
 mod validate;
 
 pub use vellum_sys::Line;
 pub use {
     align::aligned,
-    alloc::{calloc, errno, free, malloc, set_errno, usable_size},
-    aside::{Next, is_aside, stand_aside},
+    alloc::{calloc, errno, free, free_sized, malloc, set_errno, usable_size},
+    background::{flush_counts, start, trim},
     batch::{free_batch, malloc_batch, malloc_sizes, realloc_batch},
+    figures::{Figures, figures},
+    forks::{fork_child, fork_parent, fork_prepare},
     global::Vellum,
+    harden::{check_quarantine, harden},
     large::{relocate, swap},
+    passthrough::{Next, is_passthrough, pass_through},
     resize::{realloc, reallocarray},
-    steward::{flush_counts, fork_child, fork_parent, fork_prepare, start, trim},
     validate::validate,
 };

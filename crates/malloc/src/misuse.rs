@@ -1,25 +1,122 @@
-//! What is said when the program misuses its memory, and the end of it.
+//! Reports of a program's misuse of its memory, and the end of it.
 //!
-//! One line on standard error, written without allocating, then `abort`: memory whose bookkeeping is known to be
-//! wrong must not be used further. What is caught always: a large block freed twice, an address inside a large block,
-//! an address outside every block's space. What is caught when it shows: a small block freed twice with nothing freed or
-//! allocated of its slab in between, and one freed after its whole slab went back.
+//! One line on standard error, written without allocating, then the stack, then `abort`: memory whose
+//! bookkeeping is known to be wrong must not be used further.
+//!
+//! ```text
+//! vellum: free(0x7f3c40010040): the block is already free (64-byte class)
+//!   at libfoo.so+0x1234
+//! ```
+//!
+//! Caught always: a block freed, resized or measured after it was freed, until its address is handed out
+//! again; an address inside a block; an address outside every block's space; a link of a free block that was
+//! overwritten. `harden` catches more.
 
-use vellum_pages::Misuse;
-use vellum_sys::Line;
+use crate::backtrace;
+use crate::class::SHAPES;
+use crate::space::Space;
+use core::sync::atomic::Ordering::Relaxed;
+use vellum_pages::{Misuse, Pages};
+use vellum_sys::{Line, thread};
+
+/// Kinds of misuse of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is free already.
+    AlreadyFree,
+    /// No block starts there.
+    NoStart,
+    /// The link of a free block is not as it was written.
+    Overwritten,
+}
 
 /// Ends the process for passing `address` to `function`.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse(function: &str, address: *const u8, misuse: Misuse) -> ! {
-    let mut line = Line::new();
-    line.text("vellum: ").text(function).text("(0x").hex(address as usize).text("): ");
+    let mut line = begin(function, address);
     match misuse {
         Misuse::NotOurs => line.text("this address was never handed out, or its memory has gone back since"),
-        Misuse::InsideBlock { start } => line.text("the address lies inside the block at 0x").hex(start),
-        Misuse::AlreadyFree => line.text("the block is already free"),
+        Misuse::InsideBlock { start } => {
+            line.text("the address lies inside the block at 0x").hex(start);
+            if let Ok(extent) = Pages::global().extent_at(core::ptr::with_exposed_provenance(start)) {
+                line.text(" (large, ").decimal(extent.bytes as u64).text(" bytes)");
+            }
+            &mut line
+        }
+        Misuse::AlreadyFree => line.text("the block is already free (large)"),
+        Misuse::Mapping => line.text("this memory was mapped by mmap: munmap gives it back"),
     };
+    end(&mut line)
+}
+
+/// Ends the process for passing `address`, which lies in a slab's unit, to `function`.
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse_small(function: &str, address: *const u8, fault: Fault) -> ! {
+    let space = Space::get();
+    let slab = space.slab_of(address).filter(|slab| !slab.owner.load(Relaxed).is_null());
+    let (bytes, carved, unit) = slab.map_or((0, 0, address as usize), |slab| {
+        (
+            SHAPES[usize::from(slab.class.get())].bytes as usize,
+            slab.carved.get(),
+            space.unit_of(slab) as usize,
+        )
+    });
+    let mut line = begin(function, address);
+    match fault {
+        Fault::AlreadyFree => line.text("the block is already free"),
+        Fault::Overwritten => line.text("the free list was overwritten at this block"),
+        Fault::NoStart => match (address as usize - unit).checked_div(bytes) {
+            Some(index) if index < usize::from(carved) => {
+                line.text("the address lies inside the block at 0x").hex(unit + index * bytes)
+            }
+            _ => line.text("this address was never handed out, or its memory has gone back since"),
+        },
+    };
+    if bytes > 0 {
+        line.text(" (").decimal(bytes as u64).text("-byte class)");
+    }
+    end(&mut line)
+}
+
+/// Ends the process because the large block at `address` was written to after `function` had it.
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse_written(function: &str, address: *const u8) -> ! {
+    let mut line = begin(function, address);
+    line.text("the block was written to after it was freed (large");
+    if let Ok(extent) = Pages::global().extent_at(address) {
+        line.text(", ").decimal(extent.bytes as u64).text(" bytes");
+    }
+    end(line.text(")"))
+}
+
+/// Ends the process because a program says, of the block of `has` bytes at `address` that it frees, that it
+/// has `said`.
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse_size(address: *const u8, said: usize, has: usize) -> ! {
+    let mut line = begin("free", address);
+    line.text("the size given, ").decimal(said as u64).text(", is not that of the block, which has ");
+    end(line.decimal(has as u64).text(" bytes"))
+}
+
+/// The start of a line about `address`, which `function` was called with.
+pub(crate) fn begin(function: &str, address: *const u8) -> Line {
+    let mut line = Line::new();
+    line.text("vellum: ").text(function).text("(0x").hex(address as usize).text("): ");
+    line
+}
+
+/// Writes the line and the stack, and ends the process.
+pub(crate) fn end(line: &mut Line) -> ! {
     line.text("\n").write();
+    if thread::is_helper() {
+        // No thread of the C library's, and its stack says nothing.
+        thread::abort();
+    }
+    backtrace::write();
     // SAFETY: abort has no preconditions.
     unsafe { libc::abort() }
 }

@@ -1,18 +1,30 @@
 //! The program's own anonymous mappings, served from the page layer.
 //!
-//! Some programs take most of their memory by `mmap` (a compiler's collected heap, an interpreter's arenas). A private,
-//! anonymous, readable and writable mapping that asks for no place of its own is a block of zeroed pages like any
-//! other: it is served from the cache or from memory that gets huge pages, and `munmap` gives it back there. What else a
-//! program may do to such a mapping is done to it by the kernel as ever; where that leaves the mapping with other
-//! attributes than fresh memory has, the block is *tainted* and mapped anew before it is used again.
+//! Some programs take most of their memory by `mmap` (a compiler's collected heap, an interpreter's arenas).
+//! A private, anonymous, readable and writable mapping that asks for no place of its own is a block of zeroed
+//! pages like any other: it is served from the cache or from memory that gets huge pages, and `munmap` gives
+//! it back there. Everything else is the kernel's. A call that names addresses is cut into regions of one
+//! owner each ([`vellum_pages::Owner`]), and what is not Vellum's goes to the kernel untouched.
 //!
-//! The calls the C library makes for itself, and those of programs that go past it (`syscall`), are not seen here. The
-//! first concern memory of their own; the second must not name served memory in calls that change its attributes.
+//! | call | served mapping | freed memory of Vellum's |
+//! | --- | --- | --- |
+//! | `mmap` with `MAP_FIXED` | replaced, mapped anew when it is unmapped | claimed first, so that nobody else gets it |
+//! | `mmap` with `MAP_FIXED_NOREPLACE` | `EEXIST` | as `MAP_FIXED` |
+//! | `munmap` | given back | nothing to do, as for any hole |
+//! | `mremap` | resized, or moved by the kernel | `EFAULT` |
+//! | `mprotect`, `mlock`, … | the kernel's; mapped anew when it is unmapped | `ENOMEM`, as for a hole |
+//! | `madvise` | the kernel's; huge pages by our own rules | `ENOMEM` |
+//!
+//! Departures from the kernel's behaviour that a program can see: memory it has unmapped may still be read,
+//! and address space that Vellum has reserved is occupied. The calls the C library makes for itself are not
+//! seen; they concern memory of their own.
 
-use core::ptr::{NonNull, null_mut};
+use crate::paged;
+use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use libc::{EINVAL, ENOMEM, c_int};
-use vellum_pages::{PAGE, Pages, Request, round_up};
+use libc::{EEXIST, EFAULT, EINVAL, ENOMEM, c_int};
+use vellum_pages::{Owner, PAGE, Pages, Unclaimed};
+use vellum_sys::raw;
 use vellum_wire::Counter;
 
 /// The smallest mapping served: below, a map entry is cheaper than what the page layer would save.
@@ -30,10 +42,15 @@ const HARMLESS: &[c_int] = &[
     libc::MADV_POPULATE_READ,
     libc::MADV_POPULATE_WRITE,
 ];
+const MAP_FIXED: c_int = libc::MAP_FIXED;
+const MAP_FIXED_NOREPLACE: c_int = libc::MAP_FIXED_NOREPLACE;
 
 static SERVING: AtomicBool = AtomicBool::new(false);
 
-/// Serves mappings from now on, or no longer; what has been served stays so.
+/// The outcome of a call: a value, or an error number.
+pub type Outcome = Result<usize, c_int>;
+
+/// Serves mappings from now on, or no longer; mappings served before stay so.
 pub fn serve_mappings(on: bool) {
     SERVING.store(on, Relaxed);
 }
@@ -49,116 +66,406 @@ pub struct Mapping {
     pub prot: c_int,
     /// Mapping flags.
     pub flags: c_int,
+    /// The file, or -1.
+    pub file: c_int,
+    /// Where in the file.
+    pub offset: usize,
 }
 
-/// Serves `mmap` if the mapping is of the kind that can be; otherwise the kernel is to be asked.
-pub fn map(wanted: &Mapping) -> Option<*mut u8> {
-    if !wanted.addr.is_null() && is_ours(wanted.addr) {
-        // A mapping laid over served memory: what is below is not ours to hand out again as it is.
-        Pages::global().taint(wanted.addr, wanted.len);
-        return None;
+fn kernel(number: libc::c_long, args: [usize; 6]) -> Outcome {
+    // SAFETY: the program's own call; what of it concerns Vellum's memory has been seen to.
+    unsafe { raw::syscall(number, args) }.map_err(|errno| errno.raw_os_error())
+}
+
+/// Whether a range may touch what Vellum has in its span: a quick look, without a lock.
+#[inline]
+fn may_be_ours(start: usize, len: usize) -> bool {
+    let (base, bytes) = Pages::global().reserved();
+    bytes != 0 && start < base + bytes && start.saturating_add(len) > base
+}
+
+impl Mapping {
+    fn ask_kernel(&self, addr: usize, flags: c_int) -> Outcome {
+        let args = [addr, self.len, self.prot as usize, flags as usize, self.file as usize, self.offset];
+        kernel(libc::SYS_mmap, args)
     }
+
+    /// Makes the mapping at its fixed place, of which parts may be Vellum's.
+    fn at_its_place(&self) -> Outcome {
+        let replace = self.flags & MAP_FIXED_NOREPLACE == 0;
+        let start = self.addr as usize;
+        let len = self.len.checked_next_multiple_of(PAGE).ok_or(ENOMEM)?;
+        if !start.is_multiple_of(PAGE) || len == 0 {
+            return self.ask_kernel(start, self.flags);
+        }
+        let pages = Pages::global();
+        let flags = self.flags & !MAP_FIXED_NOREPLACE | MAP_FIXED;
+        match pages.claim(start, len, replace) {
+            Ok(false) => self.ask_kernel(start, self.flags),
+            Ok(true) => {
+                let made = self.ask_kernel(start, flags);
+                match made {
+                    Ok(_) => pages.settle_claim(start, len),
+                    Err(_) => pages.withdraw_claim(start, len),
+                }
+                made
+            }
+            Err(Unclaimed::Occupied) => Err(EEXIST),
+            Err(Unclaimed::Refused) => Err(ENOMEM),
+        }
+    }
+}
+
+/// `mmap`.
+pub fn map(wanted: &Mapping) -> Outcome {
     let plain = wanted.addr.is_null()
         && wanted.prot == libc::PROT_READ | libc::PROT_WRITE
         && wanted.flags == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    if !plain || !SERVING.load(Relaxed) || !(SERVED_MIN..=SERVED_MAX).contains(&wanted.len) {
-        return None;
+    if plain && (SERVED_MIN..=SERVED_MAX).contains(&wanted.len) && SERVING.load(Relaxed) {
+        let pages = Pages::global();
+        if let Ok(extent) = pages.map(wanted.len) {
+            let slot = pages.slot();
+            slot.add(Counter::MmapServed, 1);
+            slot.add(Counter::MmapServedBytes, extent.bytes as u64);
+            return Ok(extent.addr.as_ptr().expose_provenance());
+        }
     }
-    let pages = Pages::global();
-    let extent = pages.alloc(Request { bytes: wanted.len, align: PAGE, zero: true }).ok()?;
-    let slot = pages.slot();
-    slot.add(Counter::MmapServed, 1);
-    slot.add(Counter::MmapServedBytes, extent.bytes as u64);
-    Some(extent.addr.as_ptr())
+    if wanted.addr.is_null() || !may_be_ours(wanted.addr as usize, wanted.len) {
+        return wanted.ask_kernel(wanted.addr as usize, wanted.flags);
+    }
+    if wanted.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
+        return wanted.at_its_place();
+    }
+    // A hint at address space that Vellum uses, or will: the kernel may choose any place.
+    wanted.ask_kernel(0, wanted.flags)
 }
 
-/// Whether an address lies where Vellum's blocks are.
-#[inline]
-pub fn is_ours(addr: *const u8) -> bool {
-    // A process that never took memory from Vellum has no span to look in.
-    let (base, bytes) = Pages::global().placed();
-    (addr as usize).wrapping_sub(base) < bytes
-}
-
-/// Serves `munmap` of memory that [`map`] served; `None` if it is not of that kind.
+/// `munmap`.
 ///
 /// # Safety
-/// As for `munmap`.
-pub unsafe fn unmap(addr: *mut u8, len: usize) -> Option<Result<(), c_int>> {
-    if !is_ours(addr) {
-        return None;
-    }
-    if !(addr as usize).is_multiple_of(PAGE) || len == 0 {
-        return Some(Err(EINVAL));
-    }
-    let start = NonNull::new(addr)?;
+/// As for the system call.
+pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
     // SAFETY: the program gives this memory up.
-    Some(unsafe { Pages::global().free_range(start, round_up(len, PAGE)) }.map_err(|_| EINVAL))
-}
-
-/// Notes a call that changes attributes of memory from `addr` on, before it is made.
-pub fn note_change(addr: *const u8, len: usize) {
-    if is_ours(addr) {
-        Pages::global().taint(addr, len);
+    if let Some(answer) = unsafe { paged::unmap(addr, len) } {
+        return answer.map(|()| 0);
     }
-}
-
-/// Notes an `madvise`, before it is made.
-pub fn note_advice(addr: *const u8, len: usize, advice: c_int) {
-    if !HARMLESS.contains(&advice) {
-        note_change(addr, len);
+    let start = addr as usize;
+    if !may_be_ours(start, len) {
+        return kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
     }
+    let end = match len.checked_next_multiple_of(PAGE) {
+        Some(bytes) if start.is_multiple_of(PAGE) && bytes > 0 => start.checked_add(bytes).ok_or(EINVAL)?,
+        _ => return Err(EINVAL),
+    };
+    let mut at = start;
+    while at < end {
+        // SAFETY: the program gives this memory up.
+        let (owner, stop) = unsafe { Pages::global().unmap(at, end) };
+        if owner == Owner::Kernel {
+            kernel(libc::SYS_munmap, [at, stop - at, 0, 0, 0, 0])?;
+        }
+        at = stop;
+    }
+    Ok(0)
 }
 
-/// Serves `mremap` of memory that [`map`] served. `None` asks for the kernel's; then [`moved_away`] must be called with
-/// the outcome.
+/// A call that changes attributes of the mappings from `addr` on (`mprotect`, `mlock`): as the kernel, it
+/// deals with what lies before the first hole, and fails there. `args` are the call's, the first two of them
+/// `addr` and `len`.
+pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
+    let (start, len) = (args[0], args[1]);
+    if !may_be_ours(start, len) || !start.is_multiple_of(PAGE) {
+        return kernel(number, args);
+    }
+    let bytes = len.checked_next_multiple_of(PAGE).ok_or(ENOMEM)?;
+    let mapped = Pages::global().taint(with_exposed_provenance_mut::<u8>(start), bytes);
+    if mapped >= bytes {
+        return kernel(number, args);
+    }
+    if mapped > 0 {
+        let mut part = args;
+        part[1] = mapped;
+        kernel(number, part)?;
+    }
+    Err(ENOMEM)
+}
+
+/// `madvise`. As the kernel, it deals with all that is mapped, and says if something is not.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn advise(addr: *mut u8, len: usize, advice: c_int) -> Outcome {
+    // SAFETY: the program's own call, with its own arguments.
+    if let Some(answer) = unsafe { paged::advise(addr, len, advice) } {
+        return answer.map(|()| 0);
+    }
+    let start = addr as usize;
+    let ask = |at: usize, bytes: usize| kernel(libc::SYS_madvise, [at, bytes, advice as usize, 0, 0, 0]);
+    if HARMLESS.contains(&advice) || !may_be_ours(start, len) || !start.is_multiple_of(PAGE) {
+        return ask(start, len);
+    }
+    let pages = Pages::global();
+    let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len)).ok_or(EINVAL)?;
+    let (mut at, mut holes) = (start, false);
+    while at < end {
+        let (owner, stop) = pages.owner(at, end);
+        match owner {
+            Owner::Nobody => holes = true,
+            Owner::Mapping | Owner::Block if advice == libc::MADV_HUGEPAGE => pages.request_huge(at, stop),
+            Owner::Kernel => {
+                ask(at, stop - at)?;
+            }
+            Owner::Mapping | Owner::Block => {
+                pages.taint(with_exposed_provenance_mut::<u8>(at), stop - at);
+                ask(at, stop - at)?;
+            }
+        }
+        at = stop;
+    }
+    if holes { Err(ENOMEM) } else { Ok(0) }
+}
+
+/// `mremap`.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> Outcome {
+    if paged::owns(addr) {
+        // The pager's memory has one place, and its blocks move by `realloc`.
+        return Err(EINVAL);
+    }
+    let start = addr as usize;
+    let fixed = flags & libc::MREMAP_FIXED != 0;
+    let ask =
+        |flags: c_int, place: usize| kernel(libc::SYS_mremap, [start, old, new, flags as usize, place, 0]);
+    let source = may_be_ours(start, old.max(1));
+    if !(source || fixed && may_be_ours(place as usize, new)) {
+        let outcome = ask(flags, place as usize);
+        if outcome != Err(EFAULT) || !DIVIDED.load(Relaxed) {
+            return outcome;
+        }
+        if flags & libc::MREMAP_MAYMOVE == 0 {
+            return Err(ENOMEM);
+        }
+        // SAFETY: the caller's conditions are this function's.
+        return unsafe { once_ours(start, old, new, flags, place as usize) };
+    }
+    let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
+    else {
+        return Err(EINVAL);
+    };
+    if !start.is_multiple_of(PAGE) || new == 0 || flags & !KNOWN != 0 {
+        return ask(flags, place as usize);
+    }
+    if source && has_hole(start, old.max(PAGE)) {
+        return Err(EFAULT);
+    }
+    if fixed {
+        // SAFETY: the caller's conditions are this function's.
+        return unsafe { to_its_place(start, old, new, flags, place as usize) };
+    }
+    if old == 0 {
+        return ask(flags, 0);
+    }
+    if flags & libc::MREMAP_DONTUNMAP != 0 {
+        // SAFETY: as above; the old place stays mapped, and the program's.
+        return unsafe { elsewhere(start, old, new, flags) };
+    }
+    // SAFETY: as above.
+    unsafe { resize(start, old, new, flags & libc::MREMAP_MAYMOVE != 0) }
+}
+
+/// Whether memory has left for the kernel's care, which may take it for several mappings.
+static DIVIDED: AtomicBool = AtomicBool::new(false);
+
+/// Moves what the kernel refused to move as a whole, in case it came from Vellum in pieces.
 ///
 /// # Safety
 /// As for `mremap`.
-pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int) -> Option<Result<*mut u8, c_int>> {
-    if !is_ours(addr) || flags & !libc::MREMAP_MAYMOVE != 0 || old == 0 {
-        return None;
-    }
-    let (old, new) = (round_up(old, PAGE), round_up(new, PAGE));
-    let pages = Pages::global();
-    let whole = pages.extent_at(addr).ok().filter(|extent| extent.bytes == old)?;
-    if new == 0 {
-        return Some(Err(EINVAL));
-    }
-    if new <= old {
-        // SAFETY: the program gives the tail up.
-        let cut = unsafe { pages.resize_in_place(whole.addr, new) };
-        return Some(cut.map(|extent| extent.addr.as_ptr()).ok_or(ENOMEM));
-    }
-    // SAFETY: the block is the program's, which lets it move if it says so.
-    let grown = unsafe {
-        if flags & libc::MREMAP_MAYMOVE != 0 {
-            pages.resize_zeroed(whole.addr, new).ok()
-        } else {
-            pages.resize_in_place_zeroed(whole.addr, new)
-        }
+unsafe fn once_ours(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
+    let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
+    else {
+        return Err(EINVAL);
     };
-    Some(grown.map(|extent| extent.addr.as_ptr()).ok_or(ENOMEM))
+    // SAFETY: the caller's conditions are this function's.
+    unsafe {
+        if flags & libc::MREMAP_FIXED != 0 {
+            in_pieces(start, old, new, flags, place)
+        } else {
+            elsewhere(start, old, new, flags)
+        }
+    }
 }
 
-/// Follows an `mremap` that the kernel made of served memory, which is now at `to`: the place it left is a hole in an
-/// arena, or the arena's mapping with other attributes.
-pub fn moved_away(addr: *mut u8, old: usize, to: *mut u8) {
-    if !is_ours(addr) || old == 0 || to.is_null() {
+const KNOWN: c_int = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+
+/// Whether any of the memory is free, as far as Vellum knows.
+fn has_hole(start: usize, len: usize) -> bool {
+    let end = start.saturating_add(len);
+    let mut at = start;
+    while at < end {
+        let (owner, stop) = Pages::global().owner(at, end);
+        if owner == Owner::Nobody {
+            return true;
+        }
+        at = stop;
+    }
+    false
+}
+
+/// Has the kernel move a mapping to a place of the program's choice, from Vellum's memory or into it.
+///
+/// # Safety
+/// As for `mremap`.
+unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
+    let pages = Pages::global();
+    if !place.is_multiple_of(PAGE) {
+        return Err(EINVAL);
+    }
+    let claimed = match pages.claim(place, new, true) {
+        Ok(claimed) => claimed,
+        Err(_) => return Err(ENOMEM),
+    };
+    // SAFETY: the caller's conditions are this function's.
+    let moved = unsafe { in_pieces(start, old, new, flags, place) };
+    match moved {
+        Ok(_) if claimed => pages.settle_claim(place, new),
+        Err(_) if claimed => pages.withdraw_claim(place, new),
+        _ => {}
+    }
+    if moved.is_ok() && flags & libc::MREMAP_DONTUNMAP == 0 {
+        // SAFETY: the pages have left.
+        unsafe { left(start, old) };
+    }
+    moved
+}
+
+/// Follows pages that the kernel has moved away: their place is a hole, to be mapped anew before it is used
+/// again.
+///
+/// # Safety
+/// Nobody uses the old place any more.
+unsafe fn left(start: usize, len: usize) {
+    if len == 0 || !may_be_ours(start, len) {
         return;
     }
-    note_change(addr, old);
-    if to != addr
-        && let Some(start) = NonNull::new(addr)
-    {
-        // SAFETY: the pages have left; what is there is mapped anew because of the taint.
-        let _ = unsafe { Pages::global().free_range(start, round_up(old, PAGE)) };
+    let pages = Pages::global();
+    pages.taint(with_exposed_provenance_mut::<u8>(start), len);
+    let (mut at, end) = (start, start + len);
+    while at < end {
+        // SAFETY: by this function's condition. The kernel's part is a hole already.
+        at = unsafe { pages.unmap(at, end) }.1;
     }
 }
 
-/// The end of a refused or failed call, as C functions give it: sets `errno`.
-pub fn fail<T>(errno: c_int) -> *mut T {
-    crate::set_errno(errno);
-    // MAP_FAILED.
-    null_mut::<T>().wrapping_byte_sub(1)
+/// Changes the length of a mapping of Vellum's own, in place or elsewhere if it `may_move`.
+///
+/// # Safety
+/// As for `mremap`.
+unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcome {
+    let pages = Pages::global();
+    if new <= old {
+        if new < old {
+            // SAFETY: the program gives the tail up.
+            unsafe { unmap(with_exposed_provenance_mut(start + new), old - new)? };
+        }
+        return Ok(start);
+    }
+    let addr = NonNull::new(with_exposed_provenance_mut::<u8>(start)).ok_or(EFAULT)?;
+    if pages.separate_mapping(addr, old) {
+        // SAFETY: the block is the program's, which lets it move if it says so.
+        let grown = unsafe {
+            if may_move {
+                pages.resize_zeroed(addr, new).ok()
+            } else {
+                pages.resize_in_place_zeroed(addr, new)
+            }
+        };
+        let grown = grown.ok_or(ENOMEM)?;
+        pages.make_mapping(grown.addr);
+        return Ok(grown.addr.as_ptr().expose_provenance());
+    }
+    if !may_move {
+        return Err(ENOMEM);
+    }
+    // SAFETY: the caller's conditions are this function's.
+    let moved = unsafe { elsewhere(start, old, new, libc::MREMAP_MAYMOVE) }?;
+    // SAFETY: the pages have left.
+    unsafe { left(start, old) };
+    Ok(moved)
+}
+
+/// Has the kernel move Vellum's memory with attributes of its own to a new place outside the arenas.
+///
+/// # Safety
+/// As for `mremap`.
+unsafe fn elsewhere(start: usize, old: usize, new: usize, flags: c_int) -> Outcome {
+    let plain = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    let place = kernel(libc::SYS_mmap, [0, new, libc::PROT_NONE as usize, plain, usize::MAX, 0])?;
+    // SAFETY: the caller's conditions are this function's, and the place is new.
+    unsafe { in_pieces(start, old, new, flags | libc::MREMAP_FIXED, place) }.inspect_err(|_| {
+        let _ = kernel(libc::SYS_munmap, [place, new, 0, 0, 0, 0]);
+    })
+}
+
+/// `mremap` to a fixed place. Vellum's own map entries (at huge pages' ends, where blocks were joined) may
+/// divide what to the program is one mapping, and the kernel moves one entry at a time: what it refuses as a
+/// whole moves in pieces, each half as long as the one refused.
+///
+/// # Safety
+/// As for `mremap`.
+unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
+    let ask = |from: usize, old: usize, new: usize, flags: c_int, to: usize| {
+        kernel(libc::SYS_mremap, [from, old, new, flags as usize, to, 0])
+    };
+    // Newer kernels move several entries of one length in one call, and leave them divided.
+    DIVIDED.store(true, Relaxed);
+    let whole = ask(start, old, new, flags, place);
+    if whole != Err(EFAULT) || old == 0 {
+        return whole;
+    }
+    let common = old.min(new);
+    let (mut done, mut piece) = (0, common);
+    while done < common {
+        piece = piece.min(common - done);
+        let rest = if done + piece == common { new - common } else { 0 };
+        match ask(start + done, piece, piece + rest, flags, place + done) {
+            Ok(_) => {
+                done += piece;
+                piece = common;
+            }
+            Err(EFAULT) if piece > PAGE => piece = (piece / 2).next_multiple_of(PAGE),
+            Err(errno) => {
+                let back = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+                for page in (0..done).step_by(PAGE) {
+                    let _ = ask(place + page, PAGE, PAGE, back, start + page);
+                }
+                return Err(errno);
+            }
+        }
+    }
+    // What is not moved goes, as it does when the kernel moves the whole. Vellum's memory is seen to by who
+    // asked.
+    if new < old && flags & libc::MREMAP_DONTUNMAP == 0 && !may_be_ours(start, old) {
+        kernel(libc::SYS_munmap, [start + new, old - new, 0, 0, 0, 0])?;
+    }
+    Ok(place)
+}
+
+/// `mlockall`. Everything mapped becomes resident, so what Vellum has mapped ahead, or reserved, is unmapped
+/// first.
+pub fn lock_all(flags: c_int) -> Outcome {
+    Pages::global().on_mlockall();
+    kernel(libc::SYS_mlockall, [flags as usize, 0, 0, 0, 0, 0])
+}
+
+/// A call's outcome as C functions give it: an address, or `MAP_FAILED` and `errno`.
+pub fn answer(outcome: Outcome) -> *mut u8 {
+    match outcome {
+        Ok(value) => with_exposed_provenance_mut(value),
+        Err(errno) => {
+            crate::set_errno(errno);
+            null_mut::<u8>().wrapping_byte_sub(1)
+        }
+    }
 }

@@ -1,24 +1,47 @@
-//! Big blocks out of memory objects of Vellum's own pager, when the user has limited the page frames they may have.
+//! Big blocks out of memory objects of Vellum's own pager, when the user has limited the page frames they may
+//! have.
 //!
-//! From [`PAGED_MIN`] on every block that would be an extent of the page layer is an object of its own instead. Objects lie outside the page
-//! layer's span, so that the fast paths know nothing of them: a block that is nobody's there is looked for here (`foreign`). What the page layer
-//! keeps for itself, small blocks, and the program's own mappings are not paged.
+//! From [`PAGED_MIN`] on every block that would be an extent of the page layer is an object of its own
+//! instead. Objects lie outside the page layer's span, so that the fast paths know nothing of them: a block
+//! that is nobody's there is looked for here (`foreign`). What the page layer keeps for itself, small blocks,
+//! and the program's own mappings are not paged.
 
 use crate::alloc::out_of_memory;
 use crate::misuse;
+use core::ffi::c_int;
 use core::ptr::NonNull;
 use vellum_pager::{PAGE, process};
 use vellum_pages::Misuse;
+use vellum_sys::round_up;
 
-pub use process::{GUARDED, count_paging_in, fork_child, fork_parent, fork_prepare, page_to};
+/// Advice that the `libc` crate does not name.
+const MADV_DONTNEED_LOCKED: c_int = 24;
+const MADV_COLLAPSE: c_int = 25;
 
-/// The smallest block that is paged: what is smaller moves in and out of threads' magazines, and would be cut off from its neighbours.
+pub use process::{
+    GUARDED, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging, page_to,
+};
+
+/// The smallest block that is paged: smaller blocks move in and out of threads' magazines, and would be cut
+/// off from their neighbours.
 pub const PAGED_MIN: usize = (256 << 10) + 1;
 
 /// Whether `address` lies where paged blocks are.
 #[inline]
 pub fn owns(address: *const u8) -> bool {
     process::pager().owns(address)
+}
+
+/// Whether the page at `address` belongs to a paged block, and its contents are needed.
+pub fn is_needed(address: *const u8) -> bool {
+    owns(address) && !process::pager().is_marked(address)
+}
+
+/// Keeps the pages that a lock of the C library's lies on, if they are paged, from being paged out.
+pub fn keep(address: *const u8, bytes: usize) {
+    if owns(address) {
+        process::pager().keep(address, bytes);
+    }
 }
 
 /// Whether a block of `bytes` bytes is paged.
@@ -30,6 +53,40 @@ pub(crate) fn wants(bytes: usize) -> bool {
 /// A block of at least `bytes` bytes; null (and `ENOMEM`) if there is no room in the store.
 pub(crate) fn alloc(bytes: usize, align: usize, zero: bool) -> *mut u8 {
     process::pager().create(bytes, align.max(PAGE), zero).map_or_else(|_| out_of_memory(), NonNull::as_ptr)
+}
+
+/// Serves an `madvise` of paged memory: the pager itself drops pages, as it would take a hole for a page that
+/// is lost; and what huge pages want is not for frames that move one by one. `None` leaves the call to the
+/// kernel.
+///
+/// # Safety
+/// As for `madvise`.
+pub unsafe fn advise(address: *mut u8, bytes: usize, advice: c_int) -> Option<Result<(), c_int>> {
+    if !owns(address) {
+        return None;
+    }
+    if !(address as usize).is_multiple_of(PAGE) {
+        return Some(Err(libc::EINVAL));
+    }
+    match advice {
+        libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => {
+            // SAFETY: by this function's condition; lengths count as whole pages, as the kernel counts them.
+            unsafe { process::pager().zero(address, round_up(bytes, PAGE)) };
+            Some(Ok(()))
+        }
+        libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | MADV_COLLAPSE => Some(Ok(())),
+        _ => None,
+    }
+}
+
+/// Serves an `munmap` of paged memory, which a program should not ask for: its contents go, and its address
+/// space stays the pager's until the block is freed. `None` leaves the call to the kernel.
+///
+/// # Safety
+/// As for `munmap`.
+pub unsafe fn unmap(address: *mut u8, bytes: usize) -> Option<Result<(), c_int>> {
+    // SAFETY: by this function's condition.
+    unsafe { advise(address, bytes, libc::MADV_DONTNEED) }
 }
 
 /// Why `address`, which lies where paged blocks are, is none.
@@ -73,7 +130,7 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     }
     if bytes >= PAGED_MIN
         && let Some(start) = NonNull::new(address)
-        // SAFETY: what is cut off is given up.
+        // SAFETY: the caller gives up the part cut off.
         && unsafe { process::pager().resize(start, bytes) }.is_ok()
     {
         return address;

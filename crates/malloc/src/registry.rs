@@ -1,15 +1,15 @@
 //! Which heaps there are, and which thread has which.
 //!
-//! A heap outlives its thread: when a thread ends, its heap, with whatever blocks are still in use, becomes an
-//! orphan, and the next thread that needs one adopts it whole. No slab changes hands and no block is ever freed to the
-//! wrong heap. Heaps are never unmapped, so a pointer to one stays good for ever.
+//! A heap outlives its thread: when a thread ends, its heap, with whatever blocks are still in use, becomes
+//! an orphan, and the next thread that needs one adopts it whole. No slab changes hands and no block is ever
+//! freed to the wrong heap. Heaps are never unmapped, so a pointer to one stays good for ever.
 
 use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
 use crate::slab::Slab;
 use crate::space::Space;
-use crate::{aside, tls};
+use crate::{harden, passthrough, tls};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use vellum_pages::{Pages, UNIT};
 use vellum_sys::lock::Guarded;
 
@@ -26,21 +26,27 @@ struct Nursery {
 // SAFETY: the pointer is to memory of the whole process, reached under the lock.
 unsafe impl Send for Nursery {}
 
-/// The calling thread's heap, which it gets now if it has none; `None` if Vellum stands aside or memory is out.
+/// The calling thread's heap, which it gets now if it has none; `None` if Vellum passes requests through or
+/// memory is out.
 pub(crate) fn attached() -> Option<&'static Heap> {
     current().or_else(attach)
 }
 
 #[cold]
 fn attach() -> Option<&'static Heap> {
-    if aside::is_aside() {
+    if passthrough::is_passthrough() {
         return None;
     }
     let heap = adopt().or_else(create)?;
     // First the pointer: what follows may allocate.
-    tls::set_heap(heap);
+    give(heap);
     watch_exit(heap);
     Some(heap)
+}
+
+/// Makes `heap` the calling thread's.
+fn give(heap: &'static Heap) {
+    if harden::is_on() { tls::set_inner_heap(Some(heap)) } else { tls::set_heap(heap) }
 }
 
 fn adopt() -> Option<&'static Heap> {
@@ -74,7 +80,8 @@ fn create() -> Option<&'static Heap> {
         }
         *nursery = Nursery { unit: unit[0], used: 0 };
     }
-    // SAFETY: `used` is a multiple of HEAP_BYTES below UNIT, so the heap lies in the unit, and nobody has it yet.
+    // SAFETY: `used` is a multiple of HEAP_BYTES below UNIT, so the heap lies in the unit, and nobody has it
+    // yet.
     let memory = unsafe { nursery.unit.add(nursery.used) };
     nursery.used += HEAP_BYTES;
     drop(nursery);
@@ -84,7 +91,7 @@ fn create() -> Option<&'static Heap> {
         &*memory.cast::<Heap>()
     };
     heap.begin(Space::get());
-    Pages::global().on_tick(crate::steward::tick);
+    Pages::global().on_tick(crate::background::tick);
     heap.tenant.store(A_THREAD, Ordering::Relaxed);
     let mut head = HEAPS.load(Ordering::Relaxed);
     loop {
@@ -112,12 +119,14 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
     })
 }
 
-/// Gives up the calling thread's heap. What is free in it stays for the next thread, or until the helper comes.
+/// Gives up the calling thread's heap. Its free blocks stay for the next thread, or until the helper
+/// comes.
 pub(crate) fn detach() {
     let Some(heap) = current().filter(|heap| heap.gate.enter()) else {
         return;
     };
     tls::set_heap(tls::empty());
+    tls::set_inner_heap(None);
     heap.drain();
     heap.flush_counts();
     heap.home.set(processor());
@@ -132,12 +141,10 @@ pub(crate) fn detach() {
 /// Units of an orphan from which the helper is started, if it was not, to look after it.
 const WORTH_A_HELPER: usize = 8;
 
-static ASKED: AtomicBool = AtomicBool::new(false);
-
 /// Makes sure that the helper runs, as there is memory that only it can give back.
 #[inline]
 pub(crate) fn ask_for_helper() {
-    if !ASKED.load(Ordering::Relaxed) && !ASKED.swap(true, Ordering::Relaxed) {
+    if !Pages::global().has_helper() {
         Pages::global().wake_helper();
     }
 }
@@ -161,8 +168,8 @@ pub(crate) fn with_orphan(heap: &'static Heap, care: impl FnOnce(&'static Heap))
 /// Orphans looked at for a slab before new memory is touched.
 const RAIDED_MAX: usize = 4;
 
-/// A slab of `class` with free blocks, or room for them if `uncarved` allows that, out of an orphan: memory that is touched already, and, where threads follow one another,
-/// the blocks that this one will free.
+/// A slab of `class` with free blocks, or room for them if `uncarved` allows that, out of an orphan: memory
+/// that is touched already, and, where threads follow one another, the blocks that this one will free.
 pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
     if ORPHANS.load(Ordering::Relaxed) == 0 {
         return None;
@@ -182,13 +189,12 @@ pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
 /// The calling thread's heap, if it has one.
 pub(crate) fn current() -> Option<&'static Heap> {
     let heap = tls::heap();
-    (!core::ptr::eq(heap, tls::empty())).then_some(heap)
+    if core::ptr::eq(heap, tls::empty()) { harden::heap() } else { Some(heap) }
 }
 
-/// Forgets how many orphans there are and that there is a helper, for a forked child that counts anew and has none.
+/// Forgets how many orphans there are, for a forked child that counts anew.
 pub(crate) fn forget_orphans() {
     ORPHANS.store(0, Ordering::Relaxed);
-    ASKED.store(false, Ordering::Relaxed);
 }
 
 /// The lock under which heaps are made, for holding it across a fork.

@@ -1,8 +1,8 @@
 //! Blocks freed by threads that do not own their slab: two lock-free words.
 //!
-//! Each slab has a [`RemoteList`], a stack of blocks on which any thread pushes and which the owner takes whole; its
-//! word also counts the blocks, so that the owner learns how many came back without walking them. Each heap has a
-//! [`Woken`] stack of slabs whose lists have grown long enough to be worth a visit.
+//! Each slab has a [`RemoteList`], a stack of blocks on which any thread pushes and which the owner takes
+//! whole; its word also counts the blocks, so that the owner learns how many came back without walking them.
+//! Each heap has a [`Woken`] stack of slabs whose lists have grown long enough to be worth a visit.
 //!
 //! ```text
 //! word of a RemoteList   63      33  32    31 .. 16   15 .. 0
@@ -11,13 +11,17 @@
 //!                       └──────────┴──────┴──────────┴─────────────┘
 //! ```
 //!
-//! *told* is set by the push that makes the list long enough; that pusher, and only it, then puts the slab on the
-//! heap's stack. [`RemoteList::take`] keeps the bit, [`RemoteList::drain`] clears it and is only called for a slab
-//! just taken off the stack. So a slab is on a stack at most once, and a slab with the bit set is still going to be
-//! looked at by its pusher: it must not be given back before it has been drained.
+//! *told* is set by the push that makes the list long enough; that pusher, and only it, then puts the slab on
+//! the heap's stack. [`RemoteList::take`] keeps the bit, [`RemoteList::drain`] clears it and is only called
+//! for a slab just taken off the stack. So a slab is on a stack at most once, and a slab with the bit set is
+//! still going to be looked at by its pusher: it must not be given back before it has been drained.
 //!
-//! Pushing compares and swaps the whole word, taking exchanges it: a block that comes back to the head between a
-//! pusher's read and its swap is the right head again, so the usual ABA trouble (of popping one element) cannot arise.
+//! Blocks behind the head may leave the list without the count learning of it, while the owner's gate is held
+//! (`vacated`): the count says how many were freed, the list how many of those can be handed out as they are.
+//!
+//! Pushing compares and swaps the whole word, taking exchanges it: a block that comes back to the head
+//! between a pusher's read and its swap is the right head again, so the usual ABA trouble (of popping one
+//! element) cannot arise.
 //!
 //! The module is written over `loom`'s atomics under `--cfg loom`, where its tests explore the interleavings.
 
@@ -68,9 +72,9 @@ impl RemoteList {
         RemoteList(AtomicU64::new(0))
     }
 
-    /// Pushes a chain of `blocks` blocks that starts at granule `first`. `link` must make the chain's last block
-    /// point to the given granule (`None`: to nothing); it may be called several times. `wake` is the length from
-    /// which the owner is told.
+    /// Pushes a chain of `blocks` blocks that starts at granule `first`. `link` must make the chain's last
+    /// block point to the given granule (`None`: to nothing); it may be called several times. `wake` is the
+    /// length from which the owner is woken.
     #[inline]
     pub(crate) fn push(
         &self,
@@ -116,6 +120,12 @@ impl RemoteList {
     #[inline]
     pub(crate) fn blocks(&self) -> u32 {
         blocks_of(self.0.load(Ordering::Relaxed))
+    }
+
+    /// The list, which stays as it is.
+    #[cfg(not(loom))]
+    pub(crate) fn peek(&self) -> Taken {
+        taken(self.0.load(Ordering::Acquire))
     }
 
     /// Whether the slab is on, or on its way to, its owner's stack.

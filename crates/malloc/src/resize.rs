@@ -1,18 +1,20 @@
 //! `realloc`.
 //!
-//! A small block stays where it is while its class fits and it is not mostly waste; otherwise it is copied. A large
-//! block is the page layer's to grow, shrink, move by page tables or copy. Between the two there is one copy.
+//! A small block stays where it is while its class fits and it is not mostly waste; otherwise it is copied. A
+//! large block is the page layer's to grow, shrink, move by page tables or copy. Between the two there is one
+//! copy.
 
-use crate::alloc::{free, malloc, out_of_memory};
+use crate::alloc::{check_live, free, malloc, out_of_memory};
 use crate::class::SMALL_MAX;
 use crate::space::Space;
-use crate::{foreign, large};
+use crate::{foreign, harden, large};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// A small block is left in place while at least this fraction of it stays in use.
 const KEEP_DIVISOR: usize = 2;
 
-/// Resizes the block at `address` to `bytes` bytes. Null leaves it as it was, except that `bytes == 0` frees it.
+/// Resizes the block at `address` to `bytes` bytes. Null leaves it as it was, except that `bytes == 0` frees
+/// it.
 ///
 /// # Safety
 /// `address` is null or a block in use; unless the result is null, only the result may be used afterwards.
@@ -20,6 +22,10 @@ const KEEP_DIVISOR: usize = 2;
 pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     if address.is_null() {
         return malloc(bytes);
+    }
+    if harden::is_on() {
+        // SAFETY: the block is in use, by this function's condition, and not null.
+        return unsafe { harden::realloc(address, bytes) };
     }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.
@@ -38,6 +44,8 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
         }
         old
     } else {
+        // SAFETY: the slab is the block's.
+        unsafe { check_live("realloc", slab, address) };
         let old = slab.bytes.get() as usize;
         if bytes <= old && bytes >= old / KEEP_DIVISOR {
             return address;

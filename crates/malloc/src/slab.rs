@@ -1,8 +1,8 @@
 //! A slab: 64 KiB of blocks of one class, and the 128 bytes that describe it.
 //!
-//! The description lives in the page layer's side table, found from any block address by arithmetic; the unit itself
-//! holds nothing but blocks. So a slab of 4096-byte blocks has sixteen of them, page-aligned, and giving a unit back
-//! touches none of its pages.
+//! The description lives in the page layer's side table, found from any block address by arithmetic; the unit
+//! itself holds nothing but blocks. So a slab of 4096-byte blocks has sixteen of them, page-aligned, and
+//! giving a unit back touches none of its pages.
 //!
 //! ```text
 //! unit     ┌─────┬─────┬─────┬─ ─ ─┬─────┬ ─ ─ ─ ─ ─ ─ ─ ┐
@@ -10,29 +10,31 @@
 //!          └─────┴─────┴─────┴─ ─ ─┴─────┴ ─ ─ ─ ─ ─ ─ ─ ┘
 //! ```
 //!
-//! A slab is **awake** when it waits on its class's list with free blocks, **asleep** when all its free blocks have
-//! been handed to the heap (and few have come back). One counter serves both: `needed` counts down with every free by
-//! the owner, and zero means *completely free* for an awake slab and *worth waking* for one asleep. So the fast path
-//! of `free` tests one thing.
+//! A slab is **awake** when it waits on its class's list with free blocks, **asleep** when all its free
+//! blocks have been handed to the heap (and few have come back). One counter serves both: `needed` counts
+//! down with every free by the owner, and zero means *completely free* for an awake slab and *worth waking*
+//! for one asleep. So the fast path of `free` tests one thing.
 //!
-//! Who touches what: the first cache line belongs to the owning heap's thread, apart from `owner`, `bytes` and
-//! `remote_wake`, which everybody reads and which only change while no block is out; the second is shared.
+//! Who touches what: the first cache line belongs to the owning heap's thread, apart from `owner`, `bytes`,
+//! `inverse`, `unclean` and `remote_wake`, which everybody reads and which only change while no block is out,
+//! and `limit`, `whole_limit` and `vacated`, which everybody reads and the owner changes, or who holds its
+//! gate; the second is shared, apart from `kept`.
 
 use crate::class::{SHAPES, Shape};
 use crate::heap::Heap;
 use crate::remote::{RemoteList, Wakeable};
+pub(crate) use crate::seal::Block;
+use core::arch::asm;
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{
+    AtomicPtr, AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use vellum_pages::{PAGE, UNIT, UNIT_SIDE};
 
-/// A free block: its first word leads to the next.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Block {
-    /// The next free block of the same list.
-    pub next: Cell<*mut Block>,
-}
+/// Free blocks that are compared with one that may be free.
+const LOOKED_AT_MAX: usize = 64;
 
 /// The description of one unit. All zero means: not a slab.
 #[repr(C, align(128))]
@@ -51,7 +53,9 @@ pub(crate) struct Slab {
     /// The value `needed` had when the slab went to sleep.
     pub slept: Cell<u16>,
     /// `Shape::remote_wake`, here so that a freeing thread needs no table.
-    pub remote_wake: Cell<u16>,
+    pub remote_wake: Cell<u8>,
+    /// What passes know of it: see [`crate::scavenge`].
+    pub(crate) rest: Rest,
     /// The size class.
     pub class: Cell<u8>,
     /// Whether the slab is on its class's list.
@@ -60,16 +64,65 @@ pub(crate) struct Slab {
     pub next: Cell<*const Slab>,
     /// See `next`.
     pub previous: Cell<*const Slab>,
-    _owners_line_ends: [u64; 2],
+    /// `Shape::inverse`.
+    pub inverse: Cell<u32>,
+    /// `Shape::limit` of `carved`; 0 while pages are vacated, so that each free is looked at more closely.
+    pub limit: AtomicU32,
+    /// Whether blocks were handed out that were on no list before: they may hold seals of an earlier life.
+    pub unclean: Cell<bool>,
+    /// Whether the blocks have tails: see `harden`.
+    pub hardened: Cell<bool>,
+    /// The pages that have gone back to the kernel, a bit each: see `vacated`.
+    pub vacated: AtomicU16,
+    /// `Shape::limit` of `carved`.
+    pub whole_limit: AtomicU32,
     /// Blocks freed by other threads.
     pub remote: RemoteList,
     /// The next slab on the owner's stack of woken slabs.
     pub told_next: AtomicPtr<Slab>,
-    _shared_line_ends: [u64; 6],
+    /// Free blocks besides those of `free`, while pages are vacated. The owner's, as the first line.
+    pub kept: Cell<*mut Block>,
+    _shared_line_ends: [u64; 5],
+}
+
+/// What a pass knows of a slab from the last one; in one byte, as the slab's line is full.
+#[derive(Debug)]
+pub(crate) struct Rest(Cell<u8>);
+
+impl Rest {
+    /// A pass has met it since it woke.
+    const MET: u8 = 1;
+    /// The pages behind the blocks that were laid out have been given back since the last of these was.
+    const BARE: u8 = 2;
+
+    /// Nothing is known: it is new, or more blocks were laid out.
+    pub(crate) fn begin(&self) {
+        self.0.set(0);
+    }
+
+    /// It wakes.
+    pub(crate) fn wake(&self) {
+        self.0.set(self.0.get() & !Self::MET);
+    }
+
+    /// A pass meets it. Whether one had before.
+    pub(crate) fn meet(&self) -> bool {
+        let before = self.0.get();
+        self.0.set(before | Self::MET);
+        before & Self::MET != 0
+    }
+
+    pub(crate) fn is_bare(&self) -> bool {
+        self.0.get() & Self::BARE != 0
+    }
+
+    pub(crate) fn bare(&self) {
+        self.0.set(self.0.get() | Self::BARE);
+    }
 }
 
 const _: () = assert!(size_of::<Slab>() == UNIT_SIDE);
-const _: () = assert!(core::mem::offset_of!(Slab, remote) == 64);
+const _: () = assert!(offset_of!(Slab, remote) == 64);
 const _: () = assert!(size_of::<[AtomicU32; UNIT / PAGE]>() == 64);
 
 impl Wakeable for Slab {
@@ -95,19 +148,43 @@ impl Slab {
         self.free.set(null_mut());
         self.needed.store(0, Relaxed);
         self.bytes.set(shape.bytes);
-        self.carved.set(0);
-        self.slept.set(0);
-        self.remote_wake.set(shape.remote_wake);
+        self.inverse.set(shape.inverse);
+        self.unclean.set(false);
+        self.hardened.set(crate::harden::is_on());
         self.class.set(class as u8);
+        self.set_carved(0);
+        self.slept.set(0);
+        self.rest.begin();
+        self.remote_wake.set(shape.remote_wake);
         self.awake.set(false);
         self.owner.store(core::ptr::from_ref(owner).cast_mut(), Release);
     }
 
-    /// For a unit that is no slab: a word for each of its pages, zero at first, which the slab's second line gives up
-    /// its place for.
+    /// Whether the slab belongs to `heap`.
+    #[inline(always)]
+    pub(crate) fn is_owned_by(&self, heap: &Heap) -> bool {
+        // SAFETY: compares `owner`, an aligned word, which the machine reads at one go. A relaxed load and a
+        // comparison, which the compiler does not make one instruction.
+        unsafe {
+            asm!(
+                "cmp qword ptr [{slab} + {owner}], {heap}",
+                "jne {another}",
+                slab = in(reg) self,
+                owner = const offset_of!(Slab, owner),
+                heap = in(reg) heap,
+                another = label { return false },
+                options(readonly, nostack),
+            );
+        }
+        true
+    }
+
+    /// For a unit that is no slab: a word for each of its pages, zero at first, which the slab's second line
+    /// gives up its place for.
     #[inline]
     pub(crate) fn lengths(&self) -> &[AtomicU32; UNIT / PAGE] {
-        // SAFETY: the second line is 64 bytes of atomics and padding that nobody uses while the unit is no slab.
+        // SAFETY: the second line is 64 bytes of atomics and padding that nobody uses while the unit is no
+        // slab.
         unsafe { &*(&raw const self.remote).cast() }
     }
 
@@ -116,15 +193,49 @@ impl Slab {
         self.owner.store(null_mut(), Release);
         self.told_next.store(null_mut(), Relaxed);
         self.free.set(null_mut());
+        self.kept.set(null_mut());
         self.needed.store(0, Relaxed);
-        self.carved.set(0);
+        self.vacated.store(0, Relaxed);
+        self.set_carved(0);
         self.awake.set(false);
+    }
+
+    /// Notes how many blocks are laid out.
+    pub(crate) fn set_carved(&self, blocks: u16) {
+        self.carved.set(blocks);
+        let limit = self.shape().limit(blocks);
+        self.whole_limit.store(limit, Relaxed);
+        self.limit.store(if self.vacated.load(Relaxed) == 0 { limit } else { 0 }, Relaxed);
+    }
+
+    /// Whether a block that has been laid out starts at `address`, which lies in the slab's unit.
+    #[inline]
+    pub(crate) fn is_start(&self, address: *const u8) -> bool {
+        self.product(address) < self.whole_limit.load(Relaxed)
+    }
+
+    /// As [`Slab::is_start`], in an instruction less, and never where pages are vacated.
+    ///
+    /// # Safety
+    /// The slab belongs to the calling thread's heap.
+    #[inline(always)]
+    pub(crate) unsafe fn is_own_start(&self, address: *const u8) -> bool {
+        // SAFETY: an aligned word, read at one go. Only the owner's thread writes it, or who holds its gate:
+        // while blocks are out, that writes 0 alone.
+        self.product(address) < unsafe { self.limit.as_ptr().read() }
+    }
+
+    #[inline(always)]
+    fn product(&self, address: *const u8) -> u32 {
+        let offset = (address as usize % UNIT) as u32;
+        offset.wrapping_mul(self.inverse.get())
     }
 
     /// Blocks that are in use, in a heap's list, or freed by others and not yet credited.
     #[inline]
     pub(crate) fn live(&self) -> u32 {
-        // Acquire: pairs with the store in `free`, so that the helper, where it finds nothing of the thread's left, finds the list complete.
+        // Acquire: pairs with the count in `free`, so that the helper, where it finds nothing of the thread's
+        // left, finds the list complete.
         let needed = self.needed.load(Acquire);
         if self.awake.get() {
             needed
@@ -133,11 +244,34 @@ impl Slab {
         }
     }
 
-    /// Whether others have freed all that is live, so that the owner's thread has no block left here to free or to allocate, and is done with those it has
-    /// freed. With none of others', what is live is that thread's own affair: it may be on its way to settle.
+    /// Whether others have freed all that is live, so that the owner's thread has no block left here to free
+    /// or to allocate, and is done with those it has freed. With none of others', what is live is that
+    /// thread's own affair: it may be on its way to settle.
     pub(crate) fn is_finished(&self) -> bool {
         let remote = self.remote.blocks();
         remote > 0 && remote == self.live()
+    }
+
+    /// Whether `block` is among the newest of the free blocks that the calling thread can look at: those of
+    /// its own slabs.
+    #[cold]
+    pub(crate) fn lists(&self, block: *mut Block) -> bool {
+        let Some(heap) = crate::registry::current() else {
+            return false;
+        };
+        let is_own = core::ptr::eq(self.owner.load(Relaxed), heap);
+        is_own
+            && [&self.free, &heap.free[usize::from(self.class.get())]].into_iter().any(|list| {
+                let mut next = list.get();
+                for _ in 0..LOOKED_AT_MAX {
+                    if next.is_null() || next == block {
+                        break;
+                    }
+                    // SAFETY: the list's blocks are free, and end in null.
+                    next = unsafe { (*next).next() };
+                }
+                next == block
+            })
     }
 
     /// Marks the slab asleep, its free blocks having been taken.

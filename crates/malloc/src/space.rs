@@ -1,5 +1,6 @@
 //! Where blocks live: the page layer's span and its side table, kept where the fast paths find them.
 
+use crate::passthrough;
 use crate::remote::Pushed;
 use crate::slab::{Block, Slab};
 use core::ptr::null_mut;
@@ -25,15 +26,20 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// The span, placed now if it was not before.
+    /// The span, placed now if it was not before and is needed: in passthrough, where nothing was ever
+    /// served, it is empty.
     pub(crate) fn get() -> Space {
         let bytes = BYTES.load(Acquire);
         if bytes != 0 {
             return Space { base: BASE.load(Relaxed), bytes, side: SIDE.load(Relaxed) };
         }
         let pages = Pages::global();
+        if pages.placed() == (0, 0) && passthrough::is_passthrough() {
+            return Space { base: 0, bytes: 0, side: null_mut() };
+        }
         let (base, bytes) = pages.span();
         let side = pages.side();
+        crate::seal::draw_key();
         BASE.store(base, Relaxed);
         SIDE.store(side, Relaxed);
         BYTES.store(bytes, Release);
@@ -66,7 +72,8 @@ impl Space {
 #[inline(always)]
 pub(crate) unsafe fn slab_at(side: *mut u8, offset: usize) -> &'static Slab {
     let entry = (offset >> SIDE_SHIFT) & !(UNIT_SIDE - 1);
-    // SAFETY: the caller vouches for the entry; entries are UNIT_SIDE bytes, aligned, and a zeroed one is a Slab.
+    // SAFETY: the caller vouches for the entry; entries are UNIT_SIDE bytes, aligned, and a zeroed one is a
+    // Slab.
     unsafe { &*side.add(entry).cast::<Slab>() }
 }
 
@@ -82,8 +89,8 @@ pub(crate) fn block_at(unit: *mut u8, granule: u32) -> *mut Block {
     unit.wrapping_add(granule as usize * crate::class::GRANULE).cast()
 }
 
-/// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list and tells its owner if that
-/// is due. Returns false if the chain's first block was freed just before.
+/// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list and tells its owner if
+/// that is due. Returns false if the chain's first block was freed just before.
 ///
 /// # Safety
 /// The blocks belong to `slab`, are in use, and lead from one to the next.
@@ -97,11 +104,11 @@ pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blo
             None => null_mut(),
         };
         // SAFETY: `last` is a block that its user has given up, and nobody else knows of yet.
-        unsafe { (*last.cast::<Block>()).next.set(next) };
+        unsafe { (*last.cast::<Block>()).link(next) };
     });
     if pushed == Pushed::Tell {
-        // SAFETY: heaps are never unmapped. If the slab has changed hands meanwhile, the old owner passes it on; it is
-        // not given back before it has been drained.
+        // SAFETY: heaps are never unmapped. If the slab has changed hands meanwhile, the old owner passes it
+        // on; it is not given back before it has been drained.
         unsafe { (*owner).woken.push(slab) };
         crate::registry::ask_for_helper();
     }

@@ -4,10 +4,11 @@ use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
 use crate::registry;
 use crate::slab::{Block, Slab};
-use crate::space::Space;
+use crate::space::{Space, block_at};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Checks every invariant of the calling thread's heap; names the first that is broken. Slow: walks every list.
+/// Checks every invariant of the calling thread's heap; names the first that is broken. Slow: walks every
+/// list.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
@@ -45,9 +46,17 @@ fn validate_class(heap: &Heap, class: usize) -> Result<(), &'static str> {
         ensure(usize::from(slab.class.get()) == class, "a slab is on the list of another class")?;
         ensure(slab.awake.get(), "a slab on the list is asleep")?;
         ensure(core::ptr::eq(slab.previous.get(), previous), "the list's backward link is wrong")?;
-        let free = walk(&space, slab, class, slab.free.get())?;
+        let listed =
+            walk(&space, slab, class, slab.free.get())? + walk(&space, slab, class, slab.kept.get())?;
+        ensure(slab.vacated() != 0 || slab.kept.get().is_null(), "blocks are kept and no page is vacated")?;
+        let free = listed + slab.unlisted();
         ensure(free > 0, "an awake slab has no free block")?;
-        ensure(free + slab.live() == u32::from(slab.carved.get()), "free and live blocks do not add up")?;
+        // Blocks that others freed count as live until they are credited, though they may be off their list.
+        let remote = slab.remote.peek();
+        let first =
+            remote.head.map_or(core::ptr::null_mut(), |granule| block_at(space.unit_of(slab), granule));
+        let credited = free + walk(&space, slab, class, first)? - remote.blocks;
+        ensure(credited + slab.live() == u32::from(slab.carved.get()), "free and live blocks do not add up")?;
         ensure(slab.carved.get() <= SHAPES[class].capacity, "more blocks are carved than fit")?;
         previous = next;
         next = slab.next.get();
@@ -69,14 +78,17 @@ fn walk(space: &Space, slab: &Slab, class: usize, list: *mut Block) -> Result<u3
     let unit = space.unit_of(slab) as usize;
     let mut blocks = 0;
     let mut next = list;
-    while !next.is_null() {
+    while !next.is_null() && !slab.is_vacated(next.cast()) {
         let offset = (next as usize).wrapping_sub(unit);
         ensure(offset.is_multiple_of(bytes), "a free block does not start where blocks do")?;
         ensure(offset / bytes < usize::from(slab.carved.get()), "a free block lies outside what is carved")?;
         blocks += 1;
         ensure(blocks <= u32::from(slab.carved.get()), "a free list is longer than its slab, or a ring")?;
         // SAFETY: the block lies in the slab and is free.
-        next = unsafe { (*next).next.get() };
+        next = unsafe {
+            ensure((*next).is_sealed(), "a free block's link is overwritten")?;
+            (*next).next()
+        };
     }
     Ok(blocks)
 }

@@ -1,5 +1,5 @@
-//! Blocks that another thread frees are memory again for the thread that made them. Alone in its process, as it looks
-//! at the process's counters.
+//! Blocks that another thread frees are memory again for the thread that made them. Alone in its process, as
+//! it looks at the process's counters.
 
 use vellum_malloc as front;
 use vellum_pages::Pages;

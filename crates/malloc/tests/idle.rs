@@ -1,10 +1,11 @@
-//! The helper beside threads that are on their fast paths only: nothing that they free, and nothing that others free of theirs, is lost. Alone in its
-//! process, as it looks at the process's counters. The seed is printed; `VELLUM_TEST_SEED` repeats it.
+//! The helper beside threads that are on their fast paths only: nothing that they free, and nothing that
+//! others free of theirs, is lost. Alone in its process, as it looks at the process's counters. The seed is
+//! printed; `VELLUM_TEST_SEED` repeats it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use vellum_malloc as front;
 use vellum_pages::Pages;
+use vellum_random::{Rng, test_seed};
 use vellum_wire::Counter;
 
 const ROUNDS: usize = 40;
@@ -22,11 +23,7 @@ fn live() -> u64 {
 
 #[test]
 fn the_helper_loses_nothing_of_a_thread_that_seems_idle() {
-    let first: u64 =
-        std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-            SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_nanos() as u64
-        });
-    println!("VELLUM_TEST_SEED={first}");
+    let first = test_seed(None);
     let over = AtomicBool::new(false);
     let before = live();
     std::thread::scope(|scope| {
@@ -39,12 +36,11 @@ fn the_helper_loses_nothing_of_a_thread_that_seems_idle() {
         for round in 0..ROUNDS {
             scope
                 .spawn(move || {
-                    let mut seed: u64 = first + round as u64;
+                    let mut random = Rng::new(first.wrapping_add(round as u64));
                     let (mut own, mut others) = (Vec::new(), Vec::new());
                     for _ in 0..BLOCKS {
-                        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                         let block = front::malloc(BYTES) as usize;
-                        if seed >> 63 == 0 { own.push(block) } else { others.push(block) }
+                        if random.below(2) == 0 { own.push(block) } else { others.push(block) }
                     }
                     let other = std::thread::spawn(move || free_all(&others));
                     free_all(&own);

@@ -11,7 +11,8 @@ use loom::thread;
 mod remote;
 use remote::{Pushed, RemoteList, Taken, Wakeable, Woken};
 
-/// A slab of four blocks, each of one granule, whose `next` words are atomics so that loom sees races on them.
+/// A slab of four blocks, each of one granule, whose `next` words are atomics so that loom sees races on
+/// them.
 struct Slab {
     list: RemoteList,
     next: [AtomicU32; 4],

@@ -1,8 +1,8 @@
 //! The allocator against a model: a plain map of what is in use.
 //!
-//! Random sequences of every operation run on a thread with a heap of its own. After each: blocks do not overlap, are
-//! aligned, are as large as asked, read zero where promised, and keep their contents; from time to time every
-//! invariant of the heap is checked.
+//! Random sequences of every operation run on a thread with a heap of its own. After each: blocks do not
+//! overlap, are aligned, are as large as asked, read zero where promised, and keep their contents; from time
+//! to time every invariant of the heap is checked.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -18,6 +18,13 @@ enum Step {
     Batch(usize, usize),
     Sizes(Vec<usize>),
     FreeBatch(usize, usize),
+    /// Blocks of one size, of which one in `every` stays; the others are freed, by this thread or another.
+    Sparse {
+        bytes: usize,
+        count: usize,
+        every: usize,
+        elsewhere: bool,
+    },
     Validate,
     Trim,
 }
@@ -42,8 +49,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1usize..600, 1usize..6_000).prop_map(|(bytes, count)| Step::Batch(bytes, count)),
         1 => prop::collection::vec(size(), 1..40).prop_map(Step::Sizes),
         2 => (any::<usize>(), 1usize..5_000).prop_map(|(from, count)| Step::FreeBatch(from, count)),
+        2 => (1usize..6_000, 1usize..2_000, 2usize..400, any::<bool>())
+            .prop_map(|(bytes, count, every, elsewhere)| Step::Sparse { bytes, count, every, elsewhere }),
         1 => Just(Step::Validate),
-        1 => Just(Step::Trim),
+        2 => Just(Step::Trim),
     ]
 }
 
@@ -165,6 +174,16 @@ fn run(steps: &[Step]) {
                 }
                 // SAFETY: the blocks are in use, and forgotten by the model.
                 unsafe { front::free_batch(&blocks) };
+            }
+            Step::Sparse { bytes, count, every, elsewhere } => {
+                let blocks: Vec<usize> = (0..*count).map(|_| front::malloc(*bytes) as usize).collect();
+                let (kept, freed): (Vec<_>, Vec<_>) =
+                    blocks.into_iter().enumerate().partition(|(index, _)| index % every == 0);
+                kept.into_iter().for_each(|(_, block)| model.add(block as *mut u8, *bytes));
+                // SAFETY: each block is in use, and freed once.
+                let free =
+                    move || freed.into_iter().for_each(|(_, block)| unsafe { front::free(block as *mut u8) });
+                if *elsewhere { std::thread::spawn(free).join().expect("the thread ends") } else { free() }
             }
             Step::Validate => assert_eq!(front::validate(), Ok(())),
             Step::Trim => {

@@ -1,44 +1,24 @@
-//! Threads that come and go, exchange blocks, and fork at any moment. The seed is printed; `VELLUM_TEST_SEED` repeats it.
+//! Threads that come and go, exchange blocks, and fork at any moment. The seed is printed; `VELLUM_TEST_SEED`
+//! repeats it.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use vellum_malloc as front;
+use vellum_random::{Rng, test_seed};
 
-/// A block on its way from one thread to another: its length is in its first word, the seed of its contents in the
-/// second.
+/// A block on its way from one thread to another: its length is in its first word, the seed of its contents
+/// in the second.
 static EXCHANGE: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
 
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((value ^ (value >> 31)) % sides as u64) as usize
-    }
+fn bytes(dice: &mut Rng) -> usize {
+    let limit = [64, 300, 3_000, 40_000, 400_000][dice.index(50).min(4)];
+    16 + dice.index(limit)
 }
 
-fn seed() -> u64 {
-    let seed =
-        std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-            SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_nanos() as u64
-        });
-    println!("VELLUM_TEST_SEED={seed}");
-    seed
-}
-
-fn bytes(dice: &mut Dice) -> usize {
-    let limit = [64, 300, 3_000, 40_000, 400_000][dice.roll(50).min(4)];
-    16 + dice.roll(limit)
-}
-
-fn make(dice: &mut Dice) -> *mut u8 {
+fn make(dice: &mut Rng) -> *mut u8 {
     let bytes = bytes(dice);
     let block = front::malloc(bytes);
     assert!(!block.is_null());
-    let mark = dice.roll(usize::MAX);
+    let mark = dice.index(usize::MAX);
     // SAFETY: the block has at least 16 bytes.
     unsafe {
         block.cast::<usize>().write(bytes);
@@ -68,15 +48,15 @@ fn end(block: *mut u8) {
 }
 
 fn work(seed: u64, steps: usize) {
-    let mut dice = Dice(seed);
+    let mut dice = Rng::new(seed);
     let mut own: Vec<*mut u8> = Vec::new();
     for _ in 0..steps {
-        match dice.roll(10) {
+        match dice.index(10) {
             0..4 => own.push(make(&mut dice)),
-            4..7 if !own.is_empty() => end(own.swap_remove(dice.roll(own.len()))),
+            4..7 if !own.is_empty() => end(own.swap_remove(dice.index(own.len()))),
             7..9 if !own.is_empty() => {
-                let block = own.swap_remove(dice.roll(own.len()));
-                let other = EXCHANGE[dice.roll(EXCHANGE.len())].swap(block, Ordering::AcqRel);
+                let block = own.swap_remove(dice.index(own.len()));
+                let other = EXCHANGE[dice.index(EXCHANGE.len())].swap(block, Ordering::AcqRel);
                 if !other.is_null() {
                     own.push(other);
                 }
@@ -99,7 +79,7 @@ fn empty_exchange() {
 
 #[test]
 fn threads_exchange_blocks_and_fork() {
-    let seed = seed();
+    let seed = test_seed(None);
     std::thread::scope(|scope| {
         for worker in 0..3 {
             scope.spawn(move || {
@@ -118,14 +98,15 @@ fn threads_exchange_blocks_and_fork() {
     assert_eq!(vellum_pages::Pages::global().validate(), Ok(()));
 }
 
-/// Forks as the shared library's handlers do; the child allocates at once, and then from a thread of its own heap.
+/// Forks as the shared library's handlers do; the child allocates at once, and then from a thread of its own
+/// heap.
 fn fork_and_work(seed: u64) {
     front::fork_prepare();
     // SAFETY: the child calls only this crate, which is made for that, and leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         front::fork_child();
-        let mut dice = Dice(seed);
+        let mut dice = Rng::new(seed);
         for _ in 0..2_000 {
             let blocks: [*mut u8; 8] = std::array::from_fn(|_| make(&mut dice));
             blocks.into_iter().for_each(end);

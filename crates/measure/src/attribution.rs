@@ -1,33 +1,36 @@
 //! Why an observation took longer than its fellows.
 //!
-//! What an outlier lost is its wall time beyond the median of the observations that no [layer](Layers) took. That time
-//! is shared out among what is known to have happened inside it, the surest evidence first; a cause takes at most what it
-//! can account for, and what is left goes to the next:
+//! An outlier lost the part of its wall time that exceeds the median of the kept observations, those that no
+//! [layer](Layers) took. That loss is divided among the known causes, the surest evidence first. A cause
+//! takes at most what it can account for; the rest goes on to the next:
 //!
 //! ```text
-//! wall ├─ median of the kept ─┤◀────────────────────── lost ──────────────────────▶│
-//!                             │ marks │ stolen │ off the processor │ on it: faults, switches, tick │ unexplained
-//!                               span    as told  wall − cpu beyond    what counters and phase say
-//!                                                 what is usual
+//! wall ├ median, kept ┤◀──────────────────────────── lost ────────────────────────────▶│
+//!                     │ marks │ stolen   │ off processor │ on it: faults,  │ unexplained
+//!                     │       │          │               │ switches, tick  │
+//!                       span    account    wall − cpu,     counters, phase   rest
+//!                                          beyond usual
 //! ```
 //!
-//! - **marks**: a collector or an allocator said from when to when it worked; overlapping marks count once. A mark of the
-//!   program's own says what the program did, not what disturbed it, and takes nothing;
+//! - **marks**: a collector or an allocator said from when to when it worked; overlapping marks count once. A
+//!   mark of the program's own says what the program did, not what disturbed it, and takes nothing;
 //! - **stolen**: the hypervisor's own account, where there is one;
-//! - **off the processor**: wall time during which the thread's processor clock stood still, beyond what that
-//!   difference usually is. With an involuntary switch it was a preemption, with a voluntary one a wait (for a page, if there
-//!   was a major fault), with both it is divided as their numbers are, and with neither the thread did not run although nobody
-//!   in this kernel took its place: that is the hypervisor or an interrupt, [`Cause::Steal`];
-//! - **on the processor**: page faults beyond the usual number, up to [`FAULT_NS_MAX`] each (where that number varies without
-//!   outliers, [`FAULT_AMONG_MANY_NS_MAX`]); what a switch costs beside
-//!   the time away, up to [`SWITCH_NS_MAX`] each; then the tick, if the spectrum found the observation on its beat;
-//! - **unexplained** is an answer too.
+//! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the usual
+//!   difference of the two clocks. With an involuntary switch it was a preemption, with a voluntary one a
+//!   wait (for a page, if there was a major fault). With both it is divided in proportion to their numbers.
+//!   With neither, the thread did not run although no thread of this kernel took its place: the hypervisor or
+//!   an interrupt did, [`Cause::Steal`];
+//! - **on the processor**: page faults beyond the usual number, up to [`FAULT_NS_MAX`] each, or
+//!   [`FAULT_AMONG_MANY_NS_MAX`] where that number varies anyway. Then the cost of switches beside the time
+//!   away, up to [`SWITCH_NS_MAX`] each. Then the tick, if the spectrum found the observation on its beat;
+//! - **unexplained**: the rest.
 //!
-//! Invariant: all time here is in whole picoseconds ([`Picos`]), so the parts of an outlier sum to what it lost, and the
-//! causes' totals to the whole, exactly.
+//! Invariant: all time here is in whole picoseconds ([`Picos`]), so the parts of an outlier sum to what it
+//! lost, and the causes' totals to the whole, exactly.
 //!
-//! Source: Bates finds the causes of his outliers one after the other by experiment (sections "Interpreting the Results" to
-//! "Improving the Results"); the accounts of the kernel and of the collector let us tell for each observation.
+//! Source: Bates finds the causes of his outliers one after the other by experiment (sections "Interpreting
+//! the Results" to "Improving the Results"). We read them for each observation from the accounts of the
+//! kernel and of the collector.
 
 use std::fmt;
 
@@ -39,17 +42,20 @@ use crate::{Layers, Mark, Observation, median};
 /// The most that one page fault can account for, nanoseconds: reading, or clearing a huge page in a guest.
 pub const FAULT_NS_MAX: f64 = 1e6;
 
-/// The most that one fault without reading can account for where the number of faults varies anyway, nanoseconds: a base page that the
-/// host must back first. One fault more is no sign of anything there, and must not take what something else cost.
+/// The most that one fault without reading can account for where the number of faults varies anyway,
+/// nanoseconds: a base page that the host must back first. One fault more is weak evidence there, and must
+/// not take the cost of another cause.
 pub const FAULT_AMONG_MANY_NS_MAX: f64 = 15e3;
 
 /// Up to this quantile of the kept observations a number of faults is usual.
 const FAULTS_USUAL_QUANTILE: f64 = 0.99;
 
-/// The most that one switch can account for while the thread runs, nanoseconds: the switch itself and the caches after it.
+/// The most that one switch can account for while the thread runs, nanoseconds: the switch itself and the
+/// caches after it.
 pub const SWITCH_NS_MAX: f64 = 50e3;
 
-/// Up to this quantile of the kept observations the time off the processor is no more than the two clocks' noise.
+/// Up to this quantile of the kept observations the time off the processor is no more than the two clocks'
+/// noise.
 const OFF_NOISE_QUANTILE: f64 = 0.99;
 
 /// What can make an observation longer than its fellows.
@@ -124,10 +130,11 @@ pub struct CauseTotal {
 impl Attribution {
     /// Shares out what the outliers of a series lost.
     ///
-    /// `layers` are the layers of the observations' walls ([`Series::walls`](crate::Series::walls) will do: base and
-    /// batch do not move a value to another layer); observations and marks are on one clock, walls in nanoseconds. `tick`
-    /// holds the places of the observations that a [`Spectrum`](crate::Spectrum) found on the kernel's beat, in any order
-    /// (empty if none). An observation whose wall is not a finite number lost nobody knows what, and is left out.
+    /// `layers` are the layers of the observations' walls ([`Series::walls`](crate::Series::walls) will do:
+    /// base and batch do not move a value to another layer); observations and marks are on one clock, walls
+    /// in nanoseconds. `tick` holds the places of the observations that a [`Spectrum`](crate::Spectrum) found
+    /// on the kernel's beat, in any order (empty if none). An observation whose wall is not a finite number
+    /// has no known loss, and is left out.
     ///
     /// `None` if there are no kept observations or the layers are another series'.
     #[must_use]
@@ -149,7 +156,7 @@ impl Attribution {
                 Some(Outlier { place, layer: layers.layer_of[place], lost, parts })
             })
             .collect();
-        let lost = Picos(outliers.iter().map(|outlier| outlier.lost.0).sum());
+        let lost = Picos(outliers.iter().fold(0, |sum: u64, outlier| sum.saturating_add(outlier.lost.0)));
         let wall_ns = observations.iter().map(|one| one.wall_ns).filter(|wall| wall.is_finite()).sum();
         let causes = totals(&outliers, lost);
         Some(Self { usual_ns: usual.wall_ns, wall_ns, lost, outliers, causes })
@@ -221,7 +228,8 @@ impl fmt::Display for Cause {
 }
 
 impl Picos {
-    /// The nearest whole number of picoseconds, nothing for less than nothing; `None` for what is not a finite number.
+    /// The nearest whole number of picoseconds, 0 for negative numbers; `None` for what is not a finite
+    /// number.
     #[must_use]
     pub fn from_ns(ns: f64) -> Option<Self> {
         ns.is_finite().then(|| Self((ns * 1e3).round() as u64))
@@ -282,7 +290,8 @@ fn share_out(
         (Some(cpu), Some((middle, noise))) => {
             Some(one.wall_ns - cpu - middle).filter(|off| *off > noise).map_or(0.0, |off| off - stolen_ns)
         }
-        // Without processor times a switch is the only sign of having been away, and it may have been all the time.
+        // Without processor times a switch is the only evidence of time off the processor, and may account
+        // for all of it.
         _ if switches > 0 => purse.left.ns(),
         _ => 0.0,
     };
@@ -312,7 +321,7 @@ struct Purse {
 impl Purse {
     /// Gives `cause` as much as `ns`, or what is left.
     fn pay(&mut self, cause: Cause, ns: f64) {
-        // The cast takes the infinite for the largest number, and less than nothing and what is no number for nothing.
+        // The cast saturates: infinity becomes the largest number, negative numbers and NaN become 0.
         let part = Picos(((ns * 1e3).round() as u64).min(self.left.0));
         if part.0 == 0 {
             return;
@@ -373,7 +382,7 @@ fn totals(outliers: &[Outlier], lost: Picos) -> Vec<CauseTotal> {
         .map(|cause| {
             let parts =
                 || outliers.iter().flat_map(|outlier| &outlier.parts).filter(move |(of, _)| *of == cause);
-            let taken = Picos(parts().map(|(_, part)| part.0).sum());
+            let taken = Picos(parts().fold(0, |sum: u64, (_, part)| sum.saturating_add(part.0)));
             let share = taken.0 as f64 / (lost.0 as f64).max(1.0);
             CauseTotal { cause, lost: taken, share, outliers: parts().count() }
         })

@@ -1,17 +1,19 @@
 //! Do neighbouring observations resemble each other?
 //!
-//! The autocorrelation at lag `k` is how far an observation tells the one `k` places later: 1 wholly, 0 not at all,
-//! below 0 in the opposite direction. Timings follow each other closely when the machine changes its level slowly, and then a thousand of
-//! them hold no more than a hundred independent ones would. Intervals and tests that ignore this are too sure.
+//! The autocorrelation at lag `k` is how far an observation tells the one `k` places later: 1 wholly, 0 not
+//! at all, below 0 in the opposite direction. Timings follow each other closely when the machine changes its
+//! level slowly, and then a thousand of them hold no more than a hundred independent ones would. Intervals
+//! and tests that ignore this are too sure.
 //!
 //! ```text
 //! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m the mean; both sums over all that there is
 //! ```
 //!
-//! Of white noise, r(k) lies within ±1.96/√n in 95 of 100 cases; [`Autocorrelation::band`] is that width. Whether all lags
-//! together are those of white noise says the test of Ljung and Box (1978). How many observations make one independent one
-//! is [`Autocorrelation::time`]: 1 + 2 Σ r(k), cut where pairs of lags cease to be positive (Geyer 1992, the initial
-//! positive sequence), because the noise of the lags beyond would add up.
+//! Of white noise, r(k) lies within ±1.96/√n in 95 of 100 cases; [`Autocorrelation::band`] is that width. The
+//! test of Ljung and Box (1978) asks whether all lags together are those of white noise.
+//! [`Autocorrelation::time`] is the number of observations that make one independent one: 1 + 2 Σ r(k). The
+//! sum is cut where pairs of lags cease to be positive (Geyer 1992, the initial positive sequence), because
+//! the noise of the lags beyond would add up.
 //!
 //! Invariants: `r[0]` is 1, and all others lie in -1 ..= 1.
 
@@ -37,7 +39,8 @@ pub struct Autocorrelation {
 impl Autocorrelation {
     /// Of the values, for the lags from 0 to `lags` (at most n − 1).
     ///
-    /// `None` if there are fewer than two values, all are equal, or one is not a finite number: no correlation exists.
+    /// `None` if there are fewer than two values, all are equal, or one is not a finite number: no
+    /// correlation exists.
     #[must_use]
     pub fn of(values: &[f64], lags: usize) -> Option<Self> {
         let n = values.len();
@@ -47,8 +50,8 @@ impl Autocorrelation {
             return None;
         }
         let lags = lags.min(n - 1);
-        // The sum over products at every lag is a convolution: the power spectrum, transformed back. With as many zeros
-        // behind the values as there are lags, what wraps round meets only zeros.
+        // The sum over products at every lag is a convolution: the power spectrum, transformed back. With as
+        // many zeros behind the values as there are lags, values that wrap round meet only zeros.
         let size = (n + lags).next_power_of_two();
         let mut line = vec![Complex::new(0.0, 0.0); size];
         line.iter_mut().zip(values).for_each(|(slot, value)| slot.re = value - mean);
@@ -62,12 +65,14 @@ impl Autocorrelation {
         r.iter().all(|lag| lag.is_finite()).then(|| Self { r, band: WHITE_DEVIATIONS / (n as f64).sqrt(), n })
     }
 
-    /// The lags, other than 0, whose correlation lies outside the [`band`](Self::band). Of white noise one in twenty does.
+    /// The lags, other than 0, whose correlation lies outside the [`band`](Self::band). Of white noise one in
+    /// twenty does.
     pub fn beyond(&self) -> impl Iterator<Item = usize> + '_ {
         (1..self.r.len()).filter(|lag| self.r[*lag].abs() > self.band)
     }
 
-    /// The chance that white noise has correlations as large as these (Ljung and Box); `None` without lags beyond 0.
+    /// The chance that white noise has correlations as large as these (Ljung and Box); `None` without lags
+    /// beyond 0.
     #[must_use]
     pub fn white_p(&self) -> Option<f64> {
         let n = self.n as f64;
@@ -77,8 +82,8 @@ impl Autocorrelation {
         Some(ChiSquared::new(freedom).ok()?.sf(statistic))
     }
 
-    /// How many neighbouring observations hold as much as one independent one: the integrated autocorrelation time, at
-    /// least 1. Too small if the correlation lasts longer than the lags that were asked for.
+    /// How many neighbouring observations hold as much as one independent one: the integrated autocorrelation
+    /// time, at least 1. Too small if the correlation lasts longer than the lags that were asked for.
     #[must_use]
     pub fn time(&self) -> f64 {
         let pairs = self.r.chunks_exact(2).map(|pair| pair[0] + pair[1]).take_while(|sum| *sum > 0.0);
@@ -125,7 +130,8 @@ mod tests {
             outside += got.beyond().count();
             rejected += usize::from(got.white_p().unwrap() < 0.05);
         }
-        // 8000 lags of which 5 % (a little less at this length) lie outside; 400 tests of which 5 % reject (±4.5 deviations).
+        // 8000 lags of which 5 % (a little less at this length) lie outside; 400 tests of which 5 % reject
+        // (±4.5 deviations).
         assert!((300..460).contains(&outside), "{outside} (seeds 0..400)");
         assert!((3..41).contains(&rejected), "{rejected} (seeds 0..400)");
     }

@@ -1,15 +1,16 @@
-//! What measuring costs by itself, and what is too short for a clock.
+//! The cost of measuring itself, and which operations are too short for a clock.
 //!
-//! Two stamps with nothing between them are not zero apart. The smallest such distance is in every observation, so it
-//! is subtracted ([`Base::subtract`]). How finely a clock tells times apart is its *step*: seen in the same empty
-//! timings as the smallest positive time there is, or lies between two of them.
+//! Two stamps with nothing between them are not zero apart. The smallest such distance is in every
+//! observation, so it is subtracted ([`Base::subtract`]). How finely a clock tells times apart is its *step*:
+//! in the same empty timings, the smallest positive time or difference of two times.
 //!
-//! An operation of which the base or the rounding would be a large part is refused, with the number of repetitions (the
-//! batch) that would do: see [`Base::batch_for`].
+//! An operation of which the base or the rounding would be a large part is refused, with the number of
+//! repetitions (the batch) that would do: see [`Base::batch_for`].
 //!
 //! Invariants: `min <= mean <= max`; `step > 0`; all times are nanoseconds.
 //!
-//! Source: Bates, "The Measurement Process": 1000 empty timings, of which the minimum is the base. The step is ours.
+//! Source: Bates, "The Measurement Process": 1000 empty timings, of which the minimum is the base. The step
+//! is ours.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +25,7 @@ pub struct Base {
     pub n: u64,
     /// Their mean.
     pub mean: f64,
-    /// The smallest: what is subtracted.
+    /// The smallest; subtracted from observations.
     pub min: f64,
     /// The largest.
     pub max: f64,
@@ -34,20 +35,23 @@ pub struct Base {
     pub step: f64,
 }
 
-/// An operation must last at least this many of the clock's steps, so that rounding is at most a tenth of it …
+/// An operation must last at least this many of the clock's steps, so that rounding is at most a tenth of it
+/// …
 pub const STEPS_MIN: f64 = 10.0;
-/// … and at least this many times the base on top, so that what is subtracted is not the larger part.
+/// … and at least this many times the base on top, so that the subtracted base is not the larger part.
 pub const BASES_MIN: f64 = 1.0;
-/// Nothing a processor does is shorter; an operation that seems to be gets a batch for this length. Nanoseconds.
+/// Nothing a processor does is shorter; an operation that seems to be gets a batch for this length.
+/// Nanoseconds.
 pub const OPERATION_NS_MIN: f64 = 0.1;
-/// Differences below this come from converting a counter's steps to nanoseconds. No clock is finer. Nanoseconds.
+/// Differences below this come from converting a counter's steps to nanoseconds. No clock is finer.
+/// Nanoseconds.
 const STEP_NS_MIN: f64 = 1e-3;
 
 impl Base {
     /// The base from timings of nothing (nanoseconds) by `clock`.
     ///
-    /// `None` if there are none, if one is negative or not a number, or if all are zero: such a clock is too coarse to
-    /// show its step here. Find it by waiting for the clock to move, and use [`Base::with_step`].
+    /// `None` if there are none, if one is negative or not a number, or if all are zero: such a clock is too
+    /// coarse to show its step here. Find it by waiting for the clock to move, and use [`Base::with_step`].
     #[must_use]
     pub fn of(clock: impl Into<String>, empty: &Sample) -> Option<Self> {
         Self::with_step(clock, empty, smallest_difference(empty.values())?)
@@ -75,7 +79,8 @@ impl Base {
         ns - self.min
     }
 
-    /// What share of the empty timings lies at the most frequent one, give or take `steps` of the clock: 0 to 1.
+    /// What share of the empty timings lies at the most frequent one, give or take `steps` of the clock: 0
+    /// to 1.
     ///
     /// `empty` are the timings of which this is the base. `None` if there are none or one is not a number.
     #[must_use]
@@ -96,8 +101,8 @@ impl Base {
         STEPS_MIN * self.step + BASES_MIN * self.min
     }
 
-    /// Whether an operation of `operation_ns` (base subtracted) must be timed in batches: `None` if it is long enough
-    /// by itself, else how many of it make an observation that is.
+    /// Whether an operation of `operation_ns` (base subtracted) must be timed in batches: `None` if it is
+    /// long enough by itself, else how many of it make an observation that is.
     #[must_use]
     pub fn batch_for(&self, operation_ns: f64) -> Option<u64> {
         if operation_ns >= self.shortest_ns() {

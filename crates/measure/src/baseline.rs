@@ -1,21 +1,21 @@
-//! What was measured before, kept to compare with later: JSON of schema `vellum.baseline/1`.
+//! Series kept to compare later ones with: JSON of schema `vellum.baseline/1`.
 //!
 //! ```json
 //! {"schema": "vellum.baseline/1", "label": "main, monday", "machine": {"kernel": "6.1.0", …},
 //!  "series": [{"name": "alloc", "observations": {"value": [107003, …]}, …}]}
 //! ```
 //!
-//! A baseline is the weaker comparison, and everything here says so. Rounds that ran side by side share what the machine
-//! did; runs of different days do not, and the level of a machine moves between them: on the one this was tried on, the same
-//! loop's low quantile had a standard deviation of 1.8 % from run to run (5.6 % where it allocates), many times what
-//! either run could know of itself. So an interval of scatter alone would be sure and wrong. Here it gets the scatter
-//! from run to run on top: [`RUN_TO_RUN`], or what the baseline itself shows if it holds [`RUNS_TELLING`] runs of the same
-//! name and they show more.
+//! A baseline is the weaker comparison, and everything here says so. Rounds that ran side by side share the
+//! machine's disturbances. Runs of different days do not, and the level of a machine moves between them. On
+//! the machine of the trial, the same loop's low quantile had a standard deviation of 1.8 % from run to run
+//! (5.6 % where it allocates), many times the scatter within either run. An interval of that scatter alone
+//! would be too narrow. So the scatter from run to run is added: [`RUN_TO_RUN`], or more if the baseline
+//! holds [`RUNS_TELLING`] runs of the same name and they show more.
 //!
-//! What is compared is the absolute figure, a low quantile, because it is the one that repeats from run to run.
+//! The absolute figure is compared, a low quantile, because it is the one that repeats from run to run.
 //!
-//! Invariants: a baseline names its machine, where it is known; a series' own machine goes before the baseline's. Nothing in
-//! it tells of a version control system: the label is the caller's.
+//! Invariants: a baseline names its machine, where it is known; a series' own machine takes precedence over
+//! the baseline's. It has no field for a revision: the label is the caller's.
 
 use std::io::{self, Read, Write};
 
@@ -31,9 +31,9 @@ use crate::{
 
 /// The schema that is written and read.
 pub const BASELINE_SCHEMA: &str = "vellum.baseline/1";
-/// How far (standard deviation, as a logarithm) the same thing's absolute figure is from itself in another run, at least.
+/// The least standard deviation (as a logarithm) of the same thing's absolute figure from run to run.
 pub const RUN_TO_RUN: f64 = 0.02;
-/// From so many runs on a baseline is asked how far its own runs are apart.
+/// From this many runs on, a baseline's own scatter from run to run is used.
 pub const RUNS_TELLING: usize = 3;
 
 /// How many standard deviations hold 95 %.
@@ -42,9 +42,9 @@ const NORMAL_95: f64 = 1.96;
 /// Series to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
-    /// What it is called, by whoever made it.
+    /// Its name, chosen by its author.
     pub label: String,
-    /// On what it was measured.
+    /// The machine it was measured on.
     pub machine: Option<Machine>,
     /// What was measured; several series of one name are several runs.
     pub series: Vec<Series>,
@@ -148,13 +148,14 @@ impl std::fmt::Display for Weakness {
 pub struct AgainstBaseline {
     /// Now over then: above 1 where it takes longer now.
     pub ratio: Interval,
-    /// The absolute figure then, in the unit of the series: the geometric mean of the runs' if there are several.
+    /// The absolute figure then, in the unit of the series: the geometric mean of the runs' if there are
+    /// several.
     pub then: Interval,
     /// The absolute figure now.
     pub now: Interval,
     /// How many runs the baseline holds of it.
     pub runs: usize,
-    /// How far a run may be from another (95 %, as a logarithm): what was reckoned with.
+    /// How far a run may be from another (95 %, as a logarithm), as used here.
     pub run_to_run: f64,
     /// How many observations there are now.
     pub observations: usize,
@@ -228,10 +229,11 @@ impl Baseline {
 
     /// Compares a series with those of its name, by the absolute figures of the options' share.
     ///
-    /// `machine` is the one of today; a series that names its own goes before it.
+    /// `machine` is the one of today; a series that names its own uses that instead.
     ///
     /// # Errors
-    /// If there is none of its name, it holds something else, or a value that is no positive time.
+    /// If the baseline has no series of its name, the two hold different things, or a value is no positive
+    /// time.
     pub fn compare(
         &self,
         now: &Series,
@@ -313,8 +315,8 @@ fn together(figures: &[Interval]) -> Interval {
         .exp()
 }
 
-/// How far a run may be from another (95 %, as a logarithm): what is seen, if there are enough to see it and it is more than
-/// is to be expected anywhere.
+/// How far a run may be from another (95 %, as a logarithm): the scatter of these runs if there are enough of
+/// them, but at least [`RUN_TO_RUN`].
 fn run_to_run(figures: &[Interval]) -> f64 {
     let expected = NORMAL_95 * RUN_TO_RUN;
     if figures.len() < RUNS_TELLING {
@@ -390,7 +392,8 @@ mod tests {
         let runs = levels.iter().zip(1..).map(|(level, seed)| series("x", *level, seed)).collect();
         let found = against(&baseline(runs), &series("x", 130.0, 9));
         assert_eq!(found.runs, 4);
-        // The deviation of the levels' logarithms is 0.093; Student's factor for three degrees of freedom 3.182.
+        // The deviation of the levels' logarithms is 0.093; Student's factor for three degrees of freedom
+        // 3.182.
         assert!(
             (found.run_to_run / (0.0929 * 3.182 * 1.25f64.sqrt()) - 1.0).abs() < 0.02,
             "{}",

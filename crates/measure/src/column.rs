@@ -1,9 +1,10 @@
-//! What is recorded of each observation beside its value, by name.
+//! The columns: the facts recorded of each observation beside its value, by name.
 //!
-//! One list of the columns, with the name and unit by which each is known in text, in JSON's documentation, in CSV's
-//! header and on the command line, so that the formats cannot drift apart.
+//! One list of the columns, with the name and unit by which each is known in text, in JSON's documentation,
+//! in CSV's header and on the command line, so that the formats cannot drift apart.
 //!
-//! Invariant: a column that is absent from a file reads as absent from every observation (no time, zero events).
+//! Invariant: a column that is absent from a file reads as absent from every observation (no time, zero
+//! events).
 
 use crate::{Observation, Series, Unit};
 
@@ -73,7 +74,8 @@ impl Column {
         }
     }
 
-    /// Its value in `observation`, in its unit; `None` if there is none. A start above 2⁵³ ns (104 days) is rounded.
+    /// Its value in `observation`, in its unit; `None` if there is none. A start above 2⁵³ ns (104 days) is
+    /// rounded.
     #[must_use]
     pub fn value(self, observation: &Observation) -> Option<f64> {
         match self {
@@ -103,12 +105,13 @@ impl Column {
 }
 
 impl Series {
-    /// The series of one quantity: itself if that is what it holds, else one of its columns ([`Column`]) as values.
+    /// The series of one quantity: itself if that is what it holds, else one of its columns ([`Column`]) as
+    /// values.
     ///
-    /// A column's series keeps the name, labels, starts, marks, machine and, for processor time, the batch with its
-    /// own base: its [`walls`](Self::walls) are then an operation's net processor time. All other columns count whole
-    /// observations. Observations of which the column is absent are left out. `None` if it is absent from all of
-    /// them, and if there is no such quantity.
+    /// A column's series keeps the name, labels, starts, marks, machine and, for processor time, the batch
+    /// with its own base: its [`walls`](Self::walls) are then an operation's net processor time. All other
+    /// columns count whole observations. Observations of which the column is absent are left out. `None` if
+    /// it is absent from all of them, and if there is no such quantity.
     #[must_use]
     pub fn select(&self, quantity: &str) -> Option<Self> {
         if quantity == self.quantity {

@@ -1,8 +1,9 @@
 //! A against B, with A against itself beside it.
 //!
-//! Every round times three arms, each once, in an order drawn anew: `a`, the `control`, which is the same thing as
-//! `a`, and `b`. Each round gives two pairs, b/a and control/a. What comes of the second is known, one; whatever
-//! else it shows is what this machine, in this hour, makes of nothing, and no difference smaller than that is one.
+//! Every round times three arms, each once, in an order drawn anew: `a`, the `control`, which is the same
+//! thing as `a`, and `b`. Each round gives two pairs, b/a and control/a. The true ratio of the second pair is
+//! known, one. Whatever else it shows is the noise of this machine in this hour; a smaller difference between
+//! `a` and `b` is not shown.
 //!
 //! ```text
 //! round   1  2  3  …                         ratios (Estimator)           absolute figure
@@ -11,17 +12,19 @@
 //! b       ██ ██ █▊
 //! ```
 //!
-//! Two estimates are made of each ratio. The headline is the trimmed mean from [`TRIM_FROM`] rounds on, and the median
-//! below; the other is the check. On real timings of this kind the two agree within a few thousandths of a per cent; where their
-//! intervals do not even touch, the arms differ in shape rather than in pace (another share of slow calls, say), and
-//! one ratio does not describe them: [`Warning::Shape`].
+//! Two estimates are made of each ratio. The headline is the trimmed mean from [`TRIM_FROM`] rounds on, and
+//! the median below; the other is the check. On real timings of this kind the two agree within a few
+//! thousandths of a per cent. Where their intervals do not touch, the arms differ in shape rather than in
+//! pace (another share of slow calls, say). One ratio does not describe them then: [`Warning::Shape`].
 //!
-//! Which of the two repeats better was tried on ten runs of one second each of a 65 µs loop against one of 1 % more, and of
-//! 1.5 s of a 107 µs loop of malloc and free (standard deviation of the estimate over the runs, in points, on a busy
-//! virtual machine): trimmed 0.003 and 0.045, median 0.004 and 0.047, one layer of outliers off 0.08 and 0.18.
+//! Which of the two repeats better was tried on a busy virtual machine. There were ten runs of one second of
+//! a 65 µs loop against one of 1 % more, and ten of 1.5 s of a 107 µs loop of malloc and free. The standard
+//! deviations of the estimate over the runs were, in points: trimmed 0.003 and 0.045, median 0.004 and 0.047,
+//! one layer of outliers off 0.08 and 0.18.
 //!
-//! The absolute figure is a low quantile ([`LOW_SHARE`], or [`LOW_SHARE_ALLOCATING`]), never the mean. Its interval tells how far it is
-//! known *for this run*; another run, at another level of the machine, can lie outside. Ratios are what carries over.
+//! The absolute figure is a low quantile ([`LOW_SHARE`], or [`LOW_SHARE_ALLOCATING`]), never the mean. Its
+//! interval tells how far it is known *for this run*; another run, at another level of the machine, can lie
+//! outside. Only ratios carry over to other runs.
 //!
 //! Invariants: `low <= high` in all intervals; exchanging `a` and `b` turns the ratio into its reciprocal.
 
@@ -51,12 +54,15 @@ pub const LOW_SHARE_ALLOCATING: f64 = 0.01;
 
 /// Drawings for an interval.
 const RESAMPLES: usize = 1000;
-/// The times of a pair are each known to a step of the clock either way: pairs closer than this many steps are the same.
+/// The times of a pair are each known to a step of the clock either way: pairs closer than this many steps
+/// are the same.
 const STEPS_OF_A_PAIR: f64 = 2.0;
-/// Of a value that lies between two steps, which of them the clock says has a variance of at most this many steps squared.
+/// Of a value that lies between two steps, which of them the clock says has a variance of at most this many
+/// steps squared.
 const STEP_VARIANCE_MAX: f64 = 0.25;
 
-/// What each arm measured, a value a round, in the order of the rounds; all in one unit, less what measuring costs.
+/// What each arm measured, a value a round, in the order of the rounds; all in one unit, less what measuring
+/// costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arms<'a> {
     /// The one compared with.
@@ -74,7 +80,8 @@ pub struct Options {
     pub resamples: usize,
     /// Draws them.
     pub seed: u64,
-    /// The step of the clock, per operation, in the unit of the values; 0 if unknown or much finer than they scatter.
+    /// The step of the clock, per operation, in the unit of the values; 0 if unknown or much finer than they
+    /// scatter.
     pub step: f64,
     /// The share of observations below the absolute figure.
     pub low_share: f64,
@@ -141,8 +148,8 @@ impl Comparison {
         Ok(Self { rounds, headline, check, low_share: options.low_share, a, b, order: None })
     }
 
-    /// Compares three series of the same rounds by their [`walls`](Series::walls); the clock's step is that of their bases,
-    /// unless the options name one.
+    /// Compares three series of the same rounds by their [`walls`](Series::walls); the clock's step is that
+    /// of their bases, unless the options name one.
     ///
     /// # Errors
     /// As [`of`](Self::of), and if the series hold different quantities.
@@ -201,13 +208,14 @@ impl Comparison {
     }
 }
 
-/// How far off (as a logarithm) a clock with this step, as a share of the time measured, can make a ratio, whatever the
-/// rounds say.
+/// How far off (as a logarithm) a clock with this step, as a share of the time measured, can make a ratio,
+/// whatever the rounds say.
 fn resolution(estimator: Estimator, step: f64) -> f64 {
     match estimator {
         // The middle one of quantised times lies on a step.
         Estimator::Quantile(_) => step,
-        // A mean sees between the steps, but for what a logarithm's curve makes of their scatter: half its variance.
+        // A mean resolves less than a step; the curve of the logarithm shifts it by half the variance of the
+        // scatter.
         Estimator::Trimmed { .. } => STEP_VARIANCE_MAX * step * step / 2.0,
     }
 }
@@ -227,14 +235,20 @@ fn step(series: &Series) -> f64 {
 mod tests {
     use super::*;
     use crate::noise::Noise;
-    use crate::{Base, Sample, Unit};
+    use crate::{Base, Rng, Sample, Unit};
 
-    /// Three arms of `n` rounds, run in random order on a machine whose level moves: b takes `effect` times as long.
+    /// Three arms of `n` rounds, run in random order on a machine whose level moves: b takes `effect` times
+    /// as long.
     fn rounds(n: usize, effect: f64, seed: u64) -> [Vec<f64>; 3] {
         let (mut noise, mut wander) = (Noise::new(seed), 0.0);
         let mut arms = [const { Vec::new() }; 3];
-        let order = crate::Order::interleave(3, n, seed);
-        for arm in order {
+        let mut random = Rng::new(seed);
+        let mut order = [0, 1, 2];
+        for place in 0..3 * n {
+            if place % 3 == 0 {
+                random.shuffle(&mut order);
+            }
+            let arm = order[place % 3];
             wander = 0.95 * wander + 0.005 * noise.normal();
             let wild = if noise.unit() < 0.03 { 3.0 * noise.unit() } else { 0.0 };
             let time = 65_000.0 * if arm == 2 { effect } else { 1.0 };
@@ -270,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_coarse_clock_hides_little() {
-        // An operation of 30 steps that becomes 1 % longer: the median of the ratios is 1 or 31/30, the mean sees the share.
+        // An operation of 30 steps that becomes 1 % longer: the median of the ratios is 1 or 31/30, the mean
+        // sees the share.
         let mut noise = Noise::new(3);
         let mut read = |length: f64| (0..4000).map(|_| (length + noise.unit()).floor()).collect::<Vec<f64>>();
         let (a, control, b) = (read(30.0), read(30.0), read(30.3));

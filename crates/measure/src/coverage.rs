@@ -6,25 +6,26 @@
 //! cargo test --release -p vellum-measure coverage -- --ignored --nocapture
 //! ```
 //!
-//! Each line is a kind of series whose true middle is 0, each column an estimator; a cell says what share of intervals held
-//! 0, and how wide they were on average against the interval that one would use who knew the estimator's true scatter
-//! (3.92 of its standard deviations over all trials).
+//! Each line is a kind of series whose true middle is 0, each column an estimator. A cell has the share of
+//! intervals that held 0, and their mean width over that of the ideal interval: 3.92 of the estimator's
+//! standard deviations over all trials.
 
 use crate::noise::Noise;
 use crate::{Estimator, Interval, Next, Plan, resampled};
 
 const TRIMMED: Estimator = Estimator::Trimmed { floor: 0.0 };
 
-/// Makes a series of so many log-ratios around 0.
+/// Makes a series of log-ratios around 0, of the given length.
 type Make = fn(&mut Noise, usize) -> Vec<f64>;
 
-/// What a stated interval of 95 % is to cover at least, from 50 pairs on.
+/// The least coverage of a stated interval of 95 %, from 50 pairs on.
 const COVERED_MIN: f64 = 0.93;
 
 /// Pairs in the small run.
 const SMALL: usize = 60;
 
-/// Kinds of which 100 to 10,000 rounds give the widths at which stopping is tried, and the most rounds that takes.
+/// Kinds that reach the widths at which stopping is tried within 100 to 10,000 rounds, and the most rounds
+/// that takes.
 const UNIT_SCATTER: [&str; 4] = ["independent", "follows 0.3", "follows 0.5", "student 2"];
 const ROUNDS_STOPPED_MAX: usize = 20_000;
 
@@ -78,8 +79,8 @@ fn disturbed(noise: &mut Noise, mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Two arms of the same thing in random order, on a machine whose level jumps by a third every hundred runs or so, and
-/// wanders in between; three runs in a hundred are disturbed, by up to twenty times their length.
+/// Two arms of the same thing in random order, on a machine whose level jumps by a third every hundred runs
+/// or so, and wanders in between. Three runs in a hundred are disturbed, by up to twenty times their length.
 fn machine(noise: &mut Noise, n: usize) -> Vec<f64> {
     let (mut level, mut wander) = (0.0, 0.0);
     let mut run = |noise: &mut Noise| {
@@ -111,13 +112,13 @@ fn covered(make: Make, n: usize, estimator: Estimator, trials: u64, resamples: u
     (held, mean(&|i| found[i].high - found[i].low) / (3.92 * scatter))
 }
 
-/// The share of trials that held 0 although each measured only until its interval was narrow, and the looks a trial took.
-/// Widths are such as are reached at about 100 to 400 rounds.
+/// The share of trials that held 0 although each measured only until its interval was narrow, and the looks a
+/// trial took. Widths are such as are reached at about 100 to 400 rounds.
 fn covered_when_stopped(make: Make, estimator: Estimator, trials: u64, resamples: usize) -> (f64, f64) {
     let (mut held, mut looks) = (0.0, 0.0);
     for trial in 0..trials {
         let plan = Plan::new([0.1, 0.15, 0.2][trial as usize % 3], u64::MAX);
-        // What would come later is there already; nobody looks at it.
+        // Made in full; the loop below sees only the rounds measured so far.
         let values = make(&mut Noise::new(trial), ROUNDS_STOPPED_MAX);
         let (mut rounds, mut found) = (0, None);
         while let Next::Measure(more) = plan.next(rounds, rounds as u64, || {
@@ -132,7 +133,7 @@ fn covered_when_stopped(make: Make, estimator: Estimator, trials: u64, resamples
     (held / trials as f64, looks / trials as f64)
 }
 
-/// Two standard deviations of a share of so many trials.
+/// Two standard deviations of a share of `trials` trials.
 fn doubt(trials: u64) -> f64 {
     2.0 * (COVERED_MIN * (1.0 - COVERED_MIN) / trials as f64).sqrt()
 }
@@ -145,7 +146,8 @@ fn stated_intervals_cover() {
             let (held, wide) = covered(make, SMALL, estimator, trials, 200);
             let least = COVERED_MIN - doubt(trials);
             assert!(held >= least, "{name}, {estimator:?}: {held} (seeds 0..{trials})");
-            // Now and then a drawing of a few dozen holds mostly wild values, and such an interval is as wide as they are.
+            // Now and then a drawing of a few dozen holds mostly wild values, and such an interval is as wide
+            // as they are.
             let most = if name.contains("wild") { f64::INFINITY } else { 1.6 };
             assert!(wide < most, "{name}, {estimator:?}: {wide} times as wide as needed");
         }

@@ -5,9 +5,9 @@
 //! BASE,tsc,1,1,486,466,1200,480,50,0,…
 //! ```
 //!
-//! Both the time as measured and an operation's net time (less the base, by the batch) are there: who computes should
-//! not have to know what a base is. All columns are always there; a time that was not recorded is empty. Marks, bases
-//! and machines have no place in a table of observations: the text format and JSON hold them.
+//! Both the time as measured and an operation's net time (less the base, by the batch) are there, so that
+//! readers need not know what a base is. All columns are always there; a time that was not recorded is empty.
+//! Marks, bases and machines have no place in a table of observations: the text format and JSON hold them.
 //!
 //! All series of one file are of one quantity in one unit, since a header says it once.
 //!
@@ -51,7 +51,8 @@ pub enum CsvError {
 /// Writes series of one quantity and unit as one table.
 ///
 /// # Errors
-/// If the output fails, or at a series that does not fit or is not [valid](Series::validate): the rows before it are written.
+/// If the output fails, or at a series that does not fit or is not [valid](Series::validate): the rows before
+/// it are written.
 pub fn write<'a>(out: &mut impl Write, series: impl IntoIterator<Item = &'a Series>) -> Result<(), CsvError> {
     let mut table = ::csv::Writer::from_writer(out);
     let mut first: Option<(&str, &Unit)> = None;

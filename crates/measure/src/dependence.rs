@@ -1,15 +1,16 @@
 //! How much a series is worth: fewer independent values than it has, where neighbours resemble each other.
 //!
-//! Resampling single values out of a series in which neighbours resemble each other gives intervals that are too narrow,
-//! and so it draws blocks of neighbours. Blocks alone do not suffice: three things still make the interval too narrow,
-//! and a few dozen pairs feel all three.
+//! Where neighbours resemble each other, resampling single values gives intervals that are too narrow, so
+//! blocks of neighbours are drawn. Blocks alone do not suffice: three things still make the interval too
+//! narrow, and all three matter with a few dozen pairs.
 //!
 //! 1. Dependence that reaches past the end of a block is cut there.
 //! 2. Blocks scatter about the series' own middle, not about the true one.
 //! 3. The scatter itself is known only from the few blocks that there are.
 //!
-//! We answer all three by drawing *fewer values than there are*: an estimate from fewer values scatters more, by a factor
-//! we choose. That stretches the interval of any estimate, means and medians alike, without assuming its form.
+//! We answer all three by drawing *fewer values than there are*: an estimate from fewer values scatters more,
+//! by a factor we choose. That stretches the interval of any estimate, means and medians alike, without
+//! assuming its form.
 //!
 //! ```text
 //! values ─▶ less their median, those far off left out ─▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
@@ -17,18 +18,21 @@
 //!            drawn = n · shortfall(φ, block, n) / (t / z)²   ◀─   block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
 //! ```
 //!
-//! - φ is that of a first-order process, the usual one by which to choose (Andrews 1991): the largest of r(1) and, of the
-//!   lags 2 to 5, those k-th roots of r(k) whose r(k) is more than noise, as long as no lag before was negative. The roots matter when short noise lies over a slow
-//!   wave: r(1) is then small, and the decay from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall
-//!   1954; Marriott and Pope 1954).
-//! - Values far from the median (preemptions, pages) are treated as missing: they would hide how alike the rest is.
-//! - The block is the best one for the variance of a mean (Künsch 1989; in the form of Politis and White 2004, whose
-//!   spectral choice of φ's part found too little in short series: a correlation of 0.3 over 50 values is no more than noise
-//!   there, and an interval that ignores it covers 89 instead of 95 %).
-//! - The shortfall of the variance is exact for a first-order process: 1 − 2φ(1 − φᵇ)/(b(1 − φ²)) for what blocks of b cut
-//!   off, less b/n for their own middle. `t` is Student's with n/b − 1 degrees of freedom, one for each block but one; `z` is
-//!   the normal's.
-//! - Negative dependence is taken for none. It would narrow the interval, and what is not surely there must not.
+//! - φ is that of a first-order process, the usual model for the choice (Andrews 1991). It is the largest of
+//!   r(1) and the k-th roots of r(k) for the lags 2 to 5, up to the first negative lag, counting only r(k)
+//!   above noise. The roots matter when short noise lies over a slow wave: r(1) is then small, and the decay
+//!   from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall 1954; Marriott and Pope
+//!   1954).
+//! - Values far from the median (preemptions, pages) are treated as missing: they would hide how alike the
+//!   rest is.
+//! - The block is the best one for the variance of a mean (Künsch 1989, in the form of Politis and White
+//!   2004). Their spectral choice in place of φ found too little in short series: it takes a correlation of
+//!   0.3 over 50 values for noise, and an interval that ignores it covers 89 instead of 95 %.
+//! - The shortfall of the variance is exact for a first-order process: 1 − 2φ(1 − φᵇ)/(b(1 − φ²)) for what
+//!   blocks of b cut off, less b/n for their own middle. `t` is Student's with n/b − 1 degrees of freedom,
+//!   one for each block but one; `z` is the normal's.
+//! - Negative dependence is taken for none. It would narrow the interval, and what is not surely there must
+//!   not.
 //!
 //! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.
 
@@ -41,19 +45,20 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// Lags whose autocorrelation is looked at.
 const LAGS: usize = 5;
-/// Beyond the first, a lag counts if its correlation is so many times that of white noise, 1/√n.
+/// Beyond the first, a lag counts if its correlation is this many times that of white noise, 1/√n.
 const BEYOND_NOISE: f64 = 2.0;
-/// The largest persistence reckoned with: one value in 66 is then an independent one.
+/// The largest persistence assumed: one value in 66 is then an independent one.
 const PERSISTENCE_MAX: f64 = 0.97;
-/// A block is at most this share of the series, so that there are some to choose from.
+/// A series has at least this many blocks, so that there are some to choose from.
 const BLOCKS_MIN: usize = 4;
-/// Values so many standard deviations from the median are disturbances …
+/// Values this many standard deviations from the median are disturbances …
 const FAR: f64 = 4.0;
 /// … with the deviation taken from the median distance, of which a normal one has this many.
 const DEVIATIONS_A_DISTANCE: f64 = 1.482_602_218_505_602;
-/// With more degrees of freedom Student's distribution is the normal one, to four digits (and its inverse hard to compute).
+/// With more degrees of freedom Student's distribution is the normal one, to four digits (and its inverse
+/// hard to compute).
 const FREEDOM_MAX: f64 = 1e4;
-/// Of what the shortfall is taken to be, at least this is left.
+/// The least shortfall assumed.
 const SHORTFALL_MIN: f64 = 0.1;
 
 /// How a series is to be drawn from, so that the interval covers.
@@ -82,7 +87,7 @@ impl Dependence {
     }
 }
 
-/// φ of the first-order process that the series is reckoned to be.
+/// φ of the first-order process that models the series.
 fn persistence(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let Some(lags) = correlations(values) else { return 0.0 };
@@ -94,7 +99,8 @@ fn persistence(values: &[f64]) -> f64 {
     roots.fold(corrected(lags[0]), f64::max).min(PERSISTENCE_MAX)
 }
 
-/// The autocorrelation at the lags from 1 to [`LAGS`], 0 beyond the series, disturbed values missing; `None` if nothing varies.
+/// The autocorrelation at the lags from 1 to [`LAGS`], 0 beyond the series, disturbed values missing; `None`
+/// if nothing varies.
 fn correlations(values: &[f64]) -> Option<[f64; LAGS]> {
     let middle = median(values)?;
     let mut distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -123,7 +129,7 @@ fn shortfall(persistence: f64, block: f64, n: f64) -> f64 {
     (1.0 - cut - block / n).max(SHORTFALL_MIN)
 }
 
-/// By how much a variance is to be enlarged because it is known from so many degrees of freedom only.
+/// By how much to enlarge a variance that is known from `freedom` degrees of freedom only.
 pub(crate) fn spread_factor(freedom: f64) -> f64 {
     if freedom > FREEDOM_MAX {
         return 1.0;
@@ -150,7 +156,8 @@ mod tests {
             let mean = mean_persistence(n, follow);
             assert!((mean - follow).abs() < 0.06, "n {n}, {follow}: {mean} (seeds 0..200)");
         }
-        // What is positive by chance is believed: half of the noise of r(1), on average, and of later lags a little.
+        // Positive values by chance count: half of the noise of r(1), on average, and a little of the later
+        // lags.
         assert!(mean_persistence(5000, 0.0) < 0.05);
         assert!(
             mean_persistence(5000, -0.5) < 0.01,

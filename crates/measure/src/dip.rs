@@ -1,22 +1,22 @@
 //! How far values are from having one mode: the dip.
 //!
-//! A distribution has one mode if its curve of shares (the share of the values up to x) is convex up to some point and concave from there.
-//! The dip is how far the values' own curve is, at its farthest, from the nearest such curve: 1/(2n) if one passes
-//! through its steps, at most ¼.
+//! A distribution has one mode if its curve of shares (the share of the values up to x) is convex up to some
+//! point and concave from there. The dip is how far the values' own curve is, at its farthest, from the
+//! nearest such curve: 1/(2n) if one passes through its steps, at most ¼.
 //!
 //! ```text
 //! share │                    ┌──╴          GCM: the greatest convex curve below, up to the modal interval
 //!       │               ┌────┘╱            LCM: the least concave curve above, from there on
-//!       │       ┌───────┘ ╱                The modal interval shrinks to where the two are farthest apart, until what
-//!       │    ┌──┘   ╱                      is outside deviates more than what is left inside.
-//!       └────┴──────────────────▶ x
+//!       │       ┌───────┘ ╱                The modal interval shrinks to where the two are
+//!       │    ┌──┘   ╱                      farthest apart, until the deviation outside
+//!       └────┴──────────────────▶ x        exceeds that inside.
 //! ```
 //!
-//! How large the dip of values with one mode gets by chance is known for the least favourable case, the uniform distribution;
-//! the test is therefore on the safe side for any other.
+//! How large the dip of values with one mode gets by chance is known for the least favourable case, the
+//! uniform distribution; the test is therefore on the safe side for any other.
 //!
-//! Source: Hartigan and Hartigan, "The dip test of unimodality" (1985). The curves are computed anew in each round
-//! instead of being kept in chains of indices; rounds are few. The table is our own simulation
+//! Source: Hartigan and Hartigan, "The dip test of unimodality" (1985). The curves are computed anew in each
+//! round instead of being kept in chains of indices; rounds are few. The table is our own simulation
 //! (`tests/vectors/dip_table.py`).
 
 /// The chances for which the table holds quantiles, falling.
@@ -65,8 +65,8 @@ pub(crate) fn dip(sorted: &[f64]) -> f64 {
     dip / (2.0 * sorted.len() as f64)
 }
 
-/// The chance that `n` values with one mode have a dip of at least this; `n` need not be whole. Chances below the smallest
-/// in the table are given as that.
+/// The chance that `n` values with one mode have a dip of at least this; `n` need not be whole. Chances below
+/// the smallest in the table are given as that.
 pub(crate) fn dip_chance(dip: f64, n: f64) -> f64 {
     let (row, statistic) = (quantiles(n), n.sqrt() * dip);
     if statistic <= row[0] {
@@ -95,7 +95,8 @@ fn quantiles(n: f64) -> [f64; 10] {
     std::array::from_fn(|i| low[i] + weight * (high[i] - low[i]))
 }
 
-/// The places, from `first` to `last`, at which the hull of the curve bends; `leave` tells turns that it must not take.
+/// The places, from `first` to `last`, at which the hull of the curve bends; `leave` says which turns it must
+/// not take.
 fn hull(x: &[f64], first: usize, last: usize, leave: impl Fn(f64) -> bool) -> Vec<usize> {
     let mut bends: Vec<usize> = Vec::new();
     for place in first..=last {
@@ -111,7 +112,8 @@ fn hull(x: &[f64], first: usize, last: usize, leave: impl Fn(f64) -> bool) -> Ve
     bends
 }
 
-/// Where, at a bend of one of them, the two hulls are farthest apart: how far, and the modal interval that follows.
+/// Where, at a bend of one of them, the two hulls are farthest apart: how far, and the modal interval that
+/// follows.
 fn farthest(x: &[f64], below: &[usize], above: &[usize]) -> Option<(f64, usize, usize)> {
     let at_below = below.iter().map(|place| {
         let after = above.partition_point(|bend| bend < place);

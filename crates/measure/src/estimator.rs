@@ -1,20 +1,24 @@
-//! The one figure of many values, of which a few may be wild.
+//! One figure for many values, of which a few may be outliers.
 //!
 //! Three are in use, and each has its place.
 //!
-//! - **The median** needs half of the values to be undisturbed and nothing else. Best of few values, whole processes.
-//! - **The trimmed mean**: [layers](crate::Layers) of outliers at mean ± 2σ are taken off until nothing lies beyond, and
-//!   what is left is averaged. On timings, whose heap is sharp and whose tails are long, it repeats as well as the median;
-//!   and between the steps of a coarse clock it sees what a median, always on a step, cannot. It never trims closer than
-//!   its `floor`: two steps of the clock are one value, not value and outlier.
-//! - **A low quantile**, for an absolute figure: disturbances only ever add, so the low end is where a program shows itself.
-//!   A tenth repeats best where the processor is the limit, a hundredth where memory is.
+//! - **The median** needs half of the values to be undisturbed and nothing else. Best of few values, whole
+//!   processes.
+//! - **The trimmed mean**: [layers](crate::Layers) of outliers at mean ± 2σ are taken off until nothing lies
+//!   beyond, and what is left is averaged. On timings, with a sharp heap and long tails, it repeats as well
+//!   as the median. And it resolves less than the step of a coarse clock, while a median always lies on a
+//!   step. It never trims closer than its `floor`: two steps of the clock are one value, not value and
+//!   outlier.
+//! - **A low quantile**, for an absolute figure: disturbances only ever add, so the low end is where a
+//!   program shows itself. A tenth repeats best where the processor is the limit, a hundredth where memory
+//!   is.
 //!
-//! Resampling asks for an estimate of thousands of drawings from one series. They all hold the same values, some several
-//! times and some never, so a drawing is counts beside the sorted values, and nothing is ever sorted again.
+//! Resampling asks for an estimate of thousands of drawings from one series. They all hold the same values,
+//! some several times and some never, so a drawing is counts beside the sorted values, and nothing is ever
+//! sorted again.
 //!
-//! Invariant: all are equivariant: of values moved by c the estimate moves by c, of negated ones it is negated (a
-//! quantile p then being 1 − p).
+//! Invariant: all are equivariant: of values moved by c the estimate moves by c, of negated ones it is
+//! negated (a quantile p then being 1 − p).
 //!
 //! Source: Bates takes off one layer for each `-o` given; when to stop is ours.
 
@@ -61,7 +65,8 @@ impl Estimator {
         Some(sorted)
     }
 
-    /// The estimate of a drawing that holds `sorted[i]` as often as `counts[i]` says, `drawn` values in all, at least one.
+    /// The estimate of a drawing that holds `sorted[i]` as often as `counts[i]` says, `drawn` values in all,
+    /// at least one.
     pub(crate) fn of_drawing(self, sorted: &[f64], counts: &[u32], drawn: usize) -> f64 {
         match self {
             Self::Quantile(share) => quantile(sorted, counts, share * (drawn - 1) as f64),
@@ -88,9 +93,11 @@ fn quantile(sorted: &[f64], counts: &[u32], place: f64) -> f64 {
     drawn.next().map_or(low, |(high, _)| low + (high - low) * weight)
 }
 
-/// The mean of what is left when nothing lies beyond mean ± 2σ, or `floor` if that is more. The values being sorted, what is left is a stretch.
+/// The mean of what is left when nothing lies beyond mean ± 2σ, or `floor` if that is more. The values being
+/// sorted, what is left is a stretch.
 fn trimmed(sorted: &[f64], counts: &[u32], floor: f64) -> f64 {
-    // Sums are of distances from a value in the heap, so that they lose no digits, and that equal values sum to nothing.
+    // Sums are of distances from a value in the heap, so that they lose no digits, and that equal values sum
+    // to nothing.
     let origin = sorted[sorted.len() / 2];
     let (mut from, mut to) = (0, sorted.len());
     loop {

@@ -1,19 +1,19 @@
 //! Parts of a file of observations: by name, by place, by quantity.
 //!
-//! The source needed tools of its own to take out one test's line and the first 200 of its values, because the usual
-//! ones broke on long lines. A filter here works on series and not on text, so that what belongs to an observation
-//! stays with it: cutting a series cuts all its columns alike, and a column that is selected alone brings its starts
-//! and base along.
+//! The source needed tools of its own to take out one test's line and the first 200 of its values, because
+//! the usual ones broke on long lines. A filter here works on series and not on text, so that an observation
+//! keeps its columns. Cutting a series cuts all its columns alike, and a column selected alone keeps its
+//! starts and base.
 //!
 //! ```text
 //! entry ─▶ name, labels match? ─▶ quantities, each a series ─▶ observations in range ─▶ entries
 //! ```
 //!
-//! Invariants: the order of entries and observations stays; marks stay whole; a summary is never cut, since its
-//! values are gone.
+//! Invariants: the order of entries and observations stays; marks stay whole; a summary is never cut, since
+//! its values are gone.
 //!
-//! Source: Bates' `bgrep NAME` and `bcut 1-201`. His ranges count words, of which the header is the first; ours count
-//! observations, so that his example is `1-200` here.
+//! Source: Bates' `bgrep NAME` and `bcut 1-201`. His ranges count words, of which the header is the first;
+//! ours count observations, so that his example is `1-200` here.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -65,7 +65,7 @@ pub struct RangesError {
 }
 
 impl Filter {
-    /// Lets through what has a name in which `pattern` (a regular expression) is found.
+    /// Lets entries through whose name matches `pattern` (a regular expression).
     ///
     /// # Errors
     /// If it is none; the message shows where.
@@ -74,7 +74,7 @@ impl Filter {
         Ok(self)
     }
 
-    /// Lets through what has a label in which `pattern` (a regular expression) is found.
+    /// Lets entries through that have a label matching `pattern` (a regular expression).
     ///
     /// # Errors
     /// If it is none; the message shows where.
@@ -113,7 +113,8 @@ impl Filter {
             Entry::Series(series) if self.quantities.is_empty() => {
                 vec![Entry::Series(self.in_ranges(series))]
             }
-            // Cut before a column is taken out, which may leave observations out: the ranges count all of them.
+            // Cut before a column is taken out, which may leave observations out: the ranges count all of
+            // them.
             Entry::Series(series) => {
                 let series = self.in_ranges(series);
                 self.quantities
@@ -240,7 +241,8 @@ mod tests {
              X:with:Observation::Cpu:ns - 39\n\
              X:with:Mark::Mark:ns 1,2,minor\n"
         );
-        // The one without processor time falls out after the cut, so that 2 and 4 are still the second and fourth.
+        // The one without processor time falls out after the cut, so that 2 and 4 are still the second and
+        // fourth.
         let cpu = run(&filter.select(["Cpu", "Steal"]), text);
         assert!(cpu.starts_with("X:1l:Observation::Cpu:ns 39\nX:with:Observation::Start:ns 4\n"), "{cpu}");
     }

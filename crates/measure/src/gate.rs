@@ -1,7 +1,7 @@
 //! Whether something became slower by more than is allowed: the answer for a build server.
 //!
-//! A build that fails because the machine was busy teaches people to ignore it. So it fails only when the *whole* interval
-//! of the ratio lies beyond what is allowed. The other answers are not failures, and they differ:
+//! A build that fails because the machine was busy teaches people to ignore it. So it fails only when the
+//! *whole* interval of the ratio lies beyond the allowed ratio. Two other answers are not failures:
 //!
 //! ```text
 //!        1        allowed
@@ -10,18 +10,18 @@
 //!        │           │ [--x--]    failed
 //! ```
 //!
-//! The control bounds this too. Where the same thing against itself shows a difference, whose interval excludes none,
-//! the setup is skewed by that much, and that much is allowed on top. And what does not stand clear of the control's interval is
-//! not shown, as everywhere else ([`Direction`]).
+//! The control bounds this too. Where the same thing against itself shows a difference (its interval excludes
+//! 1), the setup is skewed by that much, and that much is allowed on top. A difference that is not clear of
+//! the control's interval is not shown, as everywhere else ([`Direction`]).
 //!
-//! Invariants: a gate never fails by an interval that holds anything that is allowed, nor where the verdict is that nothing is
-//! shown, nor from fewer than [`TELLING_FROM`] rounds.
+//! Invariants: a gate never fails by an interval that holds anything that is allowed, nor where the verdict
+//! is that nothing is shown, nor from fewer than [`TELLING_FROM`] rounds.
 
 use crate::{Direction, Interval, TELLING_FROM, percent, rounds_needed};
 use serde::Serialize;
 use std::fmt;
 
-/// More rounds than this are not advised: whatever lies so close to the limit is on it.
+/// More rounds than this are not advised: a ratio that close to the limit is on it.
 const ROUNDS_ADVISED_MAX: usize = 10_000_000;
 
 /// What a gate says.
@@ -52,8 +52,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Holds the ratio against `allowed` (1.02: two per cent more), given the control's, if there was one, and from how many
-    /// rounds it was found, if it came from rounds.
+    /// Holds the ratio against `allowed` (1.02: two per cent more), given the control's, if there was one,
+    /// and from how many rounds it was found, if it came from rounds.
     #[must_use]
     pub fn of(ratio: Interval, control: Option<Interval>, rounds: Option<usize>, allowed: f64) -> Self {
         let skew = control.filter(|control| !control.contains(1.0));

@@ -1,9 +1,9 @@
-//! What a figure is to reach, and whether it did.
+//! Goals: the bound of a figure, and whether it was reached.
 //!
-//! A table of measurements that only shows figures leaves the judging to the reader's mood. So each figure that matters
-//! has a bound, and a word beside it that says how it came out. The word must not claim more than was measured: a figure
-//! on the right side whose interval reaches across the bound, or that is nearer to it than the noise of the run, is
-//! met (or missed) *within noise*, and printed with a `~`.
+//! A table of measurements that only shows figures leaves their judgement to the reader. So each figure that
+//! matters has a bound, and a verdict beside it. The verdict must not claim more than was measured. If the
+//! figure's interval reaches across the bound, or the figure is nearer to it than the noise of the run, the
+//! goal is met (or missed) *within noise*, printed with a `~`.
 //!
 //! ```text
 //!                     bound
@@ -13,9 +13,9 @@
 //!                       │   [--x--]    MISSED          (for "at most"; for "at least" the other way round)
 //! ```
 //!
-//! Noise is what the run itself showed two arms of the same thing to differ by (the A/A controls), as the distance of the
-//! two as logarithms. It joins the interval because the two see different things: the interval how the rounds scatter,
-//! the control what all rounds have wrong together.
+//! Noise is the difference, as a logarithm, that the run itself showed between two arms of the same thing
+//! (the A/A controls). It joins the interval because the two measure different errors: the interval the
+//! scatter of the rounds, the control the error that all rounds share.
 //!
 //! Invariant: a value on the bound meets it, as an estimate and as the end of an interval.
 
@@ -77,8 +77,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Judges an estimate by its interval, if it has one, and by the noise of its run, if that is known: as the distance of
-    /// logarithms that the same thing had from itself.
+    /// Judges an estimate by its interval, if it has one, and by the noise of its run, if that is known: the
+    /// logarithm of the ratio that the same thing had to itself.
     #[must_use]
     pub fn of(bound: Bound, estimate: f64, interval: Option<Interval>, noise: Option<f64>) -> Self {
         let met = bound.holds(estimate);

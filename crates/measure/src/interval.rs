@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An estimate with the interval that holds the true value in [`CONFIDENCE`](crate::CONFIDENCE) of repetitions.
+/// An estimate with the interval that holds the true value in [`CONFIDENCE`](crate::CONFIDENCE) of
+/// repetitions.
 ///
-/// `low <= high` always holds. The estimate normally lies between them; a percentile interval of few observations
-/// need not be symmetric about it.
+/// `low <= high` always holds. The estimate normally lies between them; a percentile interval of few
+/// observations need not be symmetric about it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The one figure.

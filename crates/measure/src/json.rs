@@ -7,14 +7,16 @@
 //!    "marks": [{"start_ns": 1250, "end_ns": 1300, "cause": "minor"}]}]}
 //! ```
 //!
-//! Observations are columns, not rows: an array a quantity is a quarter of the size of an object an observation, and
-//! is what every plotting library wants. A column that says nothing is left out. `value` is the wall time, base
-//! included, in the series' unit; everything else is as in [`Observation`].
+//! Observations are columns, not rows: one array for each quantity. That takes a quarter of the size of one
+//! object for each observation, and is the form that plotting libraries take. A column that says nothing is
+//! left out. `value` is the wall time, base included, in the series' unit; everything else is as in
+//! [`Observation`].
 //!
-//! [`Series`] itself is read and written in the same form wherever serde is used, so that other documents can hold one.
+//! [`Series`] itself is read and written in the same form wherever serde is used, so that other documents can
+//! hold one.
 //!
-//! Invariants: what is written is [valid](Series::validate), what is read too; numbers come back to the last bit.
-//! Keys that are not known are passed over, so that a later `/1` may add some.
+//! Invariants: series are [valid](Series::validate) when written and when read; numbers come back to the last
+//! bit. Unknown keys are ignored, so that a later `/1` may add some.
 
 use std::io::{self, Read, Write};
 
@@ -52,7 +54,8 @@ pub enum JsonError {
 /// Writes a document of `series`, one a line, and holds none of them.
 ///
 /// # Errors
-/// If the output fails, or at a series that is not [valid](Series::validate): the document then lacks its end.
+/// If the output fails, or at a series that is not [valid](Series::validate): the document then lacks its
+/// end.
 pub fn write<'a>(
     out: &mut impl Write,
     series: impl IntoIterator<Item = &'a Series>,

@@ -1,9 +1,10 @@
 //! Layers of outliers, peeled off one after the other.
 //!
-//! A series of timings is a narrow heap with a few values far above it, and those hide the heap: drawn to one scale it is a
-//! line at the bottom. So what lies more than two standard deviations from the mean is taken off, mean and deviation
-//! are taken again of what is left, and what now lies beyond is the next layer. The layers are not thrown away: each
-//! value knows in which it went, because the outliers are the disturbances one looks for.
+//! A series of timings is a narrow heap with a few values far above it, and those hide the heap: drawn to one
+//! scale it is a line at the bottom. So values more than two standard deviations from the mean are taken off.
+//! Mean and deviation are then computed again from the rest, and the values now beyond are the next layer.
+//! The layers are kept: each value has the number of its layer, because the outliers are the disturbances to
+//! be explained.
 //!
 //! ```text
 //! values     3 3 4 3 90 3 4 3 9 3
@@ -17,8 +18,9 @@
 //! - peeling `n + 1` layers takes the same first `n` as peeling `n`;
 //! - a layer that takes nothing is the last: there would be nothing in any after it.
 //!
-//! Source: Bates, section "Initial Results": the plot's `-o`, given once a layer. The deviation there is named the
-//! sample's; we divide by n − 1, as [`Stat`](crate::Stat) does. Values on the bound are kept ("more than two").
+//! Source: Bates, section "Initial Results": the plot's `-o`, given once a layer. The deviation there is
+//! named the sample's; we divide by n − 1, as [`Stat`](crate::Stat) does. Values on the bound are kept ("more
+//! than two").
 
 use serde::Serialize;
 
@@ -55,8 +57,8 @@ pub struct LayerBounds {
 impl Layers {
     /// Peels `layers` layers off the values, or fewer if there is nothing left to take.
     ///
-    /// A value that is not a finite number goes with the first layer and counts neither in its mean nor in its
-    /// deviation; with no layers asked for it is kept like any other.
+    /// A value that is not a finite number goes with the first layer and counts neither in its mean nor in
+    /// its deviation; with no layers asked for it is kept like any other.
     #[must_use]
     pub fn peel(values: &[f64], layers: u8) -> Self {
         let mut layer_of = vec![0; values.len()];
@@ -120,7 +122,8 @@ impl Layers {
 
 /// Mean and standard deviation over n − 1 (0 for one value); `None` of nothing, or if they overflow.
 fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
-    // Everything is counted from the first value, so that equal values have exactly that mean and no deviation.
+    // Everything is counted from the first value, so that equal values have exactly that mean and no
+    // deviation.
     let origin = values.clone().next()?;
     let n = values.clone().count() as f64;
     let mean = values.clone().map(|value| value - origin).sum::<f64>() / n;
@@ -159,7 +162,8 @@ mod tests {
 
     #[test]
     fn a_value_on_the_bound_is_kept() {
-        // Four zeros and one 1: mean 0.2, deviation √0.2 = 0.447, bound 1.094. Three zeros and a 1: nothing beyond.
+        // Four zeros and one 1: mean 0.2, deviation √0.2 = 0.447, bound 1.094. Three zeros and a 1: nothing
+        // beyond.
         assert_eq!(Layers::peel_all(&[0.0, 0.0, 0.0, 0.0, 1.0]).count(), 0);
         assert_eq!(Layers::peel_all(&[0.1; 1000]).count(), 0, "equal values have no outliers");
     }

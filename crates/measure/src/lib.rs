@@ -1,68 +1,76 @@
 //! Statistics of timings, without a clock.
 //!
-//! Timings of programs are not drawn from a bell curve. Disturbances (interrupts, other tenants, faults, a collector) lie
-//! all on one side, the level itself moves, neighbouring observations resemble each other, and some of what disturbs comes
-//! with a beat. Means follow the tail, textbook intervals assume independence, and both mislead. So every
-//! observation is kept, in order, with what else happened inside it; and from that three questions are answered: *what is
-//! it like?*, *why are some so long?* and *is this faster than that?*
+//! Timings of programs are not drawn from a bell curve. Disturbances (interrupts, other tenants, faults, a
+//! collector) lie all on one side, the level itself moves, neighbouring observations resemble each other, and
+//! some of what disturbs comes with a beat. Means follow the tail, textbook intervals assume independence,
+//! and both mislead. So every observation is kept, in order, with what else happened inside it; and from that
+//! three questions are answered: *what is it like?*, *why are some so long?* and *is this faster than that?*
 //!
 //! ```text
-//!  somebody's clock                   ┌─▶ Layers ─▶ Modality, Steady, Autocorrelation     what is it like?
-//!  (vellum-probe)                     │      │
-//!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐      why are some so long?
+//!  a clock                                                            what is it like?
+//!  (vellum-timing)                    ┌─▶ Layers ─▶ Modality, Steady, Autocorrelation
+//!   │                                 │      │                        why are some so long?
+//!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐
 //!   └▶ Observation ─▶ Series ─▶ walls ┼─▶ Spectrum ───── on the tick? ─────────────┘
-//!       less Base        ▲            └─▶ plot
+//!       less Base        ▲            └─▶ pictures (vellum-report)
 //!   ▲                    ▼
 //!   │            line, json, csv ─▶ filter, Summary
-//!   │
-//!   └─ Order ─▶ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate, Goal, Baseline     is this faster than that?
+//!   │                                                                 is this faster than that?
+//!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate, Goal, Baseline
 //! ```
 //!
-//! Everything is a pure function of its arguments and a seed: the same seed gives the same answer on every machine. A
-//! function that has no answer (no data, a value that is not a number) says so with `None` or an error, and never invents one.
-//! What claims to detect something states how often it cries wolf, and its tests hold it to that.
+//! Everything is a pure function of its arguments and a seed: the same seed gives the same answer on every
+//! machine. A function that has no answer (no data, a value that is not a number) says so with `None` or an
+//! error, and never invents one. Each detector states its rate of false alarms, and its tests hold it to
+//! that.
 //!
 //! # What is observed
 //!
-//! - **sample**: values in order and the five figures of the source, n, mean, min, max, std ([`Sample`], [`Stat`]).
-//! - **unit**: in what they are, and how people like to read it: `807 ns`, `8.61 ms` ([`Unit`]); **digits** and **number** print.
-//! - **observation**, **mark**: an observation with its processor time, faults, switches and stolen time, and spans in which
-//!   a collector or an allocator was at work ([`Observation`], [`Mark`], [`Series`]); **validity** is the rule for what may be kept.
-//! - **base**: what measuring costs by itself, the clock's step, and the batch that an operation too short for it needs
+//! - **sample**: values in order and the five figures of the source, n, mean, min, max, std ([`Sample`],
+//!   [`Stat`]).
+//! - **unit**: the unit of the values, and how people like to read it: `807 ns`, `8.61 ms` ([`Unit`]);
+//!   **digits** and **number** print.
+//! - **observation**, **mark**: an observation with its processor time, faults, switches and stolen time, and
+//!   spans in which a collector or an allocator was at work ([`Observation`], [`Mark`], [`Series`]);
+//!   **validity** is the rule for what may be kept.
+//! - **base**: the cost of measuring itself, the clock's step, and the batch that a too short operation needs
 //!   ([`Base`]).
-//! - **machine**: on what; plain data, and where two differ ([`Machine`]).
-//! - **line**, **json**, **csv**: series as text that `grep` and an eye can take apart, as JSON, as a table; **column** names
-//!   the quantities once for all of them, **summary** is a series in one line, **filter** takes parts.
+//! - **machine**: the machine measured on, as plain data, and where two differ ([`Machine`]).
+//! - **line**, **json**, **csv**: series as text that `grep` and an eye can take apart, as JSON, as a table;
+//!   **column** names the quantities once for all of them, **summary** is a series in one line, **filter**
+//!   takes parts.
 //!
 //! # What it is like
 //!
 //! - **layers**: outliers beyond mean ± 2σ, taken off layer by layer and remembered ([`Layers`]).
-//! - **modes**: what share sits at the mode to a clock's step ([`ModeShare`]), and whether there are several modes, by the
-//!   **dip** and a taut string ([`Modality`]).
-//! - **autocorrelation**: how far an observation tells the next, and how many it takes to make an independent one
-//!   ([`Autocorrelation`]); **ranks** make such questions deaf to wild values.
-//! - **steady**: where the level changes and from where on it no longer does ([`Steady`]); **segments** finds the best division.
+//! - **modes**: what share sits at the mode to a clock's step ([`ModeShare`]), and whether there are several
+//!   modes, by the **dip** and a taut string ([`Modality`]).
+//! - **autocorrelation**: how well an observation predicts the next, and how many make one independent one
+//!   ([`Autocorrelation`]); **ranks** make such answers robust against outliers.
+//! - **steady**: where the level changes and from where on it no longer does ([`Steady`]); **segments** finds
+//!   the best division.
 //!
 //! # Why some are so long
 //!
-//! - **spectrum**: beats among the disturbances, their period, strength, harmonics, cost and source ([`Spectrum`],
-//!   [`Period`], [`Known`]).
-//! - **attribution**: for each outlier what happened in it, and how much of all that was lost each [`Cause`] took, to the
-//!   last picosecond ([`Attribution`]).
-//! - **plot**: all of this to look at, with causes in colour.
+//! - **spectrum**: beats among the disturbances, their period, strength, harmonics, cost and source
+//!   ([`Spectrum`], [`Period`], [`Known`]).
+//! - **attribution**: for each outlier what happened in it, and how much of all that was lost each [`Cause`]
+//!   took, to the last picosecond ([`Attribution`]).
 //!
 //! # Whether one is faster
 //!
-//! - **order**, **rng**: which arm runs when: each once a round, in an order drawn anew, so that none always runs after
-//!   its rival ([`Order`], [`Rng`]).
-//! - **compare**: B against A from pairs of one round, and A against itself beside it ([`Comparison`]); **order_check** asks whether
-//!   another order gives another answer; **ratio** is the bare ratio of pairs ([`paired_ratio`]).
-//! - **estimator**: one figure of many values: median, trimmed mean, low quantile ([`Estimator`]); **quantile** has the rule.
-//! - **dependence**, **resample**: an [`Interval`] that really covers, by drawing blocks of neighbours as long as they resemble
-//!   each other ([`Dependence`], [`resampled`]).
+//! - **rounds**: each arm once a round, in an order drawn anew, so that none always runs after its rival
+//!   (`vellum-experiment`, with [`Rng`]).
+//! - **compare**: B against A from pairs of one round, and A against itself beside it ([`Comparison`]);
+//!   **order_check** asks whether another order gives another answer; **ratio** is the bare ratio of pairs
+//!   ([`paired_ratio`]).
+//! - **estimator**: one figure of many values: median, trimmed mean, low quantile ([`Estimator`]);
+//!   **quantile** has the rule.
+//! - **dependence**, **resample**: an [`Interval`] that really covers, by drawing blocks of neighbours as
+//!   long as they resemble each other ([`Dependence`], [`resampled`]).
 //! - **plan**: how many rounds, without looking at the answer while deciding ([`Plan`]).
-//! - **gate**, **goal**, **baseline**: what a build server is told ([`Gate`]), what a figure was to reach ([`Goal`]), and what was
-//!   measured before ([`Baseline`]).
+//! - **gate**, **goal**, **baseline**: a build server's answer ([`Gate`]), a bound for a figure ([`Goal`]),
+//!   and series kept from earlier runs ([`Baseline`]).
 //!
 //! ```
 //! use vellum_measure::{Known, Layers, Spectrum, median, paired_ratio};
@@ -73,7 +81,8 @@
 //! assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
 //!
 //! // Two seconds of operations of 100 µs; every 4 ms one of them takes 30 µs longer.
-//! let walls: Vec<f64> = (0..20_000).map(|i| if i % 40 == 7 { 130e3 } else { 100e3 + f64::from(i % 3) }).collect();
+//! let wall = |i| if i % 40 == 7 { 130e3 } else { 100e3 + f64::from(i % 3) };
+//! let walls: Vec<f64> = (0..20_000).map(wall).collect();
 //! let starts: Vec<u64> = (0..20_000).map(|i| i * 100_000).collect();
 //! assert_eq!(Layers::peel(&walls, 1).outliers().count(), 500);
 //! let spectrum = Spectrum::of(&starts, &walls, &[Known::tick(250)]).unwrap();
@@ -109,15 +118,12 @@ mod modes;
 mod noise;
 mod number;
 mod observation;
-mod order;
 mod order_check;
 mod plan;
-pub mod plot;
 mod quantile;
 mod ranks;
 mod ratio;
 mod resample;
-mod rng;
 mod sample;
 mod segments;
 mod spectrum;
@@ -152,13 +158,11 @@ pub use machine::{Difference, Machine};
 pub use mark::{Mark, MarkCause};
 pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode, ModeShare};
 pub use observation::{Observation, Series};
-pub use order::Order;
 pub use order_check::OrderCheck;
 pub use plan::{Next, Plan, ROUNDS_MAX, ROUNDS_MIN, Why, rounds_needed};
 pub use quantile::{median, quantile};
 pub use ratio::{paired_ratio, paired_ratio_by};
 pub use resample::resampled;
-pub use rng::Rng;
 pub use sample::{Sample, Stat};
 pub use spectrum::{
     Axis, BEAT_FALSE_ALARM, CYCLES_MIN, HARMONICS_MAX, HZ_MAX, Harmonic, Known, MATCH_TOLERANCE,
@@ -170,3 +174,4 @@ pub use steady::{
 pub use summary::Summary;
 pub use unit::{Scale, Unit};
 pub use validity::SeriesError;
+pub use vellum_random::Rng;

@@ -1,11 +1,11 @@
-//! On what something was measured: plain data.
+//! The machine on which something was measured: plain data.
 //!
-//! A figure without its machine cannot be compared with another. What is here is what moves timings: the processor and
-//! its clock policy, the kernel and its tick, the clock behind the clock, huge pages, a hypervisor below. Nothing tells
-//! *whose* machine it was: there is no host name, address or user.
+//! A figure without its machine cannot be compared with another. The fields are those that move timings: the
+//! processor and its clock policy, the kernel and its tick, the hardware behind the kernel's clocks, huge
+//! pages, a hypervisor below. None identifies the machine: there is no host name, address or user.
 //!
-//! Reading it needs a machine and so lives elsewhere (`vellum-probe`). What could not be read is `None`, or empty, and
-//! counts as different from what was.
+//! Reading it needs a machine and so lives elsewhere (`vellum-timing`). A field that could not be read is
+//! `None`, or empty, and differs from one that could.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Machine {
     /// The kernel's tick (`CONFIG_HZ`), per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hz: Option<u32>,
-    /// What the kernel's clocks stand on, such as `tsc` or `kvm-clock`.
+    /// The kernel's clock source, such as `tsc` or `kvm-clock`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clocksource: Option<String>,
     /// The rate of the time-stamp counter, kHz.
@@ -51,9 +51,9 @@ pub struct Machine {
 pub struct Difference {
     /// The field of [`Machine`].
     pub field: &'static str,
-    /// What it says in the first; `None` if unknown there.
+    /// Its value in the first; `None` if unknown there.
     pub first: Option<String>,
-    /// What it says in the second; `None` if unknown there.
+    /// Its value in the second; `None` if unknown there.
     pub second: Option<String>,
 }
 
@@ -78,8 +78,8 @@ impl Machine {
         ]
     }
 
-    /// Sets the field of this name from text, as [`fields`](Self::fields) gives it. `false` if there is no such field
-    /// or the text is no value of it.
+    /// Sets the field of this name from text, as [`fields`](Self::fields) gives it. `false` if there is no
+    /// such field or the text is no value of it.
     #[must_use]
     pub fn set(&mut self, field: &str, text: &str) -> bool {
         fn to<T: std::str::FromStr>(place: &mut T, text: &str) -> bool {

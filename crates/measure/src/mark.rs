@@ -1,13 +1,13 @@
-//! Marks: spans of time in which somebody who knew what he was doing was at work.
+//! Marks: spans of time in which a known cause was at work.
 //!
-//! A timing tool sees that an observation is long. A collector knows when it collected, an allocator when it gave pages
-//! back, a program when it wrote its checkpoint. Each says so by a mark, on the clock of the observations' starts, and
-//! whoever reads the series later lays the two over each other.
+//! A timing tool sees that an observation is long. A collector knows when it collected, an allocator when it
+//! gave pages back, a program when it wrote its checkpoint. Each records a mark, on the clock of the
+//! observations' starts, and a later reader of the series lays the two over each other.
 //!
 //! Invariant: a mark does not end before it starts. Marks may overlap, and come in any order.
 //!
-//! Source: the words are those of the collector plans (minor, major) and of Bates' "idle" collection, which ran while
-//! the measured thread was in the kernel and which he had to infer from the order of long times.
+//! Source: the words are those of the collector plans (minor, major) and of Bates' "idle" collection. That
+//! ran while the measured thread was in the kernel; he had to infer it from the order of long times.
 
 use std::fmt;
 
@@ -27,7 +27,8 @@ pub enum MarkCause {
     Trim,
     /// The allocator gave pages back because nobody had needed them for a while.
     Decay,
-    /// Something of the program's own, by name; never the word of one of the others if made by [`MarkCause::parse`].
+    /// Something of the program's own, by name; never the word of one of the others if made by
+    /// [`MarkCause::parse`].
     Other(String),
 }
 
@@ -57,7 +58,7 @@ impl Mark {
 }
 
 impl MarkCause {
-    /// The cause with this word. Every text is one: what is not known becomes [`MarkCause::Other`].
+    /// The cause with this word. Every text is one: an unknown word becomes [`MarkCause::Other`].
     #[must_use]
     pub fn parse(word: &str) -> Self {
         match word {

@@ -2,32 +2,35 @@
 //!
 //! Two questions with the same word in them:
 //!
-//! - **What share sits at the mode?** A clock moves in steps, so equal values are frequent, and a good measurement of nothing has
-//!   nearly all of them at one: [`ModeShare`].
-//! - **Is there more than one mode?** A machine that is sometimes fast and sometimes slow has two levels, and no single
-//!   figure describes both: [`Modality`].
+//! - **What share sits at the mode?** A clock moves in steps, so equal values are frequent, and a good
+//!   measurement of nothing has nearly all of them at one: [`ModeShare`].
+//! - **Is there more than one mode?** A machine that is sometimes fast and sometimes slow has two levels, and
+//!   no single figure describes both: [`Modality`].
 //!
-//! The second is answered by [the dip](crate::dip), which needs no width of bins, and, if one mode is rejected, by the simplest
-//! density that is compatible with the values: the one with the fewest modes among all whose curve of shares stays within a band
-//! round that of the values. A string pulled tight in the band is that curve; where it is steepest are the modes.
+//! The second is answered by [the dip](crate::dip), which needs no width of bins. If that rejects one mode,
+//! the modes are those of the simplest density compatible with the values. Compatible densities are those
+//! whose curve of shares stays within a band round that of the values; the simplest has the fewest modes. A
+//! string pulled tight in the band is that curve; where it is steepest are the modes.
 //!
 //! ```text
-//! share │             ╭───── band      The string touches the band only where it must bend; each bend from rising
-//!       │       ╭────╯╱──╯             to falling steepness is a mode that is really there.
+//! share │             ╭───── band      The string touches the band only where it must bend; each bend
+//!       │       ╭────╯╱──╯             from rising to falling steepness is a real mode.
 //!       │ ╭────╯╱──╯
 //!       └────────────────▶ value
 //! ```
 //!
-//! Two things would make any series look many-moded, and are dealt with first. A clock's step makes a heap at each of its multiples: each
-//! value is moved at random within its step. And neighbours resemble each other: a hundred of them may hold no more than ten
-//! independent ones, so that number is what the test is told ([`Autocorrelation::time`] of the ranks). A series whose level
-//! shifted once has therefore, for all that is known, no two modes; the shift is [`Steady`](crate::Steady)'s to report.
+//! Two things would make any series look many-moded, and are dealt with first. A clock's step makes a heap at
+//! each of its multiples: each value is moved at random within its step. And neighbours resemble each other:
+//! a hundred of them may hold no more than ten independent ones, so the test uses that number
+//! ([`Autocorrelation::time`] of the ranks). A series whose level shifted once therefore does not count as
+//! bimodal; [`Steady`](crate::Steady) reports the shift.
 //!
 //! Invariants: shares of the modes sum to 1; modes are in rising order; there is always at least one.
 //!
-//! Sources: Bates counts the values at the mode (section "Improving the Results": all but 6 of 1000). The dip: Hartigan and Hartigan
-//! (1985); the string: Davies and Kovac, "Local extremes, runs, strings and multiresolution" (2001), with the dip's own
-//! quantile as the band's half-width, so that test and string agree.
+//! Sources: Bates counts the values at the mode (section "Improving the Results": all but 6 of 1000). The
+//! dip: Hartigan and Hartigan (1985); the string: Davies and Kovac, "Local extremes, runs, strings and
+//! multiresolution" (2001), with the dip's own quantile as the band's half-width, so that test and string
+//! agree.
 
 use std::collections::VecDeque;
 
@@ -87,8 +90,8 @@ pub struct Mode {
 }
 
 impl ModeShare {
-    /// Of values that a clock with this step measured. `None` if there are none, one is not a finite number, or the step is
-    /// not a positive number.
+    /// Of values that a clock with this step measured. `None` if there are none, one is not a finite number,
+    /// or the step is not a positive number.
     #[must_use]
     pub fn of(values: &[f64], step: f64) -> Option<Self> {
         if values.is_empty()
@@ -111,8 +114,8 @@ impl ModeShare {
 impl Modality {
     /// Of values in the order in which they came, measured in steps of `step` (0 if they are not in steps).
     ///
-    /// The seed moves values within their steps. `None` if there are fewer than eight values, one is not a finite number, or
-    /// the step is negative or not one.
+    /// The seed moves values within their steps. `None` if there are fewer than eight values, one is not a
+    /// finite number, or the step is negative or not one.
     #[must_use]
     pub fn of(values: &[f64], step: f64, seed: u64) -> Option<Self> {
         if values.len() < VALUES_MIN
@@ -184,10 +187,12 @@ fn mode(sorted: &[f64], top: &Stretch, share: f64) -> Mode {
     Mode { at, low: top.low, high: top.high, share }
 }
 
-/// The curve of shares pulled tight between its values' own curve less and plus `band`, from its first value to its last.
+/// The curve of shares pulled tight between its values' own curve less and plus `band`, from its first value
+/// to its last.
 ///
-/// The band's upper and lower edge each keep a chain from the last bend on, the upper one getting ever steeper, the lower one ever
-/// flatter. A new point that leaves no way between the two bends the string at the first point of the other chain.
+/// The band's upper and lower edge each keep a chain from the last bend on, the upper one getting ever
+/// steeper, the lower one ever flatter. A new point that leaves no way between the two bends the string at
+/// the first point of the other chain.
 fn string(sorted: &[f64], band: f64) -> Vec<Stretch> {
     let n = sorted.len() as f64;
     let end = sorted.len() - 1;

@@ -1,27 +1,28 @@
 //! An observation with what else happened inside it, and a series of them.
 //!
-//! A bare list of times can show that some are long, not why. So each observation carries what the system counted
-//! between its two stamps: processor time, faults, switches, stolen time. Beside the observations a series holds
-//! marks: spans of time in which somebody who knew what he was doing (a collector, an allocator, the program itself)
-//! was at work. A later reader can then say *why* an observation lies where it lies, without measuring again.
+//! A bare list of times can show that some are long, not why. So each observation carries what the system
+//! counted between its two stamps: processor time, faults, switches, stolen time. Beside the observations a
+//! series holds marks: spans of time in which a known cause (a collector, an allocator, the program itself)
+//! was at work. A later reader can then say *why* an observation took as long as it did, without measuring
+//! again.
 //!
 //! ```text
 //! time  ──┬──────┬──┬──────┬──┬───────────────┬──┬──────┬──▶
 //!         │ wall │  │ wall │  │     wall      │  │ wall │     observations, each `batch` operations
-//!      start_ns                │▓▓▓▓▓▓▓│                      marks (on the same clock), here a collector's slice
+//!      start_ns                │▓▓▓▓▓▓▓│                      marks (same clock), here a collector's slice
 //! ```
 //!
 //! Invariants:
 //! - observations are in the order in which they were made;
-//! - `wall_ns` and `cpu_ns` are as the clocks said: the base is subtracted, and the batch divided, when asked for
-//!   values ([`Series::walls`], [`Series::cpus`]), never in what is kept;
+//! - `wall_ns` and `cpu_ns` are as the clocks said: the base is subtracted, and the batch divided, when asked
+//!   for values ([`Series::walls`], [`Series::cpus`]), never in what is kept;
 //! - starts and marks are on one clock (`CLOCK_MONOTONIC`).
 //!
-//! A series of plain values (read from a line of somebody else's) is the same thing with the value as `wall_ns`, in the
-//! series' unit whatever that is, and the rest absent or zero.
+//! A series of plain values (read from a line of somebody else's) is the same thing with the value as
+//! `wall_ns`, in the series' unit whatever that is, and the rest absent or zero.
 //!
-//! Source: Bates keeps every observation and finds the collector by guessing from their order; we let the collector
-//! say.
+//! Source: Bates keeps every observation and finds the collector by guessing from their order; we let the
+//! collector say.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,8 @@ use crate::{Base, Machine, Mark, Stat, Unit};
 pub struct Observation {
     /// When it began, nanoseconds of `CLOCK_MONOTONIC`; 0 if not recorded.
     pub start_ns: u64,
-    /// How long it took, base included: nanoseconds in what was recorded; in a series of plain values the value itself,
-    /// in the series' unit.
+    /// How long it took, base included: nanoseconds in what was recorded; in a series of plain values the
+    /// value itself, in the series' unit.
     pub wall_ns: f64,
     /// Processor time of the thread, nanoseconds, base included.
     pub cpu_ns: Option<f64>,
@@ -75,7 +76,7 @@ pub struct Series {
     pub observations: Vec<Observation>,
     /// What else was at work meanwhile.
     pub marks: Vec<Mark>,
-    /// On what.
+    /// The machine measured on.
     pub machine: Option<Machine>,
 }
 
@@ -120,8 +121,8 @@ impl Series {
 
     /// Per-operation wall times less the base, in order, in the series' unit: (wall − base) / batch.
     ///
-    /// A value may be below zero, where an observation was shorter than the shortest empty one. Without a base nothing
-    /// is subtracted; from a quantity that is not a time, never.
+    /// A value may be below zero, where an observation was shorter than the shortest empty one. Without a
+    /// base nothing is subtracted; from a quantity that is not a time, never.
     #[must_use]
     pub fn walls(&self) -> Vec<f64> {
         let base = self.base.as_ref().zip(self.unit.nanoseconds());
@@ -129,7 +130,8 @@ impl Series {
         self.observations.iter().map(|one| (one.wall_ns - base) / self.operations()).collect()
     }
 
-    /// Per-operation processor times less their own base, in order, nanoseconds; `None` where none was recorded.
+    /// Per-operation processor times less their own base, in order, nanoseconds; `None` where none was
+    /// recorded.
     #[must_use]
     pub fn cpus(&self) -> Vec<Option<f64>> {
         let base = self.cpu_base.as_ref().map_or(0.0, |base| base.min);
@@ -156,7 +158,7 @@ impl Series {
         self.labels.iter().find_map(|label| label.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// The same series with its values in nanoseconds, if they are times; what reads files needs not care for units
+    /// The same series with its values in nanoseconds, if they are times; readers of files need no units
     /// then.
     #[must_use]
     pub fn into_nanoseconds(mut self) -> Option<Self> {

@@ -1,25 +1,25 @@
 //! How long to measure: until the answer is narrow enough, or the time is up.
 //!
-//! Who measures until the result pleases finds what he wishes: looking again and again for a difference "at 95 %", and
-//! stopping at the first, finds one where there is none in far more than 5 of 100 cases. The plan here therefore never asks
-//! *where* the interval lies, only how *wide* it is, and that holds no news about which arm is the faster one: for scatter that
-//! is as likely up as down, as that of a log-ratio in random order is, estimate and width are uncorrelated.
-//! What is left is small, and bounded by looking rarely: the width wobbles too, and a stop at the first narrow one
-//! would prefer those that are narrow by chance. There is no look before 50 rounds, each look comes after half as many rounds
-//! again or more, and no further than the width so far says is needed (two-stage sampling of Stein 1945, repeated).
-//! By simulation a point of coverage is lost: 94 to 95 of 100 stopped intervals hold the truth (`coverage.rs`, with its command).
+//! A test "at 95 %" that is repeated until it first shows a difference finds false ones in far more than 5 of
+//! 100 cases. The plan here therefore never asks *where* the interval lies, only how *wide* it is. The width
+//! says nothing about which arm is faster: a log-ratio in random order scatters evenly up and down, and its
+//! estimate and width are then uncorrelated. A small bias remains, because the width scatters too, and a stop
+//! at the first narrow interval prefers those that are narrow by chance. Looking rarely bounds that. There is
+//! no look before 50 rounds, each look comes after half as many rounds again or more, and no further than the
+//! width so far says is needed (two-stage sampling of Stein 1945, repeated). By simulation a point of
+//! coverage is lost: 94 to 95 of 100 stopped intervals hold the truth (`coverage.rs`, with its command).
 //!
 //! ```text
 //! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: 290 will do ──▶ 300 ──▶ look: narrow enough
 //!          at most double; at least half again                            budget over at any time: stop
 //! ```
 //!
-//! There is no clock here: who measures says how much time has gone.
+//! There is no clock here: the caller passes the time spent.
 
 use crate::Interval;
 use serde::Serialize;
 
-/// No look before so many rounds: from here on intervals cover.
+/// No look before this many rounds: from here on intervals cover.
 pub const ROUNDS_MIN: usize = 50;
 /// More rounds than this tell nothing more about a machine that does not stand still.
 pub const ROUNDS_MAX: usize = 1_000_000;
@@ -34,11 +34,12 @@ const MORE_WORTHWHILE: f64 = 0.02;
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Plan {
-    /// Half the width, as a logarithm, at which an interval is narrow enough: 0.001 is a tenth of a per cent either way.
+    /// Half the width, as a logarithm, at which an interval is narrow enough: 0.001 is a tenth of a per cent
+    /// either way.
     pub half_width: f64,
     /// The time there is, nanoseconds.
     pub budget_ns: u64,
-    /// No look at the interval, and no stop but for the budget, before so many rounds.
+    /// No look at the interval, and no stop but for the budget, before this many rounds.
     pub rounds_min: usize,
     /// The most rounds.
     pub rounds_max: usize,
@@ -48,7 +49,7 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// Measure so many more rounds (at least one), then ask again.
+    /// Measure this many more rounds (at least one), then ask again.
     Measure(usize),
     /// Nothing more.
     Stop(Why),
@@ -67,13 +68,14 @@ pub enum Why {
 }
 
 impl Plan {
-    /// Until an interval is this narrow (half its width, as a logarithm), or so many nanoseconds have gone.
+    /// Until an interval is this narrow (half its width, as a logarithm), or this many nanoseconds are spent.
     #[must_use]
     pub fn new(half_width: f64, budget_ns: u64) -> Self {
         Self { half_width, budget_ns, rounds_min: ROUNDS_MIN, rounds_max: ROUNDS_MAX }
     }
 
-    /// What to do after `rounds` rounds that took `spent_ns` together. The interval of the ratio is asked for at looks only.
+    /// What to do after `rounds` rounds that took `spent_ns` together. The interval of the ratio is asked for
+    /// at looks only.
     #[must_use]
     pub fn next(&self, rounds: usize, spent_ns: u64, interval: impl FnOnce() -> Option<Interval>) -> Next {
         if rounds >= self.rounds_max {
@@ -97,7 +99,8 @@ impl Plan {
         Next::Measure(wanted.min(affordable).min(self.rounds_max - rounds))
     }
 
-    /// How many more rounds there is time for, if they take as long as those so far; the first is taken to fit in.
+    /// How many more rounds there is time for, if they take as long as those so far; the first is taken to
+    /// fit in.
     fn affordable(&self, rounds: usize, spent_ns: u64) -> usize {
         let left = self.budget_ns.saturating_sub(spent_ns);
         if rounds == 0 {
@@ -115,8 +118,8 @@ fn half_width(interval: &Interval) -> f64 {
     (interval.high / interval.low).ln() / 2.0
 }
 
-/// About how many rounds in all would narrow the interval (of a ratio, found from `rounds`) to half a width of
-/// `half_width`, as a logarithm; at least `rounds`. Widths shrink as the root of the rounds grows.
+/// About how many rounds in all would narrow the interval (of a ratio, found from `rounds`) to half a width
+/// of `half_width`, as a logarithm; at least `rounds`. Widths shrink as the root of the rounds grows.
 ///
 /// `None` if no number would, because the half width asked for, or the interval, is no positive number.
 #[must_use]

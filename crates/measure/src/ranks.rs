@@ -1,11 +1,12 @@
 //! Values replaced by their ranks.
 //!
-//! The rank keeps which of two values is the larger and forgets by how much. A timing disturbed by a millisecond and one
-//! disturbed by a second then weigh the same, and under the hypothesis that nothing goes on the ranks' distribution is
-//! known whatever that of the values is. Equal values share the mean of the ranks that they take together, so that a coarse
-//! clock invents no order.
+//! The rank keeps which of two values is the larger and drops by how much. A timing disturbed by a
+//! millisecond and one disturbed by a second then weigh the same, and under the null hypothesis the ranks'
+//! distribution is known whatever that of the values is. Equal values share the mean of the ranks that they
+//! take together, so that a coarse clock invents no order.
 
-/// For each value its rank as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if one is not a number.
+/// For each value its rank as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if one is not a
+/// number.
 pub(crate) fn rank_shares(values: &[f64]) -> Option<Vec<f64>> {
     if values.iter().any(|value| value.is_nan()) {
         return None;

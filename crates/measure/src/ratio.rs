@@ -1,24 +1,26 @@
 //! How much slower is A than B, from pairs timed side by side.
 //!
-//! The estimate is `exp(median(ln(a / b)))`. Logarithms make "twice" and "half" equally far from "the same", so
-//! that exchanging A and B gives exactly the reciprocal; the median keeps a disturbed pair from moving the figure.
+//! The estimate is `exp(median(ln(a / b)))`. Logarithms make "twice" and "half" equally far from "the same",
+//! so that exchanging A and B gives exactly the reciprocal; the median keeps a disturbed pair from moving the
+//! figure.
 //!
 //! The interval is found by [resampling](resampled) the logarithms in blocks of neighbours. Where the arms of
-//! each pair ran in random order, the pairs of a thing with itself depend on each other hardly at all, whatever the
-//! machine does: which of the two was hit is a coin thrown anew each time. Where the order was fixed, they do.
+//! each pair ran in random order, pairs of the same thing hardly depend on each other: which of the two was
+//! disturbed is random each time. Where the order was fixed, they do.
 
 use crate::{Estimator, Interval, resampled};
 
 /// The median ratio `a / b` over the pairs, in the order they were observed, with its interval.
 ///
-/// `resamples` drawings make the interval (a thousand is plenty). `None` when there are no pairs or no resamples,
-/// or when a value is not a positive finite number.
+/// `resamples` drawings make the interval (a thousand is plenty). `None` when there are no pairs or no
+/// resamples, or when a value is not a positive finite number.
 #[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)], resamples: usize, seed: u64) -> Option<Interval> {
     paired_ratio_by(Estimator::MEDIAN, pairs, resamples, seed)
 }
 
-/// The same by another estimator, which works on the natural logarithms: so is a [`Trimmed`](Estimator::Trimmed)'s floor.
+/// The same by another estimator, which works on the natural logarithms: so is a
+/// [`Trimmed`](Estimator::Trimmed)'s floor.
 #[must_use]
 pub fn paired_ratio_by(
     estimator: Estimator,

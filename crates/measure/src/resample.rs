@@ -1,25 +1,26 @@
 //! How far an estimate could be off: found by drawing the same values again.
 //!
-//! A block bootstrap. Blocks of neighbours are drawn with replacement from the series, taken as a ring so that every
-//! value is as likely as any other (Künsch 1989; Politis and Romano 1992); the estimate is taken of each drawing; the middle
-//! [`CONFIDENCE`] of those estimates is the interval. How long the blocks are and how many values are drawn says
-//! [`Dependence`], which is what makes the interval cover: see there.
+//! A block bootstrap. Blocks of neighbours are drawn with replacement from the series, taken as a ring so
+//! that every value is as likely as any other (Künsch 1989; Politis and Romano 1992). The estimate is
+//! computed for each drawing; the middle [`CONFIDENCE`] of those estimates is the interval. [`Dependence`]
+//! chooses the length of the blocks and the number of values drawn, so that the interval covers.
 //!
-//! What it covers, by simulation (`cargo test --release -p vellum-measure coverage -- --ignored --nocapture` prints the table,
-//! in some minutes; a test holds it in small): of independent values, first-order dependence up to 0.8, tails without a
-//! variance, changing scatter and levels that move, at least 93 % of intervals for a stated 95 from 50 values on, at
-//! 1.0 to 1.4 times the width that is needed (more only where a tenth of a few dozen values is wild, and a drawing may hold
-//! mostly such). Of 20 values 93 %, but 86 % at a dependence of 0.8.
-//! Below six values no interval of their middle can cover 95 % whatever one does (all lie on one side of the true
-//! middle in 2 of 2ⁿ cases): it is then nearly the whole range.
+//! Its coverage is known by simulation:
+//! `cargo test --release -p vellum-measure coverage -- --ignored --nocapture` prints the table in some
+//! minutes, and a test checks a small one. From 50 values on, at least 93 % of the intervals for a stated 95
+//! hold the truth, at 1.0 to 1.4 times the ideal width. That includes first-order dependence up to 0.8, tails
+//! without a variance, changing scatter and levels that move. (They are wider only where a tenth of a few
+//! dozen values is wild, and a drawing may hold mostly such.) Of 20 values 93 %, but 86 % at a dependence of
+//! 0.8. Below six values no interval of their middle can cover 95 % (all lie on one side of the true middle
+//! in 2 of 2ⁿ cases): it is then nearly the whole range.
 
 use crate::quantile::quantile_of_sorted;
 use crate::{CONFIDENCE, Dependence, Estimator, Interval, Rng};
 
 /// The estimate of `values`, in the order in which they were observed, with its interval.
 ///
-/// `resamples` drawings make the interval (a thousand is plenty). `None` when there are no resamples, or no estimate: see
-/// [`Estimator::of`].
+/// `resamples` drawings make the interval (a thousand is plenty). `None` when there are no resamples, or no
+/// estimate: see [`Estimator::of`].
 #[must_use]
 pub fn resampled(values: &[f64], estimator: Estimator, resamples: usize, seed: u64) -> Option<Interval> {
     let sorted = estimator.sorted(values)?;
@@ -81,14 +82,16 @@ mod tests {
             assert_eq!(counts.iter().sum::<u32>(), 24);
             counts.iter().zip(&mut total).for_each(|(count, total)| *total += count);
         }
-        // 240,000 draws over 40 values: 6000 each, in blocks of 7 with a deviation of at most √(7 · 6000) = 205; five of them.
+        // 240,000 draws over 40 values: 6000 each, in blocks of 7 with a deviation of at most √(7 · 6000) =
+        // 205; five of them.
         assert!(total.iter().all(|count| count.abs_diff(6000) < 1025), "{total:?} (seed 2)");
     }
 
     #[test]
     fn a_mean_without_tails_has_the_textbook_interval() {
-        // A floor above all distances keeps everything: the estimate is the mean, and of 2000 normal values its interval is
-        // ± 1.96 σ/√n, but for the resamples' noise, the sample's deviation and what dependence is seen by chance.
+        // A floor above all distances keeps everything: the estimate is the mean. Of 2000 normal values its
+        // interval is ± 1.96 σ/√n, but for the resamples' noise, the sample's deviation and dependence by
+        // chance.
         let values = Noise::new(9).white(2000);
         let got = resampled(&values, Estimator::Trimmed { floor: 100.0 }, 4000, 1).unwrap();
         let wide = (got.high - got.low) / (2.0 * 1.96 / 2000f64.sqrt());

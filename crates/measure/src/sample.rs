@@ -1,15 +1,15 @@
 //! A sample: values in the order in which they came, and the five figures that describe it.
 //!
-//! The source's benchmark is three calls: `Sample.new(n)`, `add` in the loop, `stat()` for count, mean, minimum,
-//! maximum and standard deviation. They are here under the same names.
+//! The source's benchmark is three calls: `Sample.new(n)`, `add` in the loop, `stat()` for count, mean,
+//! minimum, maximum and standard deviation. They are here under the same names.
 //!
 //! Invariants:
 //! - every value stays, in order; nothing is sorted or dropped here;
-//! - `add` allocates nothing and touches no fresh page while the sample holds less than its capacity, so that a loop
-//!   that fills one disturbs what it measures by a store.
+//! - `add` allocates nothing and touches no fresh page while the sample holds less than its capacity, so that
+//!   a loop that fills one disturbs its measurement by one store only.
 //!
-//! Source: Bates, section "The Measurement Process". It does not say over what its deviation divides; we divide by
-//! n − 1, and a single value deviates by 0, as it prints for operations that ran once.
+//! Source: Bates, section "The Measurement Process". It does not say over what its deviation divides; we
+//! divide by n − 1, and a single value deviates by 0, as it prints for operations that ran once.
 
 use std::hint::black_box;
 
@@ -21,7 +21,8 @@ pub struct Sample {
     values: Vec<f64>,
 }
 
-/// What describes a sample: count, mean, minimum, maximum and standard deviation, all but the first in its unit.
+/// What describes a sample: count, mean, minimum, maximum and standard deviation, all but the first in its
+/// unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stat {
     /// How many values.
@@ -40,8 +41,9 @@ impl Sample {
     /// An empty sample with room for `capacity` values, in pages that are already there.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        // Written with something other than zero, and seen by `black_box`: neither fresh nor zero pages would do, since
-        // the first value in each page would then carry a fault's time into the next observation.
+        // Written with a value other than zero, and seen by `black_box`, so that the pages are really there.
+        // In fresh or zero pages the first value of each page would add a fault's time to the next
+        // observation.
         let mut values = vec![1.0; capacity];
         black_box(values.as_mut_slice());
         values.clear();
@@ -66,7 +68,7 @@ impl Sample {
         Stat::of(&self.values)
     }
 
-    /// The same values less `base`, what measuring costs by itself: normally [`Base::min`](crate::Base::min).
+    /// The same values less `base`, the cost of measuring itself: normally [`Base::min`](crate::Base::min).
     ///
     /// Below the base lie negative values. They stay negative: cutting them off at zero would move the mean.
     #[must_use]
@@ -94,11 +96,11 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Stat {
-    /// The five figures of `values`, or `None` if there is none, one that is not a finite number, or some so large
-    /// (10¹⁵⁰) that their squares are not.
+    /// The five figures of `values`, or `None` if there is none, one that is not a finite number, or some so
+    /// large (10¹⁵⁰) that their squares are not.
     ///
-    /// Two passes: the textbook sum of squares loses all figures when the deviation is small beside the mean, as it is
-    /// for a quiet clock.
+    /// Two passes: the textbook sum of squares loses all figures when the deviation is small beside the mean,
+    /// as it is for a quiet clock.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() || !values.iter().all(|value| value.is_finite()) {

@@ -1,12 +1,13 @@
 //! Where the level of a series changes: the best division into stretches of equal level.
 //!
-//! The best division is the one with the least cost: for each stretch the squared distances of its points from their mean, and
-//! for each change a penalty. The search goes through the points once and keeps, for each, the best division of what lies
-//! before; a last change that could not be the best even without a further penalty never will be, and is dropped.
-//! That is PELT (Killick, Fearnhead and Eckley 2012), exact, and fast where changes are many. Where there are few it takes
-//! the square of the number of points, so that the number of points has to be kept small: [`POINTS_MAX`].
+//! The best division is the one with the least cost: for each stretch the squared distances of its points
+//! from their mean, and for each change a penalty. The search goes through the points once and keeps, for
+//! each, the best division of the points before it. A last change that is not the best even without a further
+//! penalty never will be, and is dropped. That is PELT (Killick, Fearnhead and Eckley 2012): exact, and fast
+//! where changes are many. Where there are few it takes the square of the number of points, so that the
+//! number of points has to be kept small: [`POINTS_MAX`].
 
-/// The most points a series may be divided by; the square of this, halved, is looked at in the worst case.
+/// The most points a series may be divided by; half of its square are examined in the worst case.
 pub(crate) const POINTS_MAX: usize = 1024;
 
 /// Sums from which the cost of any stretch follows.
@@ -36,14 +37,15 @@ impl Costs {
     }
 }
 
-/// The places at which a new stretch begins, in order, without 0: the division with the least cost among those whose
-/// stretches have at least `shortest` points.
+/// The places at which a new stretch begins, in order, without 0: the division with the least cost among
+/// those whose stretches have at least `shortest` points.
 pub(crate) fn changes(points: &[f64], penalty: f64, shortest: usize) -> Vec<usize> {
     let (costs, n, shortest) = (Costs::new(points), points.len(), shortest.max(1));
     // best[t]: the least cost of the first t points, and where the last stretch of that division begins.
     let mut best = vec![(f64::INFINITY, 0); n + 1];
     best[0] = (-penalty, 0);
-    // Where the last stretch may begin, and from which end on it never does: what replaces it needs its own length first.
+    // Where the last stretch may begin, and from which end on it never does: what replaces it needs its own
+    // length first.
     let mut starts: Vec<(usize, usize)> = vec![(0, usize::MAX)];
     for to in shortest..=n {
         starts.retain(|(_, until)| to < *until);

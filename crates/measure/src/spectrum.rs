@@ -1,7 +1,7 @@
-//! Periodic disturbances: is there a beat in what disturbs, how fast, how strong, and whose is it?
+//! Periodic disturbances: do disturbances have a beat, how fast, how strong, and what causes it?
 //!
-//! The source looked at an order plot and saw a regular pattern, and found by experiments that it was the collector's. Here the
-//! pattern is found by its frequency, in five steps:
+//! The source looked at an order plot and saw a regular pattern, and found by experiments that it was the
+//! collector's. Here the pattern is found by its frequency, in five steps:
 //!
 //! ```text
 //! starts, walls ─▶ disturbances ─▶ periodograms ─▶ strongest line ─▶ fundamental ─▶ fold ─▶ Period ─┐
@@ -11,28 +11,32 @@
 //!                       └────────────── without those that keep it, until no line is left ──────────┘
 //! ```
 //!
-//! 1. What took longer than its neighbourhood is an event in time ([`disturbance`]); sizes only sort events into shells.
+//! 1. An observation that took longer than its neighbourhood is an event in time ([`disturbance`]); sizes
+//!    only sort events into shells.
 //! 2. Ranges of neighbouring shells are each given a periodogram ([`schuster`]).
-//! 3. A line counts if its power over the background is one that noise reaches in at most [`BEAT_FALSE_ALARM`] of all searches,
-//!    the number of frequencies and of ranges looked at being reckoned with.
-//! 4. A beat of short disturbances has as strong lines at all multiples of its frequency. The lowest frequency that explains
-//!    the line is the beat; the multiples are its harmonics and are listed as such, never as beats of their own.
-//! 5. Events that keep the beat are told from the others by their phase ([`fold`]): they give the beat's share of what was
-//!    lost, and are taken out before the search goes on, so that a strong beat does not hide a weak one.
+//! 3. A line counts if noise reaches its power over the background in at most [`BEAT_FALSE_ALARM`] of all
+//!    searches, taking into account the number of frequencies and ranges searched.
+//! 4. A beat of short disturbances has as strong lines at all multiples of its frequency. The lowest
+//!    frequency that explains the line is the beat; the multiples are its harmonics and are listed as such,
+//!    never as beats of their own.
+//! 5. Events that keep the beat are separated from the others by their phase ([`fold`]). They give the beat's
+//!    share of the loss, and are taken out before the search goes on, so that a strong beat does not hide a
+//!    weak one.
 //!
-//! Invariants: no period's frequency is a multiple of another's, within what the span can tell apart; a period has gone
-//! round at least [`CYCLES_MIN`] times; its members are places of the series, in order.
+//! Invariants: no period's frequency is a multiple of another's, within what the span can tell apart; a
+//! period has gone round at least [`CYCLES_MIN`] times; its members are places of the series, in order.
 //!
-//! What comes *less* often on a beat is no beat: while a long disturbance lasts, no short one is seen, so that the short ones are
-//! missing wherever the long ones come. Such a gap is passed over.
+//! Events that come *less* often on a beat are no beat but a gap: while a long disturbance lasts, no short
+//! one is seen. Gaps are not reported.
 //!
-//! Limits: beats faster than 0.45 per typical observation, or than [`HZ_MAX`], are not looked for: observations themselves
-//! are nearly periodic. Where observations come with pauses between, disturbances in the pauses are not seen.
+//! Limits: beats faster than 0.45 per typical observation, or than [`HZ_MAX`], are not looked for:
+//! observations themselves are nearly periodic. Where observations come with pauses between, disturbances in
+//! the pauses are not seen.
 //!
-//! Sources: the question is Bates's (sections "Initial Results" and "Interpreting the Results"); the periodogram of events is
-//! Schuster's (1898). In what we depart from a textbook search: sizes in shells instead of weights, which one
-//! preemption of a hundred milliseconds would dominate; and a background from the neighbourhood, since disturbances
-//! come in bursts.
+//! Sources: the question is Bates's (sections "Initial Results" and "Interpreting the Results"); the
+//! periodogram of events is Schuster's (1898). In what we depart from a textbook search: sizes in shells
+//! instead of weights, which one preemption of a hundred milliseconds would dominate; and a background from
+//! the neighbourhood, since disturbances come in bursts.
 
 mod disturbance;
 mod fold;
@@ -54,7 +58,7 @@ pub const BEAT_FALSE_ALARM: f64 = 0.01;
 /// The fastest beat looked for, cycles per second.
 pub const HZ_MAX: f64 = 2000.0;
 
-/// A beat must have gone round so many times within the series: what comes fewer times at random too easily looks regular.
+/// A beat must have this many cycles within the series: fewer random events too easily look regular.
 pub const CYCLES_MIN: f64 = 20.0;
 
 /// The most periods a spectrum reports.
@@ -85,7 +89,8 @@ pub struct Spectrum {
     pub span: f64,
     /// The slowest and the fastest beat that could have been found, cycles per unit of the axis.
     pub searched: (f64, f64),
-    /// How often observations took longer than their neighbourhood; neighbours that did so together count once.
+    /// How often observations took longer than their neighbourhood; neighbours that did so together count
+    /// once.
     pub disturbances: usize,
     /// How much longer all of them together, in the unit of the walls.
     pub lost: f64,
@@ -93,7 +98,8 @@ pub struct Spectrum {
     pub threshold: f64,
     /// The beats, the most conspicuous first.
     pub periods: Vec<Period>,
-    /// The periodogram of all disturbances over its background, for drawing: the highest point of each stretch.
+    /// The periodogram of all disturbances over its background, for drawing: the highest point of each
+    /// stretch.
     pub trace: Vec<Point>,
 }
 
@@ -130,13 +136,14 @@ pub struct Period {
     pub harmonics: Vec<Harmonic>,
     /// Whose it is, as far as known.
     pub source: Option<Match>,
-    /// Whether its disturbances are times when the thread did not have its processor, because another had it or because it
-    /// waited: then the beat is that of another thread, or of what it waits for.
+    /// Whether its disturbances are times when the thread did not have its processor, because another had it
+    /// or because it waited: then the beat is that of another thread, or of what it waits for.
     pub off_processor: bool,
 }
 
 impl Period {
-    /// Whose it is in words: the known source, or "switches", where the thread gave its processor up each time.
+    /// Whose it is in words: the known source, or "switches", where the thread gave its processor up each
+    /// time.
     #[must_use]
     pub fn whose(&self) -> Option<String> {
         match &self.source {
@@ -169,11 +176,11 @@ pub struct Point {
 impl Spectrum {
     /// The beats in the disturbances of a series, in seconds.
     ///
-    /// `starts_ns` says when each observation began (nanoseconds, never backwards), `walls` how long it took, in any unit and
-    /// in the same order; `known` are frequencies to name beats by.
+    /// `starts_ns` says when each observation began (nanoseconds, never backwards), `walls` how long it took,
+    /// in any unit and in the same order; `known` are frequencies to name beats by.
     ///
-    /// `None` if the two differ in length, there are fewer than two observations or no time between them, time goes backwards,
-    /// or a wall is not a finite number.
+    /// `None` if the two differ in length, there are fewer than two observations or no time between them,
+    /// time goes backwards, or a wall is not a finite number.
     #[must_use]
     pub fn of(starts_ns: &[u64], walls: &[f64], known: &[Known]) -> Option<Self> {
         let first = *starts_ns.first()?;
@@ -184,8 +191,9 @@ impl Spectrum {
         Search::new(Axis::Seconds, at, walls)?.run(known)
     }
 
-    /// The beats in the disturbances of a recorded series, in seconds: those that came while the thread ran, and then those that
-    /// took its processor from it ([`Period::off_processor`]), which a busy machine would else hide the others behind.
+    /// The beats in the disturbances of a recorded series, in seconds: first those that came while the thread
+    /// ran, then those that took its processor from it ([`Period::off_processor`]). Searched together, the
+    /// latter would hide the former on a busy machine.
     ///
     /// `None` if the series has no starts, and where [`of`](Self::of) is `None`.
     #[must_use]
@@ -223,8 +231,8 @@ impl Spectrum {
         Some(running)
     }
 
-    /// The beats in the disturbances of a series by the numbers of its observations: for values without times, and for
-    /// what comes every so many operations however long they take.
+    /// The beats in the disturbances of a series by the numbers of its observations: for values without
+    /// times, and for disturbances that come after a fixed number of operations, however long those take.
     ///
     /// `None` if there are fewer than two values or one is not a finite number.
     #[must_use]

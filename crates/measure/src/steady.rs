@@ -1,8 +1,8 @@
 //! Does the level of a series change, and from where on is it steady?
 //!
-//! A program warms up; a machine changes its speed; another tenant comes and goes. A figure over all observations is then
-//! one of nothing in particular. So the series is divided into stretches of equal level, and the steady state is the longest
-//! end of the series whose stretches are all at the last one's level.
+//! A program warms up; a machine changes its speed; another tenant comes and goes. A figure over all
+//! observations is then one of nothing in particular. So the series is divided into stretches of equal level,
+//! and the steady state is the longest end of the series whose stretches are all at the last one's level.
 //!
 //! ```text
 //! │××
@@ -14,19 +14,23 @@
 //!
 //! The division is made so that outliers and the noise's own memory do not pass for changes:
 //!
-//! - levels are compared by the ranks of the observations, so that an outlier weighs no more than a value just beyond the rest;
-//! - the penalty for a change is reckoned in the noise's variance over many observations, which is larger than over
-//!   one if neighbours resemble each other. It is taken from the differences between neighbouring blocks of 1, 2, 4 …
-//!   observations, whichever makes most, by their median: the few blocks between which the level does change do not count;
-//! - the stretches found are ranked and divided again by themselves, so that a short warm-up's own levels are told apart;
-//! - a long series is divided by the means of blocks, and each change then put where it fits best among the observations themselves.
+//! - levels are compared by the ranks of the observations, so that an outlier weighs no more than a value
+//!   just beyond the rest;
+//! - the penalty for a change is in units of the noise's variance over many observations, which is larger
+//!   than over one if neighbours resemble each other. It is estimated from the differences between
+//!   neighbouring blocks of 1, 2, 4 … observations, the largest estimate counting. Each is a median, so that
+//!   the few blocks between which the level does change do not count;
+//! - the stretches found are ranked and divided again by themselves, so that a short warm-up's own levels are
+//!   separated;
+//! - a long series is divided by the means of blocks, and each change then put where it fits best among the
+//!   observations themselves.
 //!
 //! Invariants: stretches follow each other without gaps and cover the series; a stretch has at least
 //! [`STRETCH_MIN`] observations.
 //!
-//! Sources: the division is PELT ([`segments`](crate::segments)); which end of a series is steady is asked like Barrett and
-//! others ask, "Virtual machine warmup blows hot and cold" (2017). We depart from them in the cost: they divide by mean and variance,
-//! after removing outliers by a window; ranks need no window.
+//! Sources: the division is PELT ([`segments`](crate::segments)); which end of a series is steady is asked
+//! like Barrett and others ask, "Virtual machine warmup blows hot and cold" (2017). We depart from them in
+//! the cost: they divide by mean and variance, after removing outliers by a window; ranks need no window.
 
 use serde::Serialize;
 
@@ -52,10 +56,12 @@ const VALUES_MIN: usize = 4 * STRETCH_MIN;
 /// What a change costs, in variances of the noise and logarithms of the number of points.
 const PENALTY: f64 = 4.0;
 
-/// The variance of the noise is not taken below this share of that of all ranks: with three levels wide apart it is a ninth.
+/// The variance of the noise is not taken below this share of that of all ranks: with three levels wide apart
+/// it is a ninth.
 const VARIANCE_MIN: f64 = 0.1;
 
-/// Fewer blocks than this tell no variance; noise that remembers longer than a block then lasts may pass for changes.
+/// Fewer blocks than this tell no variance; noise that remembers longer than a block then lasts may pass for
+/// changes.
 const BLOCKS_MIN: usize = 12;
 
 /// The normal distribution's standard deviation over its median absolute deviation.
@@ -140,10 +146,11 @@ impl Steady {
     }
 }
 
-/// Divides values that begin at `start` of the series until no stretch has a change in it, and appends where each ends.
+/// Divides values that begin at `start` of the series until no stretch has a change in it, and appends where
+/// each ends.
 ///
-/// A stretch found is ranked and divided anew: among a thousand observations the ranks of the first ten, all of them high,
-/// hardly differ, however different their levels.
+/// A stretch found is ranked and divided anew: among a thousand observations the ranks of the first ten, all
+/// of them high, hardly differ, however different their levels.
 fn divide(values: &[f64], start: usize, ends: &mut Vec<usize>) {
     let ranks = rank_shares(values).filter(|ranks| ranks.len() >= 2 * STRETCH_MIN).unwrap_or_default();
     let ranks: Vec<f64> = ranks.iter().map(|share| share - 0.5).collect();
@@ -174,8 +181,8 @@ fn level_changes(ranks: &[f64]) -> Vec<usize> {
     rough.iter().map(|place| place * block).collect()
 }
 
-/// Puts each change where it divides the observations near it best, by their distances from the levels beside it: of an outlier
-/// the two distances differ by no more than the levels do.
+/// Puts each change where it divides the observations near it best, by their distances from the levels beside
+/// it: of an outlier the two distances differ by no more than the levels do.
 fn sharpen(values: &[f64], ends: &mut [usize]) {
     let reach = values.len().div_ceil(POINTS_MAX).max(STRETCH_MIN);
     for i in 0..ends.len().saturating_sub(1) {
@@ -210,7 +217,7 @@ fn long_variance(ranks: &[f64]) -> f64 {
     variances.fold(0.0, f64::max)
 }
 
-/// The means of blocks of `size`; what is left at the end joins no block if it is less than half of one.
+/// The means of blocks of `size`; a remainder at the end is dropped if it is less than half a block.
 fn block_means(values: &[f64], size: usize) -> Vec<f64> {
     let blocks = values.chunks(size).filter(|block| 2 * block.len() >= size);
     blocks.map(|block| block.iter().sum::<f64>() / block.len() as f64).collect()

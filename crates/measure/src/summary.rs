@@ -1,7 +1,7 @@
-//! A series in one line: what was measured, and its five figures.
+//! A series in one line: its name and five figures.
 //!
-//! Source: Bates' `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499`, the line his suite prints unless asked for the
-//! observations themselves.
+//! Source: Bates' `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499`, the line his suite prints unless
+//! asked for the observations themselves.
 
 use crate::{Series, Stat, Unit};
 
@@ -21,7 +21,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The figures of a series' [`walls`](Series::walls): an operation's, less the base. `None` if it has no values.
+    /// The figures of a series' [`walls`](Series::walls): an operation's, less the base. `None` if it has no
+    /// values.
     #[must_use]
     pub fn of(series: &Series) -> Option<Self> {
         Some(Self {

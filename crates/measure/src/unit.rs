@@ -1,14 +1,16 @@
-//! In what a quantity is counted, and how a person likes to read it.
+//! The unit of a quantity, and how a person likes to read it.
 //!
-//! Values stay in the unit in which they were measured; only their printing is scaled. That keeps what is written to a
-//! file exact, and a table readable: `2.13 µs`, `807 ns`, `8.61 ms`, `12.3 MiB`.
+//! Values stay in the unit in which they were measured; only their printing is scaled. That keeps what is
+//! written to a file exact, and a table readable: `2.13 µs`, `807 ns`, `8.61 ms`, `12.3 MiB`.
 //!
 //! Invariants:
-//! - [`Unit::Other`] never holds the symbol of a unit that has a name of its own, if it was made by [`Unit::parse`].
+//! - [`Unit::Other`] never holds the symbol of a unit that has a name of its own, if it was made by
+//!   [`Unit::parse`].
 //! - A scaled value has three significant figures, and changes unit before it would grow to four.
 //!
-//! Source: the annotated listing of Bates' `cost` prints ns, µs and ms side by side with two decimals or none. We
-//! print three figures everywhere, because 133.81 µs claims more than a clock of a microsecond can know.
+//! Source: the annotated listing of Bates' `cost` prints ns, µs and ms side by side with two decimals or
+//! none. We print three figures everywhere, because 133.81 µs claims more than a clock of a microsecond can
+//! know.
 
 use std::fmt;
 
@@ -64,7 +66,7 @@ const SIZES: [(f64, &str); 5] = [
 const CYCLES: [(f64, &str); 4] = [(1e9, "Gcycles"), (1e6, "Mcycles"), (1e3, "kcycles"), (1.0, "cycles")];
 
 impl Unit {
-    /// The unit with this symbol. Every text is one: what is not known becomes [`Unit::Other`].
+    /// The unit with this symbol. Every text is one: an unknown symbol becomes [`Unit::Other`].
     #[must_use]
     pub fn parse(symbol: &str) -> Self {
         match symbol {
@@ -119,7 +121,8 @@ impl Unit {
         }
     }
 
-    /// In what to show values as large as `magnitude` (of this unit): for one figure, or for all figures along an axis.
+    /// In what to show values as large as `magnitude` (of this unit): for one figure, or for all figures
+    /// along an axis.
     ///
     /// The sign does not matter. For zero, and for what is not a number, it is this unit itself.
     ///
@@ -142,9 +145,9 @@ impl Unit {
             let own = ladder.iter().find(|(step, _)| *step == one);
             return Scale { divisor: 1.0, symbol: own.map_or("", |(_, symbol)| symbol) };
         }
-        // A value of which the smaller unit would show four figures is shown in the larger one. Powers of 1024 leave a
-        // gap below the next step, where 0.98 MiB is read more easily than 1004 KiB.
-        // Bytes themselves are whole, and stay so.
+        // A value of which the smaller unit would show four figures is shown in the larger one. Powers of
+        // 1024 leave a gap below the next step, where 0.98 MiB is read more easily than 1004 KiB. Bytes
+        // themselves are whole, and stay so.
         let smallest_size = |step| *self == Self::Bytes && step == 1.0;
         let limit = |step| if smallest_size(step) { 1024.0 } else { NEXT_UNIT_FROM };
         let fits = |pair: &[(f64, &'static str)]| size / pair[1].0 >= limit(pair[1].0);

@@ -1,7 +1,7 @@
-//! What must hold of a series before it may be written, and after it was read.
+//! What makes a series valid: checked before it is written, and after it was read.
 //!
-//! Text, JSON and CSV could each carry something that no other reads back: a value that is not a number, a mark that
-//! ends before it starts. All three ask here, so that there is one rule and one message.
+//! Text, JSON and CSV could each carry something that no other reads back: a value that is not a number, a
+//! mark that ends before it starts. All three ask here, so that there is one rule and one message.
 
 use thiserror::Error;
 
@@ -59,8 +59,8 @@ pub enum SeriesError {
 }
 
 impl Series {
-    /// Whether the series can be written and read back: all values finite, at least one operation an observation, marks
-    /// that do not end before they start.
+    /// Whether the series can be written and read back: all values finite, at least one operation an
+    /// observation, marks that do not end before they start.
     ///
     /// # Errors
     /// The first thing that is not so, with its place.

@@ -1,4 +1,5 @@
-//! Vectors made with scipy and others (`tests/vectors/statistics.py`), and what is computed here of the same values.
+//! Vectors made with scipy and others (`tests/vectors/statistics.py`), and what is computed here of the same
+//! values.
 
 use serde::Deserialize;
 

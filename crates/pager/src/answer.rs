@@ -1,9 +1,10 @@
 //! The thread that answers page faults.
 //!
-//! It waits for the kernel to tell of faults, takes the lock, and answers all that were told at once. What the next ones will need it has given up
-//! while the program goes on, if that goes through memory in order; if it jumps about, before the answer, when taking pages away one by one
-//! disturbs nobody. It touches no page of an object and none of the pool that could be missing, makes no
-//! call that could wait for the program, and uses no thread-local storage.
+//! It waits for the kernel to tell of faults, takes the lock, and answers all that were reported at once.
+//! What the next ones will need it has given up while the program goes on, if that goes through memory in
+//! order; if it jumps about, before the answer, when taking pages away one by one disturbs nobody. It touches
+//! no page of an object and none of the pool that could be missing, makes no call that could wait for the
+//! program, and uses no thread-local storage.
 
 use crate::exchange;
 use crate::inner::{Inner, Request};
@@ -16,7 +17,7 @@ use crate::trouble;
 use crate::units::{PAGE, PageNo, Place, SlotNo};
 use core::sync::atomic::Ordering;
 use rustix::io::Errno;
-use vellum_sys::fault::{FAULTS_MAX, Fault, Faults};
+use vellum_sys::fault::{FAULTS_MAX, Fault, Faults, LOST};
 use vellum_sys::lock::Held;
 use vellum_sys::thread;
 
@@ -44,8 +45,9 @@ pub(crate) extern "C" fn answer<B: Backing + Send + 'static>(argument: usize) ->
     thread::exit()
 }
 
-/// Pages without contents are brought by so many, aligned to as many, while most frames are free: most pages near by are used sooner or later.
-/// One that is not costs a frame until frames are short, and is then given up unwritten, for it reads as zero.
+/// Pages without contents are brought by this many, aligned to as many, while most frames are free: most
+/// pages near by are used sooner or later. One that is not costs a frame until frames are short, and is then
+/// given up unwritten, for it reads as zero.
 const AROUND: u32 = 16;
 
 fn has_plenty(inner: &Inner) -> bool {
@@ -85,7 +87,8 @@ impl<B: Backing + Send> Pager<B> {
                 Err(errno) => trouble::stop("is not told of page faults any more", errno),
             };
             let mut inner = self.inner.lock();
-            // Who waits for its page uses no processor, which would have to be interrupted for each page that is taken away.
+            // Who waits for its page uses no processor, which would have to be interrupted for each page that
+            // is taken away.
             if inner.streams.is_jumping() {
                 self.make_ready(&mut inner);
             }
@@ -122,6 +125,10 @@ impl<B: Backing + Send> Pager<B> {
                 }
             }
             Request::PassOn(from, to, count) => inner.answer = Ok(self.pass_on(inner, from, to, count)),
+            Request::Follow => {
+                self.lead(inner.change);
+                inner.answer = Ok(0);
+            }
             Request::Stop => {
                 inner.stopping = true;
                 inner.answer = Ok(0);
@@ -146,12 +153,13 @@ impl<B: Backing + Send> Pager<B> {
             let is_needed = !self.marks().has(page.0);
             match inner.record(page).state() {
                 State::Mapped => {
-                    // Somebody else's fault has brought it; or the program has dropped it by a system call of its own, after which it reads
-                    // as zero.
+                    // Somebody else's fault has brought it. What the program drops is not recorded as mapped
+                    // (`Pager::renew`), so that a hole here is a page that is lost.
                     let address = inner.address(page);
-                    if self.faults().zero(address) != Ok(true) {
-                        self.faults().wake(address, PAGE);
+                    if self.faults().is_hole(address) == Ok(true) {
+                        trouble::lost(address);
                     }
+                    self.faults().wake(address, PAGE);
                 }
                 State::Held => {
                     self.bring_back(&mut inner, page);
@@ -206,10 +214,14 @@ impl<B: Backing + Send> Pager<B> {
         inner.pool.put_empty(place, count);
     }
 
-    /// Has `count` frames, present and of the pool, from `from` on, change their places for `to`, where pages are missing to which they belong.
+    /// Has `count` frames, present and of the pool, from `from` on, change their places for `to`, where pages
+    /// are missing to which they belong.
     pub(crate) fn carry(&self, from: usize, to: usize, count: u32) {
         // SAFETY: as said; nobody but the caller deals with the frames, or with the pages.
         let brought = unsafe { exchange::bring(self.faults(), from, to, count as usize * PAGE) };
+        if brought == Err(LOST) {
+            trouble::lost(to);
+        }
         if let Err(errno) = brought {
             trouble::stop(
                 "cannot map a page, as the kernel has no memory for it or its range is somebody else's",
@@ -236,7 +248,8 @@ impl<B: Backing + Send> Pager<B> {
         self.stats.count(Event::Ahead, count - 1);
     }
 
-    /// How many pages from `first` on, at most `wanted`, are `page`, which somebody waits for, or needed and `alike`.
+    /// How many pages from `first` on, at most `wanted`, are `page`, which somebody waits for, or needed and
+    /// `alike`.
     fn run(
         &self,
         inner: &Inner,
@@ -289,7 +302,8 @@ impl<B: Backing + Send> Pager<B> {
         self.bring_blank(inner, page, cluster, false, event)
     }
 
-    /// Brings a cluster of pages that have no contents, zeros if `zero`, for a fault on `page`, which is one of them.
+    /// Brings a cluster of pages that have no contents, zeros if `zero`, for a fault on `page`, which is one
+    /// of them.
     fn bring_blank(
         &self,
         inner: &mut Inner,
@@ -310,8 +324,8 @@ impl<B: Backing + Send> Pager<B> {
         true
     }
 
-    /// Which pages to bring from the store for a fault on `page`, which lies there at `slot`: those behind it if a stream goes on, neighbours on both
-    /// sides if that pays, as far as they lie beside it there too.
+    /// Which pages to bring from the store for a fault on `page`, which lies there at `slot`: those behind it
+    /// if a stream goes on, neighbours on both sides if that pays, as far as they lie beside it there too.
     fn stored_around(&self, inner: &mut Inner, page: PageNo, slot: SlotNo) -> (Cluster, bool) {
         // In numbers that wrap, neighbours before the page have slots before its slot.
         let alike = |inner: &Inner, other: PageNo| {
@@ -335,7 +349,8 @@ impl<B: Backing + Send> Pager<B> {
         (Cluster { first, count, stream }, count > 1)
     }
 
-    /// Has `page`, which has just been brought to `place`, held rather than mapped, to see whether anybody asks for it.
+    /// Has `page`, which has just been brought to `place`, held rather than mapped, to see whether anybody
+    /// asks for it.
     fn leave_probe(&self, inner: &mut Inner, place: Place, page: PageNo) {
         inner.stored -= 1;
         inner.record(page).hold(place);
@@ -345,7 +360,8 @@ impl<B: Backing + Send> Pager<B> {
         self.stats.count(Event::Ahead, 1);
     }
 
-    /// Reads `count` pages from `first` on, which lie in the store from `slot` on, into free frames at `place`. Whether all are as they went.
+    /// Reads `count` pages from `first` on, which lie in the store from `slot` on, into free frames at
+    /// `place`. Whether all are as they went.
     fn fetch(
         &self,
         inner: &Inner,
@@ -386,7 +402,8 @@ impl<B: Backing + Send> Pager<B> {
                 Err(errno) if tries == READS => {
                     trouble::stop("cannot read a page back from its store", errno)
                 }
-                // What was not asked for may be what cannot be read, or is not what it was: that is complained of when it is asked for.
+                // What was not asked for may be what cannot be read, or is not what it was: that is
+                // complained of when it is asked for.
                 _ => {
                     if count > 1 {
                         inner.pool.put_free(Place(place.0 + 1), count - 1);

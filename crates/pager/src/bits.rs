@@ -1,7 +1,8 @@
-//! A set of small numbers from which runs of neighbours are taken: free places of the pool, free slots of the store.
+//! A set of small numbers from which runs of neighbours are taken: free places of the pool, free slots of the
+//! store.
 //!
-//! Runs matter because whatever lies together is moved, read and written in one call. The search goes round (next fit), so that
-//! what is given back has time to join its neighbours.
+//! Runs matter because whatever lies together is moved, read and written in one call. The search goes round
+//! (next fit), so that what is given back has time to join its neighbours.
 
 use crate::table::Table;
 use rustix::io::Errno;

@@ -1,13 +1,16 @@
 //! A page's checksum: 128 bits, keyed afresh in each process.
 //!
-//! It serves twice. A page that comes back from the store must have the sum that it had when it went, or the store is corrupt and the
-//! program is stopped. And a page that is taken out of memory with the sum that its copy in the store has is unchanged, and need
-//! not be written again: so no write to a clean page ever has to be caught, which would cost a fault each.
+//! It serves twice. A page that comes back from the store must have the sum that it had when it went, or the
+//! store is corrupt and the program is stopped. And a page that is taken out of memory with the sum that its
+//! copy in the store has is unchanged, and need not be written again: so no write to a clean page ever has to
+//! be caught, which would cost a fault each.
 //!
-//! The second use stakes data on the sum, so it is long and keyed: a page whose change would not be seen is met with a chance of about 2^-60 at
-//! most (2^-120 but for its last hundred bytes), whatever is in it, as long as nobody who chooses that knows the key. A million pages a second
-//! for a year make that one in thirty thousand. Eight lanes, each a chain of multiply-and-fold (the halves of a 64 by 64 bit product, as in the
-//! family of hashes that mix so), and the sum of all states of each besides, which remembers what a chain may have forgotten.
+//! The second use stakes data on the sum, so it is long and keyed: a page whose change would not be seen is
+//! met with a chance of about 2^-60 at most (2^-120 but for its last hundred bytes), whatever is in it, as
+//! long as nobody who chooses that knows the key. A million pages a second for a year make that one in thirty
+//! thousand. Eight lanes, each a chain of multiply-and-fold (the halves of a 64 by 64 bit product, as in the
+//! family of hashes that mix so), and the sum of all states of each besides, which remembers what a chain may
+//! have forgotten.
 
 use vellum_sys::PAGE;
 
@@ -17,7 +20,8 @@ pub(crate) type Sum = [u64; 2];
 const LANES: usize = 8;
 /// Bytes that go round all lanes once.
 const PIECE: usize = 2 * LANES * size_of::<u64>();
-/// Pages come from a device or have lain long, so they are in no cache: so many bytes are fetched before they are needed.
+/// Pages come from a device or have lain long, so they are in no cache: this many bytes are fetched before
+/// they are needed.
 const AHEAD: usize = 1024;
 const WORDS: usize = PAGE / 8;
 

@@ -1,8 +1,8 @@
 //! How a thread of the program takes the pager's lock.
 //!
-//! Its stack may lie in a memory object: programs make the stacks of their coroutines out of big blocks. A thread that met a missing page of its own
-//! stack with the lock held would wait for a thread that waits for the lock. So such a thread has the pages near its stack pointer *kept* where they
-//! are while it is in here:
+//! Its stack may lie in a memory object: programs make the stacks of their coroutines out of big blocks. A
+//! thread that met a missing page of its own stack with the lock held would wait for a thread that waits for
+//! the lock. So such a thread has the pages near its stack pointer *kept* where they are while it is in here:
 //!
 //! | the thread | who takes pages away, with the lock held |
 //! | --- | --- |
@@ -11,9 +11,10 @@
 //! | 3. touches the pages, which brings them | |
 //! | 4. takes the lock, without ever sleeping for it | |
 //!
-//! Who looked before the thread said so is done when the lock is seen free, and whoever looks later leaves the pages alone: those that are there after
-//! the touch are there while the lock is held. It must not sleep for the lock, or it could be the one that is woken when the lock is free, and could
-//! not go on before somebody else has had it. A thread on a stack of another kind pays for a comparison of addresses.
+//! Who looked before the thread said so is done when the lock is seen free, and a later look leaves the pages
+//! alone: those that are there after the touch are there while the lock is held. It must not sleep for the
+//! lock, or it could be the one that is woken when the lock is free, and could not go on before somebody else
+//! has had it. A thread on a stack of another kind pays for a comparison of addresses.
 
 use crate::inner::Inner;
 use crate::pager::Pager;
@@ -25,8 +26,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use vellum_sys::lock::Held;
 use vellum_sys::thread;
 
-/// Bytes of stack, below and above, that the pager's own functions use under the lock. More would be safer but for the guard page that a thread may
-/// have below its stack, which nobody may touch.
+/// Bytes of stack, below and above, that the pager's own functions use under the lock. More would be safer
+/// but for the guard page that a thread may have below its stack, which nobody may touch.
 const OWN: usize = PAGE;
 /// Bytes, below and above, that a fork needs, with whatever the C library does around it.
 const FORK: usize = 4 * PAGE;
@@ -39,7 +40,8 @@ const RANGES: usize = 2 * THREADS as usize;
 /// Ranges that a thread has kept.
 type Few = [Option<usize>; 2];
 
-/// The pages that are kept: of each range the first, plus one, in the upper half, and how many in the lower; 0 is none.
+/// The pages that are kept: of each range the first, plus one, in the upper half, and how many in the lower;
+/// 0 is none.
 #[derive(Debug)]
 pub(crate) struct Kept {
     ranges: [AtomicU64; RANGES],
@@ -63,7 +65,7 @@ impl Kept {
             let taken = |range: &AtomicU64| {
                 range.compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             };
-            // There is room for so many threads; one that leaves may have its count gone a moment before.
+            // There is room for this many threads; one that leaves may have its count gone a moment before.
             loop {
                 if let Some(which) = self.ranges.iter().position(taken) {
                     return Some(which);
@@ -180,7 +182,8 @@ impl<B: Backing + Send> Pager<B> {
         let few = self.kept.keep(wanted.clone());
         fence(Ordering::SeqCst);
         self.inner.raw().wait_until_seen_free();
-        // From here downwards and upwards. What is nobody's, or nobody needs, is no stack: what lies beyond it may be somebody else's.
+        // From here downwards and upwards. Memory that nobody owns, or nobody needs, is no stack: what lies
+        // beyond it may be somebody else's.
         let is_needed = |page: &u32| !self.marks().has(*page);
         for (pages, at) in wanted.into_iter().zip([here, pointer]) {
             let Some(pages) = pages else { continue };
@@ -188,7 +191,8 @@ impl<B: Backing + Send> Pager<B> {
             let down = (pages.start..=here).rev().take_while(is_needed);
             for page in down.chain((here..pages.end).take_while(is_needed)) {
                 let address = self.span().0 + page as usize * PAGE;
-                // SAFETY: a page of this thread's stack, or of the object around it; the read returns when it is there.
+                // SAFETY: a page of this thread's stack, or of the object around it; the read returns when it
+                // is there.
                 unsafe { (address as *const u8).read_volatile() };
             }
         }

@@ -1,12 +1,14 @@
 //! Children.
 //!
-//! A forked child gets copies of the mapped pages and of the pool, but nobody answers its faults: pages that are in the store would read as zero
-//! there. So before `fork` returns in the child every page is put where it belongs, from the pool or from the parent's store, while the
-//! parent waits; from then on the child's objects are ordinary memory. That costs it memory, and the parent the time to read; who only wants
-//! to run another program uses `posix_spawn` or `vfork`, whose child borrows the parent's memory, pager and all.
+//! A forked child gets copies of the mapped pages and of the pool, but nobody answers its faults: pages that
+//! are in the store would read as zero there. So before `fork` returns in the child every page is put where
+//! it belongs, from the pool or from the parent's store, while the parent waits; from then on the child's
+//! objects are ordinary memory. That costs it memory, and the parent the time to read; who only wants to run
+//! another program uses `posix_spawn` or `vfork`, whose child borrows the parent's memory, pager and all.
 //!
-//! The span is kept from children (`MADV_DONTFORK`) except while a fork is prepared for. One made by a system call behind our back finds no memory
-//! there and is killed at its first touch, rather than see zeros. So does one whose view cannot be made, which is said.
+//! The span is kept from children (`MADV_DONTFORK`) except while a fork is prepared for. One made by a system
+//! call behind our back finds no memory there and is killed at its first touch, rather than see zeros. So
+//! does one whose view cannot be made, which is said.
 
 use crate::inner::Inner;
 use crate::marks::Marks;
@@ -63,7 +65,8 @@ impl<B: Backing + Send> Pager<B> {
         self.is_child.load(Relaxed) != 0
     }
 
-    /// Before a fork, in the parent, by the thread that forks: lets nothing change until [`Pager::fork_parent`].
+    /// Before a fork, in the parent, by the thread that forks: lets nothing change until
+    /// [`Pager::fork_parent`].
     pub fn fork_prepare(&self) {
         if !self.concerns_forks() {
             return;
@@ -143,7 +146,8 @@ impl<B: Backing + Send> Pager<B> {
         }
         self.is_child.store(1, Release);
         self.show_nobody();
-        // SAFETY: the lock has been held since `fork_prepare`, by the thread that this is a copy of, and there is no other.
+        // SAFETY: the lock has been held since `fork_prepare`, by the thread that this is a copy of, and
+        // there is no other.
         let inner = unsafe { self.inner.assume_held() };
         let mut forking = core::mem::replace(&mut inner.forking, Forking::not());
         if forking.store != NONE {
@@ -180,7 +184,8 @@ fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
             State::Held | State::Writing | State::Arriving => {
                 let place = inner.record(page).place();
                 let from = inner.pool.address(place);
-                // SAFETY: the frame holds the page, and the page is ordinary memory of this process now, and empty.
+                // SAFETY: the frame holds the page, and the page is ordinary memory of this process now, and
+                // empty.
                 unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, PAGE) };
             }
             State::Stored | State::Reading => {

@@ -1,4 +1,5 @@
-//! What the pager's lock guards: every page's record, the pool, the store's slots, and the policy; and the steps that change several of them.
+//! What the pager's lock guards: every page's record, the pool, the store's slots, and the policy; and the
+//! steps that change several of them.
 
 use crate::bits::Bits;
 use crate::checksum::{Key, Sum};
@@ -14,10 +15,12 @@ use crate::table::Table;
 use crate::units::{BATCH, PageNo, Place, SlotNo};
 use crate::writer::Queue;
 use rustix::io::Errno;
+use vellum_sys::credentials::Change;
 
-/// Slots beyond one for each page of an object, so that a cluster can be written to new slots before its old ones are free.
+/// Slots beyond one for each page of an object, so that a cluster can be written to new slots before its old
+/// ones are free.
 pub(crate) const SLACK: u32 = 2 * BATCH as u32;
-/// Room is set aside in the store by so many slots at once: 16 MiB.
+/// Room is set aside in the store by this many slots at once: 16 MiB.
 pub(crate) const STEP: u32 = 4096;
 
 /// What the fault-handling thread is asked to do by another.
@@ -25,17 +28,25 @@ pub(crate) const STEP: u32 = 4096;
 pub(crate) enum Request {
     /// Nothing.
     None,
-    /// To set aside room for so many slots in all.
+    /// To set aside room for this many slots in all.
     Reserve(u32),
-    /// To have so many pages from the second on be what those from the first on are; the answer is how many are
-    /// (`pager/relocate.rs`).
+    /// To have this many pages from the second on be what those from the first on are; the answer is how many
+    /// are (`pager/relocate.rs`).
     PassOn(PageNo, PageNo, u32),
+    /// To follow the program in [`Inner::change`], and have the other threads do.
+    Follow,
     /// To end.
     Stop,
 }
 
 pub(crate) struct Inner {
+    /// Pages that were to be kept where they are.
+    pub(crate) staying: u32,
+    /// Frames there are, those that were asked for, and those that the limits on the process allow now: where
+    /// there are more, free ones are given back until there are not.
     pub(crate) frames: u32,
+    pub(crate) asked: u32,
+    pub(crate) allowed: u32,
     /// Most pages dealt with in one go.
     pub(crate) chunk: u32,
     pub(crate) base: usize,
@@ -61,6 +72,8 @@ pub(crate) struct Inner {
     pub(crate) key: Key,
     /// The sum of a page of zeros, which need no room in the store.
     pub(crate) zero_sum: Sum,
+    /// What the program has changed of who it is, last.
+    pub(crate) change: Change,
     pub(crate) request: Request,
     pub(crate) answer: Result<u32, Errno>,
     pub(crate) stopping: bool,
@@ -69,10 +82,23 @@ pub(crate) struct Inner {
     pub(crate) forking: Forking,
 }
 
+/// One frame in this many may be that of a page that is kept where it is.
+const STAYING_SHARE: u32 = 4;
+
+/// How many pages one go may concern, with this many frames.
+fn chunk_of(frames: u32) -> u32 {
+    /// The part of all.
+    const SHARE: u32 = 16;
+    (frames / SHARE).clamp(1, BATCH as u32)
+}
+
 impl Inner {
     pub(crate) const fn none() -> Inner {
         Inner {
+            staying: 0,
             frames: 0,
+            asked: 0,
+            allowed: 0,
             chunk: 1,
             base: 0,
             records: Table::empty(),
@@ -92,6 +118,7 @@ impl Inner {
             clusters: Clusters::new(),
             key: Key::new([0, 0]),
             zero_sum: [0, 0],
+            change: Change::none(),
             request: Request::None,
             answer: Ok(0),
             stopping: false,
@@ -101,14 +128,15 @@ impl Inner {
     }
 
     pub(crate) fn new(frames: u32, base: usize, pages: u32, choice: Choice) -> Result<Inner, Errno> {
-        /// The part of all frames that one go may concern.
-        const SHARE: u32 = 16;
         let (pool, key) = (Pool::new(frames)?, Key::random());
         // SAFETY: a page of the pool that nobody has written to yet.
         let zero_sum = unsafe { key.sum(pool.start() as *const u8) };
         Ok(Inner {
+            staying: 0,
             frames,
-            chunk: (frames / SHARE).clamp(1, BATCH as u32),
+            asked: frames,
+            allowed: frames,
+            chunk: chunk_of(frames),
             base,
             records: Table::new(pages as usize)?,
             links: Table::new(pages as usize)?,
@@ -123,9 +151,35 @@ impl Inner {
         })
     }
 
-    /// Frames to be had without giving anything up, below which pages are given up ahead.
+    /// Frames to be had without giving anything up, below which pages are given up ahead: those for the next
+    /// faults, and those that are to be given back.
     pub(crate) fn low(&self) -> u32 {
+        self.spare() + self.surplus()
+    }
+
+    fn spare(&self) -> u32 {
         2 * self.chunk
+    }
+
+    /// Frames that there are beyond those allowed.
+    pub(crate) fn surplus(&self) -> u32 {
+        self.frames.saturating_sub(self.allowed)
+    }
+
+    /// Has as many frames as are allowed, as far as free ones can be given back. True if the number has
+    /// changed.
+    pub(crate) fn follow_allowance(&mut self) -> bool {
+        /// More are taken only if they are this part of all, so that small changes cause none.
+        const STEP: u32 = 8;
+        let before = self.frames;
+        if self.surplus() > 0 {
+            let free = self.pool.free().saturating_sub(self.spare().min(self.pool.free()));
+            self.frames -= self.pool.retire(self.surplus().min(free));
+        } else if self.allowed - self.frames >= (self.frames / STEP).max(1) {
+            self.frames += self.pool.add(self.allowed - self.frames);
+        }
+        self.chunk = chunk_of(self.frames);
+        self.frames != before
     }
 
     /// Held pages wanted, as a second chance.
@@ -161,7 +215,8 @@ impl Inner {
         self.policy.gone(&mut self.links, page);
     }
 
-    /// Gives up the frame of a page that is in the pool and in no policy's care; what is left of the page is `state`.
+    /// Gives up the frame of a page that is in the pool and in no policy's care; the page's new state is
+    /// `state`.
     pub(crate) fn release(&mut self, page: PageNo, state: State) {
         let place = self.record(page).place();
         if matches!(state, State::Fresh | State::Vague) {
@@ -191,7 +246,26 @@ impl Inner {
         }
     }
 
-    /// The page reads as zero from now on. Returns false if that is left to the caller: it is mapped, or will be at once.
+    /// Keeps `page` where it is, once it is there, until its object ends, if it is one of the few that may.
+    pub(crate) fn keep(&mut self, page: PageNo) {
+        if self.staying < self.frames / STAYING_SHARE {
+            self.staying += u32::from(self.record(page).set_stays(true));
+        }
+    }
+
+    /// Ends [`Inner::keep`].
+    pub(crate) fn keep_no_more(&mut self, page: PageNo) {
+        self.staying -= u32::from(self.record(page).set_stays(false));
+    }
+
+    /// Whether `page` stays in memory. No page does while a limit leaves too few frames for the kept pages:
+    /// a pager without a frame to give up stops the program.
+    pub(crate) fn stays(&self, page: PageNo) -> bool {
+        self.records[page.index()].stays() && self.staying <= self.frames / STAYING_SHARE
+    }
+
+    /// The page reads as zero from now on. Returns false if that is left to the caller: it is mapped, or will
+    /// be at once.
     pub(crate) fn renew(&mut self, page: PageNo) -> bool {
         match self.record(page).state() {
             State::Mapped | State::Arriving => return false,

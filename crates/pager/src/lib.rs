@@ -1,9 +1,10 @@
 //! Vellum's own pager.
 //!
-//! A program, or the collector of its language, that does not fit the memory it may use is slowed ten times by the kernel's paging, which
-//! knows nothing of what the pages hold. Here the program pages itself: its big blocks are *memory objects* that together get a fixed
-//! number of page *frames*, with a file behind them, the *store*. Neither privilege nor a swap device is needed. The source is Cooper,
-//! Nettles and Subramanian 1992, section 4, whose *external pager* under Mach was told which pages are *discardable*: those are neither
+//! A program, or the collector of its language, that does not fit the memory it may use is slowed ten times
+//! by the kernel's paging, which knows nothing of what the pages hold. Here the program pages itself: its big
+//! blocks are *memory objects* that together get a fixed number of page *frames*, with a file behind them,
+//! the *store*. Neither privilege nor a swap device is needed. The source is Cooper, Nettles and Subramanian
+//! 1992, section 4, whose *external pager* under Mach knew which pages are *discardable*: those are neither
 //! written when they go nor read when they come back.
 //!
 //! ```text
@@ -16,33 +17,41 @@
 //! ```
 //!
 //! # Words
-//! A *frame* is a page of memory; there are `frames` of them, mapped at a page of an object, or kept in the *pool*: free, or *held* for a page
-//! that has been taken from its address to see whether anybody asks for it. A *place* is where the pool keeps a frame, a *slot* where the store
-//! keeps a page. A page that has no contents reads as zero (*fresh*) or as anything (*vague*).
+//! A *frame* is a page of memory; there are `frames` of them (as asked, or as the limits on the process
+//! allow), mapped at a page of an object, or kept in the *pool*: free, or *held* for a page that has been
+//! taken from its address to see whether anybody asks for it. A *place* is where the pool keeps a frame, a
+//! *slot* where the store keeps a page. A page that has no contents reads as zero (*fresh*) or as anything
+//! (*vague*).
 //!
 //! # Invariants
 //! * Mapped, held and free frames are `frames` together, always ([`Pager::validate`]).
-//! * A page's contents are in one place that counts: its frame if it has one, else its slot. A held page can be reached by nobody.
+//! * A page's contents are in one place that counts: its frame if it has one, else its slot. A held page can
+//!   be reached by nobody.
 //! * Every page of every object has room in the store before it is handed out.
 //! * A page that comes back has the checksum with which it went, or the program is stopped.
-//! * What is marked discardable when its frame is given up, after it was taken away, is not needed (`marks` says why no lock is).
+//! * What is marked discardable when its frame is given up, after it was taken away, is not needed (`marks`
+//!   says why no lock is).
 //!
 //! # What the kernel must allow
-//! `userfaultfd`, for user mode only if there is no privilege: then a system call that meets a missing page fails with `EFAULT`, and
-//! whoever preloads the pager under programs passes their buffers on through memory of its own ([`Pager::reach`] says which it is). From Linux
-//! 6.8 frames move; before, pages are copied. A forked child gets no faults answered: [`Pager::fork_prepare`] and its fellows give it
+//! `userfaultfd`, for user mode only if there is no privilege: then a system call that meets a missing page
+//! fails with `EFAULT`, and a library that preloads the pager under programs passes their buffers on through
+//! memory of its own ([`Pager::reach`] says which it is). From Linux 6.8 frames move; before, pages are
+//! copied. A forked child gets no faults answered: [`Pager::fork_prepare`] and its fellows give it
 //! everything, and a child made behind their back finds no memory there at all.
 //!
 //! # Where things are
-//! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up, `writer` what is written; `inner` is what
-//! the lock guards, `entry` how a program's thread takes it, over `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what
-//! to replace, `streams` sees who goes through memory in order, `reader` reads ahead of them, `neighbours` learns what it pays to bring for
-//! others; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks` says which nobody needs;
-//! [`process`] is the one pager that a process has; [`stats`] counts as the source's tables do; `fork` is for children.
+//! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up,
+//! `writer` what is written; `inner` is what the lock guards, `entry` how a program's thread takes it, over
+//! `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams`
+//! sees who goes through memory in order, `reader` reads ahead of them, `neighbours` learns what it pays to
+//! bring for others; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks`
+//! says which nobody needs; `share` follows the limits of control groups; [`process`] is the one pager that a
+//! process has; [`stats`] counts as the source's tables do; `fork` is for children.
 //!
 //! # Departures from the source
 //! * The pager chooses what to replace; under Mach the kernel did, and the pager carried it out.
-//! * A discardable page that is touched is given an old frame of the process's own, uncleared: what section 8 wished for.
+//! * A discardable page that is touched is given an old frame of the process's own, uncleared: what section 8
+//!   wished for.
 //! * Flushed frames go back to the pool, not to the kernel.
 
 // The model checker builds `marks` alone, over its own atomics: see tests/loom.rs.
@@ -66,6 +75,7 @@ pub mod process;
 mod reader;
 mod record;
 mod room;
+mod share;
 pub mod stats;
 pub mod store;
 mod streams;

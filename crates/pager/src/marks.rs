@@ -1,4 +1,5 @@
-//! Which pages are discardable: the bitmap that the program writes and the pager reads (section 4.1 of the source).
+//! Which pages are discardable: the bitmap that the program writes and the pager reads (section 4.1 of the
+//! source).
 //!
 //! Nobody takes a lock. That is sound because of the order in which the two sides do things:
 //!
@@ -7,10 +8,11 @@
 //! | 1. clears the mark | 1. takes the page away, so that every access faults |
 //! | 2. writes | 2. looks at the mark |
 //!
-//! If the pager sees the mark, the program's clearing came after the page was away, so its writes come later still: they fault, and find
-//! a page of undefined contents, which is what a discardable page has. If the program wrote before the page was taken away, its clearing
-//! came before that too, and the pager sees no mark. Taking the page away orders the two: the kernel changes the page table under a
-//! lock and has every processor forget its old entry. `tests/loom.rs` explores it with that as a lock.
+//! If the pager sees the mark, the program's clearing came after the page was away, so its writes come later
+//! still: they fault, and find a page of undefined contents, which is what a discardable page has. If the
+//! program wrote before the page was taken away, its clearing came before that too, and the pager sees no
+//! mark. Taking the page away orders the two: the kernel changes the page table under a lock and has every
+//! processor forget its old entry. `tests/loom.rs` explores it with that as a lock.
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +21,8 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 
 const WORD: u32 = u64::BITS;
 
-/// A mark a page, over somebody's words. A bit that is zero is a mark: what nobody has said anything of is not needed.
+/// A mark a page, over somebody's words. A bit that is zero is a mark: what nobody has said anything of is
+/// not needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks<'w> {
     words: &'w [AtomicU64],

@@ -1,11 +1,13 @@
-//! Whether it pays to read a page's neighbours with it, where a program goes on with nothing: learnt by trying.
+//! Whether it pays to read a page's neighbours with it, where a program goes on with nothing: learnt by
+//! trying.
 //!
-//! A transfer of sixteen pages takes a device little longer than one of a single page, and what lies together is often used together: a collector's
-//! objects are. But each neighbour that nobody asks for costs the frame of a page that somebody may. What is mapped cannot be
-//! seen to be used, so of each window one page, the *probe*, is left unmapped: that it is asked for, or given up unasked, stands for its
-//! window.
+//! A transfer of sixteen pages takes a device little longer than one of a single page, and what lies together
+//! is often used together: a collector's objects are. But each neighbour that nobody asks for costs the frame
+//! of a page that somebody may. The use of a mapped page cannot be seen, so of each window one page, the
+//! *probe*, is left unmapped: that it is asked for, or given up unasked, stands for its window.
 //!
-//! Source: the kernel's swap read-ahead, which counts hits among what it brought. There every page of a window costs a fault.
+//! Source: the kernel's swap read-ahead, which counts hits among what it brought. There every page of a
+//! window costs a fault.
 
 /// Pages of a window; windows are aligned to as many.
 const WINDOW: u32 = 16;
@@ -13,12 +15,12 @@ const WINDOW: u32 = 16;
 const ALL: u32 = 1 << 10;
 /// From this share of probes asked for on neighbours are brought.
 const WORTH: u32 = ALL / 4;
-/// What one probe changes of the share: one part of so many.
+/// What one probe changes of the share: one part of this many.
 const WEIGHT: u32 = 16;
-/// Where it does not pay, one fault in so many tries again.
+/// Where it does not pay, one fault in this many tries again.
 const RETRY: u32 = 32;
 
-/// What has been learnt.
+/// The state learnt so far.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     share: u32,
@@ -26,8 +28,8 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// It is taken not to pay at first, but nearly: that it pays is learnt as soon as probes are asked for, that it does not only when their turn comes
-    /// to be given up, and by then much has been brought in vain.
+    /// It is taken not to pay at first, but nearly: that it pays is learnt as soon as probes are asked for,
+    /// that it does not only when their turn comes to be given up, and by then much has been brought in vain.
     pub(crate) const fn new() -> Neighbours {
         Neighbours { share: WORTH - ALL / WEIGHT, turn: 0 }
     }

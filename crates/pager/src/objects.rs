@@ -1,8 +1,9 @@
 //! Memory objects: runs of pages in the pager's span, joined again when they are freed.
 //!
-//! Each run has a tag at its first page and one at its last, so that neighbours find each other (Knuth, boundary tags). Free runs are in
-//! lists by powers of two of their lengths. An object is made in the first list that has room for it, at the lowest address of several, which keeps the
-//! tables short; a collector's blocks are many and small, and so are the holes between them.
+//! Each run has a tag at its first page and one at its last, so that neighbours find each other (Knuth,
+//! boundary tags). Free runs are in lists by powers of two of their lengths. An object is made in the first
+//! list that has room for it, at the lowest address of several, which keeps the tables short; a collector's
+//! blocks are many and small, and so are the holes between them.
 
 use crate::table::{Table, Zero};
 use crate::units::PageNo;
@@ -93,8 +94,8 @@ impl Objects {
         }
     }
 
-    /// The free run at the lowest address among `looks` of `list` that have room for an object of `len` pages, and how many pages of it to
-    /// skip for its alignment.
+    /// The free run at the lowest address among `looks` of `list` that have room for an object of `len`
+    /// pages, and how many pages of it to skip for its alignment.
     fn fit(&self, list: usize, looks: usize, len: u32, align: u32, base: usize) -> Option<(u32, u32)> {
         let mut best: Option<(u32, u32)> = None;
         let mut at = self.free[list];
@@ -111,8 +112,8 @@ impl Objects {
         best
     }
 
-    /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page `base` of the address space is the
-    /// span's first.
+    /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page
+    /// `base` of the address space is the span's first.
     pub(crate) fn create(&mut self, len: u32, align: u32, base: usize) -> Option<PageNo> {
         let lists = list_of(len)..LISTS;
         let fit = |looks| lists.clone().find_map(|list| self.fit(list, looks, len, align, base));
@@ -163,7 +164,8 @@ impl Objects {
         self.link(start);
     }
 
-    /// Makes the object of `len` pages at `page` one of `new`, where it is. False if there is no room behind it.
+    /// Makes the object of `len` pages at `page` one of `new`, where it is. False if there is no room behind
+    /// it.
     pub(crate) fn resize(&mut self, page: PageNo, len: u32, new: u32) -> bool {
         let (end, new_end) = (page.0 + len, page.0 + new);
         let next = if end < self.pages {

@@ -1,11 +1,13 @@
 //! The frames that no page is mapped to: the free ones, and those of held pages.
 //!
-//! The pool is a range of private anonymous memory of twice as many pages (*places*) as there are frames. A place has a frame that is free, or
-//! holds a page, or is empty because its frame is mapped elsewhere. Frames come and go by changing page tables, so that the contents of
-//! neighbouring pages stay neighbours for writing and reading; twice the room keeps runs of empty places to be found.
+//! The pool is a range of private anonymous memory of twice as many pages (*places*) as there are frames. A
+//! place has a frame that is free, or holds a page, or is empty because its frame is mapped elsewhere. Frames
+//! come and go by changing page tables, so that the contents of neighbouring pages stay neighbours for
+//! writing and reading; twice the room keeps runs of empty places to be found.
 //!
-//! Invariants: `mapped + held + free = frames`, where a place that is neither empty nor free holds a page. A free place that is *blank* has no frame
-//! yet: the kernel gives it one, full of zeros, when it is asked ([`Pool::furnish`]). No other place is blank.
+//! Invariants: `mapped + held + free = frames`, where a place that is neither empty nor free holds a page. A
+//! free place that is *blank* has no frame yet: the kernel gives it one, full of zeros, when it is asked
+//! ([`Pool::furnish`]). No other place is blank.
 
 use crate::bits::{Bits, Run};
 use crate::units::{PAGE, Place};
@@ -101,17 +103,53 @@ impl Pool {
             return;
         }
         for frame in (start..start + bytes).step_by(PAGE) {
-            // SAFETY: as above. The write has the kernel give the place its frame, also where a forked child still shares it.
+            // SAFETY: as above. The write has the kernel give the place its frame, also where a forked child
+            // still shares it.
             unsafe { (frame as *mut u8).write_volatile(0) };
         }
     }
 
-    /// A frame has gone back to the kernel from where it was mapped: some empty place may have one in its stead.
+    /// A frame has gone back to the kernel from where it was mapped: some empty place may have one in its
+    /// stead.
     pub(crate) fn return_frame(&mut self) {
         if let Some(run) = self.empty.take(1) {
             self.blank.insert(run.start, run.len);
             self.free.insert(run.start, run.len);
         }
+    }
+
+    /// Frames that are in memory, of `frames` in all.
+    pub(crate) fn resident(&self, frames: u32) -> u32 {
+        frames - self.blank.count()
+    }
+
+    /// Gives at most `most` free frames back to the kernel for good. Returns how many.
+    pub(crate) fn retire(&mut self, most: u32) -> u32 {
+        let mut retired = 0;
+        while retired < most {
+            let Some(run) = self.free.take(most - retired) else { break };
+            // SAFETY: the places are free, so nobody else's.
+            if unsafe { map::flush(self.address(Place(run.start)), run.len as usize * PAGE) }.is_err() {
+                self.free.insert(run.start, run.len);
+                break;
+            }
+            for place in run.start..run.start + run.len {
+                if self.blank.has(place) {
+                    self.blank.remove(place, 1);
+                }
+            }
+            self.empty.insert(run.start, run.len);
+            retired += run.len;
+        }
+        retired
+    }
+
+    /// Adds `count` frames that the kernel is to provide when they are asked for. Returns how many there is
+    /// room for.
+    pub(crate) fn add(&mut self, count: u32) -> u32 {
+        let before = self.free();
+        (0..count).for_each(|_| self.return_frame());
+        self.free() - before
     }
 
     /// Frames taken by [`Pool::take_free`], or of held pages, are free now.
@@ -133,7 +171,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.places > 0 {
-            // SAFETY: the mapping is the pool's own, and whoever could use it is gone.
+            // SAFETY: the mapping is the pool's own, and its users are gone.
             let _ = unsafe { map::release(self.start, self.bytes()) };
         }
     }

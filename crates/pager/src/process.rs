@@ -1,14 +1,15 @@
 //! The pager of a process: one, started when it is first needed, if the user has limited the page frames.
 //!
-//! `malloc`'s big blocks and the collector's blocks are its memory objects, and share its frames. Most processes of a job have neither, so nothing is
-//! started, and no store made, before somebody asks for one ([`ready`]). If it cannot be started, one line says why and what to do, and nothing
-//! is paged.
+//! `malloc`'s big blocks and the collector's blocks are its memory objects, and share its frames. Most
+//! processes of a job have neither, so nothing is started, and no store made, before somebody asks for one
+//! ([`ready`]). If it cannot be started, one line says why and what to do, and nothing is paged.
 
 use crate::pager::{Config, Pager, StartError};
 use crate::store::FileStore;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use vellum_sys::Line;
+use vellum_sys::credentials::Change;
 use vellum_sys::fault::Reach;
 use vellum_sys::lock::Guarded;
 use vellum_sys::thread::Undisturbed;
@@ -29,8 +30,9 @@ const ON: u32 = 2;
 /// Not 0 if system calls must not be handed paged memory as it is: for the assembly that looks before each.
 pub static GUARDED: AtomicU32 = AtomicU32::new(0);
 
-/// Has memory objects paged from the first one on, in page frames of `bytes` bytes together, to a store at `path` ([`FileStore::at`] says what that
-/// may be). False if there are too few frames or too many, or no such path can be.
+/// Has memory objects paged from the first one on, in page frames of `bytes` bytes together, to a store at
+/// `path` ([`FileStore::at`] says what that may be). False if there are too few frames or too many, or no
+/// such path can be.
 pub fn page_to(path: &[u8], bytes: u64) -> bool {
     let frames =
         u32::try_from(bytes / PAGE as u64).ok().filter(|frames| (FRAMES_MIN..=FRAMES_MAX).contains(frames));
@@ -50,13 +52,13 @@ pub fn ready() -> Option<&'static Pager<FileStore>> {
     }
 }
 
-/// The pager, whether it has been started or not: what was never started owns nothing.
+/// The pager, whether it has been started or not: a pager never started owns nothing.
 #[inline]
 pub fn pager() -> &'static Pager<FileStore> {
     &PAGER
 }
 
-/// Starts the pager, once; says so if it cannot be. What is asked for meanwhile waits.
+/// Starts the pager, once; says so if it cannot be. Requests made meanwhile wait.
 #[cold]
 fn start() -> bool {
     let _undisturbed = Undisturbed::new();
@@ -104,6 +106,20 @@ fn complain(error: StartError) {
         .write();
 }
 
+/// Whether there is a pager, or there may soon be.
+pub fn is_paging() -> bool {
+    STAGE.load(Ordering::Acquire) != OFF
+}
+
+/// Has the pager's threads make the call that the calling thread has just made. What its arguments point to
+/// must not be paged.
+pub fn follow(change: Change) {
+    let _undisturbed = Undisturbed::new();
+    // One that is being started is waited for: its threads may have been born before the call.
+    let _wanted = WANTED.lock();
+    PAGER.follow(change);
+}
+
 /// Counts paging in `slot` from now on.
 pub fn count_paging_in(slot: &'static Slot) {
     SLOT.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
@@ -127,7 +143,8 @@ pub fn fork_parent() {
 /// After `fork`, in the child, first of all.
 pub fn fork_child() {
     PAGER.fork_child();
-    // The child's blocks from now on are the page layer's: nobody pages here, and where its view could not be made there is not even memory.
+    // The child's blocks from now on are the page layer's: nobody pages here, and where its view could not be
+    // made there is not even memory.
     let _ = STAGE.compare_exchange(ON, OFF, Ordering::AcqRel, Ordering::Relaxed);
     GUARDED.store(0, Ordering::Release);
     WANTED.raw().reset_after_fork();

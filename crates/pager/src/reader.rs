@@ -1,18 +1,19 @@
 //! The threads that read ahead of a program that goes through memory in order.
 //!
 //! ```text
-//!   program ──▶ │ a cluster it was given │ next one, there      │ being read           │ being read           │
-//!                                        ▲ marker               ▲ marker               ▲ marker: its first page, left unmapped
+//!   program ──▶ │ a cluster it was given │ next one, there │ being read      │ being read      │
+//!                                        ▲ marker          ▲ marker          ▲ marker: page unmapped
 //! ```
 //!
-//! A fault that goes on with a stream brings a cluster of pages and has the next one read meanwhile. When that has come all of it is mapped but its
-//! first page, the *marker*: the fault on it, which needs no transfer, says that the program has arrived, and has more read: two clusters for each
-//! that is reached, until [`AHEAD`] are on their way or waiting. So the device is busy while what came before is checked and mapped and the
-//! program computes, and a stream that ends has brought little in vain.
+//! A fault that goes on with a stream brings a cluster of pages and has the next one read meanwhile. When
+//! that has come all of it is mapped but its first page, the *marker*: the fault on it, which needs no
+//! transfer, says that the program has arrived, and has more read: two clusters for each that is reached,
+//! until [`AHEAD`] are on their way or waiting. So the device is busy while what came before is checked and
+//! mapped and the program computes, and a stream that ends has brought little in vain.
 //!
-//! What is being read is nobody's but the thread's that reads it: faults on it wait, and objects that end meanwhile leave word (as with pages that
-//! are being written). If reading fails, or a page is not what it was, its pages are as they were before, and whoever really asks for one
-//! finds out in the ordinary way.
+//! A page that is being read is nobody's but the thread's that reads it: faults on it wait, and objects that
+//! end meanwhile leave word (as with pages that are being written). If reading fails, or a page is not what
+//! it was, its pages are as they were before, and a real access to one finds out in the ordinary way.
 
 use crate::inner::Inner;
 use crate::pager::{A_WHILE_NS, Pager};
@@ -82,8 +83,12 @@ impl Clusters {
 pub(crate) extern "C" fn read<B: Backing + Send + 'static>(argument: usize) -> ! {
     // SAFETY: `Pager::launch_helpers` passes a pager that lives for ever.
     let pager = unsafe { &*(argument as *const Pager<B>) };
+    let this = pager.own_number();
     let mut inner = pager.inner.lock();
     loop {
+        if pager.is_behind(this) {
+            pager.obey(this, inner.change);
+        }
         if let Some(ahead) = inner.clusters.take() {
             inner = pager.read_cluster(inner, ahead);
             thread::wake(&pager.written);
@@ -100,7 +105,8 @@ pub(crate) extern "C" fn read<B: Backing + Send + 'static>(argument: usize) -> !
 }
 
 impl<B: Backing + Send> Pager<B> {
-    /// Has more of what lies ahead of stream `stream` read, if it lies together in the store and there are frames for it.
+    /// Has more of what lies ahead of stream `stream` read, if it lies together in the store and there are
+    /// frames for it.
     pub(crate) fn look_ahead(&self, inner: &mut Inner, stream: usize) {
         for _ in 0..EACH {
             let next = inner.streams.wants(stream).filter(|_| !inner.clusters.is_full());
@@ -204,7 +210,8 @@ impl<B: Backing + Send> Pager<B> {
         inner.clusters.done();
         inner.pool.put_empty(place, count);
         self.book_arrived(&mut inner, first, count);
-        // The program may have dropped a page between the two, and wait for it since: its fault was told while the page was arriving.
+        // The program may have dropped a page between the two, and wait for it since: its fault was reported
+        // while the page was arriving.
         self.faults().wake(to, count as usize * PAGE);
         for page in (first.0..first.0 + count).map(PageNo) {
             if core::mem::take(&mut inner.record(page).flags) & flag::DROPPED != 0 {

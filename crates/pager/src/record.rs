@@ -30,11 +30,12 @@ pub(crate) enum State {
     Vague = 5,
     /// In the store, and being read ahead into a frame at [`Record::place`].
     Reading = 6,
-    /// In a frame that is on its way from [`Record::place`] to the page's own address: who touches it waits, and is woken by its coming.
+    /// In a frame that is on its way from [`Record::place`] to the page's own address: who touches it waits,
+    /// and is woken by its coming.
     Arriving = 7,
 }
 
-/// What is to happen to a page once it is written or read.
+/// The fate of a page once it is written or read.
 pub(crate) mod flag {
     /// Somebody waits for it.
     pub(crate) const WANTED: u8 = 1 << 0;
@@ -42,7 +43,8 @@ pub(crate) mod flag {
     pub(crate) const DROPPED: u8 = 1 << 1;
     /// With `DROPPED`: it will be [`State::Fresh`](super::State::Fresh).
     pub(crate) const RENEWED: u8 = 1 << 2;
-    /// While it is held: it was brought beside another, and stands for what was brought with it (`neighbours`).
+    /// While it is held: it was brought beside another, and stands for what was brought with it
+    /// (`neighbours`).
     pub(crate) const PROBE: u8 = 1 << 3;
 }
 
@@ -52,13 +54,15 @@ pub(crate) mod flag {
 pub(crate) struct Record {
     state: u8,
     pub(crate) flags: u8,
-    spare: u16,
+    /// It has a lock of the C library's, and is to be kept where it is.
+    stays: bool,
+    spare: u8,
     place: u32,
     /// Plus one; 0 is none.
     slot: u32,
 }
 
-// SAFETY: integers only, and 0 is a state.
+// SAFETY: integers and a bool, for which zero is `false`, and 0 is a state.
 unsafe impl Zero for Record {}
 
 const _: () = assert!(size_of::<Record>() == 12);
@@ -90,6 +94,16 @@ impl Record {
     /// Where the frame of a page that is held or being written lies.
     pub(crate) fn place(&self) -> Place {
         Place(self.place)
+    }
+
+    /// Whether the page is to be kept where it is.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+
+    /// Sets whether the page is to be kept where it is; returns whether that is news.
+    pub(crate) fn set_stays(&mut self, stays: bool) -> bool {
+        core::mem::replace(&mut self.stays, stays) != stays
     }
 
     /// The copy in the store, if there is one.

@@ -1,8 +1,9 @@
-//! Making room: taking pages from their addresses to see whether they are asked for, and giving up the frames of those that are not.
+//! Making room: taking pages from their addresses to see whether they are asked for, and giving up the frames
+//! of those that are not.
 //!
-//! Both go by chunks of neighbours where there are any, since what lies together is moved and written in one call. Ahead of need
-//! ([`Pager::make_ready`]) a few frames are kept free and an eighth of all pages held; only when that was too slow does a fault
-//! wait ([`Pager::wait_for_frame`]).
+//! Both go by chunks of neighbours where there are any, since what lies together is moved and written in one
+//! call. Ahead of need ([`Pager::make_ready`]) a few frames are kept free and an eighth of all pages held;
+//! only when that was too slow does a fault wait ([`Pager::wait_for_frame`]).
 
 use crate::exchange::{self, Taken};
 use crate::inner::Inner;
@@ -106,8 +107,7 @@ impl<B: Backing + Send> Pager<B> {
         }
         few.sort();
         self.take(inner, few.as_slice(), |policy, links, page, taken| match taken {
-            Taken::Held => {}
-            Taken::Hole => policy.gone(links, page),
+            Taken::Held | Taken::Lost => {}
             Taken::Stays => policy.stays(links, page),
         });
     }
@@ -121,14 +121,15 @@ impl<B: Backing + Send> Pager<B> {
     ) {
         let mut rest = pages;
         while let Some(&first) = rest.first() {
-            if self.kept.has(first) {
+            if self.kept.has(first) || inner.stays(first) {
                 done(&mut inner.policy, &mut inner.links, first, Taken::Stays);
                 rest = &rest[1..];
                 continue;
             }
             // Looked at once: it may be kept from now on, by somebody who waits until this is done.
-            let is_next =
-                |&(page, index): &(&PageNo, u32)| page.0 == first.0 + index && !self.kept.has(*page);
+            let is_next = |&(page, index): &(&PageNo, u32)| {
+                page.0 == first.0 + index && !self.kept.has(*page) && !inner.stays(*page)
+            };
             let run = 1 + rest[1..].iter().zip(1..).take_while(is_next).count();
             let Some(places) = inner.pool.take_empty(run as u32) else {
                 trouble::stop("has no place for a page", Errno::NOSPC);
@@ -146,11 +147,8 @@ impl<B: Backing + Send> Pager<B> {
             let mut dealt_with = held;
             if then != Taken::Held && held < places.len {
                 let page = first.plus(held);
-                if then == Taken::Hole {
-                    // The frame has gone back to the kernel, the pool may have another instead.
-                    inner.free_slot(page);
-                    inner.record(page).set(State::Fresh);
-                    inner.pool.return_frame();
+                if then == Taken::Lost {
+                    trouble::lost(inner.address(page));
                 }
                 done(&mut inner.policy, &mut inner.links, page, then);
                 dealt_with += 1;
@@ -162,7 +160,8 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    /// Gives up to `most` pages up, as the policy says: discards those that nobody needs, and leaves the rest to the writer. Returns how many.
+    /// Gives up to `most` pages up, as the policy says: discards those that nobody needs, and leaves the rest
+    /// to the writer. Returns how many.
     pub(crate) fn give_up(&self, inner: &mut Inner, most: u32) -> u32 {
         let now = self.now(&inner.policy);
         let (mut held, mut mapped) = (Few::none(), Few::none());
@@ -174,13 +173,13 @@ impl<B: Backing + Send> Pager<B> {
                 _ => held.push(page),
             }
         }
-        let mut given_up = 0;
-        // Discardable ones that nobody had taken away yet. Whether they still are can be seen only when they are.
+        // Discardable ones that nobody had taken away yet. Whether they still are can be seen only when they
+        // are.
         mapped.sort();
         let mut taken = Few::none();
         self.take(inner, mapped.as_slice(), |policy, links, page, became| match became {
             Taken::Held => taken.push(page),
-            Taken::Hole => given_up += 1,
+            Taken::Lost => {}
             Taken::Stays => policy.arrived(links, page, now),
         });
         for &page in taken.as_slice() {
@@ -194,7 +193,7 @@ impl<B: Backing + Send> Pager<B> {
         for &page in held.as_slice() {
             self.give_up_one(inner, page);
         }
-        given_up + held.len as u32
+        held.len as u32
     }
 
     fn give_up_one(&self, inner: &mut Inner, page: PageNo) {

@@ -1,4 +1,4 @@
-//! What is counted: the rows of the source's tables (Figures 13 to 24), and what tells how well the pager does.
+//! The counters: the rows of the source's tables (Figures 13 to 24), and what tells how well the pager does.
 //!
 //! A fault is counted once, by whether the access that met it read or wrote, and by what had to be done:
 //!
@@ -8,9 +8,10 @@
 //! | *not read* | had contents that nobody needs: any frame will do |
 //! | *read* | came from the store |
 //!
-//! and a page that loses its frame is *discarded* (nobody needs it) or *written*; *flushed* are discardable pages whose frames were taken at the
-//! program's word, before anybody wanted frames. Beside the tables: *found* are faults on pages that were held, which cost no
-//! transfer; *ahead* are pages brought with another's fault; *unchanged* are pages that lost their frames unwritten because the store had them
+//! and a page that loses its frame is *discarded* (nobody needs it) or *written*; *flushed* are discardable
+//! pages whose frames were taken at the program's word, before anybody wanted frames. Beside the tables:
+//! *found* are faults on pages that were held, which cost no transfer; *ahead* are pages brought with
+//! another's fault; *unchanged* are pages that lost their frames unwritten because the store had them
 //! already, or because they are all zeros.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

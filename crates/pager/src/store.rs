@@ -1,11 +1,13 @@
 //! The store: where pages go that have no frame.
 //!
-//! [`Backing`] is what the pager asks of it, page-sized slots read and written in clusters. [`FileStore`] keeps them in a file without a name, so
-//! that nothing is left behind however the process ends. Every slot is paid for before a page may need it ([`Backing::reserve`]): a full disk is
-//! an error when memory is asked for, never a page that cannot be put anywhere.
+//! [`Backing`] is what the pager asks of it, page-sized slots read and written in clusters. [`FileStore`]
+//! keeps them in a file without a name, so that nothing is left behind however the process ends. Every slot
+//! is paid for before a page may need it ([`Backing::reserve`]): a full disk is an error when memory is asked
+//! for, never a page that cannot be put anywhere.
 //!
-//! Direct I/O is used where the file system has it. It saves the copy into the kernel's page cache and, what matters more, does not fill that cache
-//! with what the frames were limited for. Where it is refused (some file systems in memory), the cache is used.
+//! Direct I/O is used where the file system has it. It saves the copy into the kernel's page cache and, what
+//! matters more, does not fill that cache with what the frames were limited for. Where it is refused (some
+//! file systems in memory), the cache is used.
 
 use crate::units::{BATCH, PAGE, SlotNo};
 use core::ffi::CStr;
@@ -16,7 +18,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use vellum_sys::{Line, raw};
 
-/// What keeps pages. Called from the pager's own threads: nothing here may allocate by `malloc` or use thread-local storage.
+/// What keeps pages. Called from the pager's own threads: nothing here may allocate by `malloc` or use
+/// thread-local storage.
 pub trait Backing: Sync {
     /// Makes the store ready, on the thread whose descriptors it will use.
     ///
@@ -100,8 +103,8 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// A store at `path`: a directory, in which a file without a name is made, or the name of a file that does not exist yet, which is made without
-    /// it. `None` if the path is too long.
+    /// A store at `path`: a directory, in which a file without a name is made, or the name of a file that
+    /// does not exist yet, which is made without it. `None` if the path is too long.
     pub fn at(path: &[u8]) -> Option<FileStore> {
         let mut bytes = [0; PATH_MAX];
         // Room for the name that `open_briefly` adds, and the zero.
@@ -134,7 +137,8 @@ impl FileStore {
         if rustix::fs::lstat(self.path()).is_ok() {
             return Err(Errno::EXIST);
         }
-        // The name says where; the file need never have it, so that no end of the process can leave it behind.
+        // The name says where; the file need never have it, so that no end of the process can leave it
+        // behind.
         let directory = Path::of(parent(self.path().to_bytes()), b"")?;
         match rustix::fs::open(directory.text(), FLAGS | OFlags::TMPFILE, mode) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR) => self.open_briefly(parent(self.path().to_bytes())),
@@ -142,8 +146,8 @@ impl FileStore {
         }
     }
 
-    /// Makes a file in the directory and takes its name away: where there is no other way. A process that is killed between the two leaves it there,
-    /// empty.
+    /// Makes a file in the directory and takes its name away: where there is no other way. A process that is
+    /// killed between the two leaves it there, empty.
     fn open_briefly(&self, directory: &[u8]) -> Result<OwnedFd, Errno> {
         let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         for attempt in 0..NAMES {
@@ -173,8 +177,8 @@ impl FileStore {
     }
 }
 
-/// Calls `transfer` with what is left of `parts`, and the number of bytes done so far, until nothing is left. It says how many bytes it dealt
-/// with, which may be few.
+/// Calls `transfer` with what is left of `parts`, and the number of bytes done so far, until nothing is left.
+/// It says how many bytes it dealt with, which may be few.
 ///
 /// # Errors
 /// What `transfer` fails with, other than an interruption; `IO` if it comes to an end of the file.
@@ -205,7 +209,8 @@ fn whole(
 impl Backing for FileStore {
     fn open(&self) -> Result<(), Errno> {
         let file = self.open_file()?;
-        // Not when it is made: a file system without direct transfers would refuse it with the file made already, and named. They are faster, no more.
+        // Not when it is made: a file system without direct transfers would refuse it with the file made
+        // already, and named. They are faster, no more.
         let _ = rustix::fs::fcntl_setfl(&file, OFlags::DIRECT);
         self.file.store(file.into_raw_fd(), Relaxed);
         Ok(())
@@ -269,7 +274,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However few bytes each call deals with, and however often it is interrupted, all parts are dealt with once.
+        /// However few bytes each call deals with, and however often it is interrupted, all parts are dealt
+        /// with once.
         #[test]
         fn short_transfers_are_continued(
             lengths in proptest::collection::vec(1usize..5000, 1..10),

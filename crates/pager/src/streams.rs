@@ -1,10 +1,11 @@
 //! Who goes through memory in order, and how far ahead it pays to be.
 //!
-//! A fault on the page behind the last one that some stream was given is that stream going on: twice as many pages are brought each time, up to a
-//! limit. Any other fault may begin a stream and is given one page. The stream that went on longest ago makes room.
+//! A fault on the page behind the last one that some stream was given is that stream going on: twice as many
+//! pages are brought each time, up to a limit. Any other fault may begin a stream and is given one page. The
+//! stream that went on longest ago makes room.
 //!
-//! A stream that goes fast enough has clusters read before it gets there. Each has a *marker*, whose fault says that the program has come so
-//! far ([`reader`](crate::reader)).
+//! A stream that goes fast enough has clusters read before it gets there. Each has a *marker*, whose fault
+//! says that the program has come so far ([`reader`](crate::reader)).
 
 use crate::units::{AHEAD, PageNo};
 
@@ -70,7 +71,8 @@ impl Streams {
         (stream.next, stream.given, stream.turn) = (page.0 + given, given, self.turn);
     }
 
-    /// Where stream `which` goes on behind all that it was given, unless it has been read so far ahead of that more would not pay.
+    /// Where stream `which` goes on behind all that it was given, unless it has been read so far ahead of
+    /// that more would not pay.
     pub(crate) fn wants(&self, which: usize) -> Option<PageNo> {
         let stream = &self.streams[which];
         stream.markers.contains(&0).then_some(PageNo(stream.next))

@@ -1,7 +1,8 @@
-//! Long arrays of zeros whose pages become resident as they are written to: what the pager keeps of each page, place and slot.
+//! Long arrays of zeros whose pages become resident as they are written to: what the pager keeps of each
+//! page, place and slot.
 //!
-//! They are mappings of their own, never paged by the pager itself and never from `malloc`: the thread that answers page faults must
-//! meet none that only it can answer.
+//! They are mappings of their own, never paged by the pager itself and never from `malloc`: the thread that
+//! answers page faults must meet none that only it can answer.
 
 use core::ops::{Deref, DerefMut};
 use rustix::io::Errno;
@@ -63,7 +64,8 @@ impl<T: Zero> Drop for Table<T> {
 impl<T: Zero> Deref for Table<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` values lie there, as zero bytes are one; or the slice is empty and the pointer aligned.
+        // SAFETY: `len` values lie there, as zero bytes are one; or the slice is empty and the pointer
+        // aligned.
         unsafe { core::slice::from_raw_parts(self.start, self.len) }
     }
 }

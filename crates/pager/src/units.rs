@@ -1,9 +1,9 @@
-//! What is counted here, in types that do not mix.
+//! Units, in types that do not mix.
 
 pub use vellum_sys::PAGE;
 
-/// The fewest frames a pager works with. One instruction may need several pages at once (a vector gather: sixteen), and each
-/// thread one; with this many, what one page fault brings is not gone before the next.
+/// The fewest frames a pager works with. One instruction may need several pages at once (a vector gather:
+/// sixteen), and each thread one; with this many, what one page fault brings is not gone before the next.
 pub const FRAMES_MIN: u32 = 64;
 /// The most frames: 256 GiB of them.
 pub const FRAMES_MAX: u32 = 1 << 26;
@@ -12,8 +12,8 @@ pub const SPAN_PAGES: u32 = 1 << 26;
 /// The most pages dealt with in one go: moved out, written, brought ahead.
 pub(crate) const BATCH: usize = 256;
 
-/// The most clusters that are read ahead of a stream, and all together: that many transfers keep a device busy while what came before is checked and
-/// mapped. Each has a thread.
+/// The most clusters that are read ahead of a stream, and all together: that many transfers keep a device
+/// busy while what came before is checked and mapped. Each has a thread.
 pub(crate) const AHEAD: usize = 2;
 
 /// The number of a page, counted from the start of the pager's span.

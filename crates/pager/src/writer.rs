@@ -1,17 +1,21 @@
-//! The thread that gives pages up: finds out whether the store has them already, and writes them if it has not.
+//! The thread that gives pages up: finds out whether the store has them already, and writes them if it has
+//! not.
 //!
-//! Faults are answered meanwhile: what is being given up has left its address, so nobody can change it, and somebody who asks for it is
-//! given it when that is done. Pages go by batches, sorted. What is written of one goes to new neighbouring slots where such are found, so that
-//! it is one call and reads back as one; otherwise each page to its own.
+//! Faults are answered meanwhile: a page being given up has left its address, so nobody can change it, and
+//! somebody who asks for it is given it when that is done. Pages go by batches, sorted. The written pages of
+//! a batch go to new neighbouring slots where such are found, so that it is one call and reads back as one;
+//! otherwise each page to its own.
 //!
-//! A write that fails loses nothing: its pages stay in memory and are tried again. Only when no frame is to be had for it any more is the
-//! program stopped.
+//! A write that fails loses nothing: its pages stay in memory and are tried again. Only when no frame is to
+//! be had for it any more is the program stopped.
 
 use crate::inner::Inner;
+use crate::pager::follow::WRITES;
 use crate::pager::{A_WHILE_NS, Pager};
 use crate::policy::Policy;
 use crate::record::{State, flag};
 use crate::room::Few;
+use crate::share::Share;
 use crate::stats::Event;
 use crate::store::Backing;
 use crate::trouble;
@@ -19,7 +23,7 @@ use crate::units::{BATCH, PAGE, PageNo, SlotNo};
 use core::sync::atomic::Ordering;
 use rustix::io::Errno;
 use vellum_sys::lock::Held;
-use vellum_sys::thread;
+use vellum_sys::{clock, thread};
 
 /// Batches that may wait.
 const BATCHES: usize = 4;
@@ -27,7 +31,7 @@ const BATCHES: usize = 4;
 const FAILURES: u32 = 50;
 /// The pause.
 const PAUSE_NS: u64 = 10_000_000;
-/// How often a policy that goes by time is asked whether pages are to be looked at.
+/// How often a policy by time is asked whether pages are to be looked at.
 const TICK_NS: u64 = 10_000_000;
 
 /// Pages that wait to be given up, or are.
@@ -125,8 +129,20 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     fn write_batches(&'static self) {
+        let mut looked = clock::now_ns();
         let mut inner = self.inner.lock();
         loop {
+            let now = clock::now_ns();
+            if now.saturating_sub(looked) >= A_WHILE_NS {
+                looked = now;
+                inner = self.follow_limits(inner);
+            }
+            if inner.surplus() > 0 {
+                self.shrink(&mut inner);
+            }
+            if self.is_behind(WRITES) {
+                self.obey(WRITES, inner.change);
+            }
             if let Some(pages) = inner.queue.next() {
                 let mut few = Few::none();
                 pages.iter().for_each(|&page| few.push(page));
@@ -149,6 +165,28 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
+    /// Looks how many frames the limits on this process allow now, and has as many.
+    fn follow_limits<'a>(&'a self, inner: Held<'a, Inner>) -> Held<'a, Inner> {
+        let (asked, resident) = (inner.asked, inner.pool.resident(inner.frames));
+        // Files are read, which may take a while.
+        drop(inner);
+        let allowed = Share::discover().frames(asked, resident);
+        let mut inner = self.inner.lock();
+        inner.allowed = allowed;
+        self.shrink(&mut inner);
+        inner
+    }
+
+    /// Has as many frames as are allowed, as far as they are free; and more given up if they are not.
+    fn shrink(&self, inner: &mut Inner) {
+        if inner.follow_allowance() {
+            self.show_frames(inner.frames);
+        }
+        if inner.surplus() > 0 {
+            self.make_ready(inner);
+        }
+    }
+
     /// Gives the pages of a batch up.
     fn give_up_batch(&'static self, mut inner: Held<'static, Inner>, mut few: Few) -> Held<'static, Inner> {
         few.sort();
@@ -162,7 +200,8 @@ impl<B: Backing + Send> Pager<B> {
         drop(inner);
         let mut sums = [[0; 2]; BATCH];
         for (sum, &frame) in sums.iter_mut().zip(&frames[..pages.len()]) {
-            // SAFETY: the frame is in the pool and holds a page that is being given up, which nobody can reach there.
+            // SAFETY: the frame is in the pool and holds a page that is being given up, which nobody can
+            // reach there.
             *sum = unsafe { key.sum(frame as *const u8) };
         }
         inner = self.inner.lock();
@@ -202,7 +241,8 @@ impl<B: Backing + Send> Pager<B> {
             let run = (at..pages.len())
                 .take_while(|&index| targets.slots[index].0 as usize == first.0 as usize + index - at)
                 .count();
-            // SAFETY: the frames are in the pool, and stay there while their pages are recorded as being written.
+            // SAFETY: the frames are in the pool, and stay there while their pages are recorded as being
+            // written.
             let result = unsafe { self.store().write(first, &mut parts[at..at + run]) };
             results[at..at + run].fill(result);
             at += run;

@@ -1,4 +1,5 @@
-//! What ends the program, and that it does: each in a process of its own, which must die by `SIGABRT` with the right words.
+//! What ends the program, and that it does: each in a process of its own, which must die by `SIGABRT` with
+//! the right words.
 
 mod common;
 

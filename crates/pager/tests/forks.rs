@@ -1,4 +1,5 @@
-//! Children: what they see of paged memory, and what they do not. In processes of one thread beside the test's own.
+//! Children: what they see of paged memory, and what they do not. In processes of one thread beside the
+//! test's own.
 
 mod common;
 
@@ -44,8 +45,8 @@ const PAGING: usize = 3;
 /// Pages of such an object.
 const STREAM: usize = 3 * FRAMES_MIN as usize;
 
-/// Goes through objects in order, so that pages are being read ahead, and drops and renews them in the middle, until `is_over`. Every page is
-/// what it must be.
+/// Goes through objects in order, so that pages are being read ahead, and drops and renews them in the
+/// middle, until `is_over`. Every page is what it must be.
 fn stream(pager: &'static Pager<FileStore>, mut random: Random, is_over: &AtomicBool) {
     let mut round = 1u64;
     while !is_over.load(Relaxed) {
@@ -64,7 +65,7 @@ fn stream(pager: &'static Pager<FileStore>, mut random: Random, is_over: &Atomic
             }
             let forget = [Pager::mark, Pager::discard, Pager::flush][random.below(3)];
             let address = start.wrapping_add(stop * PAGE);
-            // SAFETY: what is forgotten is written again below, before it is read.
+            // SAFETY: discarded pages are written again below, before they are read.
             unsafe { forget(pager, address, (STREAM - stop) * PAGE) };
             pager.need(address, (STREAM - stop) * PAGE);
             for page in stop..STREAM {
@@ -82,7 +83,8 @@ fn stream(pager: &'static Pager<FileStore>, mut random: Random, is_over: &Atomic
     }
 }
 
-/// A fork at any moment of heavy paging: children see what does not change as it is, and the parent loses nothing.
+/// A fork at any moment of heavy paging: children see what does not change as it is, and the parent loses
+/// nothing.
 #[test]
 fn children_of_a_process_that_pages_heavily() {
     let mut random = Random::new();
@@ -144,7 +146,7 @@ fn children_see_everything_and_change_nothing() {
         unsafe { word(start, page).write_volatile(expected(page)) };
     }
     assert!(pager.count(Event::Written) > 0);
-    // What is free by then has been used, and is still mapped.
+    // Pages free by then have been used, and are still mapped.
     let used = pager.create(3 * PAGE, 1, false).expect("room");
     // SAFETY: within the object, which is used no more afterwards.
     unsafe {

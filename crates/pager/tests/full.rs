@@ -1,5 +1,5 @@
-//! Disks that are full: writes that fail for a while or are cut short, and file systems without room. Nothing is lost, and what cannot be kept is refused when it is
-//! asked for.
+//! Disks that are full: writes that fail for a while or are cut short, and file systems without room. Nothing
+//! is lost, and what cannot be kept is refused when it is asked for.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn writes_that_fail_for_a_while_lose_nothing() {
     let object = Marked::new(pager).expect("room");
     store.fails.store(1, Relaxed);
     for round in 1..4 {
-        // So many batches in a row, while frames run out; then the disk has room again.
+        // This many batches in a row, while frames run out; then the disk has room again.
         store.left.store(10, Relaxed);
         object.write(round);
         assert_eq!(store.left.load(Relaxed), 0, "pages were written");
@@ -112,7 +112,8 @@ impl Backing for Limited {
     }
 }
 
-/// Runs test `name`, changed by `with`, in a process of its own, which must succeed. False if this is that process.
+/// Runs test `name`, changed by `with`, in a process of its own, which must succeed. False if this is that
+/// process.
 fn succeeds(name: &str, with: impl FnOnce(&mut Command)) -> bool {
     if is_alone() {
         return false;
@@ -120,7 +121,7 @@ fn succeeds(name: &str, with: impl FnOnce(&mut Command)) -> bool {
     let mut command = alone(name);
     with(&mut command);
     match command.output() {
-        Err(error) => eprintln!("skipped: {error}"),
+        Err(error) => vellum_skip::skip(format_args!("{error}")),
         Ok(run) => {
             eprintln!("{}", String::from_utf8_lossy(&run.stderr));
             assert!(run.status.success() || run.status.code() == Some(SKIPPED), "{:?}", run.status);
@@ -133,8 +134,9 @@ fn file_store(path: &Path) -> FileStore {
     FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
 }
 
-/// A limit on the size of files that comes down in the middle of the store cuts transfers short at a byte that is no page's first, and refuses what
-/// lies behind it. The program has what it had, and goes on when the limit is lifted.
+/// A limit on the size of files that comes down in the middle of the store cuts transfers short at a byte
+/// that is no page's first, and refuses what lies behind it. The program has what it had, and goes on when
+/// the limit is lifted.
 #[test]
 fn writes_that_are_cut_short_lose_nothing() {
     if succeeds("writes_that_are_cut_short_lose_nothing", |_| {}) {
@@ -166,8 +168,8 @@ const SMALL: &str = "size=16M";
 /// Where it is.
 const WHERE: &str = "VELLUM_TEST_WHERE";
 
-/// Has `command` run with a file system of [`SMALL`] at `path` that only it sees, and that is gone when it ends: with privilege, or in a user
-/// namespace of its own.
+/// Has `command` run with a file system of [`SMALL`] at `path` that only it sees, and that is gone when it
+/// ends: with privilege, or in a user namespace of its own.
 fn in_small_file_system(command: &mut Command, path: &Path) {
     command.env(WHERE, path);
     let path = CString::new(path.as_os_str().as_bytes()).expect("a path");
@@ -215,7 +217,8 @@ fn in_small_file_system(command: &mut Command, path: &Path) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// On a file system that is full, objects are refused, those that there are keep every page, and what ends gives its room to others.
+/// On a file system that is full, objects are refused, those that there are keep every page, and what ends
+/// gives its room to others.
 #[test]
 fn a_file_system_without_room_refuses_objects() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -236,7 +239,7 @@ fn a_file_system_without_room_refuses_objects() {
     };
     assert_eq!(refused, Refused::Store(Errno::NOSPC));
     assert!(objects.len() > 8, "{} objects of 1 MiB in 16 MiB", objects.len());
-    // The last byte goes to somebody else: what was promised is there all the same.
+    // The last byte goes to somebody else: the promised room is there all the same.
     let rest = std::fs::File::create(path.join("rest")).expect("a file");
     while std::io::Write::write(&mut &rest, &[1; PAGE]).is_ok() {}
     for round in 1..3 {

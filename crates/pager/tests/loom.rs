@@ -11,7 +11,8 @@ use loom::thread;
 mod marks;
 use marks::Marks;
 
-/// A page and its page-table entry: whoever accesses the page holds the lock as the processor's walk of the table does.
+/// A page and its page-table entry: an access to the page holds the lock as the processor's walk of the table
+/// does.
 struct Page {
     /// What the program wrote, if the page is mapped.
     mapped: Option<u32>,
@@ -21,8 +22,8 @@ struct Page {
 
 const NEW: u32 = 7;
 
-/// The program takes a discardable page into use again while the pager looks for pages to drop. What was written after the mark was
-/// cleared is never lost.
+/// The program takes a discardable page into use again while the pager looks for pages to drop. A write after
+/// the mark was cleared is never lost.
 #[test]
 fn what_is_written_after_the_mark_is_cleared_stays() {
     loom::model(|| {
@@ -53,8 +54,8 @@ fn what_is_written_after_the_mark_is_cleared_stays() {
                 // 2. looked at
                 let drop_it = Marks::new(&words[..]).has(3);
                 if drop_it {
-                    // The pager holds its own lock from 1 to here, so that a fault waits for it; what came between is a page in
-                    // use again, which the fault has taken out of `kept`.
+                    // The pager holds its own lock from 1 to here, so that a fault waits for it; what came
+                    // between is a page in use again, which the fault has taken out of `kept`.
                     page.lock().unwrap().kept = None;
                 }
             })

@@ -1,4 +1,5 @@
-//! Memory objects against a byte-for-byte model, with few frames, random accesses, discards, and stores that fail.
+//! Memory objects against a byte-for-byte model, with few frames, random accesses, discards, and stores that
+//! fail.
 
 mod common;
 
@@ -72,7 +73,7 @@ fn exercise<B: Backing + Send + Sync>(pager: &'static Pager<B>, random: &mut Ran
                     object.bytes.resize(pages * PAGE, None);
                     continue;
                 }
-                // SAFETY: what is cut off is used no more.
+                // SAFETY: the part cut off is used no more.
                 if unsafe { pager.resize(object.start, pages * PAGE) }.is_ok() {
                     object.bytes.resize(pages * PAGE, None);
                 }
@@ -160,7 +161,8 @@ fn a_store_that_fails_now_and_then_loses_nothing() {
     unsafe { pager.stop() };
 }
 
-/// What a kernel without `UFFDIO_MOVE` does, and without privilege. In a process of its own, as the flags are the process's.
+/// What a kernel without `UFFDIO_MOVE` does, and without privilege. In a process of its own, as the flags are
+/// the process's.
 #[test]
 fn without_moving_and_without_privilege() {
     if !is_alone() {
@@ -197,7 +199,7 @@ fn a_full_store_is_an_error_when_memory_is_asked_for() {
     }
 }
 
-/// Who asks which pages are referenced is told of those that are, and of the others when they were last.
+/// Who asks which pages are referenced learns of those that are, and of the others when they were last.
 #[test]
 fn references_are_told() {
     const PAGES: usize = FRAMES_MIN as usize / 2;
@@ -217,7 +219,8 @@ fn references_are_told() {
         told
     };
     assert_eq!(told().iter().map(|&(page, _)| page).collect::<Vec<_>>(), (0..PAGES).collect::<Vec<_>>());
-    // Two pages are used on; the others are looked at after a quarter of the window, and found out to be idle.
+    // Two pages are used on; the others are looked at after a quarter of the window, and found out to be
+    // idle.
     loop {
         (0..100_000).for_each(|_| [3, 9].into_iter().for_each(touch));
         let told = told();
@@ -295,7 +298,8 @@ fn an_object_changes_its_place_unread() {
     unsafe { pager.stop() };
 }
 
-/// Pages that come together may lie in several mappings, where the program has forbidden itself some of them while they were out, or locked them.
+/// Pages that come together may lie in several mappings, where the program has forbidden itself some of them
+/// while they were out, or locked them.
 #[test]
 fn runs_of_pages_come_back_to_several_mappings() {
     const PAGES: usize = 8 * FRAMES_MIN as usize;
@@ -333,7 +337,8 @@ fn runs_of_pages_come_back_to_several_mappings() {
     unsafe { pager.stop() };
 }
 
-/// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is seen.
+/// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is
+/// seen.
 #[test]
 fn threads_share_pages() {
     const THREADS: usize = 4;

@@ -1,4 +1,5 @@
-//! Policies, without a kernel: against exact algorithms on reference strings, and their bookkeeping against a model.
+//! Policies, without a kernel: against exact algorithms on reference strings, and their bookkeeping against a
+//! model.
 
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
@@ -89,8 +90,8 @@ fn a_clock_that_sees_nothing_is_fifo() {
     }
 }
 
-/// In between, a second chance is worth something where LRU is the best there is: recently referenced pages are the likelier, the more so the
-/// more recently.
+/// In between, a second chance is worth something where LRU is the best there is: recently referenced pages
+/// are the likelier, the more so the more recently.
 #[test]
 fn an_eighth_held_is_between_the_two() {
     let tails: Vec<f64> = (1..PAGES as i32).map(|h| 0.9f64.powi(h)).collect();
@@ -104,8 +105,8 @@ fn an_eighth_held_is_between_the_two() {
     }
 }
 
-/// Pages that leave the window are given up at once and nothing else is: with every reference seen, the faults are those of the exact
-/// working set.
+/// Pages that leave the window are given up at once and nothing else is: with every reference seen, the
+/// faults are those of the exact working set.
 #[test]
 fn a_window_that_sees_everything_is_the_working_set() {
     for window in [5u64, 30, 100, 1000] {
@@ -138,8 +139,8 @@ fn a_window_that_sees_everything_is_the_working_set() {
     }
 }
 
-/// Seeing only what it looks for, four times in a window, it keeps all of the exact working set, and nothing that left it more than a quarter of a
-/// window and a moment ago.
+/// Seeing only what it looks for, four times in a window, it keeps all of the exact working set, and nothing
+/// that left it more than a quarter of a window and a moment ago.
 #[test]
 fn a_window_that_looks_keeps_the_working_set_and_little_more() {
     for window in [8u64, 40, 200, 1000] {
@@ -221,7 +222,8 @@ fn nth(set: &BTreeSet<PageNo>, which: usize) -> Option<PageNo> {
     set.iter().nth(which % set.len().max(1)).copied()
 }
 
-/// Whatever happens in whatever order, no page is lost, doubled, or given up twice, and discardable pages go before all others, the oldest first.
+/// Whatever happens in whatever order, no page is lost, doubled, or given up twice, and discardable pages go
+/// before all others, the oldest first.
 fn keeps_its_books(policy: &mut dyn Policy, deeds: &[Deed]) -> Result<(), TestCaseError> {
     let mut links = vec![Link::default(); 40];
     let (mut mapped, mut held) = (BTreeSet::new(), BTreeSet::new());

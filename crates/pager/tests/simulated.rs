@@ -1,5 +1,5 @@
-//! The whole pager, threads and kernel included, on a reference string whose exact figures are known: what it fetches is no less than the best
-//! replacement there can be has to, and no more than LRU in half its frames.
+//! The whole pager, threads and kernel included, on a reference string whose exact figures are known: what it
+//! fetches is no less than the best replacement there can be has to, and no more than LRU in half its frames.
 
 mod common;
 
@@ -12,7 +12,7 @@ use vellum_workset::{Page, Slrum};
 const PAGES: usize = 3 * FRAMES_MIN as usize;
 const REFERENCES: usize = 30_000;
 
-/// The faults of Belady's MIN: what is referenced again last, or never, is replaced.
+/// The faults of Belady's MIN: the page referenced again last, or never, is replaced.
 fn least_faults(string: &[Page], frames: usize) -> u64 {
     const NEVER: usize = usize::MAX;
     let mut next = vec![NEVER; string.len()];

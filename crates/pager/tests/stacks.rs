@@ -1,5 +1,5 @@
-//! A thread whose stack is paged, as those are that a program makes in big blocks for its coroutines: it makes and ends objects, and forks, while its own
-//! frames go and come.
+//! A thread whose stack is paged, as those are that a program makes in big blocks for its coroutines: it
+//! makes and ends objects, and forks, while its own frames go and come.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn a_thread_on_a_paged_stack() {
     let Some(pager) = start(config(FRAMES_MIN), store) else { return };
     if pager.reach() != Some(Reach::Kernel) {
         // Without privilege system calls cannot be handed such a stack at all.
-        return eprintln!("skipped: needs CAP_SYS_PTRACE");
+        return vellum_skip::skip("needs CAP_SYS_PTRACE");
     }
     let stack = pager.create(STACK, PAGE, true).expect("room");
     let rest = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();

@@ -1,8 +1,10 @@
 //! Heeding a governor: how large this process's heap may be, told over a socket ([`vellum_wire::advice`]).
 //!
-//! About once a second the helper reports what is live and what is cached, and takes what it was told since. Cached frames beyond the
-//! target go back; what the program uses is never touched, but a collected heap asks what it may come to ([`Pages::advised`]). Whatever is amiss (no governor, a full socket, garbage), the process goes on
-//! as if there were none: it tries again after a while, and a target holds no longer than it said.
+//! About once a second the helper reports what is live and what is cached, and takes the targets received
+//! since. Cached frames beyond the target go back; what the program uses is never touched, but a collected
+//! heap asks what it may come to ([`Pages::advised`]). Whatever is amiss (no governor, a full socket,
+//! garbage), the process goes on as if there were none: it tries again after a while, and a target holds no
+//! longer than it said.
 //!
 //! ```text
 //! off ── VELLUM_ADVICE ──▶ lost ── connect ──▶ heard ──▶ trim to the target
@@ -34,14 +36,15 @@ const PATH_MAX: usize = 108;
 const TARGETS_MAX: usize = 16;
 
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// What the process's live and cached memory may come to, and until when that holds; [`NOTHING`] without advice.
+/// What the process's live and cached memory may come to, and until when that holds; [`NOTHING`] without
+/// advice.
 static ADVISED: AtomicU64 = AtomicU64::new(NOTHING);
 static UNTIL_MS: AtomicU64 = AtomicU64::new(0);
 const NOTHING: u64 = u64::MAX;
 static PATH: Guarded<([u8; PATH_MAX], usize)> = Guarded::new(([0; PATH_MAX], 0));
 
-/// In a forked child: whoever held the lock does not exist there. The path is written once, before any fork.
-pub(crate) fn forget_after_fork() {
+/// In a forked child: the holder of the lock does not exist there. The path is written once, before any fork.
+pub(crate) fn reset_after_fork() {
     PATH.raw().reset_after_fork();
     ADVISED.store(NOTHING, Ordering::Relaxed);
 }
@@ -75,7 +78,8 @@ pub(crate) struct Client {
 }
 
 impl Pages {
-    /// Heeds the governor whose advice socket is at `path` (no longer than 107 bytes), from now on. False if it is too long.
+    /// Heeds the governor whose advice socket is at `path` (no longer than 107 bytes), from now on. False if
+    /// it is too long.
     pub fn heed_advice(&self, path: &[u8]) -> bool {
         if path.is_empty() || path.len() >= PATH_MAX {
             return false;
@@ -101,7 +105,7 @@ impl Pages {
 }
 
 impl Client {
-    /// Reports, hears and heeds, if it is time to.
+    /// Reports, hears and follows, if it is time to.
     pub(crate) fn attend(&mut self, pages: &Pages, now_ms: u64) {
         if !is_wanted() || now_ms < self.next_ms {
             return;

@@ -5,19 +5,19 @@
 //! │ used │ warm │ used │ cold │ used │ … │ (claimed from the kernel when needed) │
 //! ```
 //!
-//! An arena places, splits and joins; it makes no decision about frames and calls the kernel only to claim more
-//! address space at its end. Free extents of one kind never touch (they are joined when they meet); extents of
-//! different kinds may, and a request that no single extent holds may be laid over such a run: so the frames at the
-//! front of a run are used instead of thrown away.
+//! An arena places, splits and joins; it makes no decision about frames and calls the kernel only to claim
+//! more address space at its end. Free extents of one kind never touch (they are joined when they meet);
+//! extents of different kinds may, and a request that no single extent holds may be laid over such a run: so
+//! the frames at the front of a run are used instead of thrown away.
 //!
-//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent, so that what is
-//! free stays in long pieces above.
+//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent, so that
+//! what is free stays in long pieces above.
 
 use crate::bins::{Bins, fit};
 use crate::error::Misuse;
-use crate::fence::Range;
-use crate::tag::{FREE_KINDS, Kind, PageNo, Tags};
-use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_SIDE};
+use crate::huge_window::Range;
+use crate::tag::{FREE_KINDS, Kind, PageNo, Tags, flag};
+use crate::units::{ARENA_BYTES, HUGE_PAGES, PAGE, UNIT, UNIT_SIDE};
 use rustix::io::Errno;
 use vellum_sys::map;
 
@@ -66,6 +66,8 @@ pub(crate) struct Place {
     pub(crate) limit: u32,
     /// Address space is accounted: map only what is needed.
     pub(crate) short: bool,
+    /// All three stretches are reserved: nobody else can be mapped there.
+    pub(crate) reserved: bool,
 }
 
 pub(crate) struct Arena {
@@ -79,7 +81,7 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) const fn unplaced() -> Arena {
         Arena {
-            place: Place { base: 0, tags: 0, side: 0, limit: 0, short: false },
+            place: Place { base: 0, tags: 0, side: 0, limit: 0, short: false, reserved: false },
             mapped: 0,
             tags: Tags::unmapped(),
             bins: [const { Bins::new() }; 3],
@@ -87,7 +89,7 @@ impl Arena {
     }
 
     /// Settles at `place` by mapping a first piece there.
-    pub(crate) fn settle(&mut self, place: Place) -> Result<(), Errno> {
+    pub(crate) fn init(&mut self, place: Place) -> Result<(), Errno> {
         self.place = place;
         // SAFETY: tags are mapped by `claim_more` before the count covers them.
         unsafe { self.tags.place(place.tags) };
@@ -127,14 +129,24 @@ impl Arena {
     }
 
     /// Treats address space as accounted from now on, and gives a cold end back.
-    pub(crate) fn keep_short(&mut self) {
+    pub(crate) fn on_mlockall(&mut self) {
         if !self.place.short {
             self.place.short = true;
             // The side table's readable rest counts as address space as well.
             let per_page = UNIT_SIDE * PAGE / UNIT;
-            let (used, all) = (self.tags.count as usize * per_page, self.place.limit as usize * per_page);
+            let all = ARENA_BYTES / PAGE;
+            let tables = self.tags.count as usize;
             // SAFETY: nobody has written there, nor will before it is mapped again.
-            let _ = unsafe { map::release(self.place.side + used, all - used) };
+            let _ = unsafe { map::release(self.place.side + tables * per_page, (all - tables) * per_page) };
+            if self.place.reserved {
+                self.place.reserved = false;
+                let (mapped, limit) = (self.mapped as usize, self.place.limit as usize);
+                // SAFETY: as above: reserved, and taken into use by nobody.
+                unsafe {
+                    let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);
+                    let _ = map::release(self.place.tags + tables * 16, (all - tables) * 16);
+                }
+            }
         }
         self.retreat();
     }
@@ -163,26 +175,44 @@ impl Arena {
         Err(last)
     }
 
+    /// Takes address space into use that is reserved, or else nobody's.
+    fn open(&self, start: usize, len: usize) -> Result<(), Errno> {
+        if self.place.reserved {
+            // SAFETY: reserved for this arena and not in use.
+            unsafe { map::renew(start, len) }
+        } else {
+            map::claim(start, len)
+        }
+    }
+
+    /// Undoes [`Arena::open`].
+    fn close(&self, start: usize, len: usize) {
+        // SAFETY: opened a moment ago and not handed out.
+        let _ =
+            unsafe { if self.place.reserved { map::close(start, len) } else { map::release(start, len) } };
+    }
+
     /// Maps `pages` pages at the end with their tags and side records; all or nothing.
     fn claim(&mut self, pages: u32) -> Result<(), Errno> {
         let (base, len) = (self.address(self.mapped), pages as usize * PAGE);
-        map::claim(base, len)?;
-        let undo = |errno| {
-            // SAFETY: mapped a moment ago and not handed out.
-            let _ = unsafe { map::release(base, len) };
+        self.open(base, len)?;
+        let undo = |arena: &Arena, errno| {
+            arena.close(base, len);
             errno
         };
         if self.mapped + pages > self.tags.count {
             // The tables outlive a retreat of the end, so only what is above them is new.
             let (old, new) = (self.tags.count as usize, (self.mapped + pages) as usize);
-            map::claim(self.place.tags + old * 16, (new - old) * 16).map_err(undo)?;
+            let tags = (self.place.tags + old * 16, (new - old) * 16);
+            if let Err(errno) = self.open(tags.0, tags.1) {
+                return Err(undo(self, errno));
+            }
             let per_page = UNIT_SIDE * PAGE / UNIT;
             let (side, bytes) = (self.place.side + old * per_page, (new - old) * per_page);
-            // SAFETY: what may be there is this arena's own readable zeros.
+            // SAFETY: any mapping there is this arena's own readable zeros.
             if let Err(errno) = unsafe { map::renew(side, bytes) } {
-                // SAFETY: mapped a moment ago; no tag there is in use.
-                let _ = unsafe { map::release(self.place.tags + old * 16, (new - old) * 16) };
-                return Err(undo(errno));
+                self.close(tags.0, tags.1);
+                return Err(undo(self, errno));
             }
             self.tags.count = new as u32;
         }
@@ -263,7 +293,8 @@ impl Arena {
                 taken.cold_from = from;
             }
             if extent_end > end {
-                // The pages before are in no extent for a moment: mark them used before joining looks at them.
+                // The pages before are in no extent for a moment: mark them used before joining looks at
+                // them.
                 self.tags.write(at, pages, Kind::Used, 0);
                 self.insert_free(end, extent_end - end, tag.kind, tag.flags);
             }
@@ -273,8 +304,8 @@ impl Arena {
         taken
     }
 
-    /// Takes `pages` aligned pages whose frames are, at least in part, there already: the tightest warm extent, else a
-    /// run that a warm extent begins, else a marked extent.
+    /// Takes `pages` aligned pages whose frames are, at least in part, there already: the tightest warm
+    /// extent, else a run that a warm extent begins, else a marked extent.
     pub(crate) fn take_reused(&mut self, pages: u32, align: u32) -> Option<Taken> {
         for kind in [Kind::Warm, Kind::Marked] {
             if let Some((first, at)) = self.bins[kind.index()].best_fit(&mut self.tags, pages, align) {
@@ -289,8 +320,8 @@ impl Arena {
         None
     }
 
-    /// Takes up to `most` aligned runs of `pages` pages, neighbours in memory, whose frames are there: from the tightest extent
-    /// that holds them all, else from the largest.
+    /// Takes up to `most` aligned runs of `pages` pages, neighbours in memory, whose frames are there: from
+    /// the tightest extent that holds them all, else from the largest.
     pub(crate) fn take_reused_row(&mut self, pages: u32, most: u32) -> Option<Taken> {
         for kind in [Kind::Warm, Kind::Marked] {
             let bins = &self.bins[kind.index()];
@@ -357,7 +388,8 @@ impl Arena {
         None
     }
 
-    /// Free pages directly behind the used extent at `start`, up to `wanted`, claiming address space at the end.
+    /// Free pages directly behind the used extent at `start`, up to `wanted`, claiming address space at the
+    /// end.
     fn free_behind(&mut self, start: PageNo, wanted: u32) -> u32 {
         let mut next = start + self.tags.at(start).pages;
         let mut found = 0;
@@ -385,7 +417,8 @@ impl Arena {
         self.free_behind(start, wanted) >= wanted
     }
 
-    /// Grows the used extent at `start` to `pages` in place. `growth_is_possible` has said yes under the same lock.
+    /// Grows the used extent at `start` to `pages` in place. `growth_is_possible` has said yes under the same
+    /// lock.
     pub(crate) fn grow(&mut self, start: PageNo, pages: u32) -> Taken {
         let tag = *self.tags.at(start);
         let next = start + tag.pages;
@@ -406,17 +439,17 @@ impl Arena {
     }
 
     /// Gives the used extent at `start` back as `kind`; returns its length.
-    pub(crate) fn put(&mut self, start: PageNo, kind: Kind) -> u32 {
+    pub(crate) fn free_extent(&mut self, start: PageNo, kind: Kind) -> u32 {
         let tag = *self.tags.at(start);
         debug_assert!(tag.kind == Kind::Used && !tag.is_tail, "{tag:?} given back at {start}");
         self.tags.erase(start, tag.pages);
-        let flags = if kind == Kind::Cold { 0 } else { tag.flags };
+        let flags = if kind == Kind::Cold { 0 } else { tag.flags & flag::FREE };
         self.insert_free(start, tag.pages, kind, flags);
         tag.pages
     }
 
-    /// Takes a free extent of `kind`, largest and oldest first, at most `most` pages of it, so that its frames can be
-    /// dealt with outside the lock. It is given back with [`Arena::put`].
+    /// Takes a free extent of `kind`, largest and oldest first, at most `most` pages of it, so that its
+    /// frames can be dealt with outside the lock. It is given back with [`Arena::free_extent`].
     pub(crate) fn take_victim(&mut self, kind: Kind, most: u32) -> Option<Taken> {
         let (start, pages) =
             self.bins[kind.index()].largest(&mut self.tags, 1, |_, start, len| Some((start, len)))?;
@@ -425,6 +458,26 @@ impl Arena {
         let taken = self.take_run(start, start + pages - count, count);
         self.tags.at(taken.start).flags = taken.flags;
         Some(taken)
+    }
+
+    /// Takes exactly `pages` pages from `at`, all within the free extent at `head`.
+    pub(crate) fn take_part(&mut self, head: PageNo, at: PageNo, pages: u32) -> Taken {
+        self.take_run(head, at, pages)
+    }
+
+    /// Whether the address space between what is mapped and the limit is this arena's alone.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.place.reserved
+    }
+
+    /// The first page that can never be this arena's.
+    pub(crate) fn limit(&self) -> PageNo {
+        self.place.limit
+    }
+
+    /// Leaves the address space from `page` on, and what is mapped there, to others for ever.
+    pub(crate) fn cut_off(&mut self, page: PageNo) {
+        self.place.limit = self.place.limit.min(page.max(self.mapped));
     }
 
     /// Flags of the used extent at `start`.
@@ -449,7 +502,8 @@ impl Arena {
         }
     }
 
-    /// The extent that holds `page`: its start, length and kind. Walks back to its head: for errors and rare calls.
+    /// The extent that holds `page`: its start, length and kind. Walks back to its head: for errors and rare
+    /// calls.
     pub(crate) fn containing(&mut self, page: PageNo) -> Option<(PageNo, u32, Kind)> {
         (0..=page).rev().find_map(|start| {
             let tag = *self.tags.at(start);

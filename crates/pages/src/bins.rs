@@ -1,7 +1,7 @@
 //! Free extents by size: good-fit lists with a bitmap of which are not empty.
 //!
-//! Sizes up to 15 pages have a list each; above, eight lists a doubling. A list is doubly linked through the tag
-//! table by page number, newest first, so nothing is allocated and any extent leaves in constant time.
+//! Sizes up to 15 pages have a list each; above, eight lists a doubling. A list is doubly linked through the
+//! tag table by page number, newest first, so nothing is allocated and any extent leaves in constant time.
 //! `Bins` knows only numbers; the links live in the tags.
 
 use crate::tag::{NONE, PageNo, Tags};

@@ -1,7 +1,7 @@
 //! A growable buffer that extends in place and moves without copying.
 //!
-//! The source's section 4.2 asks for a vector that keeps address space behind itself and maps pages in as it grows,
-//! instead of over-allocating and copying: this is it, for plain data.
+//! The source's section 4.2 asks for a vector that keeps address space behind itself and maps pages in as it
+//! grows, instead of over-allocating and copying: this is it, for plain data.
 
 use crate::error::OutOfMemory;
 use crate::pages::{Pages, Request};
@@ -25,8 +25,8 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
 /// A vector of plain values in pages of its own.
 ///
-/// Grows to exactly the pages needed: its capacity is never more than a page above its length's need, as growing
-/// costs no copy. Capacity stays when it is cleared; [`Buffer::shrink_to_fit`] gives it back.
+/// Grows to exactly the pages needed: its capacity is never more than a page above its length's need, as
+/// growing costs no copy. Capacity stays when it is cleared; [`Buffer::shrink_to_fit`] gives it back.
 ///
 /// ```
 /// let mut squares = vellum_pages::Buffer::<u64>::new();
@@ -107,7 +107,8 @@ impl<T: Plain> Buffer<T> {
     /// [`OutOfMemory`]; the buffer is unchanged then.
     pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), OutOfMemory> {
         self.reserve(values.len())?;
-        // SAFETY: the room was made, and a slice borrowed from elsewhere does not overlap a buffer borrowed mutably.
+        // SAFETY: the room was made, and a slice borrowed from elsewhere does not overlap a buffer borrowed
+        // mutably.
         unsafe { self.start.add(self.len).as_ptr().copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         self.len += values.len();
         Ok(())
@@ -122,7 +123,7 @@ impl<T: Plain> Buffer<T> {
     pub fn shrink_to_fit(&mut self) {
         if self.bytes > 0 {
             let needed = (self.len * size_of::<T>()).max(1);
-            // SAFETY: `start` is this buffer's own block; what is cut off holds no value.
+            // SAFETY: `start` is this buffer's own block; the part cut off holds no value.
             if let Some(extent) = unsafe { Pages::global().resize_in_place(self.start.cast(), needed) } {
                 self.bytes = extent.bytes;
             }
@@ -175,7 +176,8 @@ impl<T: Plain> core::ops::DerefMut for Buffer<T> {
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // SAFETY: this buffer's own block, which nobody uses any more. A Misuse would be a broken invariant of ours.
+            // SAFETY: this buffer's own block, which nobody uses any more. A Misuse would be a broken
+            // invariant of ours.
             let freed = unsafe { Pages::global().free(self.start.cast()) };
             debug_assert!(freed.is_ok(), "{freed:?}");
         }

@@ -5,7 +5,7 @@ use crate::discard::Discard;
 /// When huge pages are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum HugePolicy {
-    /// Where memory has proved dense (`fence.rs` says how).
+    /// Where memory has proved dense (`huge_window.rs` says how).
     #[default]
     Auto,
     /// For every cold block that could use them, at once.
@@ -17,11 +17,12 @@ pub enum HugePolicy {
 /// Settings of the page layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Milliseconds that cached frames may go unused before they are flushed, in the modes in which they are. 0 flushes at the next free.
+    /// Milliseconds that cached frames may go unused before they are flushed, in the modes in which they are.
+    /// 0 flushes at the next free.
     pub decay_ms: u32,
     /// When huge pages are asked for.
     pub huge: HugePolicy,
-    /// What the kernel is told of pages that nobody needs, and when.
+    /// Advice to the kernel on pages that nobody needs, and when.
     pub discard: Discard,
 }
 

@@ -1,8 +1,9 @@
-//! What the kernel is told of pages that nobody needs, and when: the discard modes.
+//! Advice to the kernel on pages that nobody needs, and when it is given: the discard modes.
 //!
-//! A page is *discardable* if its contents are not needed: a free page of the cache, or a run of memory in use that its owner, a collector, has
-//! *vacated* until it says otherwise. The source (Cooper, Nettles and Subramanian 1992, section 4) tried what may be said of such pages; each of its
-//! settings is a mode here, over the kernel's own paging:
+//! A page is *discardable* if its contents are not needed: a free page of the cache, or a run of memory in
+//! use that its owner, a collector, has *vacated* until it says otherwise. The source (Cooper, Nettles and
+//! Subramanian 1992, section 4) tried what may be said of such pages; each of its settings is a mode here,
+//! over the kernel's own paging:
 //!
 //! | mode | the source's | marked (`MADV_FREE`) | flushed (`MADV_DONTNEED`) |
 //! | --- | --- | --- | --- |
@@ -13,17 +14,20 @@
 //! | `flush_only` | the simpler interface of section 6 | never | after a major collection |
 //! | `auto` | | while memory is short | while memory is short, if that is cheaper; and as `release` says |
 //!
-//! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel wants its frame, and leaves to the kernel which page goes first; a flushed
-//! page never makes a needed one go, and costs a frame filled with zeros when it is used again. So where bringing a needed page back
-//! costs many times that (a disk), discardable pages are flushed, and where it costs little (compressed memory), they are marked. The one is measured
-//! here, once; the other by whoever meets it, and told ([`Pages::note_refault`]).
+//! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel wants its frame, and
+//! leaves to the kernel which page goes first; a flushed page never makes a needed one go, and costs a frame
+//! filled with zeros when it is used again. So where bringing a needed page back costs many times that (a
+//! disk), discardable pages are flushed, and where it costs little (compressed memory), they are marked. The
+//! one is measured here, once; the other by its first user, and recorded ([`Pages::note_refault`]).
 //!
-//! Departure: there the free region had to be kept non-discardable, as saying otherwise for each page would trap. Here the first write does it.
+//! Departure: there the free region had to be kept non-discardable, as saying otherwise for each page would
+//! trap. Here the first write does it.
 //!
 //! # Invariants
-//! * What is vacated is flushed only under the list's lock, and [`Pages::occupy`] takes it: what an owner has taken back is its own.
-//! * No other lock of this layer is waited for with the list's held: a thread that has stopped the world, and may have stopped one that has such a
-//!   lock, can take memory back.
+//! * What is vacated is flushed only under the list's lock, and [`Pages::occupy`] takes it: what an owner has
+//!   taken back is its own.
+//! * No other lock of this layer is waited for with the list's held: a thread that has stopped the world, and
+//!   may have stopped one that has such a lock, can take memory back.
 //! * Memory that another layer pages ([`Elsewhere`]) is that layer's to mark and to flush.
 
 use crate::pages::Pages;
@@ -37,7 +41,7 @@ use vellum_sys::lock::Guarded;
 use vellum_sys::{clock, map};
 use vellum_wire::Counter;
 
-/// What is told to the kernel of pages that nobody needs.
+/// Advice to the kernel on pages that nobody needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Discard {
     /// Whatever is cheapest.
@@ -86,14 +90,15 @@ impl Discard {
         matches!(self, Discard::Auto | Discard::Pager)
     }
 
-    /// Whether the cache decays and keeps to the peak: the rules of `release`. Of the source's modes, those that flush after collections do so by these
-    /// where nothing is collected.
-    pub(crate) fn decays(self) -> bool {
+    /// Whether the cache decays and keeps to the peak: the rules of `release`. Of the source's modes, those
+    /// that flush after collections do so by these where nothing is collected.
+    pub fn decays(self) -> bool {
         self == Discard::Auto || self.flushes_after_collections() && !COLLECTS.load(Ordering::Relaxed)
     }
 }
 
-/// A layer that pages memory itself, outside the page layer's span: what it is told, by start and bytes. See `vellum-pager`, whose functions these are.
+/// A layer that pages memory itself, outside the page layer's span: its notifications, by start and bytes.
+/// See `vellum-pager`, whose functions these are.
 #[derive(Clone, Copy, Debug)]
 pub struct Elsewhere {
     /// Whether an address is its.
@@ -108,9 +113,9 @@ pub struct Elsewhere {
     pub need: fn(usize, usize),
 }
 
-/// Bytes flushed in one call: while it lasts, whoever takes memory back waits.
+/// Bytes flushed in one call: while it lasts, a thread that takes memory back waits.
 const FLUSH_BYTES: usize = 4 << 20;
-/// The chance, one in so many, that the kernel takes a needed page although there are discardable ones.
+/// The inverse of the chance that the kernel takes a needed page although there are discardable ones.
 const WRONG_CHOICE: u64 = 16;
 /// What bringing a page back costs until somebody has met it, in nanoseconds: a fast disk.
 const REFAULT_NS: u64 = 100_000;
@@ -120,7 +125,7 @@ const FILL_NS: u64 = 1500;
 const FILL_PAGES: usize = 64;
 
 static VACANT: Guarded<Vacant> = Guarded::new(Vacant::new());
-/// Whether there are vacated runs, for whoever takes memory back and would find none.
+/// Whether there are vacated runs, for threads that take memory back and would find none.
 static ANY: AtomicBool = AtomicBool::new(false);
 /// Whether there has been a major collection.
 static COLLECTS: AtomicBool = AtomicBool::new(false);
@@ -129,8 +134,9 @@ static REFAULT: AtomicU64 = AtomicU64::new(REFAULT_NS);
 /// 0 until measured.
 static FILL: AtomicU64 = AtomicU64::new(0);
 
-/// In a forked child: whoever held the lock does not exist there. What was vacated is vacated there, too, but the list may be half written.
-pub(crate) fn forget_after_fork() {
+/// In a forked child: the holder of the lock does not exist there. Vacated memory is vacated there, too, but
+/// the list may be half written.
+pub(crate) fn reset_after_fork() {
     VACANT.raw().reset_after_fork();
     *VACANT.lock() = Vacant::new();
     ANY.store(false, Ordering::Relaxed);
@@ -146,7 +152,8 @@ fn elsewhere(start: usize) -> Option<&'static Elsewhere> {
     unsafe { ELSEWHERE.load(Ordering::Acquire).as_ref() }.filter(|layer| (layer.owns)(start))
 }
 
-/// Whether flushing is cheaper than marking, where bringing a page back costs `refault_ns` and filling a frame `fill_ns`.
+/// Whether flushing is cheaper than marking, where bringing a page back costs `refault_ns` and filling a
+/// frame `fill_ns`.
 fn is_flush_cheaper(fill_ns: u64, refault_ns: u64) -> bool {
     fill_ns < refault_ns / WRONG_CHOICE
 }
@@ -182,7 +189,7 @@ fn measure_fill() -> Option<u64> {
 }
 
 impl Pages {
-    /// How the kernel is told of pages that nobody needs.
+    /// How the kernel is advised on pages that nobody needs.
     pub fn discard_mode(&self) -> Discard {
         self.state.lock().config.discard
     }
@@ -192,16 +199,18 @@ impl Pages {
         ELSEWHERE.store(core::ptr::from_ref(layer).cast_mut(), Ordering::Release);
     }
 
-    /// Bringing a page back costs so many nanoseconds, as somebody has met it.
+    /// Records that bringing a page back took `ns` nanoseconds.
     pub fn note_refault(&self, ns: u64) {
         REFAULT.store(ns, Ordering::Relaxed);
     }
 
-    /// Says that nobody needs the contents of the whole pages from `start`, `bytes` long, until [`Pages::occupy`] says otherwise. They may be lost from now
-    /// on, at any time: what is read there meanwhile, or written, may be old, new or zero.
+    /// Says that nobody needs the contents of the whole pages from `start`, `bytes` long, until
+    /// [`Pages::occupy`] says otherwise. They may be lost from now on, at any time: data read there
+    /// meanwhile, or written, may be old, new or zero.
     ///
     /// # Safety
-    /// The range is private anonymous memory in use by the caller, or another layer's ([`Elsewhere`]), and nobody else uses it.
+    /// The range is private anonymous memory in use by the caller, or another layer's ([`Elsewhere`]), and
+    /// nobody else uses it.
     pub unsafe fn vacate(&self, start: usize, bytes: usize) {
         let run = Run { start: round_up(start, PAGE), end: round_down(start + bytes, PAGE) };
         let (mode, still) = {
@@ -235,11 +244,12 @@ impl Pages {
         VACANT.lock().add(run);
         ANY.store(true, Ordering::Release);
         if mode.heeds_pressure() {
-            self.want_helper();
+            self.request_helper();
         }
     }
 
-    /// Says that the contents of every page that the range touches are needed again, before anything is written there. They are undefined.
+    /// Says that the contents of every page that the range touches are needed again, before anything is
+    /// written there. They are undefined.
     pub fn occupy(&self, start: usize, bytes: usize) {
         let run = Run { start: round_down(start, PAGE), end: round_up(start + bytes, PAGE) };
         if ANY.load(Ordering::Acquire) {
@@ -252,8 +262,9 @@ impl Pages {
         }
     }
 
-    /// Says that a major collection has ended, and all that it vacated has been told of. Where the mode says so, what is discardable is flushed: the
-    /// source's `FlushDiscardable`. `is_short` says whether the collector found memory short. Returns the bytes flushed.
+    /// Says that a major collection has ended, and all that it vacated has been reported. Where the mode says
+    /// so, what is discardable is flushed: the source's `FlushDiscardable`. `is_short` says whether the
+    /// collector found memory short. Returns the bytes flushed.
     pub fn collected(&self, is_short: bool) -> usize {
         COLLECTS.store(true, Ordering::Relaxed);
         match self.discard_mode() {
@@ -294,7 +305,7 @@ impl Pages {
             return self.flush_discardable(Reason::Pressure);
         }
         self.mark_some(u64::MAX);
-        // SAFETY: what is vacated nobody needs.
+        // SAFETY: nobody needs vacated memory.
         self.empty_vacant(
             |start, bytes| unsafe { map::discard(start, bytes) }.is_ok(),
             Counter::BytesDiscarded,
@@ -309,12 +320,12 @@ impl Pages {
     }
 
     fn flush_vacant(&self, reason: Reason) -> usize {
-        // SAFETY: what is vacated nobody needs.
+        // SAFETY: nobody needs vacated memory.
         self.empty_vacant(|start, bytes| unsafe { map::flush(start, bytes) }.is_ok(), reason.counter())
     }
 
-    /// Does `way` with all that is vacated, which is on the list no more then, and counts it. Returns how many bytes that was. A piece at a time:
-    /// whoever takes memory back waits.
+    /// Does `way` with all that is vacated, which is on the list no more then, and counts it. Returns how
+    /// many bytes that was. A piece at a time: threads that take memory back wait.
     fn empty_vacant(&self, way: impl Fn(usize, usize) -> bool, counter: Counter) -> usize {
         let mut gone = 0;
         loop {
@@ -339,7 +350,7 @@ impl Pages {
         }
     }
 
-    /// What is to be done with so many free pages that have just been given back, for their mode's sake.
+    /// The treatment of this many free pages that have just been given back, for their mode's sake.
     pub(crate) fn mark_at_once(&self, mode: Discard) {
         if mode.marks_at_once() {
             self.mark_some(u64::MAX);
@@ -365,10 +376,10 @@ mod tests {
     /// The list of what is vacated is the process's.
     static ALONE: Mutex<()> = Mutex::new(());
 
-    fn layer(discard: Discard) -> &'static Pages {
-        let pages: &Pages = Box::leak(Box::new(Pages::new()));
+    fn layer(discard: Discard) -> Box<Pages> {
+        let pages = Box::new(Pages::new());
         pages.configure(Config { discard, ..Config::DEFAULT });
-        pages.seat_anew(Box::leak(Box::new(Slot::new())));
+        pages.attach_new_slot(Box::leak(Box::new(Slot::new())));
         pages
     }
 
@@ -405,7 +416,7 @@ mod tests {
     }
 
     /// A block of a new layer, written, and vacated.
-    fn vacated(mode: Discard) -> (&'static Pages, usize) {
+    fn vacated(mode: Discard) -> (Box<Pages>, usize) {
         let pages = layer(mode);
         let extent =
             pages.alloc(Request { bytes: BYTES, align: map::RESIDENCY_MAX * PAGE, zero: false }).unwrap();
@@ -437,14 +448,14 @@ mod tests {
             (Discard::Auto, false, BYTES, 0),
         ] {
             let (pages, start) = vacated(mode);
-            let before = counted(pages);
+            let before = counted(&pages);
             assert_eq!(resident(start), BYTES, "{mode:?}");
             assert_eq!(is_marked(start), marked, "{mode:?}");
             pages.collected(false);
             assert_eq!(resident(start), after_collection, "{mode:?}");
             pages.give_way();
             assert_eq!(resident(start), under_pressure, "{mode:?}");
-            let counts = counted(pages);
+            let counts = counted(&pages);
             let flushed = counts[1] + counts[2] - before[1] - before[2];
             assert_eq!(flushed, ALL - under_pressure as u64, "{mode:?}");
             assert!(!any(), "{mode:?}");

@@ -31,6 +31,8 @@ pub enum Misuse {
     },
     /// The block at this address has been given back already.
     AlreadyFree,
+    /// The address is in a mapping that the program made by `mmap`: `munmap` gives that back.
+    Mapping,
 }
 
 impl core::fmt::Display for Misuse {
@@ -39,6 +41,7 @@ impl core::fmt::Display for Misuse {
             Misuse::NotOurs => f.write_str("this address was never handed out"),
             Misuse::InsideBlock { start } => write!(f, "this address is inside the block at {start:#x}"),
             Misuse::AlreadyFree => f.write_str("this block has been freed already"),
+            Misuse::Mapping => f.write_str("this memory was mapped by mmap: munmap gives it back"),
         }
     }
 }

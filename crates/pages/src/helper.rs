@@ -1,22 +1,27 @@
-//! The helper: one thread that gives memory back while the program sleeps, moves fences, and fetches frames ahead.
+//! The helper: one thread that gives memory back while the program sleeps, moves windows, and fetches frames
+//! ahead.
 //!
-//! It is started when there is something for it to do (half a MiB cached, a fence to watch, a hook) and lives until
-//! the process ends; with nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread
-//! it is and what it must not touch. A forked child starts its own when it needs one.
+//! It is started when there is something for it to do (half a MiB cached, a window to watch, a hook) and
+//! lives until the process ends, or changes who it is: then it is ended and started again ([`Lifecycle`]).
+//! With nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread it is
+//! and what it must not touch. A forked child starts its own when it needs one.
 
 use crate::advice::{self, Client};
 use crate::discard;
-use crate::fence::{Fence, NO_FENCES};
-use crate::lows::DECAY_PARTS;
-use crate::pace::Pace;
+use crate::huge_window::{NO_WINDOWS, Window};
+use crate::low_water::DECAY_PARTS;
 use crate::pages::Pages;
+use crate::scan_backoff::Backoff;
+use crate::shortage;
 use crate::state::{Advice, KEPT};
 use crate::tag::Kind;
 use crate::units::{HUGE, PAGE, round_down};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use vellum_sys::lifecycle::{Crew, Lifecycle};
 use vellum_sys::pressure::{self, Trigger};
-use vellum_sys::{Caps, caps, clock, map, thread};
+use vellum_sys::thread::Undisturbed;
+use vellum_sys::{Caps, caps, clock, map, owner, thread};
 use vellum_wire::Counter;
 
 /// The shortest and the longest tick.
@@ -28,10 +33,10 @@ const IDLE_NS: u64 = 3_600_000_000_000;
 /// Frames fetched ahead in one call.
 const FETCH_BYTES: usize = HUGE;
 
-/// What a look at the fences found.
+/// What a look at the windows found.
 #[derive(Clone, Copy)]
 struct Looked {
-    /// There are fences.
+    /// There are windows.
     any: bool,
     /// Some are of blocks that are being filled, as far as one can know.
     blocks: bool,
@@ -41,31 +46,55 @@ struct Looked {
 
 #[repr(C, align(4096))]
 struct Stack(UnsafeCell<[u8; thread::HELPER_BYTES]>);
-// SAFETY: only the helper thread uses it.
+// SAFETY: only the helper thread uses it, and its starter before it begins; `LIFE` lets there be one.
 unsafe impl Sync for Stack {}
 
 static STACK: Stack = Stack(UnsafeCell::new([0; thread::HELPER_BYTES]));
 static TID: AtomicU32 = AtomicU32::new(0);
-static STARTED: AtomicBool = AtomicBool::new(false);
+/// The id of the last that was started, for who waits until it is gone.
+static BORN: AtomicU32 = AtomicU32::new(0);
+static LIFE: Lifecycle = Lifecycle::over(AtomicU32::new(0));
 static BELL: AtomicU32 = AtomicU32::new(0);
-/// For how long the helper sleeps: whoever has something for it to do rings if that is too long.
+/// For how long the helper sleeps: a thread with work for it rings if that is too long.
 static SLEEP: AtomicU32 = AtomicU32::new(LOOKING);
-/// Till its next look at the fences.
+/// Till its next look at the windows.
 const LOOKING: u32 = 0;
 /// Till its next tick.
 const TICKING: u32 = 1;
 /// Till it is rung for.
 const IDLE: u32 = 2;
-/// Whether a fence was set since the helper looked last.
-static FENCED: AtomicBool = AtomicBool::new(false);
-static QUIT: AtomicBool = AtomicBool::new(false);
+/// Whether a window was set since the helper looked last.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 static FETCH_START: AtomicUsize = AtomicUsize::new(0);
 static FETCH_END: AtomicUsize = AtomicUsize::new(0);
 
+struct Helper;
+
+impl Crew for Helper {
+    fn ring(&self) {
+        thread::wake(&BELL);
+    }
+    fn have_ended(&self) -> bool {
+        TID.load(Ordering::Acquire) == 0
+    }
+    fn wait_until_gone(&self) -> bool {
+        thread::wait_until_gone(&TID, BORN.load(Ordering::Relaxed))
+    }
+    fn wait(&self, word: &AtomicU32, seen: u32) {
+        thread::wait(word, seen, MOMENT_NS);
+    }
+    fn wake(&self, word: &AtomicU32) {
+        thread::wake_all(word);
+    }
+}
+
+/// How long to wait for a start that is under way before looking again.
+const MOMENT_NS: u64 = 1_000_000;
+
 /// In a forked child there is no helper.
-pub(crate) fn forget_after_fork() {
+pub(crate) fn reset_after_fork() {
     TID.store(0, Ordering::Relaxed);
-    STARTED.store(false, Ordering::Relaxed);
+    LIFE.reset_after_fork();
     SLEEP.store(LOOKING, Ordering::Relaxed);
     FETCH_END.store(0, Ordering::Relaxed);
 }
@@ -73,28 +102,29 @@ pub(crate) fn forget_after_fork() {
 impl Pages {
     /// Has `hook` called about every tick while memory is cached.
     ///
-    /// The hook runs on the helper: it must not use thread-local storage (the C library's `errno` included) nor `malloc`.
+    /// The hook runs on the helper: it must not use thread-local storage (the C library's `errno` included)
+    /// nor `malloc`.
     pub fn on_tick(&self, hook: fn()) {
         self.hook.store(hook as *mut (), Ordering::Release);
     }
 
     /// Makes sure that a helper will look after what is cached now.
     #[inline]
-    pub(crate) fn want_helper(&self) {
-        self.want_helper_from(IDLE);
+    pub(crate) fn request_helper(&self) {
+        self.request_helper_from(IDLE);
     }
 
-    /// Makes sure that a helper will look at the fences soon. A `new` one it looks at once.
-    pub(crate) fn want_look(&self, new: bool) {
+    /// Makes sure that a helper will look at the windows soon. A `new` one it looks at once.
+    pub(crate) fn request_look(&self, new: bool) {
         if !new {
-            return self.want_helper_from(TICKING);
+            return self.request_helper_from(TICKING);
         }
-        FENCED.store(true, Ordering::Relaxed);
+        WATCHED.store(true, Ordering::Relaxed);
         let before = TID.load(Ordering::Relaxed);
         if before != 0 && caps::has(Caps::HELPER) {
             thread::bring_here(before);
         }
-        self.want_helper_from(LOOKING);
+        self.request_helper_from(LOOKING);
         match TID.load(Ordering::Relaxed) {
             started if before == 0 && started != 0 => {
                 thread::bring_here(started);
@@ -106,8 +136,8 @@ impl Pages {
 
     /// Starts the helper, or wakes it if it sleeps as deeply as that.
     #[inline]
-    fn want_helper_from(&self, sleep: u32) {
-        if self.is_global() && (!STARTED.load(Ordering::Relaxed) || SLEEP.load(Ordering::Relaxed) >= sleep) {
+    fn request_helper_from(&self, sleep: u32) {
+        if self.is_global() && (!LIFE.is_started() || SLEEP.load(Ordering::Relaxed) >= sleep) {
             self.wake_helper();
         }
     }
@@ -118,45 +148,49 @@ impl Pages {
         if !self.is_global() || !caps::has(Caps::HELPER) {
             return;
         }
-        if !STARTED.swap(true, Ordering::AcqRel) {
-            QUIT.store(false, Ordering::Relaxed);
-            // SAFETY: STACK is zeroed at first and page-aligned; a second helper (in a forked child) finds only stale frames of
-            // one that does not exist there. `run` makes raw system calls only.
-            if unsafe { thread::start(run, 0, STACK.0.get().cast(), &TID) }.is_err() {
-                caps::drop(Caps::HELPER);
-            }
-            return;
+        if !LIFE.is_started() {
+            return start();
         }
         SLEEP.store(LOOKING, Ordering::Relaxed);
         thread::wake(&BELL);
     }
 
-    /// Ends the helper for now. The next thing there is to do starts another, which has the identity (user, groups,
-    /// namespaces) that the process has then.
-    pub fn retire_helper(&self) {
-        if !STARTED.load(Ordering::Acquire) {
-            return;
+    /// Whether there is a helper, or will be in a moment.
+    #[inline]
+    pub fn has_helper(&self) -> bool {
+        LIFE.is_started()
+    }
+
+    /// Ends the helper, and has none started until [`Pages::unbar_helper`]: for a call that changes who the
+    /// process is (user, groups, rights, namespaces). A helper keeps what it was born with, so none may be
+    /// born between the two either. Only by the process whose helper it is ([`owner::is_here`]). False, and
+    /// nothing is barred, if the helper does not end: somebody has stopped it, or the caller is a signal
+    /// handler on top of what it waits for.
+    #[must_use]
+    pub fn bar_helper(&self) -> bool {
+        LIFE.bar(&Helper)
+    }
+
+    /// Ends a [`Pages::bar_helper`], and starts a helper if there was one or one was wanted: it is then what
+    /// the calling thread is now.
+    pub fn unbar_helper(&self) {
+        if LIFE.unbar() && caps::has(Caps::HELPER) {
+            start();
         }
-        QUIT.store(true, Ordering::Release);
-        thread::wake(&BELL);
-        loop {
-            match TID.load(Ordering::Acquire) {
-                0 => break,
-                tid => thread::wait(&TID, tid, 1_000_000),
-            }
-        }
-        STARTED.store(false, Ordering::Release);
     }
 
     /// Ends the helper and starts no other: for a process that is about to forbid itself system calls.
     pub fn dismiss_helper(&self) {
         caps::drop(Caps::HELPER);
-        self.retire_helper();
+        if owner::is_here() && self.bar_helper() {
+            self.unbar_helper();
+        }
     }
 
-    /// Has the frames of a range fetched by the helper while the caller goes on (the source's section 4.2), if they are
-    /// enough to be worth waking it. One range at a time; a second takes the place of what is left of the first. A range
-    /// given back meanwhile is fetched for nothing: it is a matter of milliseconds and of memory just asked for.
+    /// Has the frames of a range fetched by the helper while the caller goes on (the source's section 4.2),
+    /// if they are enough to be worth waking it. One range at a time; a second takes the place of what is
+    /// left of the first. A range given back meanwhile is fetched for nothing: it is a matter of milliseconds
+    /// and of memory just asked for.
     pub(crate) fn fetch_ahead(&self, start: usize, bytes: usize) {
         if !self.is_global() || !caps::has(Caps::HELPER.union(Caps::POPULATE)) || bytes < FETCH_BYTES {
             return;
@@ -167,33 +201,34 @@ impl Pages {
         self.wake_helper();
     }
 
-    /// Looks at every fence once.
+    /// Looks at every window once.
     fn look_at_fences(&self) -> Looked {
-        let mut seen = NO_FENCES;
-        let count = self.state.lock().fences.snapshot(&mut seen);
+        let mut seen = NO_WINDOWS;
+        let count = self.state.lock().windows.snapshot(&mut seen);
         let mut looked = Looked { any: count > 0, blocks: false, moved: false };
-        for (index, fence) in seen.iter().enumerate() {
-            let Some(fence) = fence else { continue };
-            looked.moved |= self.look_at_fence(index, fence);
-            looked.blocks |= fence.is_open_block();
+        for (index, window) in seen.iter().enumerate() {
+            let Some(window) = window else { continue };
+            looked.moved |= self.look_at_window(index, window);
+            looked.blocks |= window.is_open_block();
         }
         looked
     }
 
-    /// Looks at the fence that decides on cold memory just handed out. The memory before it was handed out earlier, and
-    /// has mostly proved itself by now: so where blocks come one after the other nothing waits for the helper.
+    /// Looks at the window that decides on cold memory just handed out. The memory before it was handed out
+    /// earlier, and has mostly proved itself by now: so where blocks come one after the other nothing waits
+    /// for the helper.
     pub(crate) fn look_near(&self, start: usize, end: usize) {
-        let near = self.state.lock().fences.near(start, end);
-        if let Some((index, fence)) = near {
-            self.look_at_fence(index, &fence);
+        let near = self.state.lock().windows.near(start, end);
+        if let Some((index, window)) = near {
+            self.look_at_window(index, &window);
         }
     }
 
-    /// Looks at the fence at `index`, and moves it if it may; whether it did.
-    fn look_at_fence(&self, index: usize, fence: &Fence) -> bool {
-        let Some(proved) = fence.look() else { return false };
+    /// Looks at the window at `index`, and moves it if it may; whether it did.
+    fn look_at_window(&self, index: usize, window: &Window) -> bool {
+        let Some(proved) = window.look() else { return false };
         let mut state = self.state.lock();
-        let wanted = state.fences.advance(index, fence, proved);
+        let wanted = state.windows.advance(index, window, proved);
         if let Some(range) = wanted
             && state.arena_at(range.start) == Some(crate::state::LARGE)
         {
@@ -208,13 +243,18 @@ impl Pages {
     fn tick(&self, trigger: Option<&Trigger>) {
         self.decay();
         let cached = self.state.lock().free_pages(Kind::Warm);
-        let is_worth_a_look = || crate::release::is_worth_a_look(cached) || self.has_discardable();
+        let is_worth_a_look =
+            || crate::release::is_worth_a_look(cached) || self.has_discardable() || shortage::is_sparse();
         if self.discard_mode().heeds_pressure() && is_worth_a_look() {
-            self.respect_limits();
-            // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it now.
+            self.respect_limits_aside();
+            self.mark_idle();
+            // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it
+            // now.
             if self.is_in_distress() {
+                shortage::note_short();
                 self.give_way();
             } else if trigger.map_or_else(pressure::is_stalled, Trigger::fired) {
+                shortage::note_short();
                 self.relieve();
             }
         }
@@ -233,7 +273,7 @@ impl Pages {
             return false;
         }
         let stop = round_down(start + FETCH_BYTES, FETCH_BYTES).min(end);
-        // Whoever asked may have replaced the range meanwhile: then this piece is the last of the old one.
+        // The requester may have replaced the range meanwhile: then this piece is the last of the old one.
         if FETCH_START.compare_exchange(start, stop, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             && map::populate(start & !(PAGE - 1), stop - start).is_ok()
         {
@@ -244,37 +284,62 @@ impl Pages {
     }
 }
 
+/// Starts the helper, if that is possible now and nobody else does.
+#[cold]
+fn start() {
+    if !owner::is_here() {
+        return;
+    }
+    let _undisturbed = Undisturbed::new();
+    if !LIFE.begin(&Helper) {
+        return;
+    }
+    // SAFETY: STACK is zeroed at first and page-aligned; a later helper finds only stale frames of one that
+    // has ended, or does not exist in this process. `run` makes raw system calls only.
+    let run = unsafe { thread::start(run, 0, STACK.0.get().cast(), &TID) }.is_ok();
+    if run {
+        BORN.store(TID.load(Ordering::Relaxed), Ordering::Relaxed);
+    } else {
+        caps::drop(Caps::HELPER);
+    }
+    LIFE.began(&Helper, run);
+}
+
 extern "C" fn run(_argument: usize) -> ! {
     thread::close_inherited();
     thread::be_prompt();
     let pages = Pages::global();
-    // Set at the first tick: it takes the kernel a while, and the first thing to do may be a fence.
+    // Set at the first tick: it takes the kernel a while, and the first thing to do may be a window.
     let mut trigger = None;
     let mut client = Client::default();
     let mut ticked = clock::now_ms();
     let mut heard = 0;
-    let mut pace = Pace::new();
+    let mut backoff = Backoff::new();
     // Whether the helper was brought to the processor of a thread that is about to touch memory.
     let mut is_near = false;
-    while !QUIT.load(Ordering::Acquire) {
+    loop {
+        // The bell before the look: who asks for the end rings after it.
         let rung = BELL.load(Ordering::Acquire);
+        if LIFE.is_retiring() {
+            thread::exit();
+        }
         if pages.fetch_piece() {
             continue;
         }
-        let fenced = FENCED.swap(false, Ordering::Relaxed);
-        is_near |= fenced;
+        let is_watched = WATCHED.swap(false, Ordering::Relaxed);
+        is_near |= is_watched;
         let looked = pages.look_at_fences();
         let now = clock::now_ms();
         if looked.any {
             let now_ns = clock::now_ns();
             match looked {
-                _ if fenced => pace.begin(now_ns),
-                Looked { moved: true, .. } => pace.moved(now_ns),
-                _ if rung != heard => pace.resume(),
-                _ => pace.stood_still(),
+                _ if is_watched => backoff.begin(now_ns),
+                Looked { moved: true, .. } => backoff.moved(now_ns),
+                _ if rung != heard => backoff.resume(),
+                _ => backoff.stood_still(),
             }
             if !looked.blocks {
-                pace.relax();
+                backoff.relax();
             }
         }
         heard = rung;
@@ -292,7 +357,7 @@ extern "C" fn run(_argument: usize) -> ! {
         }
         client.attend(pages, now);
         let ticks = kept > 0 || discard::any() || !pages.hook.load(Ordering::Relaxed).is_null();
-        let (depth, sleep_ns) = match pace.next_ns().filter(|_| looked.any) {
+        let (depth, sleep_ns) = match backoff.next_ns().filter(|_| looked.any) {
             Some(look_ns) => (LOOKING, look_ns),
             None if ticks => (TICKING, tick_ms * 1_000_000),
             None if looked.any => (TICKING, TICK_MS.1 * 1_000_000),
@@ -307,5 +372,4 @@ extern "C" fn run(_argument: usize) -> ! {
         thread::wait(&BELL, rung, sleep_ns);
         SLEEP.store(LOOKING, Ordering::Release);
     }
-    thread::exit()
 }

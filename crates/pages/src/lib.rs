@@ -1,11 +1,12 @@
 //! The user-mode page allocator.
 //!
-//! A program's memory, as the kernel gives it, arrives by faults: each first touch of a page enters the kernel, which
-//! finds a frame and clears it, some thousand cycles a page, and each `munmap` throws that work away. This layer keeps
-//! the frames a process has, and hands them out again without a fault and without clearing: they hold nothing but the
-//! process's own old data. Address space is plenty, so blocks have room to grow, and what must move is moved by its
-//! page tables. The source is Douglas 2011, sections 4.2 and 4.2.1; where he needed a kernel that gives each process its
-//! page tables, today's Linux has `MADV_FREE`, `mremap` and `UFFDIO_MOVE`, and they serve.
+//! A program's memory, as the kernel gives it, arrives by faults: each first touch of a page enters the
+//! kernel, which finds a frame and clears it, some thousand cycles a page, and each `munmap` throws that work
+//! away. This layer keeps the frames a process has, and hands them out again without a fault and without
+//! clearing: they hold nothing but the process's own old data. Address space is plenty, so blocks have room
+//! to grow, and what must move is moved by its page tables. The source is Douglas 2011, sections 4.2 and
+//! 4.2.1; where he needed a kernel that gives each process its page tables, today's Linux has `MADV_FREE`,
+//! `mremap` and `UFFDIO_MOVE`, and they serve.
 //!
 //! ```text
 //!            alloc ◀────────────── warm ◀──────────── free
@@ -20,54 +21,64 @@
 //! ```
 //!
 //! # Words
-//! An *extent* is a run of whole pages in one state; a *block* is an extent in use. *Warm*, *marked* and *cold* are the
-//! states of free extents. The *cache* is the warm extents. To *flush* is to give frames back now, to *mark* is to let the
-//! kernel take them when it must.
+//! An *extent* is a run of whole pages in one state; a *block* is an extent in use. *Warm*, *marked* and
+//! *cold* are the states of free extents. The *cache* is the warm extents. To *flush* is to give frames back
+//! now, to *mark* is to let the kernel take them when it must.
 //!
 //! # Promises
-//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB ([`state`](crate) has the rule), is
-//!   unmarked only while every limit's headroom is more than what is cached, and decays when it is not needed.
+//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB ([`state`](crate) has the
+//!   rule), is unmarked only while every limit's headroom is more than what is cached, and decays when it is
+//!   not needed.
 //! * Out of memory is a value. So is misuse: see [`Misuse`].
-//! * No map entry (VMA) is spent a block. Entries are spent by fences (at most 64) and by moves that the kernel can only do
-//!   with `mremap` (at most 256).
-//! * The layer allocates nothing from `malloc`, uses no thread-local storage, and survives `fork` at any moment in a threaded
-//!   process if [`Pages::fork_prepare`] and its fellows are called around it.
+//! * No map entry (VMA) is spent a block. Entries are spent by windows (at most 64) and by moves that the
+//!   kernel can only do with `mremap` (at most 256).
+//! * The layer allocates nothing from `malloc`, uses no thread-local storage, and survives `fork` at any
+//!   moment in a threaded process if [`Pages::fork_prepare`] and its fellows are called around it.
 //!
 //! # Where things are
-//! [`pages`](Pages) has the operations, over `obtain` and `give_up`; `arena` places, splits and joins, over `tag` (what each page is) and `bins` (what is
-//! free, by size); `state` is what the lock guards; `furnish` moves cached frames to where they are needed; `release` gives frames back, `discard` says in which mode, `vacant` what of used memory is vacated; `fence` decides on huge pages, `pace` how soon it is looked at again; `relocate`
-//! moves; `helper` is the background; `advice` heeds a governor; `outlook` says what memory there is; [`Buffer`] is the growable vector built on it all.
+//! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena` places, splits and
+//! joins, over `tag` (what each page is) and `bins` (what is free, by size); `state` is what the lock guards;
+//! `fill_from_cache` moves cached frames to where they are needed; `release` gives frames back, `discard`
+//! says in which mode, `vacant` what of used memory is vacated; `inside` gives back pages of units in use;
+//! `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again; `relocate` moves;
+//! `mappings` follows what the program does to its own mappings; `helper` is the background; `advice` follows
+//! a governor; `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
 mod advice;
 mod arena;
+mod available;
 mod bins;
 mod buffer;
 mod config;
 mod discard;
 mod error;
-mod fence;
-mod furnish;
-mod give_up;
+mod fill_from_cache;
+mod find_pages;
+mod free_extent;
 mod helper;
-mod lows;
-mod obtain;
-mod outlook;
-mod pace;
+mod huge_window;
+mod inside;
+mod low_water;
+mod mappings;
 mod pages;
 mod release;
 mod relocate;
+mod scan_backoff;
+mod shortage;
 mod state;
 mod tag;
 mod units;
 mod vacant;
 
+pub use available::AvailableMemory;
 pub use buffer::{Buffer, Plain};
 pub use config::{Config, HugePolicy, Severity};
 pub use discard::{Discard, Elsewhere};
 pub use error::{Misuse, OutOfMemory};
-pub use outlook::Outlook;
+pub use low_water::DECAY_PARTS;
+pub use mappings::{Owner, Unclaimed};
 pub use pages::{Extent, Pages, Request};
 pub use units::{
     ALIGN_MAX, BLOCK_MAX, DENSE_MIN, HUGE, LARGE_MIN, MOVE_MIN, PAGE, UNIT, UNIT_SIDE, round_up,

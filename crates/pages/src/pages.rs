@@ -1,15 +1,15 @@
 //! The page layer's operations: hand out, give back, grow, shrink.
 //!
-//! Everything here follows one shape: decide and book under the lock, then make the kernel's slow calls without it, on
-//! extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving frames back in
-//! [`crate::release`], the background in [`crate::helper`].
+//! Everything here follows one shape: decide and book under the lock, then make the kernel's slow calls
+//! without it, on extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving
+//! frames back in [`crate::release`], the background in [`crate::helper`].
 
 use crate::arena::Taken;
 use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
-use crate::fence::Range;
+use crate::huge_window::Range;
 use crate::release::Reason;
-use crate::state::{Advice, DENSE, SPAN, State, Use};
+use crate::state::{ARENAS, Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
@@ -23,14 +23,15 @@ const TOUCH_SAMPLES: usize = 8;
 /// Blocks from this many pages are looked at when they are given back untouched, for all that is known.
 const TOUCH_CHECK_PAGES: u32 = 1024;
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Bytes; rounded up to whole pages.
     pub bytes: usize,
     /// Alignment of the start in bytes: a power of two up to [`ALIGN_MAX`].
     pub align: usize,
-    /// Whether every byte must read as zero. Otherwise the contents are undefined: this process's own old data.
+    /// Whether every byte must read as zero. Otherwise the contents are undefined: this process's own old
+    /// data.
     pub zero: bool,
 }
 
@@ -77,15 +78,15 @@ impl Pages {
         core::ptr::eq(self, &raw const GLOBAL)
     }
 
-    /// The address range, as base and bytes, that every address ever handed out lies in. Fixed once known; (0, 0) if no
-    /// address space could be had.
+    /// The address range, as base and bytes, that every address ever handed out lies in. Fixed once known;
+    /// (0, 0) if no address space could be had.
     pub fn span(&self) -> (usize, usize) {
         let placed = self.placed();
         if placed != (0, 0) {
             return placed;
         }
         let mut state = self.state.lock();
-        if !self.ready(&mut state) {
+        if !self.init(&mut state) {
             return (0, 0);
         }
         (state.base, SPAN)
@@ -100,11 +101,31 @@ impl Pages {
         }
     }
 
-    /// The side table: unit `i`, counted from the span's base, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at `i *
-    /// UNIT_SIDE` from here. Mapped for every unit of every address handed out; zero until its unit's owner writes it.
+    /// The parts of the span that were handed out so far, as start and bytes.
+    pub fn mapped(&self) -> [(usize, usize); ARENAS] {
+        let state = self.state.lock();
+        core::array::from_fn(|index| match state.is_init {
+            true => (state.arenas[index].whole().start, state.arenas[index].mapped_bytes()),
+            false => (0, 0),
+        })
+    }
+
+    /// All the address space, as base and bytes, that is this layer's: the span and the tables beside it.
+    /// (0, 0) before the first block. Takes no lock.
+    #[inline]
+    pub fn reserved(&self) -> (usize, usize) {
+        match self.base.load(Ordering::Acquire) {
+            0 => (0, 0),
+            base => (base, crate::state::WHOLE),
+        }
+    }
+
+    /// The side table: unit `i`, counted from the span's base, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at
+    /// `i * UNIT_SIDE` from here. Mapped for every unit of every address handed out; zero until its unit's
+    /// owner writes it.
     pub fn side(&self) -> *mut u8 {
         let mut state = self.state.lock();
-        self.ready(&mut state);
+        self.init(&mut state);
         state.side as *mut u8
     }
 
@@ -119,7 +140,7 @@ impl Pages {
     }
 
     /// Keeps counting in `slot`, which takes over what was counted so far.
-    pub fn seat(&self, slot: &'static Slot) {
+    pub fn attach_slot(&self, slot: &'static Slot) {
         let mut state = self.state.lock();
         slot.copy_counts(state.slot);
         state.slot = slot;
@@ -128,29 +149,30 @@ impl Pages {
     }
 
     /// Keeps counting in `slot` from zero: for a forked child, whose parent keeps its own counts.
-    pub fn seat_anew(&self, slot: &'static Slot) {
+    pub fn attach_new_slot(&self, slot: &'static Slot) {
         let mut state = self.state.lock();
         state.slot = slot;
         self.counting.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
         state.publish();
     }
 
-    /// Maps no more than is needed from now on, and unmaps what is not used: for a process that will have everything mapped
-    /// locked into memory (`mlockall`).
-    pub fn keep_short(&self) {
+    /// Maps no more than is needed from now on, and unmaps what is not used: for a process that will have
+    /// everything mapped locked into memory (`mlockall`).
+    pub fn on_mlockall(&self) {
         let mut state = self.state.lock();
-        if state.settled {
+        if state.is_init {
             for arena in &mut state.arenas {
-                arena.keep_short();
+                arena.on_mlockall();
             }
         }
     }
 
-    /// Makes no system call from now on but to map memory: for a process that is about to forbid itself others.
-    pub fn keep_still(&self) {
+    /// Makes no system call from now on but to map memory: for a process that is about to forbid itself
+    /// others.
+    pub fn no_syscalls(&self) {
         self.dismiss_helper();
         let mut state = self.state.lock();
-        self.ready(&mut state);
+        self.init(&mut state);
         state.still = true;
         caps::drop(Caps::all().difference(Caps::NOREPLACE));
     }
@@ -158,7 +180,7 @@ impl Pages {
     /// Checks every invariant; names the first that is broken. Slow: walks the tags of everything mapped.
     pub fn validate(&self) -> Result<(), &'static str> {
         let mut state = self.state.lock();
-        if !state.settled {
+        if !state.is_init {
             return Ok(());
         }
         state.arenas.iter_mut().try_for_each(crate::arena::Arena::validate)
@@ -176,7 +198,7 @@ impl Pages {
             return self.refuse(refused);
         }
         let align = (request.align / PAGE).max(1) as u32;
-        let Some((arena, taken)) = self.obtain(pages, align, Use::Fixed) else {
+        let Some((arena, taken)) = self.find_pages(pages, align, Use::Fixed) else {
             return self.refuse(refused);
         };
         let extent = self.extent(arena, &taken);
@@ -195,64 +217,18 @@ impl Pages {
         Ok(extent)
     }
 
-    /// Hands out as many blocks of `bytes` bytes as it can, in one go, into `out`; returns how many.
-    pub fn alloc_batch(&self, bytes: usize, out: &mut [*mut u8]) -> usize {
-        let Some(pages) = pages_of(bytes) else { return 0 };
-        let whole = u32::try_from(out.len()).ok().and_then(|count| count.checked_mul(pages));
-        // One extent cut into equal blocks: one search, one claim, and neighbours in memory.
-        if let Some(whole) = whole
-            && out.len() > 1
-            && let Some((arena, taken)) = self.obtain(whole, 1, Use::Fixed)
-        {
-            let mut state = self.state.lock();
-            let arena = &mut state.arenas[arena];
-            let last = out.len() - 1;
-            for (index, place) in out.iter_mut().enumerate() {
-                let start = taken.start + index as u32 * pages;
-                if index < last {
-                    arena.split(start, pages);
-                }
-                *place = arena.address(start) as *mut u8;
-            }
-            return out.len();
-        }
-        for (index, place) in out.iter_mut().enumerate() {
-            match self.alloc(Request { bytes, align: PAGE, zero: false }) {
-                Ok(extent) => *place = extent.addr.as_ptr(),
-                Err(_) => return index,
-            }
-        }
-        out.len()
-    }
-
-    /// Gives back every block in `blocks`; returns how many were live blocks of this layer.
-    ///
-    /// # Safety
-    /// As [`Pages::free`], for each.
-    pub unsafe fn free_batch(&self, blocks: &[*mut u8]) -> usize {
-        let mut freed = 0;
-        let mut state = self.state.lock();
-        for &block in blocks {
-            if let Ok((arena, page, _)) = locate(&mut state, block as usize) {
-                freed += 1;
-                self.put(&mut state, arena, page);
-            }
-        }
-        self.after_free(state, u32::MAX);
-        freed
-    }
-
-    /// Hands out units of [`UNIT`] bytes, so aligned, contents undefined, until `out` is full or memory ends; returns
-    /// how many. Where many come without frames, the helper fetches those while the caller cuts the units up.
+    /// Hands out units of [`UNIT`] bytes, so aligned, contents undefined, until `out` is full or memory ends;
+    /// returns how many. Where many come without frames, the helper fetches those while the caller cuts the
+    /// units up.
     pub fn alloc_units(&self, out: &mut [*mut u8]) -> usize {
         let mut filled = 0;
         while filled < out.len() {
             let wanted = (out.len() - filled) as u32;
             let usage = if wanted as usize * UNIT >= LARGE_MIN { Use::Batch } else { Use::Fixed };
             let Some((arena, taken)) = self
-                .obtain_reused_units(wanted)
-                .or_else(|| self.obtain(wanted * UNIT_PAGES, UNIT_PAGES, usage))
-                .or_else(|| self.obtain(UNIT_PAGES, UNIT_PAGES, Use::Fixed))
+                .find_reused_units(wanted)
+                .or_else(|| self.find_pages(wanted * UNIT_PAGES, UNIT_PAGES, usage))
+                .or_else(|| self.find_pages(UNIT_PAGES, UNIT_PAGES, Use::Fixed))
             else {
                 break;
             };
@@ -278,8 +254,13 @@ impl Pages {
     /// # Safety
     /// Each was handed out by [`Pages::alloc_units`] and is used by nobody.
     pub unsafe fn free_units(&self, units: &[*mut u8]) {
-        // SAFETY: by this function's condition.
-        unsafe { self.free_batch(units) };
+        let mut state = self.state.lock();
+        for &unit in units {
+            if let Ok((arena, page, _)) = locate(&mut state, unit as usize) {
+                self.free_extent(&mut state, arena, page);
+            }
+        }
+        self.after_free(state, u32::MAX);
     }
 
     /// Gives a block back; returns its length in bytes. Its frames stay in the cache, its contents are lost.
@@ -293,6 +274,9 @@ impl Pages {
         let mut state = self.state.lock();
         let (arena, page, pages) = locate(&mut state, addr.as_ptr() as usize)?;
         let flags = state.arenas[arena].flags(page);
+        if flags & flag::MAPPING != 0 {
+            return Err(Misuse::Mapping);
+        }
         if flags & flag::UNTOUCHED != 0
             && pages >= TOUCH_CHECK_PAGES
             && !mostly_resident(addr.as_ptr() as usize, pages)
@@ -302,45 +286,10 @@ impl Pages {
             drop(state);
             self.flush_used(arena, page, pages, Reason::Asked);
         } else {
-            self.put(&mut state, arena, page);
+            self.free_extent(&mut state, arena, page);
             self.after_free(state, pages);
         }
         Ok(pages as usize * PAGE)
-    }
-
-    /// Gives back what is in use of the pages from `addr` to `addr + bytes`, both page-aligned: as `munmap` does, whole blocks,
-    /// parts of blocks, or several. What remains of a block on either side stays live, as a block of its own.
-    ///
-    /// # Errors
-    /// [`Misuse::NotOurs`] if the range is not within the span's mapped part; nothing has changed then.
-    ///
-    /// # Safety
-    /// Nobody uses that memory any more.
-    pub unsafe fn free_range(&self, addr: NonNull<u8>, bytes: usize) -> Result<(), Misuse> {
-        let mut state = self.state.lock();
-        let first = addr.as_ptr() as usize;
-        let end = first.checked_add(bytes).ok_or(Misuse::NotOurs)?;
-        let arena = state.arena_at(first).ok_or(Misuse::NotOurs)?;
-        if state.arena_at(end - 1) != Some(arena) {
-            return Err(Misuse::NotOurs);
-        }
-        let (mut page, end) = (state.arenas[arena].page(first), state.arenas[arena].page(end - 1) + 1);
-        while page < end {
-            let Some((start, len, kind)) = state.arenas[arena].containing(page) else { break };
-            let stop = (start + len).min(end);
-            if kind == Kind::Used {
-                if page > start {
-                    state.arenas[arena].split(start, page - start);
-                }
-                if stop < start + len {
-                    state.arenas[arena].split(page, stop - page);
-                }
-                self.put(&mut state, arena, page);
-            }
-            page = stop;
-        }
-        self.after_free(state, (bytes / PAGE) as u32);
-        Ok(())
     }
 
     /// The live block that starts at `addr`.
@@ -349,19 +298,12 @@ impl Pages {
     /// [`Misuse`] if none does.
     pub fn extent_at(&self, addr: *const u8) -> Result<Extent, Misuse> {
         let mut state = self.state.lock();
-        let (_, _, pages) = locate(&mut state, addr as usize)?;
+        let (arena, page, pages) = locate(&mut state, addr as usize)?;
+        if state.arenas[arena].flags(page) & flag::MAPPING != 0 {
+            return Err(Misuse::Mapping);
+        }
         let addr = NonNull::new(addr.cast_mut()).ok_or(Misuse::NotOurs)?;
         Ok(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
-    }
-
-    /// The live block that contains `addr`, wherever in it. Slower than [`Pages::extent_at`]: walks back to its start.
-    pub fn extent_containing(&self, addr: *const u8) -> Option<Extent> {
-        let mut state = self.state.lock();
-        let arena = state.arena_at(addr as usize)?;
-        let page = state.arenas[arena].page(addr as usize);
-        let (start, pages, kind) = state.arenas[arena].containing(page)?;
-        let addr = NonNull::new(state.arenas[arena].address(start) as *mut u8)?;
-        (kind == Kind::Used).then_some(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
     }
 
     /// Changes a block's length without moving it, or leaves it as it is and answers `None`.
@@ -404,7 +346,7 @@ impl Pages {
             let new = state.arenas[arena].address(taken.start) as *mut u8;
             if taken.cold() > 0 {
                 drop(state);
-                self.furnish(arena, &mut taken);
+                self.fill_from_cache(arena, &mut taken);
                 let mut state = self.state.lock();
                 let advice = state.plan_growth(arena, address, &taken);
                 let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
@@ -427,22 +369,22 @@ impl Pages {
     fn cut(&self, mut state: Held<'_, State>, arena: usize, page: PageNo, keep: u32) {
         let Ok(pages) = state.arenas[arena].used_at(page) else { return };
         state.arenas[arena].split(page, keep);
-        self.put(&mut state, arena, page + keep);
+        self.free_extent(&mut state, arena, page + keep);
         self.after_free(state, pages - keep);
     }
 
     /// Settles if need be.
-    pub(crate) fn ready(&self, state: &mut State) -> bool {
-        if state.settled {
+    pub(crate) fn init(&self, state: &mut State) -> bool {
+        if state.is_init {
             return true;
         }
-        if !state.settle() {
+        if !state.init() {
             return false;
         }
         let dense = state.arenas[DENSE].whole();
         let window = match state.config.huge {
             HugePolicy::Auto => {
-                state.fences.watch_arena(dense);
+                state.windows.watch_arena(dense);
                 None
             }
             HugePolicy::Always => {
@@ -480,14 +422,27 @@ impl Pages {
     /// Makes the layer usable in the child: the locks are free and there is no helper.
     pub fn fork_child(&self) {
         self.state.raw().reset_after_fork();
-        // Whoever had those in hand is not here.
+        // The thread that had those in hand is not here.
         self.state.lock().away = 0;
         if self.is_global() {
-            crate::advice::forget_after_fork();
-            crate::discard::forget_after_fork();
-            crate::helper::forget_after_fork();
-            crate::outlook::forget_after_fork();
-            crate::release::forget_after_fork();
+            vellum_sys::owner::claim();
+            crate::advice::reset_after_fork();
+            crate::discard::reset_after_fork();
+            crate::helper::reset_after_fork();
+            crate::available::reset_after_fork();
+            crate::release::reset_after_fork();
+        }
+    }
+}
+
+/// A layer that ends, which the process's own never does, gives its address space back: the number that fit
+/// is limited.
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let state = self.state.lock();
+        if state.is_init && state.arenas[DENSE].is_reserved() {
+            // SAFETY: all who held a block of this layer was to be gone before it.
+            let _ = unsafe { map::release(state.base, crate::state::WHOLE) };
         }
     }
 }

@@ -4,21 +4,24 @@
 //! | --- | --- | --- |
 //! | decay | unused for the whole decay time (the least that was cached in that time was never needed), marked or not | flush |
 //! | peak | cold memory is wanted and the cache would raise the process's peak | flush |
+//! | idle under a limit | not needed for a part of the decay time, in a control group with a limit: another process of the group may want it sooner than the helper can look | mark |
 //! | pressure | a limit's headroom no longer exceeds what is cached, or tasks stall on memory | mark; flush when the own group hits its limit |
 //! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
 //!
-//! This is the mode `auto`; `discard` has the others, of which most have other rules and some none. Frames stay unmarked while there is headroom, because marking costs ten times the floor of reusing
-//! them. *Marked* is the discardable page of the 1992 paper: the kernel takes it when it must, without write-back.
-//! *Flushed* gives the frame back now.
+//! This is the mode `auto`; `discard` has the others, of which most have other rules and some none. Frames
+//! stay unmarked while there is headroom, because marking costs ten times the floor of reusing them. *Marked*
+//! is the discardable page of the 1992 paper: the kernel takes it when it must, without write-back. *Flushed*
+//! gives the frame back now.
 
+use crate::available;
 use crate::config::Severity;
-use crate::outlook;
 use crate::pages::Pages;
-use crate::state::{ARENAS, KEPT, State};
+use crate::state::{ARENAS, KEPT, State, WARM};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vellum_sys::lock::Held;
+use vellum_sys::looks::{Look, Looks};
 use vellum_sys::thread::wait;
 use vellum_sys::{clock, map};
 use vellum_wire::Counter;
@@ -31,7 +34,8 @@ const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
 const LOOK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
 /// How long a look at the limits holds, in milliseconds.
 const LOOK_MS: u64 = 50;
-/// How often, and after how long, somebody who finds no memory looks whether others have put back what they took out: 0.2 s in all.
+/// How often, and after how long, somebody who finds no memory looks whether others have put back what they
+/// took out: 0.2 s in all.
 const RETURNS_LOOKS: u32 = 1000;
 const RETURNS_NS: u64 = 200_000;
 /// From this many pages a free is large enough to start the helper for.
@@ -73,15 +77,15 @@ impl Victim {
 }
 
 static DISTRESS: AtomicU64 = AtomicU64::new(u64::MAX);
-static LOOKING: AtomicBool = AtomicBool::new(false);
+static LOOKS: Looks = Looks::over(AtomicU32::new(0), AtomicU32::new(0));
 
-/// In a forked child: whoever was looking does not exist there.
-pub(crate) fn forget_after_fork() {
+/// In a forked child: the thread that was looking does not exist there.
+pub(crate) fn reset_after_fork() {
     DISTRESS.store(u64::MAX, Ordering::Relaxed);
-    LOOKING.store(false, Ordering::Relaxed);
+    LOOKS.reset_after_fork();
 }
 
-/// Whether so many cached pages could matter to a limit.
+/// Whether this many cached pages could matter to a limit.
 pub(crate) fn is_worth_a_look(cached: u64) -> bool {
     cached >= LOOK_MIN
 }
@@ -117,7 +121,7 @@ impl Pages {
             self.mark_at_once(mode);
         }
         if cached >= HELPER_MIN {
-            self.want_helper();
+            self.request_helper();
         }
     }
 
@@ -125,7 +129,9 @@ impl Pages {
     pub(crate) fn flush_used(&self, arena: usize, page: PageNo, pages: u32, reason: Reason) {
         let (start, flags) = {
             let mut state = self.state.lock();
-            (state.arenas[arena].address(page), state.arenas[arena].flags(page))
+            let flags = state.arenas[arena].flags(page);
+            state.arenas[arena].set_flags(page, flags | flag::AWAY);
+            (state.arenas[arena].address(page), flags)
         };
         let kind = self.let_go(start, pages, flags, false);
         let mut state = self.state.lock();
@@ -134,7 +140,7 @@ impl Pages {
         }
         let after = if kind == Kind::Cold { 0 } else { flags };
         state.arenas[arena].set_flags(page, after);
-        state.arenas[arena].put(page, kind);
+        state.arenas[arena].free_extent(page, kind);
         state.count(reason.counter(), u64::from(pages) * PAGE as u64);
         state.publish();
     }
@@ -159,14 +165,15 @@ impl Pages {
         if gone.is_ok() { Kind::Cold } else { Kind::Warm }
     }
 
-    /// Takes up to `most` pages of kind `from` out of the free lists, lets go of their frames without the lock, and puts
-    /// them back. Returns the pages dealt with.
+    /// Takes up to `most` pages of kind `from` out of the free lists, lets go of their frames without the
+    /// lock, and puts them back. Returns the pages dealt with.
     fn release(&self, from: Kind, most: u64, mark: bool, reason: Reason) -> u64 {
         let (mut victims, count) = self.take_victims(from, most);
         let victims = &mut victims[..count];
         for victim in &mut *victims {
             victim.kind = match self.let_go(victim.start, victim.pages, victim.flags, mark) {
-                // What the kernel would not take (locked memory, a filter on system calls) is still good for reuse.
+                // What the kernel would not take (locked memory, a filter on system calls) is still good for
+                // reuse.
                 Kind::Warm => from,
                 kind => kind,
             };
@@ -192,6 +199,7 @@ impl Pages {
                 left -= u64::from(taken.pages);
                 let start = state.arenas[arena].address(taken.start);
                 let (page, pages, flags) = (taken.start, taken.pages, taken.flags);
+                state.arenas[arena].set_flags(page, flags | flag::AWAY);
                 victims[count] = Victim { arena, page, start, pages, flags, kind: from };
                 count += 1;
             }
@@ -216,7 +224,7 @@ impl Pages {
                 changed += u64::from(victim.pages);
             }
             state.arenas[victim.arena].set_flags(victim.page, flags);
-            state.arenas[victim.arena].put(victim.page, victim.kind);
+            state.arenas[victim.arena].free_extent(victim.page, victim.kind);
         }
         changed
     }
@@ -254,7 +262,7 @@ impl Pages {
             }
         };
         let mut state = self.state.lock();
-        if state.settled {
+        if state.is_init {
             for arena in &mut state.arenas {
                 arena.retreat();
             }
@@ -262,8 +270,8 @@ impl Pages {
         pages as usize * PAGE
     }
 
-    /// Waits until no free extent is out of its list: what another thread is dealing with is not memory that is used up. Bounded, as
-    /// that thread may have been stopped for good.
+    /// Waits until no free extent is out of its list: what another thread is dealing with is not memory that
+    /// is used up. Bounded, as that thread may have been stopped for good.
     pub(crate) fn await_returns(&self) {
         let nobody = AtomicU32::new(0);
         for _ in 0..RETURNS_LOOKS {
@@ -274,24 +282,50 @@ impl Pages {
         }
     }
 
-    /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process dies of.
-    /// Half the headroom is kept clear, for what others take before the next look.
+    /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process
+    /// dies of. Half the headroom is kept clear, for what others take before the next look.
     pub(crate) fn respect_limits(&self) {
-        let heeds = {
-            let state = self.state.lock();
-            !state.still && state.config.discard.heeds_pressure()
-        };
-        if !heeds || LOOKING.swap(true, Ordering::Acquire) {
+        if !self.heeds_limits() {
             return;
         }
-        self.respect(outlook::current().headroom());
-        LOOKING.store(false, Ordering::Release);
+        // A thread can free more while another one looks than what that one has found harmless.
+        let now = || clock::now_ms() as u32;
+        let mut due = LOOKS.ask(now());
+        while let Some(look) = due {
+            let headroom = available::current().headroom();
+            self.apply_look(headroom, Some(&look));
+            due = LOOKS.made(&look, now());
+        }
+    }
+
+    /// The same, for the helper, on which the program's threads do not rely: it has to wait for a processor
+    /// while they allocate.
+    pub(crate) fn respect_limits_aside(&self) {
+        if self.heeds_limits() {
+            let look = LOOKS.aside();
+            self.apply_look(available::current().headroom(), Some(&look));
+        }
+    }
+
+    fn heeds_limits(&self) -> bool {
+        let state = self.state.lock();
+        !state.still && state.config.discard.heeds_pressure()
     }
 
     /// Keeps the unmarked cache within half of `headroom` bytes.
-    pub fn respect(&self, headroom: u64) {
+    pub fn apply_limits(&self, headroom: u64) {
+        self.apply_look(headroom, None);
+    }
+
+    fn apply_look(&self, headroom: u64, look: Option<&Look>) {
         let harmless = headroom / 2 / PAGE as u64;
         let mut state = self.state.lock();
+        if let Some(look) = look {
+            if Looks::is_older(look.number, state.look) {
+                return;
+            }
+            state.look = look.number;
+        }
         let cached = state.free_pages(Kind::Warm);
         state.harmless = harmless;
         state.looked_ms = clock::now_ms();
@@ -301,9 +335,21 @@ impl Pages {
         }
     }
 
+    /// Under a control group's limit, marks what was not needed since the last tick. Another process of the
+    /// group may take all that is left of the limit before the next one, and the kernel then ends somebody
+    /// unless it can take the cache.
+    pub(crate) fn mark_idle(&self) {
+        if !available::current().is_limited() {
+            return;
+        }
+        let idle = self.state.lock().low_water[WARM].idle();
+        let marked = self.mark_some(idle);
+        self.state.lock().low_water[WARM].gone(marked);
+    }
+
     /// Whether the control group ran into a limit since the last call.
     pub(crate) fn is_in_distress(&self) -> bool {
-        let now = outlook::current().distress();
+        let now = available::current().distress();
         let before = DISTRESS.swap(now, Ordering::Relaxed);
         before != u64::MAX && now > before
     }
@@ -318,17 +364,17 @@ impl Pages {
             let surplus = {
                 let mut state = self.state.lock();
                 let pages = state.free_pages(kind);
-                state.lows[which].tick(pages)
+                state.low_water[which].tick(pages)
             };
             let flushed = self.flush_some(kind, surplus, Reason::Decay);
             if flushed > 0 {
-                self.state.lock().lows[which].gone(flushed);
+                self.state.lock().low_water[which].gone(flushed);
                 gone += flushed;
             }
         }
         if gone > 0 {
             let mut state = self.state.lock();
-            if state.settled {
+            if state.is_init {
                 for arena in &mut state.arenas {
                     arena.retreat();
                 }

@@ -1,8 +1,9 @@
 //! Changing where a block is without copying it: growth that does not fit, relocation, exchange.
 //!
-//! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call. From there
-//! on its page tables move, at a cost that hardly depends on the length: by `mremap`, which is fastest and leaves the block a
-//! map entry of its own, while few blocks have one, and by `UFFDIO_MOVE` after that.
+//! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call.
+//! From there on its page tables move, at a cost that hardly depends on the length: by `mremap`, which is
+//! fastest and leaves the block a map entry of its own, while few blocks have one, and by `UFFDIO_MOVE` after
+//! that.
 
 use crate::arena::Taken;
 use crate::error::OutOfMemory;
@@ -49,7 +50,8 @@ impl Pages {
         Some(Spot { arena, page, pages, start, flags })
     }
 
-    /// Changes a block's length, moving it if it cannot grow where it is. Contents are kept up to the smaller length.
+    /// Changes a block's length, moving it if it cannot grow where it is. Contents are kept up to the smaller
+    /// length.
     ///
     /// # Errors
     /// [`OutOfMemory`]; the block is unchanged then.
@@ -104,7 +106,8 @@ impl Pages {
         unsafe { self.shift(old, old.pages, (align / PAGE).max(1) as u32, false) }.ok_or(refused)
     }
 
-    /// Puts the contents of `old` into a new block of `pages` pages, new bytes cleared if `zero`, and gives `old` back.
+    /// Puts the contents of `old` into a new block of `pages` pages, new bytes cleared if `zero`, and gives
+    /// `old` back.
     ///
     /// # Safety
     /// `old` is a live block whose old place nobody relies on afterwards.
@@ -113,7 +116,7 @@ impl Pages {
         // A warm place with room is worth a copy when most of the new block is new.
         let roomy = pages >= old.pages.saturating_mul(2) && self.has_warm_room(pages);
         if kept >= MOVE_MIN && !roomy && old.flags & flag::TAINTED == 0 {
-            let (arena, taken) = self.obtain(pages, align, Use::Empty)?;
+            let (arena, taken) = self.find_pages(pages, align, Use::Empty)?;
             let new = self.spot(arena, taken.start, pages);
             if taken.cold() == taken.pages && self.carry(&old, &new, kept) {
                 self.leave(&old);
@@ -125,7 +128,7 @@ impl Pages {
             // SAFETY: both are whole blocks, in this caller's hands.
             return Some(unsafe { self.copy(&old, &new, kept) });
         }
-        let (arena, taken) = self.obtain(pages, align, Use::Growing)?;
+        let (arena, taken) = self.find_pages(pages, align, Use::Growing)?;
         let new = self.spot(arena, taken.start, pages);
         if zero {
             let used = (taken.cold_from - taken.start) as usize * PAGE;
@@ -170,7 +173,7 @@ impl Pages {
         unsafe { core::ptr::copy_nonoverlapping(old.start as *const u8, new.start as *mut u8, len) };
         let mut state = self.state.lock();
         state.count(Counter::BytesCopied, len as u64);
-        self.put(&mut state, old.arena, old.page);
+        self.free_extent(&mut state, old.arena, old.page);
         self.after_free(state, old.pages);
         self.as_extent(new)
     }
@@ -203,16 +206,16 @@ impl Pages {
             flags & flag::ENTRY != 0 && unsafe { map::renew(old.start, old.pages as usize * PAGE) }.is_ok();
         let mut state = self.state.lock();
         state.entries -= u32::from(joined && state.entries > 0);
-        self.put_cold(&mut state, old.arena, old.page);
+        self.free_cold(&mut state, old.arena, old.page);
         state.publish();
     }
 
-    /// Exchanges the contents of two blocks of one length by moving page tables; by copying where that is not possible
-    /// or does not pay.
+    /// Exchanges the contents of two blocks of one length by moving page tables; by copying where that is not
+    /// possible or does not pay.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if either is no live block, their lengths differ, or there is no address space to exchange
-    /// through; nothing has changed then.
+    /// [`OutOfMemory`] if either is no live block, their lengths differ, or there is no address space to
+    /// exchange through; nothing has changed then.
     ///
     /// # Safety
     /// Both are in the caller's hands.
@@ -228,7 +231,7 @@ impl Pages {
             return Ok(());
         }
         if len >= MOVE_MIN && (a.flags | b.flags) & flag::TAINTED == 0 {
-            let (arena, taken) = self.obtain(a.pages, 1, Use::Empty).ok_or(OutOfMemory { bytes: len })?;
+            let (arena, taken) = self.find_pages(a.pages, 1, Use::Empty).ok_or(OutOfMemory { bytes: len })?;
             let between = self.spot(arena, taken.start, a.pages);
             let moved = taken.cold() == taken.pages && self.carry(&a, &between, len);
             if moved {

@@ -3,27 +3,28 @@
 //! | arena | holds | pages |
 //! | --- | --- | --- |
 //! | fine | what a small process uses | base |
-//! | dense | blocks below 4 MiB of a process grown past 12 MiB, handed out densely from the low end | huge, by one fence |
-//! | large | blocks of 4 MiB and more, and any block that grows | huge, by a fence each; room behind |
+//! | dense | blocks below 4 MiB of a process grown past 12 MiB, handed out densely from the low end | huge, by one window |
+//! | large | blocks of 4 MiB and more, and any block that grows | huge, by a window each; room behind |
 //!
-//! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked` discardable. A
-//! block given back counts as cached in full although parts may never have been touched: this errs towards
-//! flushing.
+//! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked`
+//! discardable. A block given back counts as cached in full although parts may never have been touched: this
+//! errs towards flushing.
 //!
-//! **The rule of the peak.** Cached frames never raise the process's peak: cold memory is handed out only if `live +
-//! cached` stays within the highest `live` there ever was and a slack of 1/64 (at least 2 MiB). What is over is reused
-//! from another arena or flushed first.
+//! **The rule of the peak.** Cached frames never raise the process's peak: cold memory is handed out only if
+//! `live + cached` stays within the highest `live` there ever was and a slack of 1/64 (at least 2 MiB). The
+//! excess is reused from another arena or flushed first.
 
 use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
-use crate::fence::{Fences, Range};
-use crate::lows::Lows;
+use crate::huge_window::{Range, Windows};
+use crate::low_water::LowWater;
 use crate::tag::{Kind, flag};
 use crate::units::{
-    ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, UNIT_PAGES, round_down, round_up,
+    ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, round_down, round_up,
 };
 use crate::units::{UNIT, UNIT_SIDE};
 use core::sync::atomic::Ordering::Relaxed;
+use rustix::io::Errno;
 use vellum_sys::{Caps, caps, limits, map};
 use vellum_wire::{Counter, Slot};
 
@@ -38,11 +39,15 @@ pub(crate) const ARENAS: usize = 3;
 pub(crate) const SPAN: usize = ARENAS * ARENA_BYTES;
 const TAGS_BYTES: usize = ARENA_BYTES / PAGE * 16;
 const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
-/// Where arenas are placed: above what programs, their heaps and other runtimes use, below the libraries.
-const LOWEST: usize = 16 << 40;
-const PLACES: usize = 32 << 10;
+/// Address space of the arenas and their tables.
+pub(crate) const WHOLE: usize = SPAN + ARENAS * (TAGS_BYTES + SIDE_BYTES);
+/// Where arenas are placed: above position-independent executables and their heaps (from 85 TiB on) and the
+/// random hints of language runtimes (below 64 TiB), below the libraries and what else the kernel places
+/// (down from 128 TiB).
+const LOWEST: usize = 96 << 40;
+const PLACES: usize = 24 << 10;
 /// Places tried before giving up.
-const TRIES: usize = 16;
+const TRIES: usize = 64;
 /// The slack of the peak rule: the larger of these.
 const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
 const SLACK_SHARE: u64 = 64;
@@ -61,17 +66,21 @@ pub(crate) enum Use {
     Fixed,
     /// A block that has grown once: it wants room behind it.
     Growing,
-    /// Many units in one call, from [`LARGE_MIN`] on: whoever asks for so many at once is about to write them all.
+    /// Many units in one call, from [`LARGE_MIN`] on: a caller that asks for that many at once is about to
+    /// write them all.
     Batch,
     /// The target of moved page tables: it must have no frames.
     Empty,
 }
 
-/// Free memory that may have frames, which decays: of marked memory the kernel takes nothing while it has enough.
+/// Free memory that may have frames, which decays: of marked memory the kernel takes nothing while it has
+/// enough.
 pub(crate) const KEPT: [Kind; 2] = [Kind::Warm, Kind::Marked];
+/// The place of warm pages among these.
+pub(crate) const WARM: usize = 0;
 
 pub(crate) struct State {
-    pub(crate) settled: bool,
+    pub(crate) is_init: bool,
     pub(crate) base: usize,
     pub(crate) side: usize,
     pub(crate) arenas: [Arena; ARENAS],
@@ -82,9 +91,13 @@ pub(crate) struct State {
     pub(crate) harmless: u64,
     /// When that look was, in coarse milliseconds.
     pub(crate) looked_ms: u64,
+    /// The number of that look.
+    pub(crate) look: u32,
     /// What was not needed of each of [`KEPT`].
-    pub(crate) lows: [Lows; KEPT.len()],
-    pub(crate) fences: Fences,
+    pub(crate) low_water: [LowWater; KEPT.len()],
+    pub(crate) windows: Windows,
+    /// Bytes that have gone inside units since the window of their arena was set back: see `inside`.
+    pub(crate) holes: usize,
     pub(crate) config: Config,
     pub(crate) entries: u32,
     /// Free extents that somebody has taken out of their lists to deal with their frames, and will put back.
@@ -99,7 +112,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) const fn new() -> State {
         State {
-            settled: false,
+            is_init: false,
             base: 0,
             side: 0,
             arenas: [const { Arena::unplaced() }; ARENAS],
@@ -107,8 +120,10 @@ impl State {
             peak: 0,
             harmless: 0,
             looked_ms: 0,
-            lows: [const { Lows::new() }; KEPT.len()],
-            fences: Fences::new(),
+            look: 0,
+            low_water: [const { LowWater::new() }; KEPT.len()],
+            windows: Windows::new(),
+            holes: 0,
             config: Config::DEFAULT,
             entries: 0,
             away: 0,
@@ -119,29 +134,45 @@ impl State {
     }
 
     /// Finds the arenas a place, once.
-    pub(crate) fn settle(&mut self) -> bool {
-        if self.settled {
+    pub(crate) fn init(&mut self) -> bool {
+        if self.is_init {
             return true;
         }
         let short = limits::address_space_is_accounted();
         for attempt in 0..TRIES {
             let base = LOWEST + (random(attempt) as usize % PLACES) * ALIGN_MAX;
-            if self.settle_at(base, short) {
-                self.settled = true;
+            if self.init_at(base, short) {
+                self.is_init = true;
                 return true;
             }
         }
         false
     }
 
-    fn settle_at(&mut self, base: usize, short: bool) -> bool {
+    fn init_at(&mut self, base: usize, short: bool) -> bool {
         let tags = base + SPAN;
         let side = tags + ARENAS * TAGS_BYTES;
         let limit = (ARENA_BYTES / PAGE) as u32;
-        // All of it readable, so that whoever asks about an address that was never handed out finds that nobody owns it;
-        // and first of all, since arenas replace parts of it.
         let side_bytes = ARENAS * SIDE_BYTES;
-        if !short && map::claim_readable(side, side_bytes).is_err() {
+        let reserved = !short
+            && match map::reserve(base, WHOLE) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => return false,
+                // A kernel or container that allows less address space: it is claimed piece by piece.
+                Err(_) => false,
+            };
+        // All of the side table is readable, so that an address that was never handed out is found to have no
+        // owner; and first of all, since arenas replace parts of it.
+        let readable = if reserved {
+            // SAFETY: reserved a moment ago.
+            unsafe { map::make_readable(side, side_bytes) }
+        } else if short {
+            Ok(())
+        } else {
+            map::claim_readable(side, side_bytes)
+        };
+        if readable.is_err() {
+            self.leave(base, reserved);
             return false;
         }
         for (index, arena) in self.arenas.iter_mut().enumerate() {
@@ -151,16 +182,26 @@ impl State {
                 side: side + index * SIDE_BYTES,
                 limit,
                 short,
+                reserved,
             };
-            if arena.settle(place).is_err() {
-                // What earlier arenas mapped is a few pages of address space, left behind for good.
-                self.arenas = [const { Arena::unplaced() }; ARENAS];
+            if arena.init(place).is_err() {
+                self.leave(base, reserved);
                 return false;
             }
         }
         self.base = base;
         self.side = side;
         true
+    }
+
+    /// Gives up a place where not everything could be had. A place claimed without a reservation is a few
+    /// pages of address space, left behind for good: others may have been mapped between.
+    fn leave(&mut self, base: usize, reserved: bool) {
+        self.arenas = [const { Arena::unplaced() }; ARENAS];
+        if reserved {
+            // SAFETY: reserved by the caller, and published to nobody.
+            let _ = unsafe { map::release(base, WHOLE) };
+        }
     }
 
     /// Which arena serves `pages` pages by preference.
@@ -180,14 +221,15 @@ impl State {
     /// The arena that holds `address`.
     pub(crate) fn arena_at(&self, address: usize) -> Option<usize> {
         let index = address.wrapping_sub(self.base) / ARENA_BYTES;
-        (self.settled && index < ARENAS && self.arenas[index].holds(address)).then_some(index)
+        (self.is_init && index < ARENAS && self.arenas[index].holds(address)).then_some(index)
     }
 
     pub(crate) fn free_pages(&self, kind: Kind) -> u64 {
         self.arenas.iter().map(|arena| arena.free_pages(kind)).sum()
     }
 
-    /// Pages by which `live + cached` would exceed what the peak allows if `pages` cold pages were handed out.
+    /// Pages by which `live + cached` would exceed what the peak allows if `pages` cold pages were handed
+    /// out.
     pub(crate) fn excess(&self, pages: u32) -> u64 {
         let live = self.live + u64::from(pages);
         let peak = self.peak.max(live);
@@ -199,7 +241,8 @@ impl State {
         if arena == LARGE && !self.arenas[arena].is_short() { pages.clamp(ROOM_MIN, ROOM_MAX) } else { 0 }
     }
 
-    /// The alignment, in pages, with which a cold block is placed: large ones so that huge pages and page tables fit.
+    /// The alignment, in pages, with which a cold block is placed: large ones so that huge pages and page
+    /// tables fit.
     pub(crate) fn cold_align(&self, arena: usize, align: u32) -> u32 {
         if arena == LARGE && !self.arenas[arena].is_short() { align.max(HUGE_PAGES) } else { align }
     }
@@ -219,7 +262,7 @@ impl State {
     pub(crate) fn note_low(&mut self) {
         for (which, kind) in KEPT.into_iter().enumerate() {
             let pages = self.free_pages(kind);
-            self.lows[which].note(pages);
+            self.low_water[which].note(pages);
         }
     }
 
@@ -239,13 +282,13 @@ impl State {
         self.slot.set(Counter::PeakLive, bytes(self.peak));
     }
 
-    /// What is to be said to the kernel of freshly taken cold memory.
+    /// The advice to the kernel on freshly taken cold memory.
     pub(crate) fn plan_huge(&mut self, arena: usize, taken: &Taken, usage: Use) -> Advice {
         let cold = Range {
             start: self.arenas[arena].address(taken.cold_from),
             end: self.arenas[arena].address(taken.start + taken.pages),
         };
-        if arena == DENSE && self.fences.is_near_arena_fence(cold) {
+        if arena == DENSE && self.windows.is_near_arena_window(cold) {
             return Advice { watch: true, ..Advice::NONE };
         }
         if arena != LARGE || cold.start >= cold.end || !caps::has(Caps::HUGE_PAGES) {
@@ -258,12 +301,12 @@ impl State {
         };
         let wanted = match self.config.huge {
             HugePolicy::Never => None,
-            HugePolicy::Auto if usage != Use::Batch => self.fences.watch_block(cold),
+            HugePolicy::Auto if usage != Use::Batch => self.windows.watch_block(cold),
             _ => Some(whole).filter(|range| range.len() > 0),
         };
         let kept = wanted.map_or(cold.start, |range| range.end);
-        // Address space used again may be advised from its last block. Past the block's end this may forbid huge pages to a
-        // neighbour's first piece, which costs it little.
+        // Address space used again may be advised from its last block. Past the block's end this may forbid
+        // huge pages to a neighbour's first piece, which costs it little.
         let unwanted = (kept < cold.end && cold.start < self.granted_to)
             .then_some(Range { start: round_up(kept, HUGE), end: round_up(cold.end, HUGE) });
         self.granted_to = self.granted_to.max(kept);
@@ -271,23 +314,18 @@ impl State {
         Advice { wanted, unwanted, watch }
     }
 
-    /// What is to be said of memory by which a block grew in place.
+    /// The advice on memory by which a block grew in place.
     pub(crate) fn plan_growth(&mut self, arena: usize, start: usize, taken: &Taken) -> Advice {
         let end = self.arenas[arena].address(taken.start + taken.pages);
         let block = Range { start, end };
         if arena == LARGE && self.config.huge == HugePolicy::Auto && caps::has(Caps::HUGE_PAGES) {
             let cold_from = self.arenas[arena].address(taken.cold_from);
             let small = end - cold_from < LARGE_MIN;
-            if self.fences.extend(block) || small && self.fences.watch_growth(block, cold_from) {
+            if self.windows.extend(block) || small && self.windows.watch_growth(block, cold_from) {
                 return Advice { watch: true, ..Advice::NONE };
             }
         }
         self.plan_huge(arena, taken, Use::Growing)
-    }
-
-    /// Whether small cold requests are large enough in number to share huge pages.
-    pub(crate) fn is_shared_between_arenas(pages: u32) -> bool {
-        pages >= UNIT_PAGES
     }
 
     /// Flags for a block just taken.
@@ -317,7 +355,7 @@ fn random(attempt: usize) -> u64 {
 pub(crate) struct Advice {
     pub(crate) wanted: Option<Range>,
     pub(crate) unwanted: Option<Range>,
-    /// A fence may have to move soon.
+    /// A window may have to move soon.
     pub(crate) watch: bool,
 }
 

@@ -5,10 +5,11 @@
 //! tags   │ H . . . . . T │ H │ H ...      H head, T tail (a one-page extent has a head only), . nothing
 //! ```
 //!
-//! Invariants: an extent, free or used, has its length and state in the tag of its first page and of its last;
-//! every other tag says [`Kind::Inside`]. So the neighbours of an extent are found in constant time (boundary tags,
-//! Knuth 1973), and whether an address starts an extent is never guessed. The table is address space claimed beside
-//! its arena; only the pages of tags in use are resident: at most 16 bytes a page, 0.4 %.
+//! Invariants: an extent, free or used, has its length and state in the tag of its first page and of its
+//! last; every other tag says [`Kind::Inside`]. So the neighbours of an extent are found in constant time
+//! (boundary tags, Knuth 1973), and whether an address starts an extent is never guessed. The table is
+//! address space claimed beside its arena; only the pages of tags in use are resident: at most 16 bytes a
+//! page, 0.4 %.
 
 use core::fmt;
 
@@ -55,9 +56,17 @@ pub(crate) mod flag {
     pub(crate) const UNTOUCHED: u8 = 1 << 1;
     /// Some of it may be in huge pages.
     pub(crate) const HUGE: u8 = 1 << 2;
-    /// The program changed its mapping's attributes (protection, locking, inheritance): it must be mapped anew before it
-    /// is used again.
+    /// The program changed its mapping's attributes (protection, locking, inheritance): it must be mapped
+    /// anew before it is used again.
     pub(crate) const TAINTED: u8 = 1 << 3;
+    /// Handed out as a mapping of the program's own: `munmap` gives it back, `free` does not.
+    pub(crate) const MAPPING: u8 = 1 << 4;
+    /// Taken for a mapping that the kernel has yet to make.
+    pub(crate) const CLAIMED: u8 = 1 << 5;
+    /// Free, and out of its list while somebody deals with its frames.
+    pub(crate) const AWAY: u8 = 1 << 6;
+    /// The flags of a free extent in its list.
+    pub(crate) const FREE: u8 = ENTRY | UNTOUCHED | HUGE;
 }
 
 /// One page's record.
@@ -108,7 +117,8 @@ impl Tags {
     #[inline]
     pub(crate) fn at(&mut self, page: PageNo) -> &mut Tag {
         assert!(page < self.count, "page {page} of {}", self.count);
-        // SAFETY: tags below `count` are mapped and initialised (zeros are a valid Tag); `self` is borrowed mutably.
+        // SAFETY: tags below `count` are mapped and initialised (zeros are a valid Tag); `self` is borrowed
+        // mutably.
         unsafe { &mut *self.base.add(page as usize) }
     }
 

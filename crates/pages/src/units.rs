@@ -5,7 +5,7 @@ pub use vellum_sys::{HUGE, PAGE, round_up};
 
 /// Bytes of a unit: what the front asks for to cut small blocks from.
 pub const UNIT: usize = 64 << 10;
-/// Bytes of side metadata kept for each unit, for whoever owns it.
+/// Bytes of side metadata kept for each unit, for its owner.
 pub const UNIT_SIDE: usize = 128;
 /// Pages of a huge page.
 pub(crate) const HUGE_PAGES: u32 = (HUGE / PAGE) as u32;

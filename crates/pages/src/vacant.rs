@@ -1,10 +1,11 @@
 //! The list of vacated runs: memory in use whose contents nobody needs until its owner says otherwise.
 //!
-//! Few and large, as a collector vacates regions, not objects. A list that is full forgets the smallest run: it is not flushed then, which costs
-//! time and never contents.
+//! Few and large, as a collector vacates regions, not objects. A list that is full forgets the smallest run:
+//! it is not flushed then, which costs time and never contents.
 //!
 //! # Invariants
-//! Runs are whole pages, none empty, none overlapping or adjacent to another, in the order of their addresses.
+//! Runs are whole pages, none empty, none overlapping or adjacent to another, in the order of their
+//! addresses.
 
 /// Runs that are kept at most.
 pub(crate) const RUNS_MAX: usize = 64;
@@ -86,7 +87,8 @@ impl Vacant {
         Some(run)
     }
 
-    /// Puts `new` in the place of `count` runs from `first` on, and forgets the smallest where there are too many.
+    /// Puts `new` in the place of `count` runs from `first` on, and forgets the smallest where there are too
+    /// many.
     fn splice(&mut self, first: usize, count: usize, new: &[Run]) {
         let mut all = [Run::default(); RUNS_MAX + 2];
         let (before, after) = (&self.runs[..first], &self.runs[first + count..self.len]);

@@ -1,24 +1,26 @@
 //! The page layer against a plain model: a map from addresses to lengths and fill bytes.
 //!
-//! After each operation every live block still holds what was written to it, no two blocks overlap, memory that was asked to
-//! be zero is, and the layer's own invariants hold. proptest prints the failing case and its seed.
+//! After each operation every live block still holds what was written to it, no two blocks overlap, memory
+//! that was asked to be zero is, and the layer's own invariants hold. proptest prints the failing case and
+//! its seed.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use vellum_pages::{Config, Extent, HugePolicy, Misuse, PAGE, Pages, Request, Severity, UNIT};
+use vellum_pages::{Config, Extent, HugePolicy, Misuse, PAGE, Pages, Request, Severity, UNIT, Unclaimed};
 
 #[derive(Clone, Debug)]
 enum Op {
     Alloc { pages: usize, align_log2: u32, zero: bool },
     Free { which: usize },
-    FreePart { which: usize, from: usize, pages: usize },
+    Map { pages: usize },
+    Unmap { which: usize, from: usize, pages: usize },
+    Claim { which: usize, before: usize, pages: usize, replace: bool, fails: bool },
     Resize { which: usize, pages: usize, zero: bool },
     ResizeInPlace { which: usize, pages: usize },
     Relocate { which: usize },
     Swap { a: usize, b: usize },
     Units { count: usize },
-    Batch { pages: usize, count: usize },
     Trim { severity: u8 },
     Respect { headroom: u64 },
     Decay,
@@ -35,13 +37,15 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (pages(), prop_oneof![4 => Just(12u32), 1 => 13u32..23], any::<bool>())
             .prop_map(|(pages, align_log2, zero)| Op::Alloc { pages, align_log2, zero }),
         5 => any::<usize>().prop_map(|which| Op::Free { which }),
-        1 => (any::<usize>(), any::<usize>(), any::<usize>()).prop_map(|(which, from, pages)| Op::FreePart { which, from, pages }),
+        4 => pages().prop_map(|pages| Op::Map { pages }),
+        4 => (any::<usize>(), 0usize..800, 0usize..800).prop_map(|(which, from, pages)| Op::Unmap { which, from, pages }),
+        3 => (any::<usize>(), 0usize..60, 1usize..120, any::<bool>(), any::<bool>())
+            .prop_map(|(which, before, pages, replace, fails)| Op::Claim { which, before, pages, replace, fails }),
         4 => (any::<usize>(), pages(), any::<bool>()).prop_map(|(which, pages, zero)| Op::Resize { which, pages, zero }),
         2 => (any::<usize>(), pages()).prop_map(|(which, pages)| Op::ResizeInPlace { which, pages }),
         1 => any::<usize>().prop_map(|which| Op::Relocate { which }),
         1 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Op::Swap { a, b }),
         1 => (1usize..20).prop_map(|count| Op::Units { count }),
-        1 => (1usize..9, 1usize..12).prop_map(|(pages, count)| Op::Batch { pages, count }),
         1 => (0u8..3).prop_map(|severity| Op::Trim { severity }),
         1 => (0u64..(8 << 20)).prop_map(|headroom| Op::Respect { headroom }),
         1 => Just(Op::Decay),
@@ -55,6 +59,17 @@ fn op() -> impl Strategy<Value = Op> {
 struct Block {
     bytes: usize,
     fill: u8,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Of the layer's own.
+    Block,
+    /// A mapping of the program's, as it was handed out.
+    Mapping,
+    /// A part of one, or one that the kernel made where the layer had free memory.
+    Piece,
 }
 
 struct Model {
@@ -75,10 +90,15 @@ impl Model {
         self.blocks.iter().nth(index).map(|(&start, &block)| (start, block))
     }
 
+    /// A block that is one extent of the layer's.
+    fn pick_whole(&self, which: usize) -> Option<(usize, Block)> {
+        self.pick(which).filter(|(_, block)| block.kind != Kind::Piece)
+    }
+
     /// Writes the block's fill to the ends of each of its pages.
     fn fill(&mut self, start: usize, bytes: usize) -> Block {
         self.next_fill = self.next_fill.checked_add(1).unwrap_or(1);
-        let block = Block { bytes, fill: self.next_fill };
+        let block = Block { bytes, fill: self.next_fill, kind: Kind::Block };
         for page in (start..start + bytes).step_by(PAGE) {
             // SAFETY: the pages of a live block.
             unsafe {
@@ -94,6 +114,80 @@ impl Model {
             // SAFETY: the pages of a live block.
             unsafe { *(page as *const u8) == block.fill && *((page + PAGE - 1) as *const u8) == block.fill }
         })
+    }
+
+    /// Unmaps as `munmap` does: all that is mapped in the range.
+    fn unmap(&mut self, low: usize, high: usize) {
+        let mut at = low;
+        while at < high {
+            // SAFETY: the model forgets what was there.
+            at = unsafe { self.layer.unmap(at, high) }.1;
+        }
+    }
+
+    /// The blocks that overlap a range.
+    fn overlapping(&self, low: usize, high: usize) -> Vec<(usize, Block)> {
+        self.blocks
+            .range(..high)
+            .filter(|&(&start, block)| start + block.bytes > low)
+            .map(|(&start, &block)| (start, block))
+            .collect()
+    }
+
+    /// Has the kernel make a mapping at a place, as `MAP_FIXED` does.
+    fn claim(&mut self, low: usize, high: usize, replace: bool, fails: bool) -> Result<(), TestCaseError> {
+        let (base, _) = self.layer.span();
+        // Below the layer, or in address space that it has only reserved, mappings are the kernel's affair.
+        if low < base || (low - base) % (1 << 40) > 1 << 30 {
+            return Ok(());
+        }
+        let met = self.overlapping(low, high);
+        let is_mapped = {
+            let arena = |at: usize| at.wrapping_sub(base) >> 40;
+            self.blocks
+                .keys()
+                .any(|&start| start > high && arena(start) == arena(low) && arena(start) == arena(high))
+        };
+        match self.layer.claim(low, high - low, replace) {
+            Err(refused) => {
+                prop_assert_eq!(refused, Unclaimed::Occupied);
+                prop_assert!(!replace && (!met.is_empty() || !is_mapped), "free memory was refused");
+                return Ok(());
+            }
+            Ok(false) => {
+                prop_assert!(met.is_empty());
+                return Ok(());
+            }
+            Ok(true) => prop_assert!(replace || met.is_empty()),
+        }
+        if fails {
+            self.layer.withdraw_claim(low, high - low);
+            return Ok(());
+        }
+        // SAFETY: the place was claimed, and what the model has there is replaced.
+        let made = unsafe { map_fixed(low, high - low) };
+        prop_assert!(made);
+        self.layer.settle_claim(low, high - low);
+        let mut gap = low;
+        for (start, block) in met {
+            if start > gap {
+                let piece = self.fill(gap, start - gap);
+                self.blocks.insert(gap, Block { kind: Kind::Piece, ..piece });
+            }
+            gap = start + block.bytes;
+            let (from, to) = (start.max(low), gap.min(high));
+            // SAFETY: pages of the mapping just made.
+            let is_new = unsafe { *(from as *const u8) == 0 && *((to - 1) as *const u8) == 0 };
+            prop_assert!(is_new, "a fixed mapping shows what was there before");
+            let kind = if block.kind == Kind::Block { Kind::Block } else { Kind::Piece };
+            let filled = self.fill(start, block.bytes);
+            self.blocks.insert(start, Block { kind, ..filled });
+        }
+        if gap < high {
+            let piece = self.fill(gap, high - gap);
+            self.blocks.insert(gap, Block { kind: Kind::Piece, ..piece });
+        }
+        Ok(())
     }
 
     fn admit(&mut self, extent: Extent, asked: usize, align: usize) -> Result<(), TestCaseError> {
@@ -130,7 +224,10 @@ impl Model {
         prop_assert!(Model::holds(now, old, old.bytes.min(bytes)), "contents lost by a resize");
         self.blocks.remove(&start);
         let block = self.fill(now, extent.bytes);
-        self.blocks.insert(now, block);
+        self.blocks.insert(now, Block { kind: old.kind, ..block });
+        if old.kind == Kind::Mapping {
+            self.layer.make_mapping(extent.addr);
+        }
         Ok(())
     }
 
@@ -145,34 +242,61 @@ impl Model {
             }
             Op::Free { which } => {
                 if let Some((start, block)) = self.pick(which) {
-                    // SAFETY: a live block that the model forgets.
-                    prop_assert_eq!(unsafe { self.layer.free(pointer(start)) }, Ok(block.bytes));
-                    self.blocks.remove(&start);
+                    // SAFETY: a live block that the model forgets; a mapping is refused.
+                    let freed = unsafe { self.layer.free(pointer(start)) };
+                    if block.kind == Kind::Block {
+                        prop_assert_eq!(freed, Ok(block.bytes));
+                        self.blocks.remove(&start);
+                    } else {
+                        prop_assert_eq!(freed, Err(Misuse::Mapping));
+                    }
                 }
             }
-            Op::FreePart { which, from, pages } => {
-                if let Some((start, block)) = self.pick(which) {
-                    let count = block.bytes / PAGE;
-                    let from = from % count;
-                    let pages = 1 + pages % (count - from);
-                    let (low, high) = (start + from * PAGE, start + (from + pages) * PAGE);
+            Op::Map { pages } => {
+                let extent = self.layer.map(pages * PAGE).expect("memory for a small test");
+                prop_assert!(extent.zeroed);
+                self.admit(extent, pages * PAGE, PAGE)?;
+                let start = extent.addr.as_ptr() as usize;
+                prop_assert!(self.layer.separate_mapping(extent.addr, extent.bytes));
+                self.blocks.get_mut(&start).expect("admitted").kind = Kind::Mapping;
+            }
+            // From somewhere in a mapping, over what free memory and other mappings follow, up to the first
+            // block.
+            Op::Unmap { which, from, pages } => {
+                if let Some((start, block)) = self.pick(which).filter(|(_, block)| block.kind != Kind::Block)
+                {
+                    let low = start + from % (block.bytes / PAGE) * PAGE;
+                    let mut high = low + (1 + pages) * PAGE;
+                    let met = self.overlapping(low, high);
+                    if let Some((stop, _)) = met.iter().find(|(_, block)| block.kind == Kind::Block) {
+                        high = *stop;
+                    }
                     if which % 2 == 0 {
                         self.layer.taint(low as *const u8, 1);
                     }
-                    // SAFETY: a part of a live block that the model forgets.
-                    let freed = unsafe { self.layer.free_range(pointer(low), high - low) };
-                    prop_assert_eq!(freed, Ok(()));
-                    self.blocks.remove(&start);
-                    if low > start {
-                        self.blocks.insert(start, Block { bytes: low - start, ..block });
-                    }
-                    if high < start + block.bytes {
-                        self.blocks.insert(high, Block { bytes: start + block.bytes - high, ..block });
+                    self.unmap(low, high);
+                    for (start, block) in met.into_iter().filter(|&(start, _)| start < high) {
+                        self.blocks.remove(&start);
+                        let end = start + block.bytes;
+                        if low > start {
+                            self.blocks
+                                .insert(start, Block { bytes: low - start, kind: Kind::Piece, ..block });
+                        }
+                        if high < end {
+                            self.blocks.insert(high, Block { bytes: end - high, kind: Kind::Piece, ..block });
+                        }
                     }
                 }
             }
-            Op::Resize { which, pages, zero } => {
+            Op::Claim { which, before, pages, replace, fails } => {
                 if let Some((start, block)) = self.pick(which) {
+                    let end = start + block.bytes;
+                    let low = if which % 2 == 0 { end } else { start.saturating_sub(before * PAGE) };
+                    self.claim(low, low + pages * PAGE, replace, fails)?;
+                }
+            }
+            Op::Resize { which, pages, zero } => {
+                if let Some((start, block)) = self.pick_whole(which) {
                     let (address, bytes) = (pointer(start), pages * PAGE);
                     // SAFETY: a live block; the model follows it.
                     let extent = unsafe {
@@ -197,7 +321,7 @@ impl Model {
                 }
             }
             Op::ResizeInPlace { which, pages } => {
-                if let Some((start, block)) = self.pick(which) {
+                if let Some((start, block)) = self.pick_whole(which) {
                     // SAFETY: as above.
                     if let Some(extent) = unsafe { self.layer.resize_in_place(pointer(start), pages * PAGE) }
                     {
@@ -207,20 +331,20 @@ impl Model {
                 }
             }
             Op::Relocate { which } => {
-                if let Some((start, block)) = self.pick(which) {
+                if let Some((start, block)) = self.pick_whole(which) {
                     // SAFETY: as above.
                     let extent = unsafe { self.layer.relocate(pointer(start), PAGE) }.expect("memory");
                     self.resized(start, block, extent, block.bytes)?;
                 }
             }
             Op::Swap { a, b } => {
-                if let (Some((a, first)), Some((b, second))) = (self.pick(a), self.pick(b)) {
+                if let (Some((a, first)), Some((b, second))) = (self.pick_whole(a), self.pick_whole(b)) {
                     // SAFETY: live blocks.
                     let swapped = unsafe { self.layer.swap(pointer(a), pointer(b)) };
                     prop_assert_eq!(swapped.is_ok(), first.bytes == second.bytes);
                     if swapped.is_ok() {
-                        self.blocks.insert(a, second);
-                        self.blocks.insert(b, first);
+                        self.blocks.insert(a, Block { kind: first.kind, ..second });
+                        self.blocks.insert(b, Block { kind: second.kind, ..first });
                     }
                 }
             }
@@ -232,24 +356,16 @@ impl Model {
                     self.admit(extent, UNIT, UNIT)?;
                 }
             }
-            Op::Batch { pages, count } => {
-                let mut blocks = vec![std::ptr::null_mut(); count];
-                prop_assert_eq!(self.layer.alloc_batch(pages * PAGE, &mut blocks), count);
-                for block in blocks {
-                    let extent = self.layer.extent_at(block).expect("a batched block is a block");
-                    self.admit(extent, pages * PAGE, PAGE)?;
-                }
-            }
             Op::Trim { severity } => {
                 let severity = [Severity::Mark, Severity::Flush, Severity::Everything][usize::from(severity)];
                 self.layer.trim(severity);
             }
-            Op::Respect { headroom } => self.layer.respect(headroom),
+            Op::Respect { headroom } => self.layer.apply_limits(headroom),
             Op::Decay => {
                 self.layer.decay();
             }
             Op::FreeTwice { which } => {
-                if let Some((start, _)) = self.pick(which) {
+                if let Some((start, _)) = self.pick(which).filter(|(_, block)| block.kind == Kind::Block) {
                     // SAFETY: a live block that the model forgets; the second call is the misuse under test.
                     let (first, second) =
                         unsafe { (self.layer.free(pointer(start)), self.layer.free(pointer(start))) };
@@ -259,7 +375,7 @@ impl Model {
                 }
             }
             Op::FreeInside { which } => {
-                if let Some((start, block)) = self.pick(which) {
+                if let Some((start, block)) = self.pick_whole(which) {
                     let inside = start + block.bytes / 2 / 16 * 16;
                     if inside != start {
                         // SAFETY: the misuse under test changes nothing.
@@ -284,19 +400,33 @@ impl Model {
     }
 }
 
+/// Maps fresh memory over a range.
+///
+/// # Safety
+/// Nothing in the range is needed.
+unsafe fn map_fixed(start: usize, len: usize) -> bool {
+    // SAFETY: by this function's condition.
+    unsafe { vellum_sys::map::renew(start, len) }.is_ok()
+}
+
 fn run(config: Config, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut model = Model::new(config);
     let slot = Box::leak(Box::new(vellum_wire::Slot::new()));
-    model.layer.seat_anew(slot);
+    model.layer.attach_new_slot(slot);
     for op in ops {
         model.apply(op)?;
         model.check()?;
     }
     let starts: Vec<usize> = model.blocks.keys().copied().collect();
     for start in starts {
-        // SAFETY: the last use of each block.
-        let freed = unsafe { model.layer.free(NonNull::new(start as *mut u8).expect("not null")) };
-        prop_assert!(freed.is_ok());
+        let block = model.blocks[&start];
+        if block.kind == Kind::Block {
+            // SAFETY: the last use of each block.
+            let freed = unsafe { model.layer.free(NonNull::new(start as *mut u8).expect("not null")) };
+            prop_assert!(freed.is_ok());
+        } else {
+            model.unmap(start, start + block.bytes);
+        }
     }
     model.layer.trim(Severity::Everything);
     prop_assert_eq!(model.layer.validate(), Ok(()));

@@ -1,8 +1,9 @@
 //! Asking the command whether an instruction is the user's.
 //!
-//! Only the command can read debug information. A question goes into a free place in the ledger and the bell is rung (a futex
-//! that both sides see); the answer wakes us. This happens once an instruction, so it may take its time; but not for ever: if
-//! the command does not answer in [`PATIENCE_NS`] (it was killed, or stopped), nobody in this process asks again.
+//! Only the command can read debug information. A question goes into a free place in the ledger and the bell
+//! is rung (a futex that both sides see); the answer wakes us. This happens once an instruction, so it may
+//! take its time; but not for ever: if the command does not answer in [`PATIENCE_NS`] (it was killed, or
+//! stopped), nobody in this process asks again.
 
 use crate::process;
 use core::sync::atomic::{
@@ -34,7 +35,8 @@ pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     let free = |ask: &&Ask| {
         ask.state.compare_exchange(AskState::Free as u32, AskState::Taken as u32, Acquire, Relaxed).is_ok()
     };
-    // All taken: as many threads ask at once, and are answered soon; or so many were killed while they asked.
+    // All taken: as many threads ask at once, and are answered soon; or that many were killed while they
+    // asked.
     let Some(ask) = (0..TRIES).find_map(|_| {
         let found = asks.iter().find(free);
         if found.is_none() {

@@ -1,5 +1,5 @@
-//! A few kilobytes for whoever asks for memory while the next definitions are being looked up: the loader itself, when
-//! a look-up fails and it writes a message. Nothing given out is ever taken back.
+//! A few kilobytes for requests of memory while the next definitions are being looked up: the loader itself,
+//! when a look-up fails and it writes a message. Nothing given out is ever taken back.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

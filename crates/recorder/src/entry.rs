@@ -1,8 +1,8 @@
 //! The C names, and how each knows who called it.
 //!
-//! A function cannot ask in Rust where it was called from. So each exported name is a few instructions of assembly that add two
-//! arguments, the stack pointer (at which the return address lies) and the frame pointer, and jump on to a Rust function
-//! of the same name, which returns to the caller directly:
+//! A function cannot ask in Rust where it was called from. So each exported name is a few instructions of
+//! assembly that add two arguments, the stack pointer (at which the return address lies) and the frame
+//! pointer, and jump on to a Rust function of the same name, which returns to the caller directly:
 //!
 //! ```text
 //! malloc(bytes)  ──▶  mov rsi, rsp · mov rdx, rbp · jmp ──▶  inner(bytes, frame, bp)
@@ -10,8 +10,8 @@
 //!
 //! Functions of five and six arguments have no registers left: theirs are pushed, and passed by address.
 //!
-//! Semantics are those of the next definition in every respect; what only our own library defines (`vel_*`) and is not
-//! there answers as if memory were out.
+//! Semantics are those of the next definition in every respect; what only our own library defines (`vel_*`)
+//! and is not there answers as if memory were out.
 
 use crate::next::{Next, next};
 use crate::walk::{self, Caller};
@@ -215,7 +215,7 @@ fn out_of_early(block: *mut c_void, bytes: usize) -> *mut c_void {
     let fresh = plain_malloc(bytes);
     if !fresh.is_null() {
         let kept = early::bytes_from(block).min(bytes);
-        // SAFETY: so many bytes are there, of zeros beyond the block's own; the new block is as long.
+        // SAFETY: `kept` bytes are there, of zeros beyond the block's own; the new block is as long.
         unsafe { fresh.cast::<u8>().copy_from_nonoverlapping(block.cast(), kept) };
     }
     fresh
@@ -309,7 +309,8 @@ entries! {
     };
 }
 
-/// Defines an exported name whose operation is always the same, and which fails with `$otherwise` where nobody else defines it.
+/// Defines an exported name whose operation is always the same, and which fails with `$otherwise` where
+/// nobody else defines it.
 macro_rules! plain {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $kind:ident, $text:literal, $otherwise:expr;)*) => { $(
         entries! {
@@ -337,7 +338,8 @@ plain! {
     vel_trim(severity: c_int) -> usize = Trim, c"vel_trim", 0;
 }
 
-/// Pushes six argument registers, passes their address with the caller's frame and frame pointer to `$inner`, and returns what it does.
+/// Pushes six argument registers, passes their address with the caller's frame and frame pointer to `$inner`,
+/// and returns what it does.
 macro_rules! by_address {
     ($inner:ident) => {
         naked_asm!(

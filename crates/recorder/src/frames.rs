@@ -1,15 +1,13 @@
-//! What is known of an instruction: whether it belongs to the user's source, and how to leave its frame.
+//! Facts about an instruction: whether it belongs to the user's source, and how to leave its frame.
 //!
-//! One table for the process, in private memory that a forked child gets with all it holds. Filled in once an instruction,
-//! by looking at its module's unwinding tables and asking the command; read by everybody without a lock.
+//! One table for the process, in private memory that a forked child gets with all it holds. Filled in once an
+//! instruction, by looking at its module's unwinding tables and asking the command; read by everybody without
+//! a lock.
 //!
-//! ```text
-//! value:  bits 4, 5 and 6 of a Rule's number, which a rule leaves free: READY, USERS, KNOWN_RULE
-//! ```
-//!
-//! Invariants: a key is written once, by compare-and-swap, before its value; a value of 0 is one still being filled in, for which
-//! another thread works it out again.
+//! Invariants: a key is written once, by compare-and-swap, before its value; a value of 0 is one still being
+//! filled in, for which another thread works it out again.
 
+use crate::known::Known;
 use crate::modules;
 use core::ptr::null_mut;
 use core::sync::atomic::{
@@ -17,7 +15,6 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use rustix::mm::{MapFlags, ProtFlags};
-use vellum_unwind::Rule;
 
 /// Places in the table.
 const SLOTS: usize = 1 << 17;
@@ -26,35 +23,6 @@ const PROBES_MAX: usize = 64;
 /// Bits of an address below the epoch.
 const ADDRESS_BITS: u32 = 47;
 
-const READY: u64 = 1 << 4;
-const USERS: u64 = 1 << 5;
-const KNOWN_RULE: u64 = 1 << 6;
-const FLAGS: u64 = READY | USERS | KNOWN_RULE;
-
-/// What is known of an instruction.
-#[derive(Clone, Copy)]
-pub(crate) struct Known(u64);
-
-impl Known {
-    /// What there is to know.
-    pub(crate) fn new(is_users: bool, rule: Option<Rule>) -> Known {
-        let rule = rule.map_or(0, |rule| rule.bits() | KNOWN_RULE);
-        Known(READY | rule | if is_users { USERS } else { 0 })
-    }
-
-    /// Whether it belongs to the user's source.
-    #[inline]
-    pub(crate) fn is_users(self) -> bool {
-        self.0 & USERS != 0
-    }
-
-    /// How to leave its frame.
-    #[inline]
-    pub(crate) fn rule(self) -> Option<Rule> {
-        (self.0 & KNOWN_RULE != 0).then(|| Rule::from_bits(self.0 & !FLAGS))?
-    }
-}
-
 struct Slot {
     key: AtomicU64,
     value: AtomicU64,
@@ -62,7 +30,7 @@ struct Slot {
 
 static TABLE: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
 
-/// What is known of the instruction that returns to `pc`, worked out now if nothing is.
+/// The facts about the instruction that returns to `pc`, worked out now if nothing is.
 pub(crate) fn of(pc: u64, epoch: u32) -> Known {
     let key = key(pc, epoch);
     let Some(slot) = slot_of(key) else {
@@ -70,14 +38,15 @@ pub(crate) fn of(pc: u64, epoch: u32) -> Known {
     };
     let value = slot.value.load(Acquire);
     if value != 0 {
-        return Known(value);
+        return Known::from_bits(value);
     }
     let known = modules::describe(pc, epoch);
-    slot.value.store(known.0, Release);
+    slot.value.store(known.bits(), Release);
     known
 }
 
-/// What is known of the instruction that returns to `pc`, if that has been worked out and is where it belongs, or one further.
+/// The facts about the instruction that returns to `pc`, if that has been worked out and is where it belongs,
+/// or one further.
 #[inline(always)]
 pub(crate) fn known(pc: u64, epoch: u32) -> Option<Known> {
     let table = TABLE.load(Relaxed);
@@ -90,7 +59,7 @@ pub(crate) fn known(pc: u64, epoch: u32) -> Option<Known> {
     let slots = unsafe { [&*table.add(start), &*table.add((start + 1) % SLOTS)] };
     let slot = slots.into_iter().find(|slot| slot.key.load(Relaxed) == key)?;
     let value = slot.value.load(Acquire);
-    (value != 0).then_some(Known(value))
+    (value != 0).then_some(Known::from_bits(value))
 }
 
 fn key(pc: u64, epoch: u32) -> u64 {

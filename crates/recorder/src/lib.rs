@@ -1,9 +1,10 @@
 //! `libvellum_cost.so`: records what a program's memory operations cost, by preloading.
 //!
-//! It stands in front of `libvellum.so` (or of any allocator), so that nothing is added to the runtime's own paths. Each
-//! exported function finds the **record** of its caller and operation, adds one to its count, passes the call on to the next
-//! definition of the same name, and now and then takes the time. Records live in the **ledger**, a file in memory that the
-//! command maps too ([`vellum_wire::cost`]): a program that is killed has lost nothing.
+//! It stands in front of `libvellum.so` (or of any allocator), so that nothing is added to the runtime's own
+//! paths. Each exported function finds the **record** of its caller and operation, adds one to its count,
+//! passes the call on to the next definition of the same name, and now and then takes the time. Records live
+//! in the **ledger**, a file in memory that the command maps too ([`vellum_wire::cost`]): a program that is
+//! killed has lost nothing.
 //!
 //! ```text
 //! program ─▶ malloc (entry) ─▶ thread's table: (return address, malloc ≤64 B) ─▶ record.count += 1
@@ -19,31 +20,37 @@
 //! | `next` | the definitions that come after ours |
 //! | `early` | memory for the loader while those are being looked up |
 //! | `thread` | the thread's table, in thread-local storage |
-//! | `table` | records: finding, adding, growing |
+//! | `table`, `record` | records: finding, adding, growing; their words |
 //! | `timing` | which operations are timed, and how |
 //! | `walk`, `frames`, `memo` | from a library's frame up to the user's |
-//! | `modules`, `ask` | what an instruction belongs to |
+//! | `modules`, `ask`, `known` | what an instruction belongs to |
 //! | `process` | the ledger's mapping, this process's part of it, forks |
-//! | `own` | what recording costs by itself |
+//! | `attach`, `start` | threads' tables; the library's first moment |
+//! | `own`, `spent` | what recording costs by itself |
 //! | `moved` | whether a block that changed place was copied |
 //!
-//! Rules: it never allocates from what it records, takes no lock while it waits for somebody, makes no system call
-//! on the usual way through, and gives up counting rather than disturb the program. Like the runtime it is built without the
-//! standard library and names no C library.
+//! Rules: it never allocates from what it records, takes no lock while it waits for somebody, makes no system
+//! call on the usual way through, and gives up counting rather than disturb the program. Like the runtime it
+//! is built without the standard library and names no C library.
 
 #![cfg_attr(panic = "abort", no_std)]
 
 mod ask;
+mod attach;
 pub mod cxx;
 mod early;
 pub mod entry;
 mod frames;
+mod known;
 mod memo;
 mod modules;
 mod moved;
 mod next;
 mod own;
 mod process;
+mod record;
+mod spent;
+mod start;
 mod table;
 mod thread;
 mod timing;

@@ -1,16 +1,17 @@
 //! What stack was last met below an instruction of a library, so that it need not be walked again.
 //!
-//! A library's instruction has no record of its own: what it does is recorded under a stack. Its place in the thread's table is free,
-//! then, for a note of the same size: where on the stack the next return addresses were, which, and which record that led to. If the
-//! same words are there again, it is the same stack.
+//! A library's instruction has no record of its own: what it does is recorded under a stack. Its place in the
+//! thread's table is free, then, for a note of the same size: where on the stack the next return addresses
+//! were, which, and which record that led to. If the same words are there again, it is the same stack.
 //!
 //! ```text
 //! Record:  place  what  count  due  timed    sum       squares  extremes
 //! memo:    place  what  0      0    record   offsets   pc 1     pc 2
 //! ```
 //!
-//! Invariants: a memo's count is 0, which readers of the ledger skip; its `due` is 0, which no record's is, so that the quickest way turns away
-//! from it by itself; the record it names is in the same table, and tables are never unmapped.
+//! Invariants: a memo's count is 0, which readers of the ledger skip; its `due` is 0, which no record's is,
+//! so that the quickest way turns away from it by itself; the record it names is in the same table, and
+//! tables are never unmapped.
 
 use crate::table;
 use crate::thread::Thread;
@@ -26,8 +27,8 @@ pub(crate) fn is_memo(slot: &Record) -> bool {
     slot.due.load(Relaxed) == 0
 }
 
-/// The record that `slot` stands for when the return address at `frame` is its place: itself, or, for a memo, the one it names if the stack
-/// is the same.
+/// The record that `slot` stands for when the return address at `frame` is its place: itself, or, for a memo,
+/// the one it names if the stack is the same.
 #[inline(always)]
 pub(crate) fn recall(slot: &'static Record, frame: *const u64) -> Option<&'static Record> {
     if !is_memo(slot) {
@@ -35,8 +36,8 @@ pub(crate) fn recall(slot: &'static Record, frame: *const u64) -> Option<&'stati
     }
     let offsets = slot.sum.load(Relaxed);
     let (first, second) = (offsets as u32, (offsets >> 32) as u32);
-    // SAFETY: the same instruction has the same frame: the word lies in it, and holds a return address. The second lies in the
-    // frame of the first, whose instruction is then known to be the same too.
+    // SAFETY: the same instruction has the same frame: the word lies in it, and holds a return address. The
+    // second lies in the frame of the first, whose instruction is then known to be the same too.
     unsafe {
         let at = |offset: u32| *frame.byte_add(offset as usize);
         if at(first) != slot.squares.load(Relaxed)
@@ -56,7 +57,8 @@ pub(crate) fn remember(
     record: &'static Record,
     steps: [(u32, u64); STEPS],
 ) {
-    // A table that is replaced meanwhile takes the record out of reach of its memos, which then are in neither.
+    // A table that is replaced meanwhile takes the record out of reach of its memos, which then are in
+    // neither.
     let table = thread.table.get();
     let Some((slot, _)) = table::find_or_add(thread, place, what) else { return };
     if table != thread.table.get() {

@@ -1,13 +1,15 @@
 //! The modules (the executable and its libraries) that instructions lie in.
 //!
-//! glibc's `_dl_find_object` (2.35) names an address's module without a lock or an allocation. A module is entered in the
-//! log when one of its instructions is first seen; the log's reader finds instructions' modules by address and epoch.
+//! glibc's `_dl_find_object` (2.35) names an address's module without a lock or an allocation. A module is
+//! entered in the log when one of its instructions is first seen; the log's reader finds instructions'
+//! modules by address and epoch.
 //!
-//! Invariants: entries are only added, under the loader's own rules (an address has one module at a time); an entry is
-//! published by `end`, its last word.
+//! Invariants: entries are only added, under the loader's own rules (an address has one module at a time); an
+//! entry is published by `end`, its last word.
 
-use crate::frames::Known;
-use crate::{ask, next::Next, process};
+use crate::known::Known;
+use crate::next::Next;
+use crate::{ask, process};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::slice;

@@ -1,11 +1,10 @@
 //! Whether a block that `realloc` put elsewhere was copied there or had its page tables moved.
 //!
-//! Vellum's page layer counts both on the statistics board, of which this process has a slot: the counter is read before and
-//! after. Two threads that do it in the same instant may be taken for each other. Another allocator does not say: below
-//! [`COPIED_BELOW`] every one copies, above it depends.
+//! Vellum's page layer counts both on the statistics board, of which this process has a slot: the counter is
+//! read before and after. Two threads that do it in the same instant may be taken for each other. Another
+//! allocator does not say: below [`COPIED_BELOW`] every one copies, above it depends.
 
 use crate::process;
-use core::ffi::CStr;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use rustix::fs::{Mode, OFlags};
@@ -13,7 +12,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 use vellum_wire::operation::{Kind, Operation};
 use vellum_wire::{Attach, Board, Counter, Slot};
 
-/// No allocator moves page tables for blocks below this (glibc: blocks with a mapping of their own; Vellum: `MOVE_MIN`).
+/// No allocator moves page tables for blocks below this (glibc: blocks with a mapping of their own; Vellum:
+/// `MOVE_MIN`).
 pub(crate) const COPIED_BELOW: usize = 128 << 10;
 
 static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
@@ -58,15 +58,8 @@ fn moved_bytes() -> Option<u64> {
 
 /// This process's slot on the board.
 fn find() -> Option<&'static Slot> {
-    // SAFETY: a C string; the environment is only read.
-    let path = unsafe { libc::getenv(c"VELLUM_BOARD".as_ptr()) };
-    if path.is_null() {
-        return None;
-    }
-    // SAFETY: getenv's answer is a C string.
-    let file =
-        rustix::fs::open(unsafe { CStr::from_ptr(path) }, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .ok()?;
+    let path = vellum_sys::environment::variable(c"VELLUM_BOARD")?;
+    let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let bytes = rustix::fs::fstat(&file).ok()?.st_size as usize;
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping wherever the kernel likes.

@@ -1,13 +1,14 @@
 //! The definitions that come after ours, looked up when first needed.
 //!
-//! Looking up may allocate (the loader writes a message when it finds nothing), and that request must not look up
-//! again: the thread is marked meanwhile, and [`crate::early`] serves it.
+//! Looking up may allocate (the loader writes a message when it finds nothing), and that request must not
+//! look up again: the thread is marked meanwhile, and [`crate::early`] serves it.
 //!
-//! A definition is *quiet* if it never calls an exported function of ours: Vellum's never do, nor the C library's `malloc` and its
-//! kin. One that may (libstdc++'s `operator new` calls `malloc`) has to be guarded, so that what it does is not counted
-//! twice; a quiet one can be jumped to.
+//! A definition is *quiet* if it never calls an exported function of ours: Vellum's never do, nor the C
+//! library's `malloc` and its kin. One that may (libstdc++'s `operator new` calls `malloc`) has to be
+//! guarded, so that what it does is not counted twice; a quiet one can be jumped to.
 
-use crate::{own, thread};
+use crate::spent::spending;
+use crate::thread;
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
@@ -50,7 +51,7 @@ impl Next {
         let (guard, now) = (thread.guard.get(), thread.now.get());
         thread.close(usize::MAX);
         // SAFETY: plain call with a C string.
-        let found = own::spending(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
+        let found = spending(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
         thread.guard.set(guard);
         thread.now.set(now);
         thread.resolving.set(0);
@@ -64,9 +65,11 @@ impl Next {
         self.quiet.load(Relaxed)
     }
 
-    /// Looks the definition up, and whether it is quiet: Vellum's are, and the C library's `malloc` and `free`.
+    /// Looks the definition up, and whether it is quiet: Vellum's are, and the C library's `malloc` and
+    /// `free`.
     ///
-    /// Once: a look-up that finds nothing has the loader allocate a message, from the very definition in question.
+    /// Once: a look-up that finds nothing has the loader allocate a message, from the very definition in
+    /// question.
     #[inline(always)]
     pub(crate) fn look(&self) {
         if !self.settled.load(Relaxed) {
@@ -100,7 +103,7 @@ fn object_of(address: *const c_void) -> *const c_void {
         return null_mut();
     }
     // SAFETY: plain call with a place for its answer.
-    own::spending(|| unsafe { libc::dladdr(address, &raw mut info) });
+    spending(|| unsafe { libc::dladdr(address, &raw mut info) });
     info.dli_fbase
 }
 

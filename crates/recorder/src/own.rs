@@ -1,16 +1,16 @@
 //! What recording costs by itself, measured once a job, in the first process that records.
 //!
-//! The base is timed as operations are: the same stamps around a call through a pointer of a function that does nothing. The cost
-//! of counting is a loop of that call recorded less the loop alone, on a table that nobody reads; that of timing is the same with every call
-//! due. What is rare and long (tables, looking up, walking stacks, asking) is not reckoned but measured each time, by the thread's processor clock: [`spending`].
+//! The base is timed as operations are: the same stamps around a call through a pointer of a function that
+//! does nothing. The cost of counting is a loop of that call recorded less the loop alone, on a table that
+//! nobody reads; that of timing is the same with every call due. Rare and long work is measured each time:
+//! [`crate::spent`].
 
 use crate::thread::Thread;
 use crate::walk::{self, Caller};
 use crate::{process, timing};
 use core::cell::UnsafeCell;
 use core::hint::black_box;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use vellum_sys::clock;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_wire::cost::{ChunkHead, Record};
 use vellum_wire::operation::{Kind, Operation};
 
@@ -35,24 +35,6 @@ static SCRATCH: Scratch = Scratch(UnsafeCell::new([0; (SLOTS + 1) * size_of::<Re
 
 extern "C" fn nothing(argument: usize) -> usize {
     argument
-}
-
-/// Nanoseconds spent before there was a ledger to note them in.
-static EARLY: AtomicU64 = AtomicU64::new(0);
-
-/// `what`, whose processor time the ledger adds to what recording cost. Not to be nested: it would count twice.
-pub(crate) fn spending<T>(what: impl FnOnce() -> T) -> T {
-    let began = clock::thread_cpu_ns();
-    let result = what();
-    let took = clock::thread_cpu_ns().saturating_sub(began);
-    let spent = process::ledger().map_or(&EARLY, |ledger| &ledger.head().spent);
-    spent.fetch_add(took, Relaxed);
-    result
-}
-
-/// What was spent before the ledger was mapped, once.
-pub(crate) fn spent_early() -> u64 {
-    EARLY.swap(0, Relaxed)
 }
 
 /// Measures, if no process of the job has.

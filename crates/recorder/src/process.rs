@@ -1,29 +1,28 @@
 //! This process's part of the ledger: the mapping, its number, its log, tables that no thread has.
 //!
-//! What belongs to the process lies on a page that the kernel gives a forked child as zeros (`MADV_WIPEONFORK`): however the
-//! child came to be, its first operation sees that it has no generation and gets a number, a log and tables of its own. A child
-//! that shares its parent's memory (`vfork`) counts as the parent, whose memory it is. Modules and frames that were looked up
-//! before a fork stay known after it; the log says which process that was.
+//! What belongs to the process lies on a page that the kernel gives a forked child as zeros
+//! (`MADV_WIPEONFORK`): however the child came to be, its first operation sees that it has no generation and
+//! gets a number, a log and tables of its own. A child that shares its parent's memory (`vfork`) counts as
+//! the parent, whose memory it is. Modules and frames that were looked up before a fork stay known after it;
+//! the log says which process that was.
 //!
-//! Invariants: a generation is a process's number plus one; the lock is held for moments, by code that waits for nobody.
+//! Invariants: a generation is a process's number plus one; the lock is held for moments, by code that waits
+//! for nobody.
 
-use crate::thread::{self, Thread};
-use crate::{own, table, timing, walk};
-use core::ffi::{CStr, c_void};
+use core::ffi::CStr;
 use core::ptr::null_mut;
 use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use vellum_sys::Lock;
 use vellum_wire::cost::{
     ChunkHead, ChunkKind, ENTRY_ALIGN, EntryHead, EntryKind, GRAIN, LEDGER_BYTES, LedgerView, NO_PARENT,
 };
 
-/// Grains of a thread's first table: few enough that a thousand processes take little, enough that records seldom meet.
-const TABLE_GRAINS: usize = 2;
 /// Grains of a log after the first.
 const LOG_GRAINS: usize = 4;
 /// `MADV_POPULATE_WRITE`: Linux 5.14.
@@ -34,12 +33,14 @@ const WIPE_ON_FORK: i32 = 18;
 /// What a forked child must not inherit.
 #[repr(C)]
 pub(crate) struct State {
-    /// The process's generation, and in the high half the epoch: how often modules were unmapped. 0 before there is a generation.
+    /// The process's generation, and in the high half the epoch: how often modules were unmapped. 0 before
+    /// there is a generation.
     now: AtomicU64,
-    lock: Lock,
+    pub(crate) lock: Lock,
     process: AtomicU32,
     log: AtomicPtr<ChunkHead>,
-    idle: AtomicPtr<ChunkHead>,
+    /// Tables that no thread has.
+    pub(crate) idle: AtomicPtr<ChunkHead>,
     /// Held by who adds a module.
     pub(crate) adding: Lock,
 }
@@ -60,30 +61,19 @@ static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 /// Held while the ledger is being mapped.
 static MAPPING: Lock = Lock::new();
 /// One epoch, in [`State::now`].
-const EPOCH: u64 = 1 << 32;
+pub(crate) const EPOCH: u64 = 1 << 32;
 /// How often modules were unmapped, also before a fork.
 static EPOCHS: AtomicU32 = AtomicU32::new(0);
+/// Cycles in a microsecond; operations that never take less are all timed.
+pub(crate) static CYCLES_PER_US: AtomicU32 = AtomicU32::new(u32::MAX);
+/// Whether whole stacks are wanted.
+pub(crate) static WHOLE_STACKS: AtomicBool = AtomicBool::new(false);
 /// Nothing is to be recorded here.
 static OFF: AtomicBool = AtomicBool::new(false);
 /// Operations before the environment could be read.
 static EARLY: AtomicU64 = AtomicU64::new(0);
 /// The process's number, or, in a forked child until it has one, its parent's.
 static NUMBER: AtomicU32 = AtomicU32::new(NO_PARENT);
-/// The key whose destructor sees threads end, plus one.
-static KEY: AtomicU32 = AtomicU32::new(0);
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = start;
-
-extern "C" fn start() {
-    let thread = thread::this();
-    if attach(thread) {
-        thread.open();
-        own::spending(|| own::measure_once(thread));
-    }
-}
-
 /// The state.
 #[inline(always)]
 pub(crate) fn state() -> &'static State {
@@ -92,7 +82,7 @@ pub(crate) fn state() -> &'static State {
 }
 
 impl State {
-    /// The word that opens the usual way: see [`Thread::now`].
+    /// The word that opens the usual way: see [`crate::thread::Thread::now`].
     #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Relaxed)
@@ -111,42 +101,16 @@ pub(crate) fn ledger() -> Option<LedgerView> {
     (!base.is_null()).then(|| unsafe { LedgerView::open(base) })?
 }
 
-/// Begins a new epoch: what was unmapped may make room for something else.
+/// Begins a new epoch: an unmapped range may be mapped again.
 pub(crate) fn begin_epoch() {
     state().now.fetch_add(EPOCH, Relaxed);
     EPOCHS.fetch_add(1, Relaxed);
 }
 
-/// Gives the thread a table of this process, or, if it has one, tells it the epoch. False if there is none to be had.
-#[cold]
-pub(crate) fn attach(thread: &Thread) -> bool {
-    let now = state().now();
-    if thread.word.get() as u32 == now as u32 && now != 0 {
-        thread.word.set(now);
-        thread.epoch.set(now & !(EPOCH - 1));
-        return true;
-    }
-    own::spending(|| attach_anew(thread))
-}
-
-fn attach_anew(thread: &Thread) -> bool {
-    if OFF.load(Relaxed) || !map() || !seat() {
-        return false;
-    }
-    let state = state();
-    let table = idle_table(state).or_else(|| table::claim(TABLE_GRAINS));
-    let Some(table) = table else {
-        if let Some(ledger) = ledger() {
-            ledger.head().lost.fetch_add(1, Relaxed);
-        }
-        return false;
-    };
-    table::take(thread, table);
-    let now = state.now();
-    thread.word.set(now);
-    thread.epoch.set(now & !(EPOCH - 1));
-    watch_end();
-    true
+/// Maps the ledger and gives this process its part of it, if that has not been done. False if nothing is to
+/// be, or can be, recorded.
+pub(crate) fn is_ready() -> bool {
+    !OFF.load(Relaxed) && map() && seat()
 }
 
 /// Maps the ledger, if that has not been done. False if there is none.
@@ -170,14 +134,11 @@ fn map() -> bool {
 }
 
 fn map_now() -> bool {
-    // SAFETY: a C string; the environment is only read.
-    let path = unsafe { libc::getenv(c"VELLUM_LEDGER".as_ptr()) };
-    if path.is_null() {
+    let Some(path) = vellum_sys::environment::variable(c"VELLUM_LEDGER") else {
         OFF.store(true, Relaxed);
         return false;
-    }
-    // SAFETY: getenv's answer is a C string.
-    match map_file(unsafe { CStr::from_ptr(path) }) {
+    };
+    match map_file(path) {
         Ok((base, page)) => {
             // SAFETY: the file is a ledger's length and stays mapped.
             let Some(ledger) = (unsafe { LedgerView::open(base) }) else {
@@ -186,13 +147,18 @@ fn map_now() -> bool {
                 return false;
             };
             let head = ledger.head();
-            timing::LONG.store(head.cycles_per_us.load(Relaxed).max(1), Relaxed);
-            walk::WHOLE.store(head.whole_stacks.load(Relaxed) != 0, Relaxed);
+            CYCLES_PER_US.store(head.cycles_per_us.load(Relaxed).max(1), Relaxed);
+            WHOLE_STACKS.store(head.whole_stacks.load(Relaxed) != 0, Relaxed);
             head.early.fetch_add(EARLY.load(Relaxed), Relaxed);
-            head.spent.fetch_add(own::spent_early(), Relaxed);
             STATE.store(page, Release);
             BASE.store(base, Release);
             true
+        }
+        // Another user's, or in another view of the file system: nobody's mistake, and nothing to be said
+        // among the program's errors.
+        Err(Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::ROFS) => {
+            OFF.store(true, Relaxed);
+            false
         }
         Err(_) => {
             OFF.store(true, Relaxed);
@@ -248,8 +214,8 @@ fn seat() -> bool {
     seated
 }
 
-/// Claims a chunk of `grains` grains and makes it one of `kind`, of this process. `None` when the ledger, or the memory it lies
-/// in, is full.
+/// Claims a chunk of `grains` grains and makes it one of `kind`, of this process. `None` when the ledger, or
+/// the memory it lies in, is full.
 pub(crate) fn claim(grains: usize, kind: ChunkKind) -> Option<*mut ChunkHead> {
     let ledger = ledger()?;
     let index = ledger.head().grains.fetch_add(grains as u64, Relaxed) as usize;
@@ -293,7 +259,8 @@ fn begin_log(log: *mut ChunkHead, parent: u32) {
     }
 }
 
-/// Adds an entry to the process's log: words, then text. The offset of its head in the file, or `None` without room.
+/// Adds an entry to the process's log: words, then text. The offset of its head in the file, or `None`
+/// without room.
 pub(crate) fn log(kind: EntryKind, words: &[u64], text: &[u8]) -> Option<u64> {
     let ledger = ledger()?;
     let state = state();
@@ -334,57 +301,6 @@ fn log_space(state: &State, bytes: usize) -> Option<*mut u8> {
     head.used.store(used + bytes as u32, Relaxed);
     // SAFETY: within the chunk, by the test.
     Some(unsafe { log.cast::<u8>().add(size_of::<ChunkHead>() + used as usize) })
-}
-
-/// A table of this process that no thread has.
-fn idle_table(state: &State) -> Option<*mut ChunkHead> {
-    if state.idle.load(Relaxed).is_null() {
-        return None;
-    }
-    state.lock.lock();
-    let table = state.idle.load(Relaxed);
-    // SAFETY: null or a table.
-    if let Some(head) = unsafe { table.as_ref() } {
-        state.idle.store(head.next.load(Relaxed) as *mut ChunkHead, Relaxed);
-    }
-    state.lock.unlock();
-    (!table.is_null()).then_some(table)
-}
-
-/// Has [`thread_ends`] called when this thread ends.
-fn watch_end() {
-    let mut key = KEY.load(Acquire);
-    if key == 0 {
-        let mut fresh: libc::pthread_key_t = 0;
-        // SAFETY: the destructor has the right signature and stays.
-        if unsafe { libc::pthread_key_create(&raw mut fresh, Some(thread_ends)) } != 0 {
-            return;
-        }
-        key = fresh + 1;
-        if let Err(theirs) = KEY.compare_exchange(0, key, Release, Acquire) {
-            // SAFETY: the key just made, which nobody has used.
-            unsafe { libc::pthread_key_delete(fresh) };
-            key = theirs;
-        }
-    }
-    // Any value that is not null will do.
-    // SAFETY: a key that was made.
-    unsafe { libc::pthread_setspecific(key - 1, (&raw const DETACHED).cast::<c_void>()) };
-}
-
-/// Puts the ending thread's table where the next thread finds it.
-unsafe extern "C" fn thread_ends(_: *mut c_void) {
-    let (thread, state) = (thread::this(), state());
-    let table = thread.table.get();
-    if table.is_null() || thread.word.get() as u32 != state.generation() {
-        return;
-    }
-    thread.forget_table();
-    state.lock.lock();
-    // SAFETY: a table is never unmapped.
-    unsafe { &*table }.next.store(state.idle.load(Relaxed) as u64, Relaxed);
-    state.idle.store(table, Relaxed);
-    state.lock.unlock();
 }
 
 /// Writes a line to standard error.

@@ -1,14 +1,14 @@
 //! A thread's table of records: open-addressed, a record a cache line, slot 0 the table's head.
 //!
-//! A table that is three quarters full is left as it is, for the command to add up, and a larger one goes on from zero: nothing
-//! is moved, so a process that is killed at any moment has each count once.
+//! A table that is three quarters full is left as it is, for the command to add up, and a larger one goes on
+//! from zero: nothing is moved, so a process that is killed at any moment has each count once.
 //!
-//! Invariants: only the owning thread writes; `place` is written last when a record is made; the head's first word, read as a place, is
-//! never 0 (its kind is written before any record) nor an address that code returns to.
+//! Invariants: only the owning thread writes; `place` is written last when a record is made; the head's first
+//! word, read as a place, is never 0 (its kind is written before any record) nor an address that code returns
+//! to.
 
-use crate::process;
 use crate::thread::Thread;
-use crate::timing;
+use crate::{process, record};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use vellum_wire::cost::{ChunkHead, ChunkKind, GRAIN, Record};
 
@@ -38,13 +38,15 @@ pub(crate) fn find(thread: &Thread, place: u64, what: u64) -> Option<&'static Re
     }
 }
 
-/// The record of `place` and `what` if it is where it belongs, or one further: nearly all are. The thread has a table.
+/// The record of `place` and `what` if it is where it belongs, or one further: nearly all are. The thread has
+/// a table.
 #[inline(always)]
 pub(crate) fn find_near(thread: &Thread, place: u64, what: u64) -> Option<&'static Record> {
     let first = first_slot(place, what, thread.mask.get());
     let is_it = |record: &Record| record.place.load(Relaxed) == place && record.what.load(Relaxed) == what;
-    // SAFETY: the index is within the table. Behind a table's last slot there is more of the ledger (its last grain is nobody's), where
-    // what is read is no record of this thread's: addresses of code lie in no other chunk's first words.
+    // SAFETY: the index is within the table. Behind a table's last slot there is more of the ledger (its last
+    // grain is nobody's), where what is read is no record of this thread's: addresses of code lie in no other
+    // chunk's first words.
     let (record, further) = unsafe {
         let slot = thread.table.get().cast::<Record>().add(first);
         (&*slot, &*slot.add(1))
@@ -72,13 +74,13 @@ pub(crate) fn find_or_add(thread: &Thread, place: u64, what: u64) -> Option<(&'s
     let mut index = first_slot(place, what, mask);
     loop {
         // SAFETY: the index is within the table.
-        let record = unsafe { &*slots.add(index) };
-        if record.place.load(Relaxed) == 0 {
+        let free = unsafe { &*slots.add(index) };
+        if free.place.load(Relaxed) == 0 {
             head.count.store(used as u32 + 1, Relaxed);
-            timing::prepare(record);
-            record.what.store(what, Relaxed);
-            record.place.store(place, Release);
-            return Some((record, true));
+            record::prepare(free);
+            free.what.store(what, Relaxed);
+            free.place.store(place, Release);
+            return Some((free, true));
         }
         index = following(index, mask);
     }
@@ -100,7 +102,8 @@ pub(crate) fn take(thread: &Thread, table: *mut ChunkHead) {
 /// Slot 0 is the head, whose first words are no record's: it looks like one of something else.
 #[inline(always)]
 fn first_slot(place: u64, what: u64, mask: usize) -> usize {
-    // Multiplied apart: a product's low bits, of which a small table's index is made, know nothing of a factor's high ones.
+    // Multiplied apart: a product's low bits, of which a small table's index is made, know nothing of a
+    // factor's high ones.
     let mixed = (place as u32 ^ (what as u32).wrapping_mul(SPREAD)).wrapping_mul(SPREAD);
     (mixed >> LOW_BITS) as usize & mask
 }

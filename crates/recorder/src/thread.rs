@@ -1,17 +1,19 @@
 //! What a thread keeps: its table, and whether it is recording just now.
 //!
-//! The variables are initial-exec thread-local storage written in assembly, as in `vellum-malloc`: one load finds them, no call.
+//! The variables are initial-exec thread-local storage written in assembly, as in `vellum-malloc`: one load
+//! finds them, no call.
 //!
-//! `now` says in one word whether the usual way is open: it is, if the word is the process's own ([`crate::process::State`]). A thread
-//! starts with a word that no process has, so that its first operation goes the slow way and gets a table; a forked child and a process
-//! that unmapped a module have new words; and while an operation is being recorded the word is [`BUSY`].
+//! `now` says in one word whether the usual way is open: it is, if the word is the process's own
+//! ([`crate::process::State`]). A thread starts with a word that no process has, so that its first operation
+//! goes the slow way and gets a table; a forked child and a process that unmapped a module have new words;
+//! and while an operation is being recorded the word is [`BUSY`].
 //!
-//! An operation may be left by `longjmp` (a new-handler may), which nobody tells us. `returns` is the return address that was at the
-//! guard: when another is there, the guarded call is no longer on the stack.
+//! An operation may be left by `longjmp` (a new-handler may), which nobody tells us. `returns` is the return
+//! address that was at the guard: when another is there, the guarded call is no longer on the stack.
 //!
-//! Invariant: `guard` is the stack address of the operation being recorded, 0 if there is none. An operation that the
-//! allocator itself, a new-handler or a signal makes meanwhile is further down the stack and is passed on unrecorded: it is part of
-//! the one being timed.
+//! Invariant: `guard` is the stack address of the operation being recorded, 0 if there is none. An operation
+//! that the allocator itself, a new-handler or a signal makes meanwhile is further down the stack and is
+//! passed on unrecorded: it is part of the one being timed.
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
@@ -103,7 +105,8 @@ impl Thread {
     /// Whether the guarded call has left the stack. `guard` is near an address that is on it.
     #[inline(always)]
     fn is_left(&self, guard: usize) -> bool {
-        // SAFETY: between a stack's pointer and a little above it there is stack; the word was a return address there.
+        // SAFETY: between a stack's pointer and a little above it there is stack; the word was a return
+        // address there.
         let there = unsafe { (guard as *const u64).read_volatile() };
         there != self.returns.get()
     }

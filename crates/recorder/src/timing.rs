@@ -1,37 +1,41 @@
 //! Which operations are timed, and what is kept of their times.
 //!
-//! The first [`FIRST`] operations of a record are timed; after that, if any took less than a microsecond, one in so many,
-//! at random distances whose mean grows with the count up to [`GAP_MAX`]. A fixed distance would meet the allocator's own
-//! rhythm (a slab is carved every so many blocks) and see it always or never. Operations that never take less are all timed.
+//! The first [`FIRST`] operations of a record are timed; after that, if any took less than a microsecond, one
+//! in some, at random distances whose mean grows with the count up to [`GAP_MAX`]. A fixed distance would
+//! meet the allocator's own rhythm (a slab is carved at regular intervals) and see it always or never.
+//! Operations that never take less are all timed.
 //!
-//! A timing stands for all operations since the last one and is weighed so in the sums: the mean is that of all
-//! operations, not of the timed ones, among which the first are many.
+//! A timing stands for all operations since the last one and is weighed so in the sums: the mean is that of
+//! all operations, not of the timed ones, among which the first are many.
 //!
-//! An operation during which the processor was given to somebody else takes milliseconds. That it was timed is chance, and that it
-//! stood for a thousand others would move the mean a thousandfold: what takes longer than [`DISTURBED_US`] where another took less
-//! than one is put aside, from the first operation on, in a record of its own ([`ASIDE_BIT`]), and the next timing stands for it too. Whether
-//! asides were disturbances is decided when all is over: there may be so many that they are what the operation does. One minimum decides
-//! both questions, as no disturbance can raise it; a mean would have all operations timed after a single one.
+//! An operation during which the processor was given to somebody else takes milliseconds. That it was timed
+//! is chance, and that it stood for a thousand others would move the mean a thousandfold: what takes longer
+//! than [`DISTURBED_US`] where another took less than one is put aside, from the first operation on, in a
+//! record of its own ([`ASIDE_BIT`]), and the next timing stands for it too. Whether asides were disturbances
+//! is decided when all is over: they may be frequent enough to be what the operation does. One minimum
+//! decides both questions, as no disturbance can raise it; a mean would have all operations timed after a
+//! single one.
 //!
-//! Stamps are the time-stamp counter, fenced on both sides, so that a short operation is timed whole and alone.
+//! Stamps are the time-stamp counter, fenced on both sides, so that a short operation is timed whole and
+//! alone.
 //!
 //! Invariants: `due > count` except while an operation is timed; only the table's thread writes.
 
+use crate::process;
+use crate::record::{halves, joined};
 use crate::table;
 use crate::thread::Thread;
 use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use vellum_wire::cost::{ASIDE_BIT, DISTURBED_US, Record};
 
 /// Operations of a record that are all timed.
 const FIRST: u64 = 32;
 /// The largest mean distance between timed operations.
 const GAP_MAX: u64 = 1024;
-/// The distance is at most the count divided by this: the number timed grows with the count's logarithm at least.
+/// The distance is at most the count divided by this: the number timed grows with the count's logarithm at
+/// least.
 const GAP_SHARE: u64 = 32;
-
-/// Cycles in a microsecond; operations that never take less are all timed.
-pub(crate) static LONG: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// The time before an operation.
 #[inline(always)]
@@ -57,20 +61,15 @@ pub(crate) fn end() -> u64 {
     }
 }
 
-/// Whether the operation just counted is to be timed.
-#[inline(always)]
-pub(crate) fn is_due(record: &Record) -> bool {
-    record.count.load(Relaxed) >= record.due.load(Relaxed)
-}
-
 /// Notes that the operation just counted took `cycles`.
 pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
     let count = record.count.load(Relaxed);
     let (timed, gap) = halves(record.timed.load(Relaxed));
-    // What had been counted when one was last timed and kept: more than the gap ago where operations could not be timed.
+    // What had been counted when one was last timed and kept: more than the gap ago where operations could
+    // not be timed.
     let last = record.due.load(Relaxed).wrapping_sub(u64::from(gap));
     let shortest = note_extremes(record, cycles);
-    let long = u64::from(LONG.load(Relaxed));
+    let long = u64::from(process::CYCLES_PER_US.load(Relaxed));
     let is_aside = cycles > long.saturating_mul(DISTURBED_US) && (timed == 0 || shortest < long as f32);
     let (timed, last) = if is_aside {
         // The next timing stands for this operation too.
@@ -122,18 +121,4 @@ fn put_aside(record: &Record, cycles: u64, thread: &Thread) {
         add(asides, cycles, 1);
         asides.count.store(asides.count.load(Relaxed) + 1, Relaxed);
     }
-}
-
-/// Makes the first operation of a fresh record due.
-pub(crate) fn prepare(record: &Record) {
-    record.timed.store(joined(0, 1), Relaxed);
-    record.due.store(1, Relaxed);
-}
-
-fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
-}
-
-fn joined(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
 }

@@ -8,20 +8,20 @@
 //!
 //! The second time nothing is walked: [`crate::memo`].
 //!
-//! A stack is walked to the first frame of the user's own source, or, where flame graphs are wanted, to its end; never
-//! further than [`FRAMES_MAX`]. A stack without any such frame is recorded whole: the command says what can be said of it.
+//! A stack is walked to the first frame of the user's own source, or, where flame graphs are wanted, to its
+//! end; never further than [`FRAMES_MAX`]. A stack without any such frame is recorded whole: the command says
+//! what can be said of it.
 
-use crate::frames::Known;
+use crate::known::Known;
+use crate::record::is_due;
+use crate::spent::spending;
 use crate::thread::{self, Thread};
-use crate::{frames, memo, own, process, table, timing};
+use crate::{attach, frames, memo, process, table, timing};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_unwind::{Cfa, Frame};
 use vellum_wire::cost::{EntryKind, FRAMES_MAX, Record, STACK_BIT, STACK_WORDS};
 use vellum_wire::operation::Operation;
-
-/// Whether whole stacks are wanted.
-pub(crate) static WHOLE: AtomicBool = AtomicBool::new(false);
 
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -55,8 +55,8 @@ pub(crate) struct Token {
     entered: bool,
 }
 
-/// Keeps what happens inside of an operation from being recorded, until [`leave`], or until it is seen that a jump has left it. False if the call at hand is itself inside of one, or
-/// cannot be recorded.
+/// Keeps what happens inside of an operation from being recorded, until [`leave`], or until it is seen that a
+/// jump has left it. False if the call at hand is itself inside of one, or cannot be recorded.
 #[inline(always)]
 fn enter(thread: &'static Thread, caller: Caller) -> bool {
     let at = caller.frame as usize;
@@ -65,7 +65,7 @@ fn enter(thread: &'static Thread, caller: Caller) -> bool {
     }
     thread.close(at);
     thread.returns.set(caller.pc());
-    if thread.word.get() != process::state().now() && !process::keeping_errno(|| process::attach(thread)) {
+    if thread.word.get() != process::state().now() && !process::keeping_errno(|| attach::attach(thread)) {
         leave(thread);
         return false;
     }
@@ -78,8 +78,8 @@ fn leave(thread: &Thread) {
     thread.open();
 }
 
-/// Counts an operation that needs no more than that: it has a record, is not due to be timed, and is no other's part. False, with nothing
-/// done, for all others.
+/// Counts an operation that needs no more than that: it has a record, is not due to be timed, and is no
+/// other's part. False, with nothing done, for all others.
 #[inline(always)]
 pub(crate) fn counted(operation: Operation, caller: Caller) -> bool {
     let thread = thread::this();
@@ -90,8 +90,8 @@ pub(crate) fn counted(operation: Operation, caller: Caller) -> bool {
     table::find_near(thread, caller.pc(), what).is_some_and(count_quickly)
 }
 
-/// The same for a record that is not where it belongs. To be tried after [`counted`]: apart from it, as each way then has fewer registers to
-/// save than both together.
+/// The same for a record that is not where it belongs. To be tried after [`counted`]: apart from it, as each
+/// way then has fewer registers to save than both together.
 #[inline(always)]
 pub(crate) fn counted_further(operation: Operation, caller: Caller) -> bool {
     let thread = thread::this();
@@ -142,7 +142,7 @@ pub(crate) fn begin(operation: Operation, caller: Caller) -> Token {
         return Token { record: None, began: 0, entered: true };
     };
     count(record);
-    let began = if timing::is_due(record) { timing::begin() } else { 0 };
+    let began = if is_due(record) { timing::begin() } else { 0 };
     Token { record: Some(record), began, entered: true }
 }
 
@@ -175,7 +175,8 @@ pub(crate) struct Pending {
     entered: bool,
 }
 
-/// Begins an operation that will probably turn out to be `likely`: it is timed when that is due, or when nothing is `likely`.
+/// Begins an operation that will probably turn out to be `likely`: it is timed when that is due, or when
+/// nothing is `likely`.
 #[inline(always)]
 pub(crate) fn begin_pending(likely: Option<Operation>, caller: Caller) -> Pending {
     let thread = thread::this();
@@ -233,7 +234,7 @@ fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option
     let epoch = (what >> 32) as u32;
     let known = place(caller, epoch, |pc| frames::known(pc, epoch));
     let met = known.and_then(|place| Some((place, table::find(thread, place, what)?)));
-    let (place, record) = met.or_else(|| own::spending(|| meet(thread, what, caller)))?;
+    let (place, record) = met.or_else(|| spending(|| meet(thread, what, caller)))?;
     if place & STACK_BIT != 0
         && let Some(steps) = steps(caller, epoch)
     {
@@ -254,11 +255,11 @@ fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'st
     Some((place, record))
 }
 
-/// What the operations of `caller` are recorded under: its address, if it is the user's own, else the hash of its stack. `None` if
-/// `known` does not know an instruction.
+/// What the operations of `caller` are recorded under: its address, if it is the user's own, else the hash of
+/// its stack. `None` if `known` does not know an instruction.
 #[inline(always)]
 fn place(caller: Caller, epoch: u32, known: impl Fn(u64) -> Option<Known>) -> Option<u64> {
-    let whole = WHOLE.load(Relaxed);
+    let whole = process::WHOLE_STACKS.load(Relaxed);
     let mut hash = SPREAD ^ u64::from(epoch);
     let mut frame = caller.first();
     for depth in 0..FRAMES_MAX {
@@ -277,10 +278,10 @@ fn place(caller: Caller, epoch: u32, known: impl Fn(u64) -> Option<Known>) -> Op
     Some(hash | STACK_BIT)
 }
 
-/// Where on the stack the return addresses up to the user's own code lie, and which they are, if they are few and found from the
-/// stack pointer alone.
+/// Where on the stack the return addresses up to the user's own code lie, and which they are, if they are few
+/// and found from the stack pointer alone.
 fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
-    if WHOLE.load(Relaxed) {
+    if process::WHOLE_STACKS.load(Relaxed) {
         return None;
     }
     let mut steps = [(0, 0); memo::STEPS];
@@ -302,8 +303,8 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
 /// The caller's frame.
 #[inline(always)]
 fn above(frame: Frame, known: Known) -> Option<Frame> {
-    // SAFETY: a rule of the running code names words of the stack between its pointer and its end; what a wrong one could name
-    // is kept near by `Frame::caller`.
+    // SAFETY: a rule of the running code names words of the stack between its pointer and its end; what a
+    // wrong one could name is kept near by `Frame::caller`.
     frame.caller(known.rule()?, |at| Some(unsafe { *(at as *const u64) }))
 }
 
@@ -318,7 +319,7 @@ fn log_stack(place: u64, epoch: u32, caller: Caller) {
         words[length] = frame.pc;
         length += 1;
         let known = frames::of(frame.pc, epoch);
-        if known.is_users() && !WHOLE.load(Relaxed) {
+        if known.is_users() && !process::WHOLE_STACKS.load(Relaxed) {
             break;
         }
         let Some(above) = above(frame, known) else { break };
@@ -349,7 +350,8 @@ pub(crate) fn make_due(thread: &Thread, place: u64, operation: Operation) {
     }
 }
 
-/// To be called after a library was closed: if it was unmapped, addresses seen so far may be another's from now on.
+/// To be called after a library was closed: if it was unmapped, addresses seen so far may be another's from
+/// now on.
 pub(crate) fn note_unmapped() {
     static SEEN: AtomicU64 = AtomicU64::new(0);
     let mut unmapped = 0u64;

@@ -5,15 +5,16 @@ use core::ffi::CStr;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use vellum_malloc::Line;
 use vellum_pages::Pages;
-use vellum_wire::{Attach, Board, Door, Slot};
+use vellum_wire::{Attach, Board, ExportedCounters, Slot};
 
-/// The way to this process's counters: see [`Door`].
+/// The exported symbol of this process's counters: see [`ExportedCounters`].
 #[unsafe(no_mangle)]
 #[used]
-static vellum_door: Door = Door::new();
+static vellum_counters: ExportedCounters = ExportedCounters::new();
 
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEN: AtomicUsize = AtomicUsize::new(0);
@@ -26,6 +27,7 @@ pub(crate) fn join(attach: Attach) {
                 BASE.store(base, Relaxed);
                 LEN.store(len, Relaxed);
             }
+            Err(errno) if is_elsewhere(errno) => {}
             Err(_) => {
                 let mut line = Line::new();
                 line.text("vellum: VELLUM_BOARD=").raw(path.to_bytes());
@@ -33,16 +35,23 @@ pub(crate) fn join(attach: Attach) {
             }
         }
     }
-    take_seat(attach, Pages::seat);
+    attach_slot(attach, Pages::attach_slot);
+}
+
+/// Whether there is a board, but not for this process: it is another user's (`su`), or in another view of the
+/// file system (`bwrap`, `chroot`, a container), or gone as what it was for has ended. That is no mistake of
+/// anybody's, and nothing to be said among the program's errors.
+fn is_elsewhere(errno: Errno) -> bool {
+    [Errno::ACCESS, Errno::PERM, Errno::NOENT, Errno::NOTDIR, Errno::ROFS].contains(&errno)
 }
 
 /// Takes a seat of its own for a forked child, which has its parent's until then, and counts from zero.
-pub(crate) fn take_seat_in_child(attach: Attach) {
-    take_seat(attach, Pages::seat_anew);
+pub(crate) fn attach_slot_in_child(attach: Attach) {
+    attach_slot(attach, Pages::attach_new_slot);
 }
 
-fn take_seat(attach: Attach, sit: fn(&Pages, &'static Slot)) {
-    vellum_door.open(Pages::global().slot());
+fn attach_slot(attach: Attach, sit: fn(&Pages, &'static Slot)) {
+    vellum_counters.point_to(Pages::global().slot());
     let base = BASE.load(Relaxed);
     if base.is_null() {
         return;
@@ -61,7 +70,7 @@ fn take_seat(attach: Attach, sit: fn(&Pages, &'static Slot)) {
     slot.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
     sit(Pages::global(), slot);
     vellum_malloc::paged::count_paging_in(slot);
-    vellum_door.open(slot);
+    vellum_counters.point_to(slot);
 }
 
 fn map(path: &CStr) -> rustix::io::Result<(*mut u8, usize)> {

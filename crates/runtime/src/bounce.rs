@@ -1,11 +1,12 @@
 //! Memory that system calls may be handed in place of paged memory.
 //!
-//! A transfer into or out of a paged block goes through a buffer here, piece by piece, and is copied in user mode, where a fault waits
-//! for its page. The alternative, to touch the block's pages and keep them from being replaced during the call, would need as many frames
-//! as the longest transfer, and could have threads wait for one another's.
+//! A transfer into or out of a paged block goes through a buffer here, piece by piece, and is copied in user
+//! mode, where a fault waits for its page. The alternative, to touch the block's pages and keep them from
+//! being replaced during the call, would need as many frames as the longest transfer, and could have threads
+//! wait for one another's.
 //!
-//! Transfers are made in signal handlers too, so nothing here takes a lock: a few buffers are claimed by one atomic operation each, and
-//! when they are all taken, or too small, memory is mapped for the one call.
+//! Transfers are made in signal handlers too, so nothing here takes a lock: a few buffers are claimed by one
+//! atomic operation each, and when they are all taken, or too small, memory is mapped for the one call.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ const BUFFERS: usize = 4;
 
 #[repr(C, align(4096))]
 struct Buffers(UnsafeCell<[[u8; PIECE]; BUFFERS]>);
-// SAFETY: each buffer is used by whoever has claimed it.
+// SAFETY: each buffer is used by the thread that has claimed it.
 unsafe impl Sync for Buffers {}
 
 static MEMORY: Buffers = Buffers(UnsafeCell::new([[0; PIECE]; BUFFERS]));

@@ -1,7 +1,7 @@
 //! The C library's malloc interface, with the C library's semantics.
 //!
-//! `malloc`, `calloc` and `free` are the front's fast paths, inlined; nothing is called on the usual way through.
-//! Argument checks follow glibc 2.36 and C23 where that is silent.
+//! `malloc`, `calloc` and `free` are the front's fast paths, inlined; nothing is called on the usual way
+//! through. Argument checks follow glibc 2.36 and C23 where that is silent.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -39,24 +39,24 @@ pub unsafe extern "C" fn cfree(address: *mut c_void) {
     unsafe { front::free(address.cast()) }
 }
 
-/// C23 `free_sized`. The size is not needed.
+/// C23 `free_sized`. The size is not needed, and checked in the hardened mode.
 ///
 /// # Safety
 /// As for `free`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(address: *mut c_void, _bytes: usize) {
+pub unsafe extern "C" fn free_sized(address: *mut c_void, bytes: usize) {
     // SAFETY: passed on.
-    unsafe { front::free(address.cast()) }
+    unsafe { front::free_sized(address.cast(), bytes) }
 }
 
-/// C23 `free_aligned_sized`. Neither alignment nor size is needed.
+/// C23 `free_aligned_sized`. The alignment is not needed.
 ///
 /// # Safety
 /// As for `free`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize, _bytes: usize) {
+pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize, bytes: usize) {
     // SAFETY: passed on.
-    unsafe { front::free(address.cast()) }
+    unsafe { front::free_sized(address.cast(), bytes) }
 }
 
 /// `realloc`; a size of zero frees, as in glibc.

@@ -1,13 +1,15 @@
-//! The functions that the compiler calls for copying, clearing and comparing memory: the C library's, but not by name.
+//! The functions that the compiler calls for copying, clearing and comparing memory: the C library's, but not
+//! by name.
 //!
-//! glibc chooses these for the processor when a library that names them is loaded (`STT_GNU_IFUNC`), by code that must have been relocated before. A library
-//! that names no C library, as this one is one for all of them, may come first in that order, and the program would end as it is loaded. So the names are
-//! this library's own, and known to nobody else: a jump through a word that leads to loops as the processor has them, until [`find`] has looked up
-//! the C library's.
+//! glibc chooses these for the processor when a library that names them is loaded (`STT_GNU_IFUNC`), by code
+//! that must have been relocated before. A library that names no C library, as this one is one for all of
+//! them, may come first in that order, and the program would end as it is loaded. So the names are this
+//! library's own, and known to nobody else: a jump through a word that leads to loops as the processor has
+//! them, until [`find`] has looked up the C library's.
 //!
 //! In assembly: the compiler makes calls of these functions of such loops.
 
-use crate::standing;
+use crate::attach;
 use core::arch::global_asm;
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -37,7 +39,7 @@ pub(crate) fn find() {
         (c"strlen", &STRLEN),
     ];
     for (name, place) in all {
-        if let Some(found) = standing::c_librarys(name) {
+        if let Some(found) = attach::c_librarys(name) {
             place.store(found.cast_mut(), Relaxed);
         }
     }

@@ -1,17 +1,81 @@
 //! C++ `operator new` and `operator delete`, every form, under their mangled names.
 //!
-//! The throwing forms behave as the standard says: when memory is out they call the installed new-handler, again and
-//! again, and throw `std::bad_alloc` when there is none. Handler and exception are libstdc++'s, looked up when first
-//! needed; a program without it ends with one line. An exception, the handler's or that one, must not pass through Rust
-//! frames, so the loop that calls them is a few lines of assembly that an unwinder can read. The forms that do not
-//! throw have to catch what a handler throws, which only C++ can: where a handler is installed they call libstdc++'s own,
-//! and that calls the throwing ones here.
+//! The throwing forms behave as the standard says: when memory is out they call the installed new-handler,
+//! again and again, and throw `std::bad_alloc` when there is none. Handler and exception are libstdc++'s,
+//! looked up when first needed; a program without it ends with one line. An exception, the handler's or that
+//! one, must not pass through Rust frames, so the loop that calls them is a few lines of assembly that an
+//! unwinder can read. The forms that do not throw have to catch what a handler throws, which only C++ can:
+//! where a handler is installed they call libstdc++'s own, and that calls the throwing ones here.
+//!
+//! A library may have operators of its own, which without Vellum come before libstdc++'s (`libgccpp` makes
+//! every object a collected one). A preloaded library comes before both, so the operators here jump to such a
+//! library's (`choose`). One that has `malloc` as well is an allocator, and is replaced with it. A program's
+//! own operators need no care: they come before a preloaded library's.
 
-use crate::standing::{first, next};
-use core::ffi::c_void;
+use crate::attach::{first, next};
+use crate::loaded;
+use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_malloc as front;
+
+/// Whose operators serve: 0 is Vellum's.
+static WHOSE: AtomicU32 = AtomicU32::new(UNDECIDED);
+const OWN: u32 = 0;
+const UNDECIDED: u32 = 1;
+const LIBRARY: u32 = 2;
+
+/// The operator `name` that serves: `own`, or a library's. Decided by the first call, when all objects that
+/// were loaded with the program are relocated.
+extern "C" fn choose(name: *const c_void, own: *const c_void) -> *const c_void {
+    if WHOSE.load(Relaxed) == UNDECIDED {
+        loaded::begin();
+        let is_hidden = loaded::next_lacks(c"_Znwm", &[c"_ZSt15get_new_handlerv", c"malloc"]);
+        WHOSE.store(if is_hidden { LIBRARY } else { OWN }, Relaxed);
+    }
+    if WHOSE.load(Relaxed) == OWN {
+        return own;
+    }
+    // SAFETY: the names below are all that this function is given.
+    loaded::next(unsafe { CStr::from_ptr(name.cast()) }).unwrap_or(own)
+}
+
+/// Defines the exported operator `$name`: a jump to Vellum's own, or to a library's.
+macro_rules! operator {
+    ($(#[$doc:meta])* $own:ident::$name:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As the C++ standard has it.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            const TEXT: &str = concat!(stringify!($name), "\0");
+            static NAME: [u8; TEXT.len()] = *TEXT.as_bytes().first_chunk().unwrap();
+            core::arch::naked_asm!(
+                "cmp dword ptr [rip + {whose}], 0",
+                "jne 2f",
+                "jmp {own}",
+                "2:",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "lea rdi, [rip + {name}]",
+                "lea rsi, [rip + {own}]",
+                "call {choose}",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp rax",
+                whose = sym WHOSE,
+                own = sym $own::$name,
+                name = sym NAME,
+                choose = sym choose,
+            )
+        }
+    };
+}
 
 extern "C" fn try_once(bytes: usize, align: usize) -> *mut c_void {
     front::aligned(align, bytes).cast()
@@ -149,12 +213,14 @@ extern "C" fn catching_aligned(bytes: usize, align: usize, nothrow: *const c_voi
 
 macro_rules! operators {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> *mut c_void = $body:expr;)*) => {
-        $($(#[$doc])*
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case)]
-        pub extern "C" fn $name($($argument: $type),*) -> *mut c_void {
-            $body
-        })*
+        $(operator!($(#[$doc])* news::$name);)*
+        mod news {
+            use super::*;
+            $(#[allow(non_snake_case)]
+            pub(super) extern "C" fn $name($($argument: $type),*) -> *mut c_void {
+                $body
+            })*
+        }
     };
 }
 
@@ -180,43 +246,44 @@ operators! {
 }
 
 macro_rules! deletes {
-    ($($(#[$doc:meta])* fn $name:ident($address:ident $(, $argument:ident: $type:ty)*);)*) => {
-        $($(#[$doc])*
-        ///
-        /// # Safety
-        /// As for `free`.
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case)]
-        pub unsafe extern "C" fn $name($address: *mut c_void $(, $argument: $type)*) {
-            // SAFETY: passed on.
-            unsafe { front::free($address.cast()) }
-        })*
+    ($($(#[$doc:meta])* fn $name:ident($address:ident $(, $argument:ident: $type:ty)*) = $body:expr;)*) => {
+        $(operator!($(#[$doc])* deletes::$name);)*
+        mod deletes {
+            use super::*;
+            $(/// # Safety
+            /// As for `free`.
+            #[allow(non_snake_case)]
+            pub(super) unsafe extern "C" fn $name($address: *mut c_void $(, $argument: $type)*) {
+                // SAFETY: by this function's condition.
+                unsafe { $body }
+            })*
+        }
     };
 }
 
 deletes! {
     /// `operator delete(void*)`
-    fn _ZdlPv(address);
+    fn _ZdlPv(address) = front::free(address.cast());
     /// `operator delete[](void*)`
-    fn _ZdaPv(address);
+    fn _ZdaPv(address) = front::free(address.cast());
     /// `operator delete(void*, size_t)`
-    fn _ZdlPvm(address, _bytes: usize);
+    fn _ZdlPvm(address, bytes: usize) = front::free_sized(address.cast(), bytes);
     /// `operator delete[](void*, size_t)`
-    fn _ZdaPvm(address, _bytes: usize);
+    fn _ZdaPvm(address, bytes: usize) = front::free_sized(address.cast(), bytes);
     /// `operator delete(void*, nothrow)`
-    fn _ZdlPvRKSt9nothrow_t(address, _nothrow: *const c_void);
+    fn _ZdlPvRKSt9nothrow_t(address, _nothrow: *const c_void) = front::free(address.cast());
     /// `operator delete[](void*, nothrow)`
-    fn _ZdaPvRKSt9nothrow_t(address, _nothrow: *const c_void);
+    fn _ZdaPvRKSt9nothrow_t(address, _nothrow: *const c_void) = front::free(address.cast());
     /// `operator delete(void*, align_val_t)`
-    fn _ZdlPvSt11align_val_t(address, _align: usize);
+    fn _ZdlPvSt11align_val_t(address, _align: usize) = front::free(address.cast());
     /// `operator delete[](void*, align_val_t)`
-    fn _ZdaPvSt11align_val_t(address, _align: usize);
+    fn _ZdaPvSt11align_val_t(address, _align: usize) = front::free(address.cast());
     /// `operator delete(void*, size_t, align_val_t)`
-    fn _ZdlPvmSt11align_val_t(address, _bytes: usize, _align: usize);
+    fn _ZdlPvmSt11align_val_t(address, bytes: usize, _align: usize) = front::free_sized(address.cast(), bytes);
     /// `operator delete[](void*, size_t, align_val_t)`
-    fn _ZdaPvmSt11align_val_t(address, _bytes: usize, _align: usize);
+    fn _ZdaPvmSt11align_val_t(address, bytes: usize, _align: usize) = front::free_sized(address.cast(), bytes);
     /// `operator delete(void*, align_val_t, nothrow)`
-    fn _ZdlPvSt11align_val_tRKSt9nothrow_t(address, _align: usize, _nothrow: *const c_void);
+    fn _ZdlPvSt11align_val_tRKSt9nothrow_t(address, _align: usize, _nothrow: *const c_void) = front::free(address.cast());
     /// `operator delete[](void*, align_val_t, nothrow)`
-    fn _ZdaPvSt11align_val_tRKSt9nothrow_t(address, _align: usize, _nothrow: *const c_void);
+    fn _ZdaPvSt11align_val_tRKSt9nothrow_t(address, _align: usize, _nothrow: *const c_void) = front::free(address.cast());
 }

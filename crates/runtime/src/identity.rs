@@ -1,27 +1,180 @@
 //! Calls that change who the process is, or need it to have one thread.
 //!
-//! Vellum's helper is a thread that the C library does not know, so it would keep the user and groups it was born with
-//! when the program gives up privileges, and `unshare` and `setns` refuse some changes to a process with two threads.
-//! The helper is ended before such a call; one that is needed later starts with the new identity.
+//! Vellum's background threads are threads that the C library does not know. One keeps the user, groups and
+//! rights it was born with when the program gives its own up, and `unshare` and `setns` refuse some changes
+//! to a process with two threads. So around such a call
 //!
-//! Each function is the C library's with that in front. Where the C library does not define it, neither does the
-//! program call it.
+//! | threads | before | after, if it succeeded |
+//! | --- | --- | --- |
+//! | the page layer's helper, the collector's markers | ended, and none may be started | started again when wanted, by the thread that called: they are what that is |
+//! | the pager's, without which there is no memory | | make the same call ([`Change`]), and are waited for |
+//!
+//! Some calls concern the calling thread alone: those made by number, `capset`, `setfsuid`, `prctl` and
+//! Landlock's. Background threads follow whichever thread called last.
+//!
+//! A child of `vfork` has no background threads: those of the memory it runs in are its parent's, which goes
+//! on being what it is.
+//!
+//! Each function is the C library's with that around it. Where the C library does not define it, neither does
+//! the program call it.
 
-use crate::standing;
-use core::ffi::{CStr, c_int, c_void};
+use crate::{attach, calls};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use libc::{gid_t, size_t, uid_t};
-use vellum_malloc::set_errno;
+use vellum_malloc::{paged, set_errno};
 use vellum_pages::Pages;
+use vellum_sys::credentials::{self, Change, Groups};
+use vellum_sys::{Caps, caps, owner};
 
-/// Ends the helper and finds the C library's function of that name.
-fn before(name: &CStr, found: &AtomicPtr<c_void>) -> Option<*const c_void> {
-    Pages::global().retire_helper();
+/// No id: the call leaves that one as it is.
+const SAME: usize = usize::MAX;
+
+/// What threads that live on are to do when a call has succeeded.
+pub(crate) enum After {
+    /// Nothing.
+    Nothing,
+    /// The same.
+    Same(Change),
+    /// To have the caller's supplementary groups.
+    SameGroups,
+}
+
+/// Whether there may be background threads, and they are this process's.
+fn is_concerned() -> bool {
+    let may_start = caps::has(Caps::HELPER);
+    let may_be = may_start || Pages::global().has_helper() || !vellum_gc::are_helpers_absent();
+    // No call is made that a filter could forbid unless there is something to do.
+    (may_be || paged::is_paging()) && owner::is_here()
+}
+
+fn bar() -> bool {
+    if !Pages::global().bar_helper() {
+        return false;
+    }
+    let barred = vellum_gc::bar_helpers();
+    if !barred {
+        Pages::global().unbar_helper();
+    }
+    barred
+}
+
+/// Makes a call that changes who the caller is. It fails with `EAGAIN` if a background thread cannot be had
+/// to end.
+pub(crate) fn change(call: impl FnOnce() -> isize, after: impl FnOnce() -> After) -> isize {
+    if !is_concerned() {
+        return call();
+    }
+    if !bar() {
+        set_errno(libc::EAGAIN);
+        return -1;
+    }
+    let result = call();
+    if result != -1 && paged::is_paging() {
+        match after() {
+            After::Nothing => {}
+            After::Same(change) => paged::follow(change),
+            After::SameGroups => match Groups::read() {
+                Ok(groups) => paged::follow(groups.change()),
+                // Without memory to name them in: none, which are fewer rights than the caller's.
+                Err(_) => paged::follow(same(libc::SYS_setgroups, [0; 3])),
+            },
+        }
+    }
+    vellum_gc::unbar_helpers();
+    Pages::global().unbar_helper();
+    result
+}
+
+/// The system call of that number, with the C library's manner of failing.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn kernel(number: c_long, args: [usize; 6]) -> isize {
+    // SAFETY: by this function's condition; where nothing is paged this is the call alone.
+    unsafe { calls::with_paged(number as usize, &args) }.cast_signed()
+}
+
+fn same(number: c_long, [a, b, c]: [usize; 3]) -> Change {
+    Change::plain(number, [a, b, c, 0, 0, 0])
+}
+
+/// `prctl`, as far as it changes what the caller may do.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn prctl(args: [usize; 6]) -> isize {
+    let [option, argument, ..] = args;
+    // SAFETY: the program's own call, with its own arguments.
+    let call = || unsafe { kernel(libc::SYS_prctl, args) };
+    if credentials::is_privilege(option as c_int, argument) {
+        change(call, || After::Same(Change::plain(libc::SYS_prctl, args)))
+    } else {
+        call()
+    }
+}
+
+/// The numbers from 105 to 126 that [`by_number`] is for, as bits.
+pub(crate) const NUMBERS: u32 = {
+    let numbers = [
+        libc::SYS_setuid,
+        libc::SYS_setgid,
+        libc::SYS_setreuid,
+        libc::SYS_setregid,
+        libc::SYS_setgroups,
+        libc::SYS_setresuid,
+        libc::SYS_setresgid,
+        libc::SYS_setfsuid,
+        libc::SYS_setfsgid,
+        libc::SYS_capset,
+    ];
+    let (mut bits, mut index) = (0, 0);
+    while index < numbers.len() {
+        bits |= 1 << (numbers[index] - libc::SYS_setuid);
+        index += 1;
+    }
+    bits
+};
+
+const _: () = assert!(
+    libc::SYS_setuid == 105
+        && libc::SYS_capset == 126
+        && libc::SYS_unshare == 272
+        && libc::SYS_setns == 308
+        && libc::SYS_landlock_restrict_self == 446
+);
+
+/// A call of `syscall` that changes who the caller is.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe extern "C" fn by_number(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    // SAFETY: the program's own call, with its own arguments.
+    let call = || unsafe { kernel(number, [a, b, c, d, e, f]) };
+    match number {
+        libc::SYS_unshare | libc::SYS_setns => change(call, || After::Nothing),
+        libc::SYS_setgroups => change(call, || After::SameGroups),
+        // SAFETY: asked for only when the kernel has taken them.
+        libc::SYS_capset => change(call, || After::Same(unsafe { Change::capset(a as _, b as _) })),
+        _ => change(call, || After::Same(same(number, [a, b, c]))),
+    }
+}
+
+/// The C library's function of that name.
+fn find(name: &CStr, found: &AtomicPtr<c_void>) -> Option<*const c_void> {
     let known = found.load(Relaxed);
     if !known.is_null() {
         return Some(known);
     }
-    let next = standing::next(name);
+    let next = attach::next(name);
     match next {
         Some(function) => found.store(function.cast_mut(), Relaxed),
         None => set_errno(libc::ENOSYS),
@@ -30,7 +183,7 @@ fn before(name: &CStr, found: &AtomicPtr<c_void>) -> Option<*const c_void> {
 }
 
 macro_rules! forwarded {
-    ($($name:ident($($argument:ident: $kind:ty),*) = $text:literal;)*) => { $(
+    ($($name:ident($($argument:ident: $kind:ty),*) = $text:literal, $after:expr;)*) => { $(
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -38,27 +191,44 @@ macro_rules! forwarded {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
             static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-            let Some(function) = before($text, &FOUND) else { return -1 };
+            let Some(function) = find($text, &FOUND) else { return -1 };
             // SAFETY: the C library's function of this name has this signature.
             let function = unsafe {
                 core::mem::transmute::<*const c_void, unsafe extern "C" fn($($kind),*) -> c_int>(function)
             };
             // SAFETY: the program's own call, with its own arguments.
-            unsafe { function($($argument),*) }
+            change(|| unsafe { function($($argument),*) } as isize, || $after) as c_int
         }
     )* };
 }
 
 forwarded! {
-    setuid(user: uid_t) = c"setuid";
-    setgid(group: gid_t) = c"setgid";
-    seteuid(user: uid_t) = c"seteuid";
-    setegid(group: gid_t) = c"setegid";
-    setreuid(real: uid_t, effective: uid_t) = c"setreuid";
-    setregid(real: gid_t, effective: gid_t) = c"setregid";
-    setresuid(real: uid_t, effective: uid_t, saved: uid_t) = c"setresuid";
-    setresgid(real: gid_t, effective: gid_t, saved: gid_t) = c"setresgid";
-    setgroups(count: size_t, groups: *const gid_t) = c"setgroups";
-    unshare(flags: c_int) = c"unshare";
-    setns(file: c_int, kind: c_int) = c"setns";
+    setuid(user: uid_t) = c"setuid", After::Same(same(libc::SYS_setuid, [user as usize, 0, 0]));
+    setgid(group: gid_t) = c"setgid", After::Same(same(libc::SYS_setgid, [group as usize, 0, 0]));
+    seteuid(user: uid_t) = c"seteuid", After::Same(same(libc::SYS_setresuid, [SAME, user as usize, SAME]));
+    setegid(group: gid_t) = c"setegid", After::Same(same(libc::SYS_setresgid, [SAME, group as usize, SAME]));
+    setreuid(real: uid_t, effective: uid_t) = c"setreuid",
+        After::Same(same(libc::SYS_setreuid, [real as usize, effective as usize, 0]));
+    setregid(real: gid_t, effective: gid_t) = c"setregid",
+        After::Same(same(libc::SYS_setregid, [real as usize, effective as usize, 0]));
+    setresuid(real: uid_t, effective: uid_t, saved: uid_t) = c"setresuid",
+        After::Same(same(libc::SYS_setresuid, [real as usize, effective as usize, saved as usize]));
+    setresgid(real: gid_t, effective: gid_t, saved: gid_t) = c"setresgid",
+        After::Same(same(libc::SYS_setresgid, [real as usize, effective as usize, saved as usize]));
+    setfsuid(user: uid_t) = c"setfsuid", After::Same(same(libc::SYS_setfsuid, [user as usize, 0, 0]));
+    setfsgid(group: gid_t) = c"setfsgid", After::Same(same(libc::SYS_setfsgid, [group as usize, 0, 0]));
+    setgroups(count: size_t, groups: *const gid_t) = c"setgroups", After::SameGroups;
+    initgroups(user: *const c_char, group: gid_t) = c"initgroups", After::SameGroups;
+    unshare(flags: c_int) = c"unshare", After::Nothing;
+    setns(file: c_int, kind: c_int) = c"setns", After::Nothing;
+}
+
+/// `capset`.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn capset(header: *mut u32, data: *const u32) -> c_int {
+    // SAFETY: the caller's conditions are those of the call of that number.
+    unsafe { by_number(libc::SYS_capset, header as usize, data as usize, 0, 0, 0, 0) as c_int }
 }

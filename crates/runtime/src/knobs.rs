@@ -3,6 +3,7 @@
 //! | variable | values | default |
 //! | --- | --- | --- |
 //! | `VELLUM_DISABLE` | `0` or `1` | `0` |
+//! | `VELLUM_HARDEN` | `0` or `1` | `0` |
 //! | `VELLUM_DECAY_MS` | `0` to 3600000 | 1000 |
 //! | `VELLUM_HUGE` | `auto`, `always`, `never` | `auto` |
 //! | `VELLUM_DISCARD` | `auto`, `none`, `marks`, `pager`, `user`, `flush_only` | `auto` |
@@ -12,7 +13,8 @@
 //! | `VELLUM_GC_EAGER` | a number, a seed after a comma | what the program asks for |
 //! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
 //!
-//! A value that makes no sense is said in one line on standard error, and the default stands.
+//! A value that makes no sense is said in one line on standard error, and the default stands. A program with
+//! rights that its caller has not ([`vellum_sys::environment`]) has no variables.
 
 use core::ffi::CStr;
 use vellum_malloc::Line;
@@ -24,6 +26,8 @@ use vellum_sys::{Caps, caps, text};
 pub(crate) struct Knobs {
     /// Leave the program's memory alone.
     pub disable: bool,
+    /// Catch far more misuse, slower.
+    pub harden: bool,
     /// Settings of the page layer.
     pub pages: Config,
     /// Serve the program's anonymous private mappings.
@@ -33,14 +37,17 @@ pub(crate) struct Knobs {
 impl Knobs {
     /// Reads the environment. Masked capabilities are dropped as they are read.
     pub(crate) fn read() -> Knobs {
-        let mut knobs = Knobs { disable: false, pages: Config::DEFAULT, mmap: true };
+        let mut knobs = Knobs { disable: false, harden: false, pages: Config::DEFAULT, mmap: true };
         knob(c"VELLUM_DISABLE", "0 or 1", |value| {
             knobs.disable = switch(value, b"1", b"0")?;
             Some(())
         });
+        knob(c"VELLUM_HARDEN", "0 or 1", |value| {
+            knobs.harden = switch(value, b"1", b"0")?;
+            Some(())
+        });
         knob(c"VELLUM_DECAY_MS", "a number of milliseconds up to 3600000", |value| {
-            let digits = value.iter().all(u8::is_ascii_digit);
-            let ms = text::number(value).filter(|&ms| digits && ms <= u64::from(Config::DECAY_MS_MAX))?;
+            let ms = text::decimal(value).filter(|&ms| ms <= u64::from(Config::DECAY_MS_MAX))?;
             knobs.pages.decay_ms = ms as u32;
             Some(())
         });
@@ -62,7 +69,7 @@ impl Knobs {
             Some(())
         });
         const SIZINGS: &str = "knee, original[,mem_limit=24M][,ratio=3], \
-             modified[,mem_lim=9M][,min_new_size=1M][,min_old_incr=5M] or square_root[,c=20]";
+             modified[,mem_limit=9M][,min_new_size=1M][,min_old_incr=5M] or square_root[,c=20]";
         knob(c"VELLUM_GC_SIZING", SIZINGS, |value| {
             vellum_gc::ask_sizing(vellum_gc::Sizing::parse(value)?);
             Some(())
@@ -83,15 +90,9 @@ impl Knobs {
     }
 }
 
-/// The value of the environment variable `name`, if it is set and not empty.
+/// The value of the environment variable `name`, if it is set, not empty, and may be believed.
 pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: `name` is a C string; the environment is only read, before the program can change it.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: getenv returned a C string of the environment.
-    Some(unsafe { CStr::from_ptr(value) }).filter(|value| !value.is_empty())
+    vellum_sys::environment::variable(name).filter(|value| !value.is_empty())
 }
 
 fn knob(name: &CStr, wanted: &str, set: impl FnOnce(&[u8]) -> Option<()>) {

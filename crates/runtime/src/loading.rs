@@ -1,11 +1,11 @@
 //! Libraries that are loaded to see their own definitions first.
 //!
-//! A library loaded with `RTLD_DEEPBIND` calls the C library's `free`, and the program that handed it a block got that
-//! from Vellum: two heaps would meet. The flag is taken off while Vellum serves. What else the loader does depends on
-//! who calls (search paths relative to the caller's place), so `dlopen` is left by a jump that keeps the caller's
-//! return address.
+//! A library loaded with `RTLD_DEEPBIND` calls the C library's `free`, and the program that handed it a block
+//! got that from Vellum: two heaps would meet. The flag is taken off while Vellum serves. What else the
+//! loader does depends on who calls (search paths relative to the caller's place), so `dlopen` is left by a
+//! jump that keeps the caller's return address.
 
-use crate::standing;
+use crate::attach;
 use core::arch::naked_asm;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
@@ -22,7 +22,7 @@ pub(crate) fn leave_alone() {
 
 /// Finds the C library's `dlopen`.
 extern "C" fn find() -> *const c_void {
-    let loader = standing::next(c"dlopen").unwrap_or(nothing as *const c_void);
+    let loader = attach::next(c"dlopen").unwrap_or(nothing as *const c_void);
     LOADER.store(loader.cast_mut(), Relaxed);
     loader
 }

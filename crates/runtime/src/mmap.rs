@@ -1,24 +1,15 @@
 //! The C library's mapping interface, seen on its way to the kernel.
 //!
-//! Each function first asks [`vellum_malloc::mmap`] whether the call concerns memory that Vellum serves, then, if not,
-//! makes the system call as the C library would.
+//! Each function hands its call to [`vellum_malloc::mmap`], which serves what concerns Vellum's memory and
+//! makes the system call for the rest, as the C library would. Programs that make these calls by `syscall`
+//! come here too: see [`crate::filter`].
 
 use core::ffi::{c_int, c_void};
-use vellum_malloc::mmap::{self as served, Mapping};
-use vellum_malloc::set_errno;
-use vellum_pages::Pages;
-use vellum_sys::raw;
+use vellum_malloc::mmap::{self as served, Mapping, Outcome};
 
-/// The kernel's answer, as a C function gives it.
-fn kernel(number: libc::c_long, args: [usize; 6]) -> usize {
-    // SAFETY: the program's own call, with its own arguments.
-    match unsafe { raw::syscall(number, args) } {
-        Ok(value) => value,
-        Err(errno) => {
-            set_errno(errno.raw_os_error());
-            usize::MAX
-        }
-    }
+/// A call's outcome, as C functions give one that is no address.
+fn status(outcome: Outcome) -> c_int {
+    served::answer(outcome).addr() as c_int
 }
 
 /// `mmap`.
@@ -34,11 +25,8 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    if let Some(block) = served::map(&Mapping { addr: addr.cast(), len, prot, flags }) {
-        return block.cast();
-    }
-    let args = [addr as usize, len, prot as usize, flags as usize, file as usize, offset as usize];
-    kernel(libc::SYS_mmap, args) as *mut c_void
+    let wanted = Mapping { addr: addr.cast(), len, prot, flags, file, offset: offset as usize };
+    served::answer(served::map(&wanted)).cast()
 }
 
 /// `mmap64`: the same on this architecture.
@@ -54,7 +42,7 @@ pub unsafe extern "C" fn mmap64(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the caller's conditions are those of `mmap`.
     unsafe { mmap(addr, len, prot, flags, file, offset) }
 }
 
@@ -64,15 +52,8 @@ pub unsafe extern "C" fn mmap64(
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> c_int {
-    // SAFETY: passed on.
-    match unsafe { served::unmap(addr.cast(), len) } {
-        Some(Ok(())) => 0,
-        Some(Err(errno)) => {
-            set_errno(errno);
-            -1
-        }
-        None => kernel(libc::SYS_munmap, [addr as usize, len, 0, 0, 0, 0]) as c_int,
-    }
+    // SAFETY: the caller gives the memory up.
+    status(unsafe { served::unmap(addr.cast(), len) })
 }
 
 /// `mremap`. The last argument is read whether it was passed or not; it is used only where it must have been.
@@ -87,21 +68,8 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     place: *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: passed on.
-    match unsafe { served::remap(addr.cast(), old, new, flags) } {
-        Some(Ok(block)) => block.cast(),
-        Some(Err(errno)) => served::fail(errno),
-        None => {
-            if flags & libc::MREMAP_FIXED != 0 {
-                served::note_change(place.cast(), new);
-            }
-            let to = kernel(libc::SYS_mremap, [addr as usize, old, new, flags as usize, place as usize, 0]);
-            if to != usize::MAX {
-                served::moved_away(addr.cast(), old, to as *mut u8);
-            }
-            to as *mut c_void
-        }
-    }
+    // SAFETY: the caller's conditions are those of the system call.
+    served::answer(unsafe { served::remap(addr.cast(), old, new, flags, place.cast()) }).cast()
 }
 
 /// `mprotect`.
@@ -110,8 +78,7 @@ pub unsafe extern "C" fn mremap(
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(addr: *mut c_void, len: usize, prot: c_int) -> c_int {
-    served::note_change(addr.cast(), len);
-    kernel(libc::SYS_mprotect, [addr as usize, len, prot as usize, 0, 0, 0]) as c_int
+    status(served::change(libc::SYS_mprotect, [addr as usize, len, prot as usize, 0, 0, 0]))
 }
 
 /// `pkey_mprotect`.
@@ -120,12 +87,9 @@ pub unsafe extern "C" fn mprotect(addr: *mut c_void, len: usize, prot: c_int) ->
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pkey_mprotect(addr: *mut c_void, len: usize, prot: c_int, key: c_int) -> c_int {
-    served::note_change(addr.cast(), len);
     // Key -1 is mprotect, also for kernels that have no keys.
-    if key == -1 {
-        return kernel(libc::SYS_mprotect, [addr as usize, len, prot as usize, 0, 0, 0]) as c_int;
-    }
-    kernel(libc::SYS_pkey_mprotect, [addr as usize, len, prot as usize, key as usize, 0, 0]) as c_int
+    let number = if key == -1 { libc::SYS_mprotect } else { libc::SYS_pkey_mprotect };
+    status(served::change(number, [addr as usize, len, prot as usize, key as usize, 0, 0]))
 }
 
 /// `madvise`.
@@ -134,8 +98,22 @@ pub unsafe extern "C" fn pkey_mprotect(addr: *mut c_void, len: usize, prot: c_in
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
-    served::note_advice(addr.cast(), len, advice);
-    kernel(libc::SYS_madvise, [addr as usize, len, advice as usize, 0, 0, 0]) as c_int
+    // SAFETY: the caller's conditions are those of the system call.
+    status(unsafe { served::advise(addr.cast(), len, advice) })
+}
+
+/// `posix_madvise`, which answers with the error's number.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
+    // As in the C library: this advice may not throw contents away, which the kernel's of that name does.
+    if advice == libc::POSIX_MADV_DONTNEED {
+        return 0;
+    }
+    // SAFETY: the caller's conditions are those of the system call.
+    unsafe { served::advise(addr.cast(), len, advice) }.err().unwrap_or(0)
 }
 
 /// `mlock`.
@@ -144,8 +122,7 @@ pub unsafe extern "C" fn madvise(addr: *mut c_void, len: usize, advice: c_int) -
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock(addr: *const c_void, len: usize) -> c_int {
-    served::note_change(addr.cast(), len);
-    kernel(libc::SYS_mlock, [addr as usize, len, 0, 0, 0, 0]) as c_int
+    status(served::change(libc::SYS_mlock, [addr as usize, len, 0, 0, 0, 0]))
 }
 
 /// `mlock2`.
@@ -154,15 +131,50 @@ pub unsafe extern "C" fn mlock(addr: *const c_void, len: usize) -> c_int {
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock2(addr: *const c_void, len: usize, flags: libc::c_uint) -> c_int {
-    served::note_change(addr.cast(), len);
-    kernel(libc::SYS_mlock2, [addr as usize, len, flags as usize, 0, 0, 0]) as c_int
+    status(served::change(libc::SYS_mlock2, [addr as usize, len, flags as usize, 0, 0, 0]))
 }
 
-/// `mlockall`. Everything mapped becomes resident, so what Vellum has mapped ahead is unmapped first.
+/// `mlockall`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mlockall(flags: c_int) -> c_int {
-    Pages::global().keep_short();
-    kernel(libc::SYS_mlockall, [flags as usize, 0, 0, 0, 0, 0]) as c_int
+    status(served::lock_all(flags))
+}
+
+/// The calls above, made by their numbers: the arguments are those of `syscall`.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe extern "C" fn by_number(
+    number: libc::c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let (addr, last) = (core::ptr::with_exposed_provenance_mut::<u8>(a), [a, b, c, d, 0, 0]);
+    // SAFETY: the caller's conditions are those of the call of that number.
+    let outcome = unsafe {
+        match number {
+            libc::SYS_mmap => served::map(&Mapping {
+                addr,
+                len: b,
+                prot: c as c_int,
+                flags: d as c_int,
+                file: e as c_int,
+                offset: f,
+            }),
+            libc::SYS_munmap => served::unmap(addr, b),
+            libc::SYS_mremap => {
+                served::remap(addr, b, c, d as c_int, core::ptr::with_exposed_provenance_mut(e))
+            }
+            libc::SYS_madvise => served::advise(addr, b, c as c_int),
+            libc::SYS_mlockall => served::lock_all(a as c_int),
+            number => served::change(number, last),
+        }
+    };
+    served::answer(outcome).addr() as isize
 }
 
 const _: () = assert!(size_of::<libc::off_t>() == size_of::<usize>());

@@ -1,17 +1,16 @@
 //! Programs that limit their own address space.
 //!
-//! Vellum maps address space ahead of need, which costs nothing until a program lowers `RLIMIT_AS` or `RLIMIT_DATA`: then
-//! it would count against the limit. So what is mapped ahead is given back first, and from then on only what is needed
-//! is mapped.
+//! Vellum maps address space ahead of need, which costs nothing until a program lowers `RLIMIT_AS` or
+//! `RLIMIT_DATA`: then it would count against the limit. So what is mapped ahead is given back first, and
+//! from then on only what is needed is mapped.
 
+use crate::calls;
 use core::ffi::c_int;
-use vellum_malloc::set_errno;
 use vellum_pages::Pages;
-use vellum_sys::raw;
 
 fn note(resource: libc::c_uint, new: *const libc::rlimit64) {
     if !new.is_null() && (resource == libc::RLIMIT_AS || resource == libc::RLIMIT_DATA) {
-        Pages::global().keep_short();
+        Pages::global().on_mlockall();
     }
 }
 
@@ -22,16 +21,9 @@ fn set(
     old: *mut libc::rlimit64,
 ) -> c_int {
     note(resource, new);
+    let args = [pid as usize, resource as usize, new as usize, old as usize, 0, 0];
     // SAFETY: the program's own call, with its own arguments.
-    match unsafe {
-        raw::syscall(libc::SYS_prlimit64, [pid as usize, resource as usize, new as usize, old as usize, 0, 0])
-    } {
-        Ok(_) => 0,
-        Err(errno) => {
-            set_errno(errno.raw_os_error());
-            -1
-        }
-    }
+    unsafe { calls::with_paged(libc::SYS_prlimit64 as usize, &args) as c_int }
 }
 
 /// `setrlimit`.

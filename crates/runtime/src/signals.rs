@@ -1,13 +1,17 @@
 //! Programs that handle SIGSEGV themselves.
 //!
-//! Where the kernel does not tell which pages are written, the collector finds it out by that signal, and a handler that the program set over
-//! its own would be called for faults that are none. So the program's action is kept, and called for all else: see [`segv`].
+//! Where the kernel does not tell which pages are written, the collector finds it out by that signal, and a
+//! handler that the program set over its own would be called for faults that are none. So the program's
+//! action is kept, and called for all else: see [`segv`].
 //!
-//! For every other signal, and until the collector handles this one, each function is the C library's, with nothing in between: they are looked up
-//! when the library is loaded, as they are called in signal handlers, where nothing can be looked up. `sigset` and `siginterrupt`, which
-//! nobody uses for faults, stay the C library's always.
+//! For every other signal, and until the collector handles this one, each function is the C library's, with
+//! nothing in between: they are looked up when the library is loaded, as they are called in signal handlers,
+//! where nothing can be looked up. `sigset` and `siginterrupt`, which nobody uses for faults, stay the C
+//! library's always.
 
-use crate::standing;
+use crate::attach;
+use crate::shadow::Kind::{In, Out};
+use crate::shadow::{self, Call, Shape, shape};
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::ptr::{null_mut, without_provenance_mut};
@@ -38,7 +42,7 @@ impl Theirs {
     }
 
     fn find(&self) -> *mut c_void {
-        let found = standing::c_librarys(self.name).map_or(NONE, <*const c_void>::cast_mut);
+        let found = attach::c_librarys(self.name).map_or(NONE, <*const c_void>::cast_mut);
         self.found.store(found, Relaxed);
         found
     }
@@ -63,7 +67,7 @@ pub(crate) fn find() {
     their_sigaction();
 }
 
-/// The C library's `sigaction`, of which the collector's handler is told too, before it can be set.
+/// The C library's `sigaction`, which the collector's handler learns too, before it can be set.
 fn their_sigaction() -> Option<Sigaction> {
     // SAFETY: the function of that name has this signature.
     let function = unsafe { transmute::<*mut c_void, Sigaction>(SIGACTION.get()?) };
@@ -91,7 +95,8 @@ pub unsafe extern "C" fn sigaction(
     }
 }
 
-/// Sets `handler` by `theirs`, or by `flags` and with a mask of the signal itself if the collector handles it.
+/// Sets `handler` by `theirs`, or by `flags` and with a mask of the signal itself if the collector handles
+/// it.
 ///
 /// # Safety
 /// As for the C library's `signal`.
@@ -102,7 +107,7 @@ unsafe fn set(theirs: &Theirs, signal: c_int, handler: sighandler_t, flags: c_in
     };
     // SAFETY: the program's own call, with its own arguments.
     let call = || unsafe { theirs(signal, handler) };
-    // An error of the handler's is one whoever handles the signal.
+    // An error of the handler's is one for any handler of the signal.
     if signal != SIGSEGV || handler == libc::SIG_ERR {
         return call();
     }
@@ -155,7 +160,8 @@ pub unsafe extern "C" fn ssignal(signal: c_int, handler: sighandler_t) -> sighan
     unsafe { self::signal(signal, handler) }
 }
 
-/// `__sysv_signal`, which `signal` is for programs compiled by the standard alone: once, and nothing is blocked. musl's is `signal`.
+/// `__sysv_signal`, which `signal` is for programs compiled by the standard alone: once, and nothing is
+/// blocked. musl's is `signal`.
 ///
 /// # Safety
 /// As for the C library's.
@@ -180,19 +186,21 @@ pub unsafe extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> si
     unsafe { __sysv_signal(signal, handler) }
 }
 
-/// `sigaltstack`, of which the collector's handler is told: it cannot use every one.
+/// `sigaltstack`, which the collector's handler learns: it cannot use every one.
 ///
 /// # Safety
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     type Set = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
+    let Some(found) = SIGALTSTACK.get() else { return -1 };
     // SAFETY: the function of that name has this signature.
-    let Some(theirs) = SIGALTSTACK.get().map(|found| unsafe { transmute::<*mut c_void, Set>(found) }) else {
-        return -1;
-    };
+    let theirs = unsafe { transmute::<*mut c_void, Set>(found) };
+    const STACKS: Shape =
+        shape([In(size_of::<libc::stack_t>() as u16), Out(size_of::<libc::stack_t>() as u16)]);
     // SAFETY: the program's own call, with its own arguments.
-    let result = unsafe { theirs(new, old) };
+    let result =
+        unsafe { shadow::run(Call::Function(found), &STACKS, [new.addr(), old.addr(), 0, 0, 0, 0]) } as c_int;
     if result == 0 && !new.is_null() {
         // Asked for: `old` may be the same place.
         let mut set = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };

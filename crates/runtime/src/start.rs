@@ -1,10 +1,11 @@
 //! What happens when the library is loaded, when the process forks, and when it ends.
 //!
 //! The constructor runs before the program's own code, but not before its first `malloc`: the loader and the
-//! constructors of other libraries may have allocated. Those blocks are Vellum's and stay so whatever is decided here.
+//! constructors of other libraries may have allocated. Those blocks are Vellum's and stay so whatever is
+//! decided here.
 
 use crate::knobs::{Knobs, variable};
-use crate::{board, copying, loading, signals, standing};
+use crate::{attach, board, copying, loading, signals};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -23,11 +24,13 @@ static DESTRUCTOR: extern "C" fn() = end;
 static ATTACH: AtomicU32 = AtomicU32::new(Attach::Claimed as u32);
 
 extern "C" fn start() {
+    vellum_sys::owner::claim();
     copying::find();
+    crate::loaded::begin();
     signals::find();
     let knobs = Knobs::read();
-    let mut attach = standing::decide(&knobs);
-    if attach != Attach::Serving && !standing::stand_aside() {
+    let mut attach = attach::decide(&knobs);
+    if attach != Attach::Serving && !attach::pass_through() {
         attach = Attach::Serving;
     }
     ATTACH.store(attach as u32, Relaxed);
@@ -37,6 +40,9 @@ extern "C" fn start() {
         Pages::global().configure(knobs.pages);
         crate::paging::heed();
         heed_advice();
+        if knobs.harden {
+            vellum_malloc::harden();
+        }
         vellum_malloc::start();
         vellum_malloc::mmap::serve_mappings(knobs.mmap);
         watch_forks();
@@ -56,6 +62,7 @@ fn heed_advice() {
 
 extern "C" fn end() {
     if Attach::from_u32(ATTACH.load(Relaxed)) == Attach::Serving {
+        vellum_malloc::check_quarantine();
         vellum_malloc::flush_counts();
     }
 }
@@ -63,10 +70,10 @@ extern "C" fn end() {
 type Handler = unsafe extern "C" fn();
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *const c_void) -> c_int;
 
-/// Has the three functions below called around every fork. glibc's `pthread_atfork` is not in its shared object, but
-/// what it calls is; musl has the former, which ignores the last argument.
+/// Has the three functions below called around every fork. glibc's `pthread_atfork` is not in its shared
+/// object, but what it calls is; musl has the former, which ignores the last argument.
 fn watch_forks() {
-    let register = [c"__register_atfork", c"pthread_atfork"].map(standing::first);
+    let register = [c"__register_atfork", c"pthread_atfork"].map(attach::first);
     if let Some(&register) = register.iter().find(|function| !function.is_null()) {
         // SAFETY: the signature of the first; the second takes three of the four arguments.
         let register = unsafe { transmute::<*const c_void, Register>(register) };
@@ -88,8 +95,9 @@ unsafe extern "C" fn after_fork_in_parent() {
 }
 
 unsafe extern "C" fn after_fork_in_child() {
+    vellum_sys::owner::claim();
     vellum_malloc::paged::fork_child();
     vellum_malloc::fork_child();
     vellum_gc::fork_child();
-    board::take_seat_in_child(Attach::from_u32(ATTACH.load(Relaxed)));
+    board::attach_slot_in_child(Attach::from_u32(ATTACH.load(Relaxed)));
 }

@@ -1,7 +1,7 @@
 //! The C library's functions that report and tune.
 //!
-//! What they report are the page layer's figures, in the fields that come nearest; what they tune does not exist
-//! here, and is accepted.
+//! They report the page layer's figures and those of slabs, in the fields that come nearest. The settings do
+//! not exist here, and are accepted.
 
 use core::ffi::{c_int, c_void};
 use vellum_malloc::{self as front, Line};
@@ -11,7 +11,7 @@ use vellum_wire::Counter;
 /// `malloc_trim`: gives back everything that is free; the padding asked for is not kept.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(_pad: usize) -> c_int {
-    c_int::from(!front::is_aside() && front::trim() > 0)
+    c_int::from(!front::is_passthrough() && front::trim() > 0)
 }
 
 /// `mallopt`: every parameter is accepted, none means anything here.
@@ -38,11 +38,11 @@ pub struct MallInfo2 {
     pub usmblks: usize,
     /// Bytes discardable.
     pub fsmblks: usize,
-    /// Bytes in use (small blocks by their slabs).
+    /// Bytes of blocks in use.
     pub uordblks: usize,
-    /// Bytes cached.
+    /// Bytes cached, and free beside blocks in use.
     pub fordblks: usize,
-    /// Bytes that `malloc_trim` could give back.
+    /// Bytes cached.
     pub keepcost: usize,
 }
 
@@ -52,12 +52,13 @@ pub extern "C" fn mallinfo2() -> MallInfo2 {
     let slot = Pages::global().slot();
     let get = |counter| slot.get(counter) as usize;
     let (live, cached) = (get(Counter::NowLive), get(Counter::NowCached));
+    let figures = front::figures(live);
     MallInfo2 {
-        arena: live + cached,
+        arena: figures.in_use + figures.free_in_slabs + cached,
         usmblks: get(Counter::PeakLive),
         fsmblks: get(Counter::NowMarked),
-        uordblks: live,
-        fordblks: cached,
+        uordblks: figures.in_use,
+        fordblks: figures.free_in_slabs + cached,
         keepcost: cached,
         ..MallInfo2::default()
     }
@@ -94,8 +95,12 @@ pub extern "C" fn mallinfo() -> MallInfo {
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_stats() {
     let info = mallinfo2();
-    let figures =
-        [("in use bytes", info.uordblks), ("cached bytes", info.fordblks), ("most in use", info.usmblks)];
+    let figures = [
+        ("in use bytes", info.uordblks),
+        ("free in slabs", info.fordblks - info.keepcost),
+        ("cached bytes", info.keepcost),
+        ("most in use", info.usmblks),
+    ];
     for (name, value) in figures {
         Line::new().text("vellum: ").text(name).text(" = ").decimal(value as u64).text("\n").write();
     }

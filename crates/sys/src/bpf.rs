@@ -1,9 +1,11 @@
 //! Small programs that run in the kernel, and iterate over a process's mappings there.
 //!
-//! Only what reading page tables takes: maps of one value, a program that is called for each mapping of a process, and a file that runs
-//! it when it is read. All of it takes `CAP_BPF` and `CAP_PERFMON`, or root, and goes when its descriptors are closed.
+//! Only what reading page tables takes: maps of one value, a program that is called for each mapping of a
+//! process, and a file that runs it when it is read. All of it takes `CAP_BPF` and `CAP_PERFMON`, or root,
+//! and goes when its descriptors are closed.
 //!
-//! Source: the kernel's include/uapi/linux/bpf.h; each request is the beginning of `union bpf_attr` as that command reads it.
+//! Source: the kernel's include/uapi/linux/bpf.h; each request is the beginning of `union bpf_attr` as that
+//! command reads it.
 
 use crate::raw;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -94,7 +96,8 @@ const _: () = assert!(core::mem::offset_of!(LinkRequest, iterator) == 16);
 /// What the request points to must be there, and be as long as it says.
 unsafe fn bpf<T>(command: usize, request: &T) -> Result<usize, Errno> {
     let block = [command, core::ptr::from_ref(request) as usize, size_of::<T>(), 0, 0, 0];
-    // SAFETY: the request lives through the call and is as long as said; the rest by this function's condition.
+    // SAFETY: the request lives through the call and is as long as said; the rest by this function's
+    // condition.
     unsafe { raw::syscall(libc::SYS_bpf, block) }
 }
 
@@ -153,8 +156,8 @@ pub unsafe fn get<const N: usize>(map: impl AsFd) -> Result<[u8; N], Errno> {
     Ok(bytes)
 }
 
-/// Loads a program that an iterator calls: the one whose function has the type number `attach_to`. Where the kernel refuses it, `log` says why,
-/// ended by a zero; an empty one asks for no words.
+/// Loads a program that an iterator calls: the one whose function has the type number `attach_to`. Where the
+/// kernel refuses it, `log` says why, ended by a zero; an empty one asks for no words.
 ///
 /// # Errors
 /// `PERM` without the privilege, `ACCES` or `INVAL` for a program that the kernel's verifier does not accept.
@@ -171,8 +174,8 @@ pub fn load_iterator(code: &[u64], attach_to: u32, log: &mut [u8]) -> Result<Own
         attach_to,
         ..ProgramRequest::default()
     };
-    // SAFETY: code, licence and log live through the call and are as long as said; the kernel's verifier sees to it that the program itself
-    // does no harm.
+    // SAFETY: code, licence and log live through the call and are as long as said; the kernel's verifier sees
+    // to it that the program itself does no harm.
     unsafe { open(PROG_LOAD, &request) }
 }
 
@@ -213,7 +216,7 @@ mod tests {
                     assert_eq!(get::<16>(&map), Ok([7; 16]));
                 }
             }
-            Err(errno) => std::eprintln!("skipped: no BPF here: {errno}"),
+            Err(errno) => vellum_skip::skip(format_args!("no BPF here: {errno}")),
         }
     }
 
@@ -222,7 +225,7 @@ mod tests {
         let mut log = [0; 4096];
         // An exit without a result.
         match load_iterator(&[0x95], 0, &mut log) {
-            Err(Errno::PERM | Errno::NOSYS) => std::eprintln!("skipped: no BPF here"),
+            Err(Errno::PERM | Errno::NOSYS) => vellum_skip::skip("no BPF here"),
             refused => assert!(refused.is_err()),
         }
     }

@@ -1,7 +1,8 @@
 //! What this kernel, and this process's privilege, allow.
 //!
-//! Flags start out set and are dropped by the first refusal, so nothing is spent on probing what a short process
-//! never uses. `VELLUM_MASK=lazy_free,move,...` drops flags from the start; the names are those of [`Caps::NAMES`].
+//! Flags start out set and are dropped by the first refusal, so nothing is spent on probing what a short
+//! process never uses. `VELLUM_MASK=lazy_free,move,...` drops flags from the start; the names are those of
+//! [`Caps::NAMES`].
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -33,10 +34,11 @@ bitflags::bitflags! {
         const MEMBARRIER = 1 << 10;
         /// Asynchronous write-protection and `PAGEMAP_SCAN`, Linux 6.7. Without them pages are protected.
         const TRACK = 1 << 11;
-        /// Finding out writes by page protection and SIGSEGV. Without it, too, a collection stops the world once.
+        /// Finding out writes by page protection and SIGSEGV. Without it, too, a collection stops the world
+        /// once.
         const PROTECT = 1 << 12;
-        /// Being told of the kernel's own page faults, for which `userfaultfd` asks privilege. Without it system calls must not meet pages
-        /// that a pager has taken away.
+        /// Being told of the kernel's own page faults, for which `userfaultfd` asks privilege. Without it
+        /// system calls must not meet pages that a pager has taken away.
         const KERNEL_FAULTS = 1 << 13;
     }
 }
@@ -79,7 +81,7 @@ pub fn drop(caps: Caps) {
     AVAILABLE.fetch_and(!caps.bits(), Relaxed);
 }
 
-/// What may be tried now.
+/// The capabilities that may be tried now.
 pub fn available() -> Caps {
     Caps::from_bits_truncate(AVAILABLE.load(Relaxed))
 }

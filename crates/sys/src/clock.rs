@@ -1,7 +1,8 @@
 //! Time for decisions, not for measuring: the kernel's coarse monotonic clock, some nanoseconds to read.
 //!
-//! Read through the C library, which looked its fast path up when the process began: a later look-up would need system
-//! calls that a filter may forbid by then. A clock that is there is read without touching `errno`.
+//! Read through the C library, which looked its fast path up when the process began: a later look-up would
+//! need system calls that a filter may forbid by then. A clock that is there is read without touching
+//! `errno`.
 
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -38,7 +39,7 @@ pub fn own_cpu_ns() -> u64 {
 
 /// Nanoseconds of CPU time, user and system, that a process has used; `None` if there is no such process.
 ///
-/// The kernel answers for any process that is visible, whoever owns it.
+/// The kernel answers for any visible process, of any owner.
 pub fn process_cpu_ns(pid: i32) -> Option<u64> {
     let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: writes one clock id.

@@ -3,49 +3,30 @@
 //! ```text
 //! open ──▶ register a range ──▶ wait: who touched which missing page?
 //!                                 │
-//!            move_in / copy_in / zero ──▶ the page is there, whoever waited goes on
+//!            move_in / copy_in / zero ──▶ the page is there, waiting threads go on
 //!            move_out / protect        ──▶ the page is ours alone again
 //! ```
 //!
-//! Without privilege only faults of user mode are told ([`Reach::User`]): a system call that meets a missing page fails with
-//! `EFAULT`. With it (`CAP_SYS_PTRACE`, or `vm.unprivileged_userfaultfd=1`) the kernel's own faults wait like everybody's
-//! ([`Reach::Kernel`]).
+//! Without privilege only faults of user mode are reported ([`Reach::User`]): a system call that meets a
+//! missing page fails with `EFAULT`. With it (`CAP_SYS_PTRACE`, or `vm.unprivileged_userfaultfd=1`) the
+//! kernel's own faults wait like everybody's ([`Reach::Kernel`]).
 //!
-//! Invariant: a range has one owner. [`crate::track`] follows writes in ranges of its own, [`crate::transfer`] holds its ranges for the length
-//! of a move; a pager's ranges belong to neither.
+//! Invariant: a range has one owner. [`crate::track`] follows writes in ranges of its own,
+//! [`crate::transfer`] holds its ranges for the length of a move; a pager's ranges belong to neither.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{
-    self, FEATURE_MOVE, FEATURE_PAGEFAULT_FLAG_WP, REGISTER_MODE_MISSING, REGISTER_MODE_WP, UFFDIO_MOVE,
-    USER_MODE_ONLY, ioctl,
+    self, FEATURE_MOVE, FEATURE_PAGEFAULT_FLAG_WP, REGISTER_MODE_MISSING, REGISTER_MODE_WP, Transfer,
+    USER_MODE_ONLY, Zeros, ioctl,
 };
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 
 const UFFDIO_WAKE: u64 = 0x8010_aa02;
 const UFFDIO_COPY: u64 = 0xc028_aa03;
-const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
+const UFFDIO_POISON: u64 = 0xc020_aa08;
 const EVENT_PAGEFAULT: u64 = 0x12;
 const FLAG_WRITE: u64 = 1 << 0;
-
-/// What `UFFDIO_COPY` and `UFFDIO_MOVE` take; the last word is how many bytes were dealt with, or minus an errno.
-#[repr(C)]
-struct Transfer {
-    dst: u64,
-    src: u64,
-    len: u64,
-    mode: u64,
-    done: i64,
-}
-
-/// What the other requests take; those that need less read less.
-#[repr(C)]
-struct Range {
-    start: u64,
-    len: u64,
-    mode: u64,
-    done: i64,
-}
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -56,12 +37,12 @@ struct Message {
     thread: u64,
 }
 
-const _: () = assert!(size_of::<Message>() == 32 && size_of::<Transfer>() == 40 && size_of::<Range>() == 32);
+const _: () = assert!(size_of::<Message>() == 32);
 
 /// The most faults told by one call of [`Faults::wait`].
 pub const FAULTS_MAX: usize = 32;
 
-/// Whose faults are told.
+/// Whose faults are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Those of user mode; a system call that meets a missing page fails with `EFAULT`.
@@ -69,6 +50,18 @@ pub enum Reach {
     /// All.
     Kernel,
 }
+
+/// The end of a move that nobody reaches but the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ours {
+    /// Where the pages are.
+    Source,
+    /// Where they are going, and nothing is yet.
+    Destination,
+}
+
+/// The answer for a page that is at neither end of its move.
+pub const LOST: Errno = Errno::NOTRECOVERABLE;
 
 /// A thread touched a page that was not there, or wrote to a protected one, and waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -79,7 +72,7 @@ pub struct Fault {
     pub write: bool,
 }
 
-/// The descriptor by which faults are told and answered.
+/// The descriptor by which faults are reported and answered.
 #[derive(Debug)]
 pub struct Faults {
     file: OwnedFd,
@@ -88,11 +81,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Opens a descriptor with as long a reach and as many features as are to be had, [`Caps::KERNEL_FAULTS`] and [`Caps::MOVE`]
-    /// permitting.
+    /// Opens a descriptor with as long a reach and as many features as are to be had, [`Caps::KERNEL_FAULTS`]
+    /// and [`Caps::MOVE`] permitting.
     ///
     /// # Errors
-    /// The errno with which the kernel refuses even the least: there is no `userfaultfd` here, or a filter forbids it.
+    /// The errno with which the kernel refuses even the least: there is no `userfaultfd` here, or a filter
+    /// forbids it.
     pub fn open() -> Result<Faults, Errno> {
         let reaches = [(Reach::Kernel, 0, Caps::KERNEL_FAULTS), (Reach::User, USER_MODE_ONLY, Caps::empty())];
         let mut refused = Errno::NOSYS;
@@ -111,7 +105,7 @@ impl Faults {
         Err(refused)
     }
 
-    /// Whose faults are told.
+    /// Whose faults are reported.
     pub fn reach(&self) -> Reach {
         self.reach
     }
@@ -121,8 +115,8 @@ impl Faults {
         self.moves
     }
 
-    /// Makes `len` bytes from `start`, mapped, private and anonymous, this descriptor's. If `told`, touches of missing pages there
-    /// are told from now on; otherwise pages can only be moved there.
+    /// Makes `len` bytes from `start`, mapped, private and anonymous, this descriptor's. If `told`, touches
+    /// of missing pages there are reported from now on; otherwise pages can only be moved there.
     ///
     /// # Errors
     /// `BUSY` if they are another descriptor's.
@@ -155,31 +149,28 @@ impl Faults {
         Ok(found)
     }
 
-    /// Lets whoever waits for pages of the range try again.
+    /// Lets threads that wait for pages of the range try again.
     pub fn wake(&self, start: usize, len: usize) {
-        let mut request = Range { start: start as u64, len: len as u64, mode: 0, done: 0 };
+        let mut request = Zeros { start: start as u64, len: len as u64, mode: 0, done: 0 };
         let _ = ioctl(&self.file, UFFDIO_WAKE, &mut request);
     }
 
-    /// Moves the pages at `from` to the missing pages at `to`, and wakes who waits for them. Returns how many bytes were moved, and why
-    /// not more.
+    /// Moves the pages at `from` to the missing pages at `to`, and wakes who waits for them. Returns how many
+    /// bytes were moved, all of those and no more, and why not all.
+    ///
+    /// The kernel may move a page and still answer with an error that does not count it, while it migrates
+    /// pages. So after every error the end that `ours` names is looked at, page by page.
     ///
     /// # Safety
-    /// Nobody relies on what is at `from`; both ranges are registered here, or `from` is private anonymous memory of the caller's.
-    pub unsafe fn move_pages(&self, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
-        self.transfer(UFFDIO_MOVE, from, to, len)
-    }
-
-    /// Copies `len` bytes of pages at `from` to new pages at `to`, missing so far, and wakes who waits for them. Returns how many bytes were
-    /// copied, and why not more.
-    ///
-    /// # Safety
-    /// Nobody writes to what is at `from` meanwhile. If it cannot be read, nothing is copied.
-    pub unsafe fn copy_in(&self, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
-        self.transfer(UFFDIO_COPY, from, to, len)
-    }
-
-    fn transfer(&self, request: u64, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
+    /// Nobody relies on what is at `from`; both ranges are registered here. Memory at the end that `ours`
+    /// names is reached by nobody, and is there if it is the source, and missing if it is the destination.
+    pub unsafe fn move_pages(
+        &self,
+        from: usize,
+        to: usize,
+        len: usize,
+        ours: Ours,
+    ) -> (usize, Result<(), Errno>) {
         let mut moved = 0;
         while moved < len {
             let mut transfer = Transfer {
@@ -189,15 +180,75 @@ impl Faults {
                 mode: 0,
                 done: 0,
             };
-            let result = ioctl(&self.file, request, &mut transfer);
+            let result = uffd::move_pages(&self.file, &mut transfer);
             moved += usize::try_from(transfer.done).unwrap_or(0);
-            match result {
+            let Err(errno) = result else { continue };
+            let counted = moved;
+            while moved < len {
+                // SAFETY: by this function's condition.
+                match unsafe { self.has_moved(from + moved, to + moved, ours) } {
+                    Ok(true) => moved += crate::PAGE,
+                    Ok(false) => break,
+                    Err(errno) => return (moved, Err(errno)),
+                }
+            }
+            if moved > counted {
+                // The kernel wakes only for what it has counted.
+                self.wake(to + counted, moved - counted);
+            }
+            match errno {
                 // Mappings are being changed: the same again.
-                Ok(_) | Err(Errno::AGAIN) => {}
-                Err(errno) => return (moved, Err(errno)),
+                Errno::AGAIN => {}
+                Errno::EXIST if moved > counted => {}
+                errno if moved < len => return (moved, Err(errno)),
+                _ => {}
             }
         }
         (moved, Ok(()))
+    }
+
+    /// Whether the page that was to move from `from` to `to` has.
+    ///
+    /// # Errors
+    /// The kernel's errno if this cannot be found out; [`LOST`] if the page is at neither end.
+    ///
+    /// # Safety
+    /// As [`Faults::move_pages`].
+    unsafe fn has_moved(&self, from: usize, to: usize, ours: Ours) -> Result<bool, Errno> {
+        // SAFETY: by this function's condition nobody reaches that end, nor relies on its being empty.
+        let is_there = |page: usize| unsafe { uffd::is_there(&self.file, page) };
+        match ours {
+            Ours::Destination => is_there(to),
+            Ours::Source if is_there(from)? => Ok(false),
+            Ours::Source if self.is_hole(to)? => Err(LOST),
+            Ours::Source => Ok(true),
+        }
+    }
+
+    /// Copies `len` bytes of pages at `from` to new pages at `to`, missing so far, and wakes who waits for
+    /// them. Returns how many bytes were copied, and why not more.
+    ///
+    /// # Safety
+    /// Nobody writes to what is at `from` meanwhile. If it cannot be read, nothing is copied.
+    pub unsafe fn copy_in(&self, from: usize, to: usize, len: usize) -> (usize, Result<(), Errno>) {
+        let mut copied = 0;
+        while copied < len {
+            let mut transfer = Transfer {
+                dst: (to + copied) as u64,
+                src: (from + copied) as u64,
+                len: (len - copied) as u64,
+                mode: 0,
+                done: 0,
+            };
+            let result = ioctl(&self.file, UFFDIO_COPY, &mut transfer);
+            copied += usize::try_from(transfer.done).unwrap_or(0);
+            match result {
+                // Mappings are being changed: the same again.
+                Ok(_) | Err(Errno::AGAIN) => {}
+                Err(errno) => return (copied, Err(errno)),
+            }
+        }
+        (copied, Ok(()))
     }
 
     /// Puts zeros at `page` if nothing is there, and wakes who waits for it. Returns whether nothing was.
@@ -205,12 +256,24 @@ impl Faults {
     /// # Errors
     /// The kernel's errno; who waits goes on waiting.
     pub fn zero(&self, page: usize) -> Result<bool, Errno> {
+        uffd::zero(&self.file, page, 0)
+    }
+
+    /// Whether nothing is at `page`, where the program should have something: then it is lost, and who waits
+    /// for it goes on waiting, while the caller stops the program; a new touch is a SIGBUS (`UFFDIO_POISON`,
+    /// Linux 6.6). Older kernels put zeros there instead.
+    ///
+    /// # Errors
+    /// The kernel's errno: it is not known.
+    pub fn is_hole(&self, page: usize) -> Result<bool, Errno> {
         loop {
-            let mut request = Range { start: page as u64, len: crate::PAGE as u64, mode: 0, done: 0 };
-            match ioctl(&self.file, UFFDIO_ZEROPAGE, &mut request) {
+            let mode = uffd::MODE_DONTWAKE;
+            let mut request = Zeros { start: page as u64, len: crate::PAGE as u64, mode, done: 0 };
+            match ioctl(&self.file, UFFDIO_POISON, &mut request) {
                 Ok(_) => return Ok(true),
                 Err(Errno::EXIST) => return Ok(false),
                 Err(Errno::AGAIN) => {}
+                Err(Errno::INVAL) => return uffd::zero(&self.file, page, mode),
                 Err(errno) => return Err(errno),
             }
         }

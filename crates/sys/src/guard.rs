@@ -1,28 +1,31 @@
-//! Which pages have been written to, by page protection: for kernels and privileges that do not track ([`crate::track`]).
+//! Which pages have been written to, by page protection: for kernels and privileges that do not track
+//! ([`crate::track`]).
 //!
 //! ```text
 //! open    ──▶ a byte for each page of a span of addresses, and a handler of SIGSEGV
-//! arm     ──▶ pages are read-only                          a write faults: the handler makes the page and those around it writable,
-//! take    ──▶ which were written, and read-only again      notes them, and the write is made again
+//! arm     ──▶ pages are read-only                      a write faults: the handler makes the page and those
+//! take    ──▶ which were written, and read-only again  around it writable, notes them; the write is retried
 //! release ──▶ writable, and nobody's concern
 //! ```
 //!
 //! It is coarser than tracking, and the program meets it:
 //!
-//! * a *system call* that is to write to an armed page fails with `EFAULT`, and no signal's frame can be put there;
+//! * a *system call* that is to write to an armed page fails with `EFAULT`, and no signal's frame can be put
+//!   there;
 //! * a write by a thread that has blocked SIGSEGV ends the process;
-//! * each hole in armed memory costs two map entries. Holes are [`AROUND`] bytes where they can be; where the kernel has no more
-//!   entries, all of the armed memory around goes at once.
+//! * each hole in armed memory costs two map entries. Holes are [`AROUND`] bytes where they can be; where the
+//!   kernel has no more entries, all of the armed memory around goes at once.
 //!
 //! # Invariants
-//! * Whatever else raises SIGSEGV goes to the program's own action ([`segv`]). A program that sets one past that has the last word: nothing is
-//!   armed any more ([`open`]).
+//! * Whatever else raises SIGSEGV goes to the program's own action ([`segv`]). A program that sets one past
+//!   that has the last word: nothing is armed any more ([`open`]).
 //! * The handler touches its table and the faulting range only, by system calls that are async-signal-safe.
 //! * Pages that were not armed are never touched: what lies around may be anybody's.
-//! * Pages are armed and taken while no other thread writes there or is in the handler: it lets no signal in, so that a thread that was stopped
-//!   by one has left it. The handler runs on any number of threads at once. It may come late, when the page was released already.
+//! * Pages are armed and taken while no other thread writes there or is in the handler: it lets no signal in,
+//!   so that a thread that was stopped by one has left it. The handler runs on any number of threads at once.
+//!   It may come late, when the page was released already.
 //!
-//! Source: Appel, Ellis and Li 1988; as in libgc. Departure: the pages of whoever uses it, and none besides.
+//! Source: Appel, Ellis and Li 1988; as in libgc. Departure: only the pages of its user.
 
 use crate::caps::{self, Caps};
 use crate::track::Written;
@@ -47,7 +50,8 @@ static PAGES: AtomicUsize = AtomicUsize::new(0);
 /// The state of the page at [`BASE`], and of those behind it.
 static STATES: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Has writes in the `bytes` bytes from `base` found out from now on, where pages are armed. Once; later calls say whether that still holds.
+/// Has writes in the `bytes` bytes from `base` found out from now on, where pages are armed. Once; later
+/// calls say whether that still holds.
 ///
 /// # Errors
 /// `NOSYS` if it is masked, `NOMEM` without address space for the table, those of [`segv::open`].
@@ -66,7 +70,7 @@ pub fn open(base: usize, bytes: usize) -> Result<(), Errno> {
 
 /// Lets the calling thread receive the signal: a fault of one that has it blocked ends the process.
 pub fn let_through() {
-    // SAFETY: plain calls on a set that lives here.
+    // SAFETY: the set is local and lives across the calls, which only change this thread's signal mask.
     unsafe {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
         libc::sigaddset(&raw mut set, libc::SIGSEGV);
@@ -97,11 +101,12 @@ fn set(start: usize, end: usize, to: u8) {
 fn protect(start: usize, end: usize, writable: bool) -> Result<(), Errno> {
     let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
     let args = [start, end - start, protection as usize, 0, 0, 0];
-    // SAFETY: callers pass memory of whoever armed it; contents stay.
+    // SAFETY: callers pass memory of the user that armed it; contents stay.
     unsafe { crate::raw::syscall(libc::SYS_mprotect, args) }.map(drop)
 }
 
-/// Makes the pages from `start` up to `end`, which are private, anonymous, writable and in the span, read-only until each is written to.
+/// Makes the pages from `start` up to `end`, which are private, anonymous, writable and in the span,
+/// read-only until each is written to.
 ///
 /// # Errors
 /// The kernel's errno; nothing there is armed then. `NOMEM` if there are too many map entries.
@@ -126,8 +131,8 @@ pub fn release(start: usize, end: usize) {
     set(start, end, FREE);
 }
 
-/// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again` arms those found. Returns how
-/// many ranges, and up to where it looked.
+/// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again` arms
+/// those found. Returns how many ranges, and up to where it looked.
 ///
 /// # Errors
 /// The kernel's errno: some pages stay writable without being noted.
@@ -154,7 +159,8 @@ pub fn take(start: usize, end: usize, again: bool, out: &mut [Written]) -> Resul
     Ok((count, end))
 }
 
-/// Where the machine says what kind of access has faulted: word 19 of the general registers, which begin at byte 40 of the context.
+/// Where the machine says what kind of access has faulted: word 19 of the general registers, which begin at
+/// byte 40 of the context.
 const ERROR_AT: usize = 40 + 19 * size_of::<u64>();
 /// The access was a write.
 const WRITE: u64 = 2;

@@ -1,29 +1,42 @@
 //! Every system call Vellum's memory makes, wrapped once.
 //!
-//! The rest of the house speaks of pages, moves and limits; what the kernel calls them, and what it may refuse, is
-//! known here only. Three rules hold for everything in this crate:
+//! The rest of the house speaks of pages, moves and limits; what the kernel calls them, and what it may
+//! refuse, is known here only. Three rules hold for everything in this crate:
 //!
-//! * **It never allocates** and touches no thread-local storage unless said, because it runs inside `malloc`, in a
-//!   forked child, and on a thread the C library does not know.
-//! * **What a kernel or a privilege may lack is a [`Caps`] flag.** A call that is refused with "not here" drops its
-//!   flag for the life of the process and the caller takes its stated fallback. A user may mask flags
-//!   (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
+//! * **It never allocates** and touches no thread-local storage unless said, because it runs inside `malloc`,
+//!   in a forked child, and on a thread the C library does not know.
+//! * **What a kernel or a privilege may lack is a [`Caps`] flag.** A call that is refused with "not here"
+//!   drops its flag for the life of the process and the caller takes its stated fallback. A user may mask
+//!   flags (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
 //! * **Limits and pressure are read in one place**, [`limits`]: cgroup v1 and v2, the machine, `RLIMIT_AS`.
 
 #![cfg_attr(not(test), no_std)]
 
+/// Whose atomics the state machines use: the tests explore them over others.
+mod atomics {
+    pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
+}
 pub mod barrier;
 pub mod bpf;
 pub mod caps;
 pub mod clock;
+pub mod credentials;
+pub mod environment;
 pub mod fault;
 pub mod guard;
+#[cfg(any(test, feature = "inject"))]
+pub mod inject;
+pub mod lifecycle;
 pub mod limits;
 pub mod line;
 pub mod lock;
+pub mod looks;
 pub mod map;
+pub mod owner;
 pub mod pressure;
 pub mod raw;
+#[doc(hidden)]
+pub mod readers;
 pub mod remote;
 pub mod segv;
 pub mod stack;

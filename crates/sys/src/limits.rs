@@ -1,9 +1,9 @@
 //! How much memory is left before something dies.
 //!
 //! **Headroom** is the least of: what each control group above this process may still take (v1
-//! `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`), and what the machine has available. Page cache in
-//! a group counts as used: it could be reclaimed, but how much of it is dirty is not known, and erring here costs
-//! a lazy mark where erring the other way costs a life.
+//! `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`), and what the machine has available. Page
+//! cache in a group counts as used: it could be reclaimed, but how much of it is dirty is not known, and
+//! erring here costs a lazy mark where erring the other way costs a life.
 //!
 //! Reading is some tens of microseconds; callers ask when their cache has grown, not for each block.
 
@@ -37,7 +37,8 @@ const STAT_BYTES: usize = 4096;
 /// What memory there is for a process that can do with more or less of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
-    /// Bytes that may still be taken before something is paged out or dies, files' pages counted that the kernel would give up.
+    /// Bytes that may still be taken before something is paged out or dies, files' pages counted that the
+    /// kernel would give up.
     pub bytes: u64,
     /// Bytes that may be paged out.
     pub swap: u64,
@@ -59,17 +60,22 @@ impl Limits {
 
     /// Looks up the control groups of this process, reading into `scratch` (threads have small stacks).
     pub fn discover(scratch: &mut [u8; SCRATCH]) -> Limits {
-        let mut limits = Limits::unknown();
         if !caps::has(Caps::CGROUP) {
-            return limits;
+            return Limits::unknown();
         }
         let (membership, mounts) = scratch.split_at_mut(4096);
         let Some(membership) = text::read(c"/proc/self/cgroup", membership) else {
-            return limits;
+            return Limits::unknown();
         };
         let Some(mounts) = text::read(c"/proc/self/mountinfo", mounts) else {
-            return limits;
+            return Limits::unknown();
         };
+        Limits::of_texts(membership, mounts)
+    }
+
+    /// The control groups of a process by the texts of its `cgroup` and `mountinfo`.
+    pub(crate) fn of_texts(membership: &[u8], mounts: &[u8]) -> Limits {
+        let mut limits = Limits::unknown();
         let v1 = membership.split(|&byte| byte == b'\n').find_map(|line| {
             let (controllers, path) = split_membership(line)?;
             controllers.split(|&byte| byte == b',').any(|name| name == b"memory").then_some(path)
@@ -90,11 +96,12 @@ impl Limits {
         least
     }
 
-    /// What memory there is. Where `enough` bytes are available as it is, no more is looked at than [`Limits::headroom`] does.
+    /// What memory there is. Where `enough` bytes are available as it is, no more is looked at than
+    /// [`Limits::headroom`] does.
     ///
-    /// Pages of files in a group count as available here, half of those lately used among them: a heap that sized itself as if
-    /// they were not would shrink for a program that reads files. What of them is dirty is written first, which takes time and
-    /// kills nobody.
+    /// Pages of files in a group count as available here, half of those lately used among them: a heap that
+    /// sized itself as if they were not would shrink for a program that reads files. What of them is dirty is
+    /// written first, which takes time and kills nobody.
     pub fn available(&self, enough: u64) -> Available {
         let mut all = Available { bytes: machine_available(), swap: u64::MAX, limit: u64::MAX };
         for group in self.groups.iter().flatten() {
@@ -109,9 +116,14 @@ impl Limits {
         all
     }
 
+    /// How many directories of control groups are looked at.
+    pub(crate) fn levels(&self) -> usize {
+        self.groups.iter().flatten().map(|group| group.levels().count()).sum()
+    }
+
     /// How often a group of this process ran into its limit so far: a rise means distress now.
     pub fn distress(&self) -> u64 {
-        self.groups.iter().flatten().map(Group::distress).sum()
+        self.groups.iter().flatten().map(Group::distress).fold(0, u64::saturating_add)
     }
 
     /// Whether any control group sets a limit.
@@ -165,13 +177,15 @@ impl Group {
         self.levels().filter_map(|len| Some(self.headroom_at(len)?.1)).min().unwrap_or(u64::MAX)
     }
 
-    /// The least that is available from this group up to the mount's root; what may be paged out is found only where that is not `enough`.
+    /// The least that is available from this group up to the mount's root; memory that may be paged out is
+    /// found only where that is not `enough`.
     fn available(&self, enough: u64) -> Available {
         let mut all = Available { bytes: u64::MAX, swap: u64::MAX, limit: u64::MAX };
         for len in self.levels() {
             let Some((limit, headroom)) = self.headroom_at(len) else { continue };
             all.limit = all.limit.min(limit);
-            let bytes = if headroom < enough { headroom + self.reclaimable_at(len) } else { headroom };
+            let bytes =
+                if headroom < enough { headroom.saturating_add(self.reclaimable_at(len)) } else { headroom };
             all.bytes = all.bytes.min(bytes);
             if bytes < enough {
                 all.swap = all.swap.min(self.swap_at(len));
@@ -202,20 +216,14 @@ impl Group {
         Some((limit, limit.saturating_sub(used)))
     }
 
-    /// Bytes of files' pages that the kernel would give up first in that group, and half of those that it would give up later. Lazily freed
-    /// memory is among the first.
+    /// Bytes of files' pages that the kernel would give up first in that group, and half of those that it
+    /// would give up later. Lazily freed memory is among the first.
     fn reclaimable_at(&self, len: usize) -> u64 {
         let mut path = [0u8; PATH_MAX];
         let mut buffer = [0u8; STAT_BYTES];
         let Some(path) = self.file(len, b"/memory.stat\0", &mut path) else { return 0 };
         let Some(stat) = text::read(path, &mut buffer) else { return 0 };
-        let [first, later]: [&[u8]; 2] = if self.v2 {
-            [b"inactive_file ", b"active_file "]
-        } else {
-            [b"total_inactive_file ", b"total_active_file "]
-        };
-        let bytes = |name| text::line_after(stat, name).and_then(text::number).unwrap_or(0);
-        bytes(first) + bytes(later) / 2
+        reclaimable_in(stat, self.v2)
     }
 
     /// Bytes that processes of that group may have paged out.
@@ -234,7 +242,8 @@ impl Group {
         both.saturating_sub(used).saturating_sub(self.headroom_at(len).map_or(0, |(_, below)| below))
     }
 
-    /// Times this group itself hit a limit (ancestors' hits show in `memory.events` too, v1 counts its own only).
+    /// Times this group itself hit a limit (ancestors' hits show in `memory.events` too, v1 counts its own
+    /// only).
     fn distress(&self) -> u64 {
         if !self.v2 {
             return self.read(self.len, b"/memory.failcnt\0").unwrap_or(0);
@@ -243,8 +252,7 @@ impl Group {
         let mut buffer = [0u8; 256];
         let path = self.file(self.len, b"/memory.events\0", &mut path);
         let Some(events) = path.and_then(|path| text::read(path, &mut buffer)) else { return 0 };
-        let of = |name: &[u8]| text::line_after(events, name).and_then(text::number).unwrap_or(0);
-        of(b"high ") + of(b"max ") + of(b"oom ")
+        distress_in(events)
     }
 
     /// The number in the file `name` (with its slash and NUL) of the ancestor whose path is `len` bytes long.
@@ -254,7 +262,8 @@ impl Group {
         text::number(text::read(self.file(len, name, &mut path)?, &mut buffer)?)
     }
 
-    /// The path, written to `path`, of the file `name` (with a slash before and a zero behind) of the group whose path has `len` bytes.
+    /// The path, written to `path`, of the file `name` (with a slash before and a zero behind) of the group
+    /// whose path has `len` bytes.
     fn file<'p>(&self, len: usize, name: &[u8], path: &'p mut [u8; PATH_MAX]) -> Option<&'p CStr> {
         path[..len].copy_from_slice(&self.path[..len]);
         path.get_mut(len..len + name.len())?.copy_from_slice(name);
@@ -262,14 +271,33 @@ impl Group {
     }
 }
 
+/// What a group's pages of files come to that the kernel would give up, by the text of its `memory.stat`.
+pub(crate) fn reclaimable_in(stat: &[u8], v2: bool) -> u64 {
+    let [first, later]: [&[u8]; 2] = if v2 {
+        [b"inactive_file ", b"active_file "]
+    } else {
+        [b"total_inactive_file ", b"total_active_file "]
+    };
+    let bytes = |name| text::line_after(stat, name).and_then(text::number).unwrap_or(0);
+    bytes(first).saturating_add(bytes(later) / 2)
+}
+
+/// Times a limit was met, by the text of a group's `memory.events`.
+pub(crate) fn distress_in(events: &[u8]) -> u64 {
+    let of = |name: &[u8]| text::line_after(events, name).and_then(text::number).unwrap_or(0);
+    of(b"high ").saturating_add(of(b"max ")).saturating_add(of(b"oom "))
+}
+
+/// `MemAvailable` in bytes, by the text of `meminfo`.
+pub(crate) fn available_in(meminfo: &[u8]) -> Option<u64> {
+    text::line_after(meminfo, b"MemAvailable:").and_then(text::number).map(|kib| kib.saturating_mul(1024))
+}
+
 /// Bytes the machine could give without swapping: `MemAvailable`, or free memory where that is not shown.
 pub fn machine_available() -> u64 {
     let mut buffer = [0u8; 512];
-    let shown = text::read(c"/proc/meminfo", &mut buffer)
-        .and_then(|meminfo| text::line_after(meminfo, b"MemAvailable:"))
-        .and_then(text::number);
-    match shown {
-        Some(kib) => kib * 1024,
+    match text::read(c"/proc/meminfo", &mut buffer).and_then(available_in) {
+        Some(bytes) => bytes,
         None => {
             let info = rustix::system::sysinfo();
             (info.freeram as u64 + info.bufferram as u64) * u64::from(info.mem_unit.max(1))
@@ -289,8 +317,8 @@ fn machine_swap() -> u64 {
     info.freeswap as u64 * u64::from(info.mem_unit.max(1))
 }
 
-/// Whether address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every mapping
-/// strictly (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
+/// Whether address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every
+/// mapping strictly (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
 pub fn address_space_is_accounted() -> bool {
     use rustix::process::{Resource, getrlimit};
     if [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some()) {

@@ -1,9 +1,9 @@
-//! A mutual-exclusion lock of four bytes that can live in a static, works on a thread the C library does not know,
-//! and can be made new in a forked child.
+//! A mutual-exclusion lock of four bytes that can live in a static, works on a thread the C library does not
+//! know, and can be made new in a forked child.
 //!
-//! `std::sync::Mutex` would do but for the last two: its poisoning reads a thread-local, and it offers no way to
-//! tell a child that the lock's holder does not exist there. Three states (Drepper, *Futexes are tricky*, mutex 2):
-//! 0 free, 1 held, 2 held with somebody waiting.
+//! `std::sync::Mutex` would do but for the last two: its poisoning reads a thread-local, and it offers no way
+//! to tell a child that the lock's holder does not exist there. Three states (Drepper, *Futexes are tricky*,
+//! mutex 2): 0 free, 1 held, 2 held with somebody waiting.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -58,11 +58,12 @@ impl Lock {
     #[inline]
     pub fn unlock(&self) {
         if self.0.swap(FREE, Ordering::Release) == CONTENDED {
-            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+            crate::thread::wake_some(&self.0, 1);
         }
     }
 
-    /// Waits until nobody holds the lock for a moment, without taking it: whatever was done under it before is done.
+    /// Waits until nobody holds the lock for a moment, without taking it: whatever was done under it before
+    /// is done.
     pub fn wait_until_seen_free(&self) {
         while self.0.load(Ordering::SeqCst) != FREE {
             crate::thread::give_way();
@@ -110,11 +111,11 @@ impl<T> Guarded<T> {
         self.lock.try_lock().then(|| Held { guarded: self })
     }
 
-    /// The value, for whoever holds the lock without a [`Held`]: across a fork.
+    /// The value, for a holder of the lock without a [`Held`]: across a fork.
     ///
     /// # Safety
-    /// The lock is held by the calling thread, or was by the thread that this one is the copy of in a forked child; nobody has another
-    /// reference to the value.
+    /// The lock is held by the calling thread, or was by the thread that this one is the copy of in a forked
+    /// child; nobody has another reference to the value.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn assume_held(&self) -> &mut T {
         // SAFETY: by this function's condition.

@@ -1,7 +1,8 @@
 //! Mappings: claiming address space, and telling the kernel what is known of its pages.
 //!
 //! All ranges are given as a page-aligned start and a length in bytes. The `unsafe` functions here share one
-//! condition: the range belongs to the caller, and nobody holds a reference into what the call throws away or moves.
+//! condition: the range belongs to the caller, and nobody holds a reference into what the call throws away or
+//! moves.
 
 use crate::PAGE;
 use crate::caps::{self, Caps};
@@ -11,8 +12,8 @@ use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 /// Maps fresh zero pages, readable and writable, at exactly `start`, without taking the place of anything.
 ///
 /// # Errors
-/// `EXIST` if something is mapped there; `NOMEM` if a limit (`RLIMIT_AS`, `vm.max_map_count`, commit accounting)
-/// forbids it.
+/// `EXIST` if something is mapped there; `NOMEM` if a limit (`RLIMIT_AS`, `vm.max_map_count`, commit
+/// accounting) forbids it.
 pub fn claim(start: usize, len: usize) -> Result<(), Errno> {
     let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     if caps::has(Caps::NOREPLACE) {
@@ -32,7 +33,8 @@ pub fn claim(start: usize, len: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Makes the range readable as zeros, at no cost in memory or accounting, without taking the place of anything.
+/// Makes the range readable as zeros, at no cost in memory or accounting, without taking the place of
+/// anything.
 ///
 /// # Errors
 /// As [`claim`].
@@ -40,13 +42,67 @@ pub fn claim_readable(start: usize, len: usize) -> Result<(), Errno> {
     claim(start, len)?;
     // SAFETY: mapped a moment ago; nobody writes there.
     unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::READ)? };
-    // A core dump need not look through it.
+    // A core dump need not include it.
     // SAFETY: this advice changes no contents.
     let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump) };
     Ok(())
 }
 
-/// Reserves `len` bytes of address space wherever there is room, readable as zeros, at no cost in memory or accounting.
+/// Reserves exactly this address space without access to it, without taking the place of anything. It costs
+/// neither memory nor accounting, is left out of core dumps, and is taken into use by [`renew`].
+///
+/// # Errors
+/// As [`claim`].
+pub fn reserve(start: usize, len: usize) -> Result<(), Errno> {
+    let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    if caps::has(Caps::NOREPLACE) {
+        flags |= MapFlags::FIXED_NOREPLACE;
+    }
+    // SAFETY: without FIXED the kernel places new pages only where nothing is mapped.
+    let got =
+        unsafe { rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::empty(), flags)? as usize };
+    if got != start {
+        caps::drop(Caps::NOREPLACE);
+        // SAFETY: the mapping was made a moment ago and nobody knows of it.
+        unsafe { rustix::mm::munmap(got as *mut _, len)? };
+        return Err(Errno::EXIST);
+    }
+    // SAFETY: this advice changes no contents.
+    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump) };
+    Ok(())
+}
+
+/// Puts reserved address space, without access, in the place of whatever is mapped in the range.
+///
+/// # Errors
+/// `NOMEM` if no map entry is left; nothing has changed then.
+///
+/// # Safety
+/// The range is the caller's and nothing in it is needed.
+pub unsafe fn close(start: usize, len: usize) -> Result<(), Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: by this function's condition the range may be replaced.
+    unsafe {
+        rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::empty(), flags)?;
+        let _ = rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump);
+    }
+    Ok(())
+}
+
+/// Makes reserved address space readable as zeros.
+///
+/// # Errors
+/// `NOMEM` if no map entry is left.
+///
+/// # Safety
+/// The range is the caller's.
+pub unsafe fn make_readable(start: usize, len: usize) -> Result<(), Errno> {
+    // SAFETY: by this function's condition; contents stay.
+    unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::READ) }
+}
+
+/// Reserves `len` bytes of address space wherever there is room, readable as zeros, at no cost in memory or
+/// accounting.
 ///
 /// # Errors
 /// `NOMEM` if a limit on address space forbids it.
@@ -54,7 +110,7 @@ pub fn reserve_readable(len: usize) -> Result<usize, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: the kernel chooses the place, so nothing is replaced.
     let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::READ, flags)? };
-    // A core dump need not look through it.
+    // A core dump need not include it.
     // SAFETY: this advice changes no contents.
     let _ = unsafe { rustix::mm::madvise(start, len, Advice::LinuxDontDump) };
     Ok(start as usize)
@@ -73,8 +129,32 @@ pub unsafe fn make_writable(start: usize, len: usize) -> Result<(), Errno> {
     unsafe { rustix::mm::mprotect(start as *mut _, len, both) }
 }
 
-/// Zeroed pages at a place of the kernel's choice, readable and writable: address space until they are touched. They are the caller's until it
+/// Makes pages inaccessible: any access faults. Contents stay.
+///
+/// # Errors
+/// `NOMEM` if the number of map entries forbids it.
+///
+/// # Safety
+/// The range is the caller's, and nobody touches it until it is made writable again.
+pub unsafe fn make_inaccessible(start: usize, len: usize) -> Result<(), Errno> {
+    // SAFETY: by this function's condition.
+    unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::empty()) }
+}
+
+/// Inaccessible pages at a place of the kernel's choice: address space only. They are the caller's until it
 /// [releases](release) them.
+///
+/// # Errors
+/// `NOMEM` if there is no room.
+pub fn reserve_inaccessible(len: usize) -> Result<usize, Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: the kernel chooses the place, so nothing is replaced.
+    let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::empty(), flags)? };
+    Ok(start as usize)
+}
+
+/// Zeroed pages at a place of the kernel's choice, readable and writable: address space until they are
+/// touched. They are the caller's until it [releases](release) them.
 ///
 /// # Errors
 /// `NOMEM` as of [`reserve_readable`] and [`make_writable`]; nothing stays reserved then.
@@ -82,7 +162,7 @@ pub fn reserve_writable(len: usize) -> Result<usize, Errno> {
     let start = reserve_readable(len)?;
     // SAFETY: reserved a moment ago, nobody knows of it.
     unsafe { make_writable(start, len) }.inspect_err(|_| {
-        // SAFETY: as above.
+        // SAFETY: reserved a moment ago and still unknown to anybody else.
         let _ = unsafe { release(start, len) };
     })?;
     Ok(start)
@@ -169,7 +249,8 @@ pub fn populate(start: usize, len: usize) -> Result<(), Errno> {
     done
 }
 
-/// Whether this kernel knows the call: it answers the same where it does and a page of the range may not be written.
+/// Whether this kernel knows the call: it answers the same where it does and a page of the range may not be
+/// written.
 fn can_populate() -> bool {
     // SAFETY: a page of our own, which nobody else knows of and which is gone again before this returns.
     unsafe {
@@ -186,7 +267,7 @@ fn can_populate() -> bool {
     }
 }
 
-/// Moves the pages of `from` to `to` by moving page tables; what was mapped at `to` goes, `from` stays mapped and
+/// Moves the pages of `from` to `to` by moving page tables; the mapping at `to` goes, `from` stays mapped and
 /// empty. Costs map entries (the destination keeps the source's page offsets): see [`crate::transfer`].
 ///
 /// # Safety
@@ -203,7 +284,7 @@ pub unsafe fn remap(from: usize, to: usize, len: usize) -> Result<(), Errno> {
         Ok(_) => Ok(()),
         Err(Errno::NOMEM | Errno::FAULT | Errno::INVAL) => {
             // Before 5.7 the source cannot stay: move it whole and map the hole anew.
-            // SAFETY: as above.
+            // SAFETY: by this function's condition both ranges are the caller's; `from` is mapped anew.
             unsafe {
                 rustix::mm::mremap_fixed(from as *mut _, len, len, MremapFlags::MAYMOVE, to as *mut _)?;
                 renew(from, len)
@@ -222,8 +303,8 @@ pub struct Residency {
     pub span: usize,
 }
 
-/// Looks which of the `count` pages from `start` (at most [`RESIDENCY_MAX`]) are resident; `None` where this cannot be
-/// learnt.
+/// Looks which of the `count` pages from `start` (at most [`RESIDENCY_MAX`]) are resident; `None` where this
+/// cannot be learnt.
 pub fn residency(start: usize, count: usize) -> Option<Residency> {
     if !caps::has(Caps::RESIDENCY) {
         return None;

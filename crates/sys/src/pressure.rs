@@ -35,7 +35,8 @@ impl Trigger {
     }
 }
 
-/// Whether tasks of this machine have been stalled on memory for more than a hundredth of the last ten seconds.
+/// Whether tasks of this machine have been stalled on memory for more than a hundredth of the last ten
+/// seconds.
 pub fn is_stalled() -> bool {
     let mut buffer = [0u8; 256];
     text::read(c"/proc/pressure/memory", &mut buffer)

@@ -1,8 +1,8 @@
 //! Other processes' pages.
 //!
-//! `process_madvise` (Linux 5.10) gives advice about the memory of another process, named by a descriptor that cannot come to mean
-//! a later process of the same id. To page memory out of a process of somebody's takes `CAP_SYS_NICE`, and the right to look
-//! into it.
+//! `process_madvise` (Linux 5.10) gives advice about the memory of another process, named by a descriptor
+//! that cannot come to mean a later process of the same id. To page memory out of a process of somebody's
+//! takes `CAP_SYS_NICE`, and the right to look into it.
 
 use crate::raw;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,10 +25,12 @@ pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
 }
 
-/// Has the kernel write out and take the pages of `bytes` bytes at `start` in `process`, as far as there is a place for them.
+/// Has the kernel write out and take the pages of `bytes` bytes at `start` in `process`, as far as there is a
+/// place for them.
 ///
 /// # Errors
-/// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for memory that cannot be paged; `SRCH` if it has ended.
+/// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for memory that cannot be paged; `SRCH`
+/// if it has ended.
 pub fn page_out(process: impl AsFd, start: usize, bytes: usize) -> Result<(), Errno> {
     let range = Range { start, bytes };
     let fd = process.as_fd().as_raw_fd() as usize;
@@ -54,7 +56,7 @@ mod tests {
         let start = memory.as_ptr() as usize & !(crate::PAGE - 1);
         match page_out(&own, start + crate::PAGE, (1 << 20) - 2 * crate::PAGE) {
             Ok(()) | Err(Errno::PERM) => {}
-            Err(Errno::NOSYS) => std::eprintln!("skipped: this kernel has no process_madvise"),
+            Err(Errno::NOSYS) => vellum_skip::skip("this kernel has no process_madvise"),
             Err(other) => panic!("{other}"),
         }
         assert!(memory.iter().all(|byte| *byte == 7));

@@ -1,26 +1,34 @@
-//! Who handles SIGSEGV while Vellum finds out writes by it ([`crate::guard`]): Vellum first, and for whatever is not its own the program.
+//! Who handles SIGSEGV while Vellum finds out writes by it ([`crate::guard`]): Vellum first, and for whatever
+//! is not its own the program.
 //!
 //! ```text
 //! fault ──▶ Vellum's handler ──▶ a page that it armed: done
-//!                            └─▶ anything else: [`pass_on`] to the program's action, which the kernel would have taken
-//! program's sigaction(SIGSEGV) ──▶ before [`open`]: the C library, as ever    after it: [`sigaction`] keeps the action, and Vellum's handler stays
+//!                            └─▶ anything else: [`pass_on`] to the program's action, as the kernel would
+//! program's sigaction(SIGSEGV) ──▶ before [`open`]: the C library, as without Vellum
+//!                              ──▶ after it: [`sigaction`] keeps the action, and Vellum's handler stays
 //! ```
 //!
-//! The runtime has the program's calls come here. Where they do not (a library that lies in front of it, a system call of the program's own),
-//! the program has the last word: [`open`] finds another handler than Vellum's, and says so.
+//! The runtime has the program's calls come here. Where they do not (a library that lies in front of it, a
+//! system call of the program's own), the program has the last word: [`open`] finds another handler than
+//! Vellum's, and says so.
 //!
 //! # Invariants
-//! * A program sees its own action only, never Vellum's; it gets back what it has set, as the kernel would tell it.
-//! * Its handler gets the mask and stack that it asked for, so that it may return, change the context, or leave by a jump. The stack is decided
-//!   when the kernel delivers the signal, by flags of Vellum's handler that follow the program's, but for `alternate_stack_set`.
-//! * The action is read in the handler, on any number of threads and without waiting, while another thread replaces it: the new one is written
-//!   to the slot that is not in use and then made the current one by its version. A reader whose version is still current has read a slot that
-//!   nobody can have begun to write to since: that happens only when the next version is current. All of these are sequentially consistent.
-//! * Whoever holds the lock has all signals blocked and touches nothing of the program's, so that no handler on its own thread waits for it.
-//! * A call that has gone past `IS_ON` on its way to the C library is counted before it looks, and [`open`] counts after it has set it: one of
-//!   them sees the other.
-//! * A child that shares its parent's memory (`vfork`) has actions of its own, which are the kernel's alone, and leaves its parent's as they
-//!   are. So has a child that the runtime is not told of: the lock may have been held when it was made.
+//! * A program sees its own action only, never Vellum's; it gets back what it has set, as the kernel would
+//!   tell it.
+//! * Its handler gets the mask and stack that it asked for, so that it may return, change the context, or
+//!   leave by a jump. The stack is decided when the kernel delivers the signal, by flags of Vellum's handler
+//!   that follow the program's, but for `alternate_stack_set`.
+//! * The action is read in the handler, on any number of threads and without waiting, while another thread
+//!   replaces it: the new one is written to the slot that is not in use and then made the current one by its
+//!   version. A reader whose version is still current has read a slot that nobody can have begun to write to
+//!   since: that happens only when the next version is current. All of these are sequentially consistent.
+//! * The holder of the lock has all signals blocked and touches nothing of the program's, so that no handler
+//!   on its own thread waits for it.
+//! * A call that has gone past `IS_ON` on its way to the C library is counted before it looks, and [`open`]
+//!   counts after it has set it: one of them sees the other.
+//! * A child that shares its parent's memory (`vfork`) has actions of its own, which are the kernel's alone,
+//!   and leaves its parent's as they are. So has a child that the runtime is not told of: the lock may have
+//!   been held when it was made.
 //!
 //! Source: Appel, Ellis and Li 1988; the chaining as in libgc. Departure: handlers that are set later, too.
 
@@ -52,7 +60,8 @@ const EXPOSE_TAGBITS: c_int = 0x800;
 const RESTORER: c_int = 0x0400_0000;
 /// Signals that no mask of a handler has.
 const UNMASKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
-/// Where the kernel keeps the mask that the handler's return restores: behind the machine's part of 256 bytes.
+/// Where the kernel keeps the mask that the handler's return restores: behind the machine's part of 256
+/// bytes.
 const MASK_AT: usize = 40 + 256;
 
 /// An action as the kernel knows it.
@@ -101,7 +110,7 @@ impl Slot {
 /// The program's action, in the slot of [`VERSION`]'s lowest bit.
 static SLOTS: [Slot; 2] = [Slot::new(), Slot::new()];
 static VERSION: AtomicUsize = AtomicUsize::new(0);
-/// Held by whoever replaces the action or Vellum's handler.
+/// Held while replacing the action or Vellum's handler.
 static LOCK: Lock = Lock::new();
 /// Vellum's handler was set.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -116,7 +125,8 @@ static OURS: AtomicUsize = AtomicUsize::new(0);
 /// The C library's function, a [`Sigaction`]; null for the one that everybody calls.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Has `function`, the C library's own, called for the kernel. To be told where the program's calls, and so this library's, do not reach it.
+/// Has `function`, the C library's own, called for the kernel. To be called where the program's calls, and so
+/// this library's, do not reach it.
 pub fn set_next(function: Sigaction) {
     NEXT.store(function as *mut c_void, Relaxed);
 }
@@ -193,11 +203,12 @@ fn install(action: Action) -> bool {
     next(&raw const ours, core::ptr::null_mut()) == 0
 }
 
-/// Has `handler` called for the signal from now on, with all signals blocked, in front of whatever handles it; later calls say whether that
-/// still holds. One handler a process.
+/// Has `handler` called for the signal from now on, with all signals blocked, in front of whatever handles
+/// it; later calls say whether that still holds. One handler a process.
 ///
 /// # Errors
-/// `BUSY` if the program is just setting an action, or has set one past [`sigaction`] since; the kernel's refusal as `INVAL`.
+/// `BUSY` if the program is just setting an action, or has set one past [`sigaction`] since; the kernel's
+/// refusal as `INVAL`.
 pub fn open(handler: Handler) -> Result<(), Errno> {
     if IS_ON.load(SeqCst) {
         return if is_ours(&kernels()) { Ok(()) } else { Err(Errno::BUSY) };
@@ -225,7 +236,8 @@ pub fn open(handler: Handler) -> Result<(), Errno> {
     })
 }
 
-/// Makes `call`, which sets or asks for the signal's action, unless Vellum's handler is there; then `None`, and [`sigaction`] is to be called.
+/// Makes `call`, which sets or asks for the signal's action, unless Vellum's handler is there; then `None`,
+/// and [`sigaction`] is to be called.
 pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {
     PASSING.fetch_add(1, SeqCst);
     let result = if IS_ON.load(SeqCst) { None } else { Some(call()) };
@@ -267,7 +279,7 @@ unsafe fn act_once(act: *const libc::sigaction, old: *mut libc::sigaction) -> Op
         let result = next(act, old);
         // SAFETY: by this function's condition; it was just written to.
         if result == 0 && !old.is_null() && is_ours(unsafe { &*old }) {
-            // SAFETY: as above.
+            // SAFETY: `old` is not null, and by this function's condition it may be written to.
             unsafe { tell(current(), kernels().sa_restorer, old) };
         }
         return Some(result);
@@ -317,14 +329,18 @@ enum Told {
     Kept(Action, Option<extern "C" fn()>),
 }
 
-/// How far above the caller's an array in a frame of the calling thread is looked for: an alternate stack, a few frames, and what else they hold.
+/// How far above the caller's an array in a frame of the calling thread is looked for: an alternate stack, a
+/// few frames, and what else they hold.
 const FRAMES: usize = 64 << 10;
 
-/// Tells that the calling thread, whose last frame is at `frame`, has set an alternate stack for signals that begins at `start`.
+/// Tells that the calling thread, whose last frame is at `frame`, has set an alternate stack for signals that
+/// begins at `start`.
 ///
-/// One that lies in a frame is often left set when its function has returned. Nobody notices until the program crashes; but Vellum's handler is called all
-/// the time, and its frames would go where the thread's live ones are by then. So it stays off alternate stacks from then on, and a
-/// handler of stack overflows is not called any more. An alternate stack that happens to lie so close above another stack is taken for one, too.
+/// One that lies in a frame is often left set when its function has returned. Nobody notices until the
+/// program crashes; but Vellum's handler is called all the time, and its frames would go where the thread's
+/// live ones are by then. So it stays off alternate stacks from then on, and a handler of stack overflows is
+/// not called any more. An alternate stack that happens to lie so close above another stack is taken for one,
+/// too.
 pub fn alternate_stack_set(start: usize, frame: usize) {
     let is_in_frame = (frame..frame + FRAMES).contains(&start);
     if is_in_frame
@@ -391,7 +407,8 @@ fn set_default() {
     next(&raw const default, core::ptr::null_mut());
 }
 
-/// Has a signal that Vellum's handler was called for handled as the program has asked: what it was called with.
+/// Has a signal that Vellum's handler was called for handled as the program has asked: what it was called
+/// with.
 pub(crate) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let action = delivered();
     // The mask that it would have had: the interrupted one, what it asked for, and its own signal.
@@ -410,7 +427,7 @@ pub(crate) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             if was_sent {
                 // It was sent, and nothing will fault again: it waits until this handler returns.
                 let ids = [libc::SYS_getpid, libc::SYS_gettid]
-                    // SAFETY: plain calls.
+                    // SAFETY: getpid and gettid take no pointers and change nothing.
                     .map(|call| unsafe { crate::raw::syscall(call, [0; 6]) }.unwrap_or(0));
                 // SAFETY: sends a signal to this thread.
                 let _ = unsafe {

@@ -15,7 +15,8 @@ pub fn alternate() -> Option<Range<usize>> {
     (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| start..start + stack.ss_size)
 }
 
-/// The lowest address, a page's or `low`, from which on everything up to `high` can be read. Where the kernel refuses to say, `low`.
+/// The lowest address, a page's or `low`, from which on everything up to `high` can be read. Where the kernel
+/// refuses to say, `low`.
 pub fn readable_from(low: usize, high: usize) -> usize {
     let mut from = high;
     while from > low {
@@ -30,7 +31,8 @@ pub fn readable_from(low: usize, high: usize) -> usize {
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
         let block = [own, &raw const local as usize, 1, remote.as_ptr() as usize, count, 0];
-        // SAFETY: the kernel writes at most the length of `bytes` through `local`, and fails where it cannot read.
+        // SAFETY: the kernel writes at most the length of `bytes` through `local`, and fails where it cannot
+        // read.
         let read = match unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, block) } {
             Ok(read) => read,
             Err(rustix::io::Errno::FAULT) => 0,
@@ -80,7 +82,7 @@ mod tests {
             // From within a page, and within what can be read.
             let within = first + if readable > 0 { PAGE / 2 } else { 0 };
             assert_eq!(readable_from(within, high), within, "{readable} pages");
-            // SAFETY: as above, and nobody uses it.
+            // SAFETY: the range reserved above; nothing in it is used any more.
             unsafe { map::release(start, PAGES * PAGE) }.expect("release");
         }
     }

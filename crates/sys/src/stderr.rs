@@ -1,9 +1,10 @@
 //! Standard error, as the program has it.
 //!
-//! Helper threads have descriptors of their own ([`thread::close_inherited`]), so that they hold no pipe of the program's open; number 2 is nothing
-//! there, or something else. What such a thread must say, as when a page cannot be had and the program is stopped, goes to what number 2 is *in
-//! the program* at that moment: the descriptor itself, borrowed for one write (`pidfd_getfd`, Linux 5.6), or where a filter forbids that, the same
-//! file opened anew, which can be any but a socket.
+//! Helper threads have descriptors of their own ([`thread::close_inherited`]), so that they hold no pipe of
+//! the program's open; number 2 is nothing there, or something else. A message of such a thread, as when a
+//! page cannot be had and the program is stopped, goes to number 2 *of the program* at that moment. The
+//! descriptor is borrowed for one write (`pidfd_getfd`, Linux 5.6). Where a filter forbids that, the same
+//! file is opened anew, which works for all but sockets.
 
 use crate::{Line, raw, thread};
 use core::ffi::CStr;
@@ -14,7 +15,8 @@ use rustix::io::Errno;
 /// Writes `bytes`, once, and ignores failure: there is nobody else to tell.
 pub(crate) fn write(bytes: &[u8]) {
     if !thread::is_helper() {
-        // SAFETY: the calling thread's descriptors are the program's. Whatever it has made of this number, it has asked for.
+        // SAFETY: the calling thread's descriptors are the program's. Whatever it has made of this number, it
+        // has asked for.
         let _ = rustix::io::write(unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) }, bytes);
     } else if let Ok(file) = borrow().or_else(|_| reopen()) {
         let _ = rustix::io::write(&file, bytes);
@@ -42,7 +44,7 @@ pub(crate) fn reopen() -> Result<OwnedFd, Errno> {
     let mut path = Line::new();
     path.text("/proc/").decimal(leader().into()).text("/fd/2\0");
     let path = CStr::from_bytes_with_nul(path.bytes()).map_err(|_| Errno::INVAL)?;
-    // To the end, as whoever opened it first goes on there.
+    // To the end, as the process that opened it first goes on there.
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
 }

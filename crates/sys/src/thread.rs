@@ -1,23 +1,28 @@
 //! A thread the C library does not know.
 //!
 //! The page layer needs one helper that returns memory while every thread of the program sleeps. It must be
-//! startable from inside `free`, at any moment, in any program. `pthread_create` allocates, takes the loader's
-//! locks, and ends the single-threaded fast paths of the C library for good. So the helper is made by `clone` with a
-//! stack and a thread control block of its own, every signal blocked, and runs only code that makes raw system
-//! calls and touches no thread-local storage. It leaves with its process (`exit_group`, `exec`); a forked child
-//! does not have it and starts its own when it needs one. Its descriptor table is its own and empty: what it opens
-//! takes no number of the program's, and it holds no pipe or file of the program's open.
+//! startable from inside `free`, at any moment, in any program. `pthread_create` allocates, takes the
+//! loader's locks, and ends the single-threaded fast paths of the C library for good. So the helper is made
+//! by `clone` with a stack and a thread control block of its own, every signal blocked, and runs only code
+//! that makes raw system calls and touches no thread-local storage. It leaves with its process (`exit_group`,
+//! `exec`); a forked child does not have it and starts its own when it needs one. Its descriptor table is its
+//! own and empty: what it opens takes no number of the program's, and it holds no pipe or file of the
+//! program's open.
 //!
-//! Departure from convention: such a thread keeps the credentials it was born with when the program calls `setuid`
-//! later. It opens no files except the kernel's limit files.
+//! Departure from convention: the C library, which has its own threads follow when the program calls
+//! `setuid`, does not know of such a thread. Those who start one end it before ([`crate::lifecycle`]), or
+//! have it follow by itself ([`crate::credentials`]).
 
 use crate::raw;
 use core::arch::asm;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use rustix::fs::{Mode, OFlags};
 
 /// Bytes of stack and control block a helper takes; the caller provides them.
 pub const HELPER_BYTES: usize = 64 << 10;
-/// Bytes at the top of that memory kept for the thread control block and static TLS, all zero but for the pointers.
+/// Bytes at the top of that memory kept for the thread control block and static TLS, all zero but for the
+/// pointers.
 const CONTROL_BYTES: usize = 8 << 10;
 
 const FLAGS: libc::c_int = libc::CLONE_VM
@@ -29,14 +34,15 @@ const FLAGS: libc::c_int = libc::CLONE_VM
     | libc::CLONE_PARENT_SETTID
     | libc::CLONE_CHILD_CLEARTID;
 
-/// Starts `entry` on a new thread, with `argument`. `tid` receives its id, and 0 with a futex wake when it has ended.
+/// Starts `entry` on a new thread, with `argument`. `tid` receives its id, and 0 with a futex wake when it
+/// has ended.
 ///
 /// # Errors
 /// The raw errno with which `clone` refused.
 ///
 /// # Safety
-/// `memory` is [`HELPER_BYTES`] of zeroed, writable, page-aligned memory that outlives the thread. `entry` uses no
-/// thread-local storage (the C library's `errno` included) and never returns other than by [`exit`].
+/// `memory` is [`HELPER_BYTES`] of zeroed, writable, page-aligned memory that outlives the thread. `entry`
+/// uses no thread-local storage (the C library's `errno` included) and never returns other than by [`exit`].
 pub unsafe fn start(
     entry: extern "C" fn(usize) -> !,
     argument: usize,
@@ -46,7 +52,8 @@ pub unsafe fn start(
     remember(tid);
     // SAFETY: the control block lies within the caller's memory, below its end.
     let control = unsafe { memory.add(HELPER_BYTES - CONTROL_BYTES / 2) }.cast::<usize>();
-    // SAFETY: as above; words 0 and 2 are the self pointers that %fs-relative code expects.
+    // SAFETY: the control block lies within the caller's memory; words 0 and 2 are the self pointers that
+    // %fs-relative code expects.
     unsafe {
         control.write(control as usize);
         control.add(2).write(control as usize);
@@ -59,8 +66,8 @@ pub unsafe fn start(
     // SAFETY: plain rt_sigprocmask with two 8-byte sets that live here. The child inherits the full mask.
     unsafe { raw::syscall(libc::SYS_rt_sigprocmask, block)? };
     let result: isize;
-    // SAFETY: in the parent this is an ordinary system call. The child continues after `syscall` with a stack of
-    // its own and every register the parent had, and goes straight to `entry`, which never returns.
+    // SAFETY: in the parent this is an ordinary system call. The child continues after `syscall` with a stack
+    // of its own and every register the parent had, and goes straight to `entry`, which never returns.
     unsafe {
         asm!(
             "syscall",
@@ -84,16 +91,17 @@ pub unsafe fn start(
         );
     }
     let restore = [libc::SIG_SETMASK as usize, &raw const old as usize, 0, 8, 0, 0];
+    // The thread is there, if it is, whatever becomes of this: its memory must not be taken away again.
     // SAFETY: as the first call; restores what the caller had.
-    unsafe { raw::syscall(libc::SYS_rt_sigprocmask, restore)? };
+    let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, restore) };
     if result < 0 {
         return Err(rustix::io::Errno::from_raw_os_error(-result as i32));
     }
     Ok(())
 }
 
-/// Words with the ids of helpers: those of the page layer, the pager and the collector's markers, and room for as many again. One that finds no
-/// place is not told apart from a thread of the program.
+/// Words with the ids of helpers: those of the page layer, the pager and the collector's markers, and room
+/// for as many again. One that finds no place is not told apart from a thread of the program.
 const HELPERS: usize = 128;
 static IDS: [AtomicPtr<AtomicU32>; HELPERS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; HELPERS];
 
@@ -108,14 +116,39 @@ fn remember(tid: &'static AtomicU32) {
     }
 }
 
-/// Whether the calling thread is a helper, and has descriptors of its own.
-pub(crate) fn is_helper() -> bool {
-    let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+/// The calling thread's id.
+pub fn own_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Whether the thread `id` is a helper.
+fn is_a_helper(id: u32) -> bool {
     IDS.iter().any(|place| {
         // SAFETY: null, or a word that lives for ever.
-        unsafe { place.load(Ordering::Acquire).as_ref() }
-            .is_some_and(|tid| tid.load(Ordering::Relaxed) == own)
+        unsafe { place.load(Ordering::Acquire).as_ref() }.is_some_and(|tid| tid.load(Ordering::Relaxed) == id)
     })
+}
+
+/// Whether the calling thread is a helper, and has descriptors of its own.
+pub fn is_helper() -> bool {
+    is_a_helper(own_id())
+}
+
+/// Whether the process has no thread but the calling one and helpers. Not where that cannot be found out.
+pub fn is_only_one() -> bool {
+    let own = own_id();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(tasks) = rustix::fs::open(c"/proc/self/task", flags, Mode::empty()) else { return false };
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 1024];
+    let mut entries = rustix::fs::RawDir::new(&tasks, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let Ok(entry) = entry else { return false };
+        let id = crate::text::number(entry.file_name().to_bytes());
+        if id.is_some_and(|id| id != u64::from(own) && !is_a_helper(id as u32)) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Empties the calling helper's own descriptor table: the first thing a helper does.
@@ -126,7 +159,8 @@ pub fn close_inherited() {
     let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
 }
 
-/// The calling thread's thread pointer: the C library keeps beside it what is the thread's alone. 0 if the kernel does not say.
+/// The calling thread's thread pointer: the C library keeps beside it what is the thread's alone. 0 if the
+/// kernel does not say.
 pub fn pointer() -> usize {
     const GET_FS: usize = 0x1003;
     let mut pointer = 0usize;
@@ -135,8 +169,9 @@ pub fn pointer() -> usize {
     pointer
 }
 
-/// Makes the calling thread prompt: its sleeps end when asked, not up to 50 µs later, and it asks the scheduler for short
-/// slices, which has it run soon after it wakes on a busy processor (Linux 6.12; refused before, at no harm).
+/// Makes the calling thread prompt: its sleeps end when asked, not up to 50 µs later, and it asks the
+/// scheduler for short slices, which has it run soon after it wakes on a busy processor (Linux 6.12; refused
+/// before, at no harm).
 pub fn be_prompt() {
     // SAFETY: PR_SET_TIMERSLACK concerns this thread's timers only.
     let _ = unsafe { raw::syscall(libc::SYS_prctl, [libc::PR_SET_TIMERSLACK as usize, 1, 0, 0, 0, 0]) };
@@ -162,9 +197,9 @@ pub fn processors() -> u32 {
     allowed.iter().map(|word| word.count_ones()).sum::<u32>().max(1)
 }
 
-/// Has the helper `tid` run on the processor where the caller runs. That one is awake, and its timer interrupts it at
-/// once; another may first have to be woken, and a virtual one to be given back by its host, which takes up to
-/// milliseconds. The scheduler cannot know that the two belong together.
+/// Has the helper `tid` run on the processor where the caller runs. That one is awake, and its timer
+/// interrupts it at once; another may first have to be woken, and a virtual one to be given back by its host,
+/// which takes up to milliseconds. The scheduler cannot know that the two belong together.
 pub fn bring_here(tid: u32) {
     let mut here = 0u32;
     // SAFETY: the kernel writes the processor's number, and is asked for nothing else.
@@ -212,11 +247,51 @@ pub fn exit() -> ! {
     }
 }
 
+/// How long threads that were asked to end may take.
+const END_NS: u64 = 10_000_000_000;
+/// How long a thread that has ended may take to leave its process: one that is traced leaves when its tracer
+/// has seen it.
+const LEAVE_NS: u64 = 1_000_000_000;
+/// Looks at a thread that is about to leave before the looker sleeps in between.
+const LOOKS: u32 = 100;
+const PAUSE_NS: u64 = 100_000;
+
+/// Waits until the thread that was started with `word`, and whose id is or was `id`, has left its process.
+/// False if it did not end for long.
+pub fn wait_until_gone(word: &AtomicU32, id: u32) -> bool {
+    let began = crate::clock::now_ns();
+    loop {
+        match word.load(Ordering::Acquire) {
+            0 => break,
+            _ if crate::clock::now_ns().wrapping_sub(began) > END_NS => return false,
+            alive => wait(word, alive, 1_000_000),
+        }
+    }
+    // The kernel clears the word a little earlier: until it has let go of the thread, others see it in the
+    // process.
+    let began = crate::clock::now_ns();
+    let pid = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    let mut looks = 0;
+    // SAFETY: signal 0 is none; the kernel only says whether there is such a thread.
+    while unsafe { raw::syscall(libc::SYS_tgkill, [pid, id as usize, 0, 0, 0, 0]) }.is_ok() {
+        looks += 1;
+        if looks < LOOKS {
+            give_way();
+        } else if crate::clock::now_ns().wrapping_sub(began) > LEAVE_NS {
+            break;
+        } else {
+            wait(&AtomicU32::new(0), 0, PAUSE_NS);
+        }
+    }
+    true
+}
+
 /// Ends the process as `abort` would, from a thread the C library does not know.
 pub fn abort() -> ! {
     let default = [0usize; 4];
     let action = [libc::SIGABRT as usize, default.as_ptr() as usize, 0, 8, 0, 0];
-    // SAFETY: a `sigaction` of zeros is the default action: to end the process, with a core where that is wanted.
+    // SAFETY: a `sigaction` of zeros is the default action: to end the process, with a core where that is
+    // wanted.
     let _ = unsafe { raw::syscall(libc::SYS_rt_sigaction, action) };
     let pid = rustix::process::getpid().as_raw_nonzero().get() as usize;
     // SAFETY: a signal to the own process.
@@ -276,21 +351,29 @@ pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
     let _ = rustix::thread::futex::wait(word, rustix::thread::futex::Flags::PRIVATE, expected, Some(&limit));
 }
 
-/// Wakes whoever waits on `word`, which has just been changed.
+/// Wakes up to `most` waiters on `word`. A refused call is repeated: a lost wake would leave them waiting.
+pub(crate) fn wake_some(word: &AtomicU32, most: u32) {
+    /// A kernel that refuses this often is a filter that always does.
+    const TRIES: u32 = 100;
+    let refused = || rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, most).is_err();
+    let _ = (0..TRIES).take_while(|_| refused()).count();
+}
+
+/// Wakes the waiter on `word`, which has just been changed.
 pub fn wake_all(word: &AtomicU32) {
-    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, i32::MAX as u32);
+    wake_some(word, i32::MAX as u32);
 }
 
 /// Changes `word` and wakes one of those that wait on it.
 pub fn wake_one(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);
-    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, 1);
+    wake_some(word, 1);
 }
 
-/// Changes `word` and wakes whoever waits on it.
+/// Changes `word` and wakes the waiter on it.
 pub fn wake(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);
-    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, i32::MAX as u32);
+    wake_all(word);
 }
 
 #[cfg(test)]
@@ -307,7 +390,8 @@ mod tests {
         exit()
     }
 
-    /// Zeroed memory for a helper, leaked on purpose, as the thread may still be leaving it when it is said to have ended.
+    /// Zeroed memory for a helper, leaked on purpose, as the thread may still be leaving it when it is said
+    /// to have ended.
     fn memory() -> *mut u8 {
         let layout = std::alloc::Layout::from_size_align(HELPER_BYTES, 4096).expect("a valid layout");
         // SAFETY: the layout is not empty.
@@ -326,7 +410,8 @@ mod tests {
         exit()
     }
 
-    /// In processes of their own, whose standard error is a file, a socket, which cannot be opened again, and a pipe.
+    /// In processes of their own, whose standard error is a file, a socket, which cannot be opened again, and
+    /// a pipe.
     #[test]
     fn a_helper_is_heard() {
         use std::io::Read;
@@ -342,7 +427,7 @@ mod tests {
             }
             return;
         }
-        // SAFETY: plain call with a name that lives; the descriptor is nobody else's.
+        // SAFETY: the name is a C string that lives across the call; the new descriptor has no other owner.
         let mut file: std::fs::File = unsafe {
             std::os::fd::FromRawFd::from_raw_fd(libc::memfd_create(c"heard".as_ptr(), libc::MFD_CLOEXEC))
         };

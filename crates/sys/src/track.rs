@@ -1,21 +1,22 @@
-//! Which pages of a range have been written to: asynchronous write-protection by `userfaultfd`, read back by `PAGEMAP_SCAN`
-//! (both Linux 6.7).
+//! Which pages of a range have been written to: asynchronous write-protection by `userfaultfd`, read back by
+//! `PAGEMAP_SCAN` (both Linux 6.7).
 //!
 //! ```text
 //! cover ──▶ the kernel may track these map entries     (protects nothing yet)
-//! arm   ──▶ pages are marked unwritten                  a write clears the mark in the kernel: no signal, no handler,
-//! take  ──▶ which are written, and unwritten again      and system calls that write there are tracked too
+//! arm   ──▶ pages are marked unwritten                 a write clears the mark in the kernel: no signal,
+//! take  ──▶ which are written, and unwritten again     no handler; system calls that write are tracked too
 //! drop  ──▶ as if nothing had been
 //! ```
 //!
-//! The marks are bits of page-table entries, so that no map entry is spent on a page. A write to a marked page costs one fault,
-//! about 0.6 µs where this was written.
+//! The marks are bits of page-table entries, so that no map entry is spent on a page. A write to a marked
+//! page costs one fault, about 0.6 µs where this was written.
 //!
 //! Invariants: a tracker never lives over a fork: the child's pages are not tracked, and its
-//! copies of the descriptors lead to the parent's, so that it must drop its tracker unused (the parent's goes on). A program may close descriptors
-//! that it does not know: tracking fails then, and what it has opened under their numbers is left alone. A range can have one owner: while
-//! another descriptor tracks any of it, [`Tracker::cover`] is refused, and while this one does, pages are not moved there by
-//! `UFFDIO_MOVE`. This is the one place that tracks; a pager that owns a range would answer here.
+//! copies of the descriptors lead to the parent's, so that it must drop its tracker unused (the parent's goes
+//! on). A program may close descriptors that it does not know: tracking fails then, and what it has opened
+//! under their numbers is left alone. A range can have one owner: while another descriptor tracks any of it,
+//! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`. This
+//! is the one place that tracks; a pager that owns a range would answer here.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, Range, UFFDIO_UNREGISTER, ioctl};
@@ -143,7 +144,8 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// Lets pages of `len` bytes from `start`, mapped, private and anonymous, be tracked until this is dropped.
+    /// Lets pages of `len` bytes from `start`, mapped, private and anonymous, be tracked until this is
+    /// dropped.
     ///
     /// # Errors
     /// `BUSY` if another descriptor tracks any of it; `NOMEM` if it may not have a map entry of its own.
@@ -158,7 +160,8 @@ impl Tracker {
     pub fn arm(&self, start: usize, end: usize) -> Result<(), Errno> {
         let mut at = start;
         while at < end {
-            // A scan that reports nothing marks what it matches without asking what else is known of each page.
+            // A scan that reports nothing marks what it matches without asking what else is known of each
+            // page.
             at = self
                 .scan(at, end, &mut [], SCAN_CHECK_TRACKED | SCAN_PROTECT_MATCHING)?
                 .1
@@ -183,8 +186,8 @@ impl Tracker {
         ioctl(&self.faults, UFFDIO_UNREGISTER, &mut Range { start: start as u64, len: len as u64 }).map(drop)
     }
 
-    /// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again` takes those found for
-    /// unwritten from now on. Returns how many ranges, and up to where it looked.
+    /// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again`
+    /// takes those found for unwritten from now on. Returns how many ranges, and up to where it looked.
     ///
     /// # Errors
     /// The kernel's errno; `PERM` if pages there are not covered, as after somebody closed the descriptors.
@@ -236,7 +239,7 @@ mod tests {
     #[test]
     fn numbers_that_lead_elsewhere_are_left_alone() {
         let Ok(tracker) = Tracker::new() else {
-            eprintln!("skipped: this kernel or privilege does not track writes");
+            vellum_skip::skip("this kernel or privilege does not track writes");
             return;
         };
         let numbers = [&tracker.faults, &tracker.pages].map(|hidden| hidden.file.as_raw_fd());
@@ -263,7 +266,7 @@ mod tests {
         let tracker = match Tracker::new() {
             Ok(tracker) => tracker,
             Err(errno) => {
-                eprintln!("skipped: this kernel or privilege does not track writes ({errno:?})");
+                vellum_skip::skip(format_args!("this kernel or privilege does not track writes ({errno:?})"));
                 return;
             }
         };

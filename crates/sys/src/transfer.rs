@@ -2,30 +2,26 @@
 //!
 //! Two ways, by what they cost afterwards:
 //!
-//! * `UFFDIO_MOVE` (Linux 6.8) rewrites each page's place. The destination's mapping stays one with its neighbours:
-//!   no map entry is spent. A huge page moves as one.
-//! * `mremap` moves page-table entries, whole tables where both ends are aligned alike to 2 MiB, and leaves the
-//!   destination a map entry of its own.
+//! * `UFFDIO_MOVE` (Linux 6.8) rewrites each page's place. The destination's mapping stays one with its
+//!   neighbours: no map entry is spent. A huge page moves as one.
+//! * `mremap` moves page-table entries, whole tables where both ends are aligned alike to 2 MiB, and leaves
+//!   the destination a map entry of its own.
+//!
+//! `UFFDIO_MOVE` may move a page and still answer with an error that does not count it (`EEXIST`, or `EAGAIN`
+//! and one page fewer), while the kernel migrates pages. So after every error the destination is looked at:
+//! it was emptied before the first move and nobody but the mover fills it, hence a page that is there has
+//! moved.
 //!
 //! The descriptor for the first is opened for each transfer and closed after it: a program that closes every
 //! descriptor it finds can break nothing, and no number of its own is taken for longer than the move.
 
 use crate::caps::{self, Caps};
 use crate::map;
-use crate::uffd::{self, Range, UFFDIO_MOVE, UFFDIO_UNREGISTER, ioctl};
+use crate::uffd::{self, Range, Transfer, UFFDIO_UNREGISTER, ioctl};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 const MOVE_MODE_ALLOW_SRC_HOLES: u64 = 1 << 1;
-
-#[repr(C)]
-struct MoveRequest {
-    dst: u64,
-    src: u64,
-    len: u64,
-    mode: u64,
-    moved: i64,
-}
 
 /// How a transfer was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +41,8 @@ pub enum Entries {
     Gladly,
 }
 
-/// A range of empty memory that pages are being moved into. Dropping it ends that: only then may the range be touched.
+/// A range of empty memory that pages are being moved into. Dropping it ends that: only then may the range be
+/// touched.
 #[derive(Debug)]
 pub struct Inlet {
     file: OwnedFd,
@@ -53,12 +50,15 @@ pub struct Inlet {
 }
 
 impl Inlet {
-    /// Opens the `len` bytes at `to`, which are mapped and have no frames. Until the inlet is closed a touch there would wait
-    /// for ever.
+    /// Opens the `len` bytes at `to`, which are mapped. Frames that are there are given back: a huge page may
+    /// have brought some. Until the inlet is closed a touch there would wait for ever.
     ///
     /// # Errors
     /// The errno with which the kernel refuses; [`Caps::MOVE`] is dropped if it will always.
-    pub fn open(to: usize, len: usize) -> Result<Inlet, Errno> {
+    ///
+    /// # Safety
+    /// The range is the caller's, and nothing in it is needed.
+    pub unsafe fn open(to: usize, len: usize) -> Result<Inlet, Errno> {
         if !caps::has(Caps::MOVE) {
             return Err(Errno::NOSYS);
         }
@@ -72,13 +72,17 @@ impl Inlet {
         {
             caps::drop(Caps::MOVE);
         }
-        opened
+        let inlet = opened?;
+        // Now nobody fills it any more but `take`, which tells moved pages by that.
+        // SAFETY: by this function's condition.
+        unsafe { map::flush(to, len)? };
+        Ok(inlet)
     }
 
     /// Moves the pages of `from` to `to`, holes included.
     ///
     /// # Errors
-    /// The errno, and how many bytes from the start have moved.
+    /// The errno, and how many bytes from the start have moved: all of those, and nothing behind them.
     ///
     /// # Safety
     /// `from` is mapped, private, anonymous and the caller's alone; `to` is within the inlet and empty.
@@ -88,52 +92,65 @@ impl Inlet {
         let mut piece = len;
         while done < len {
             piece = piece.min(len - done);
-            let mut request = MoveRequest {
+            let mut request = Transfer {
                 dst: (to + done) as u64,
                 src: (from + done) as u64,
                 len: piece as u64,
                 mode: MOVE_MODE_ALLOW_SRC_HOLES,
-                moved: 0,
+                done: 0,
             };
-            let result = ioctl(&self.file, UFFDIO_MOVE, &mut request);
-            done += usize::try_from(request.moved).unwrap_or(0);
-            match result {
-                Ok(_) | Err(Errno::AGAIN) => {}
-                Err(Errno::INVAL) if piece > crate::HUGE => piece = crate::round_up(piece / 2, crate::HUGE),
-                Err(errno) => return Err((errno, done)),
+            let result = uffd::move_pages(&self.file, &mut request);
+            let counted = usize::try_from(request.done).unwrap_or(0);
+            done += counted;
+            let Err(errno) = result else { continue };
+            // SAFETY: by this function's condition.
+            let uncounted = unsafe { self.arrived(to + done, len - done) };
+            done += uncounted;
+            match errno {
+                Errno::AGAIN => {}
+                // The page was moved before, though not counted.
+                Errno::EXIST if uncounted > 0 => {}
+                Errno::INVAL if piece > crate::HUGE => piece = crate::round_up(piece / 2, crate::HUGE),
+                errno if done < len => return Err((errno, done)),
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// How many of the `len` bytes at `to` have pages, up to the first that has none.
+    ///
+    /// # Safety
+    /// They are within the inlet.
+    unsafe fn arrived(&self, to: usize, len: usize) -> usize {
+        // What cannot be found out counts as not moved: an end of the process's memory, which the next touch
+        // would have met.
+        let is_there = |&offset: &usize| {
+            // SAFETY: within the inlet, which nobody touches, and whose empty pages nobody relies on.
+            let found = unsafe { uffd::is_there(&self.file, to + offset) };
+            found == Ok(true)
+        };
+        (0..len).step_by(crate::PAGE).take_while(is_there).count() * crate::PAGE
     }
 }
 
 impl Drop for Inlet {
     fn drop(&mut self) {
-        // Closing the descriptor would do, but asking lets the mapping join its neighbours before anybody looks.
+        // Closing the descriptor would do, but asking lets the mapping join its neighbours before anybody
+        // looks.
         let _ = ioctl(&self.file, UFFDIO_UNREGISTER, &mut self.range);
     }
 }
 
-/// # Errors
-/// The errno, and how many bytes from the start are at `to` already.
-///
-/// # Safety
-/// As [`transfer`].
-unsafe fn move_pages(from: usize, to: usize, len: usize) -> Result<(), (Errno, usize)> {
-    let inlet = Inlet::open(to, len).map_err(|errno| (errno, 0))?;
-    // SAFETY: by this function's condition.
-    unsafe { inlet.take(from, to, len) }
-}
-
-/// Moves `len` bytes of pages from `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an error: what
-/// had moved is moved back.
+/// Moves `len` bytes of pages from `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an
+/// error: what had moved is moved back.
 ///
 /// # Errors
 /// The last errno, when no way works: the caller copies.
 ///
 /// # Safety
-/// Both ranges are mapped, page-aligned, private, anonymous, the caller's alone, and do not overlap; no page at `to` is
-/// needed or resident.
+/// Both ranges are mapped, page-aligned, private, anonymous, the caller's alone, and do not overlap; no page
+/// at `to` is needed or resident.
 pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> Result<Way, Errno> {
     let mut last = Errno::NOSYS;
     let ways = match entries {
@@ -158,13 +175,22 @@ pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> 
 /// # Safety
 /// As [`transfer`].
 unsafe fn by_moving(from: usize, to: usize, len: usize) -> Result<(), Errno> {
-    // SAFETY: by this function's condition.
-    let Err((errno, moved)) = (unsafe { move_pages(from, to, len) }) else { return Ok(()) };
+    // SAFETY: by this function's condition; the inlet is closed before anybody touches the range.
+    let taken = unsafe {
+        Inlet::open(to, len).map_err(|errno| (errno, 0)).and_then(|inlet| inlet.take(from, to, len))
+    };
+    let Err((errno, moved)) = taken else { return Ok(()) };
     if moved > 0 {
         // Pages that a forked child still shares cannot be moved: put back what was.
-        // SAFETY: `from` is empty up to `moved`, the pages that were there are at `to`.
-        if let Err((_, back)) = unsafe { move_pages(to, from, moved) } {
-            // SAFETY: `from + back ..` is empty, the pages at `to + back ..` are the moved ones, both the caller's.
+        // Opening flushes: where pages have left, the kernel may have made a huge page of zeros meanwhile,
+        // which `take` would mistake for one that has moved.
+        // SAFETY: nothing up to `moved` is needed at `from`, the pages that were there are at `to`.
+        let put_back = unsafe {
+            Inlet::open(from, moved).map_err(|errno| (errno, 0)).and_then(|inlet| inlet.take(to, from, moved))
+        };
+        if let Err((_, back)) = put_back {
+            // SAFETY: `from + back ..` is empty, the pages at `to + back ..` are the moved ones, both the
+            // caller's.
             unsafe { copy_back(to + back, from + back, moved - back) };
         }
     }
@@ -178,5 +204,74 @@ unsafe fn copy_back(from: usize, to: usize, len: usize) {
     unsafe {
         core::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len);
         let _ = map::flush(from, len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PAGE;
+    use crate::inject::{self, Wrong};
+
+    const PAGES: usize = 24;
+
+    /// Every page says which it is; some have never been touched.
+    fn stamp(page: usize) -> u64 {
+        if page % 7 == 3 { 0 } else { 0x1000 + page as u64 }
+    }
+
+    fn word(start: usize, page: usize) -> *mut u64 {
+        (start + page * PAGE + 8 * page) as *mut u64
+    }
+
+    fn contents(start: usize) -> Vec<u64> {
+        // SAFETY: within the test's own range.
+        (0..PAGES).map(|page| unsafe { word(start, page).read_volatile() }).collect()
+    }
+
+    /// What the kernel does while it migrates pages loses none, whichever way the answer is wrong.
+    #[test]
+    fn a_move_that_is_not_counted_is_a_move() {
+        let expected: Vec<u64> = (0..PAGES).map(stamp).collect();
+        let wrongs = [Wrong::No, Wrong::Uncounted, Wrong::Short];
+        let errnos = [Errno::EXIST, Errno::AGAIN, Errno::BUSY, Errno::NOENT, Errno::NOMEM];
+        for (wrong, errno, every) in wrongs
+            .into_iter()
+            .flat_map(|wrong| errnos.map(|errno| (wrong, errno)))
+            .flat_map(|(wrong, errno)| [1, 2, 3].map(|every| (wrong, errno, every)))
+        {
+            if wrong == Wrong::Short && errno == Errno::AGAIN && every == 1 {
+                // A last page that never moves and always says "again": no kernel ends that.
+                continue;
+            }
+            let len = PAGES * PAGE;
+            let [from, to] = [(); 2].map(|()| crate::map::reserve_writable(len).expect("memory"));
+            map::advise_huge(from, len, false);
+            for page in (0..PAGES).filter(|&page| stamp(page) != 0) {
+                // SAFETY: within the range.
+                unsafe { word(from, page).write_volatile(stamp(page)) };
+            }
+            // What a huge page may have brought is in the way.
+            // SAFETY: within the range.
+            unsafe { word(to, 5).write_volatile(0) };
+            inject::moves(wrong, every, errno);
+            // SAFETY: both ranges are the test's own.
+            let moved = unsafe { by_moving(from, to, len) };
+            let given = inject::given();
+            inject::moves(Wrong::No, 1, Errno::EXIST);
+            if matches!(moved, Err(Errno::PERM | Errno::NOSYS | Errno::INVAL)) {
+                vellum_skip::skip(format_args!("this kernel or privilege moves no pages ({moved:?})"));
+                return;
+            }
+            let case = format!("{wrong:?} {errno:?}, one in {every}: {moved:?}, {given} wrong answers");
+            let (full, empty) = if moved.is_ok() { (to, from) } else { (from, to) };
+            assert_eq!(contents(full), expected, "{case}");
+            assert_eq!(contents(empty), vec![0; PAGES], "{case}");
+            assert!(wrong != Wrong::No || moved == Ok(()), "{case}");
+            for start in [from, to] {
+                // SAFETY: nobody uses the range any more.
+                unsafe { crate::map::release(start, len) }.expect("a mapped range");
+            }
+        }
     }
 }

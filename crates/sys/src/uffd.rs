@@ -1,5 +1,6 @@
-//! The descriptor of `userfaultfd` and the requests that its users share: [`fault`](crate::fault), which answers faults, [`track`](crate::track), which
-//! lets the kernel note writes, and [`transfer`](crate::transfer), which moves pages. Numbers and structures are those of
+//! The descriptor of `userfaultfd` and the requests that its users share: [`fault`](crate::fault), which
+//! answers faults, [`track`](crate::track), which lets the kernel note writes, and
+//! [`transfer`](crate::transfer), which moves pages. Numbers and structures are those of
 //! `linux/userfaultfd.h`.
 
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -11,6 +12,7 @@ const UFFDIO_API: u64 = 0xc018_aa3f;
 const UFFDIO_REGISTER: u64 = 0xc020_aa00;
 pub(crate) const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
 pub(crate) const UFFDIO_MOVE: u64 = 0xc028_aa05;
+const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
 const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
 
 /// Faults by write protection.
@@ -19,7 +21,7 @@ pub(crate) const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
 pub(crate) const FEATURE_MOVE: u64 = 1 << 16;
 /// The descriptor hears of faults in user mode only, which everybody may.
 pub(crate) const USER_MODE_ONLY: u32 = 1;
-/// Touches of missing pages are told.
+/// Touches of missing pages are reported.
 pub(crate) const REGISTER_MODE_MISSING: u64 = 1 << 0;
 /// Pages can be protected from writes.
 pub(crate) const REGISTER_MODE_WP: u64 = 1 << 1;
@@ -52,6 +54,82 @@ struct WriteProtect {
     start: u64,
     len: u64,
     mode: u64,
+}
+
+/// What `UFFDIO_COPY` and `UFFDIO_MOVE` take; the last word is how many bytes were dealt with, or minus an
+/// errno.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub dst: u64,
+    pub src: u64,
+    pub len: u64,
+    pub mode: u64,
+    pub done: i64,
+}
+
+/// What `UFFDIO_ZEROPAGE` takes; requests that need less of it read less.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Zeros {
+    pub start: u64,
+    pub len: u64,
+    pub mode: u64,
+    pub done: i64,
+}
+
+const _: () = assert!(size_of::<Transfer>() == 40 && size_of::<Zeros>() == 32);
+
+/// Moves pages by `UFFDIO_MOVE`. An error that counts fewer than all says nothing of the next page: the
+/// kernel may have moved it (see [`is_there`]).
+pub(crate) fn move_pages(file: &OwnedFd, transfer: &mut Transfer) -> Result<usize, Errno> {
+    #[cfg(any(test, feature = "inject"))]
+    {
+        let Transfer { dst, src, len, mode, done } = *transfer;
+        let mut words = [dst, src, len, mode, done.cast_unsigned()];
+        let answer = crate::inject::answer(&mut words, |words| ioctl(file, UFFDIO_MOVE, words));
+        transfer.done = words[4].cast_signed();
+        answer
+    }
+    #[cfg(not(any(test, feature = "inject")))]
+    ioctl(file, UFFDIO_MOVE, transfer)
+}
+
+/// The mode in which a page that is put somewhere wakes nobody who waits for it.
+pub(crate) const MODE_DONTWAKE: u64 = 1 << 0;
+
+/// Puts zeros at `page` if nothing is there; `mode` is 0 or [`MODE_DONTWAKE`]. Returns whether nothing was.
+///
+/// The kernel looks at the page's entry under the lock of its table, and takes for nothing an empty entry
+/// only: not a page that is swapped out, nor one that is being migrated. `mincore` takes the first of these
+/// for nothing, and `/proc/self/pagemap` is not there in every container.
+pub(crate) fn zero(file: &OwnedFd, page: usize, mode: u64) -> Result<bool, Errno> {
+    loop {
+        let mut request = Zeros { start: page as u64, len: crate::PAGE as u64, mode, done: 0 };
+        match ioctl(file, UFFDIO_ZEROPAGE, &mut request) {
+            Ok(_) => return Ok(true),
+            Err(Errno::EXIST) => return Ok(false),
+            // Mappings are being changed: the same again.
+            Err(Errno::AGAIN) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Whether anything is at `page`, which the descriptor watches and nobody touches meanwhile.
+///
+/// # Errors
+/// The kernel's errno: it is not known then, or nothing was and zeros are there now.
+///
+/// # Safety
+/// If nothing is there, nobody relies on it: the page is filled for a moment.
+pub(crate) unsafe fn is_there(file: &OwnedFd, page: usize) -> Result<bool, Errno> {
+    if zero(file, page, MODE_DONTWAKE)? {
+        // SAFETY: put there a moment ago, and by this function's condition seen by nobody.
+        unsafe { crate::map::flush(page, crate::PAGE)? };
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 /// Makes a request; what the kernel returns.

@@ -1,11 +1,12 @@
-//! What this process has met and has been given: page faults that had a page brought, and pages that are paged out.
+//! What this process has met and has been given: page faults that had a page brought, and pages that are
+//! paged out.
 //!
-//! A process that has forbidden itself most system calls has lost the capability to look, and is told 0.
+//! A process that has forbidden itself most system calls has lost the capability to look, and reads 0.
 
 use crate::caps::{self, Caps};
 use crate::text;
 
-/// What was met so far.
+/// The totals met so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// Page faults that had to have a page brought.
@@ -60,12 +61,13 @@ pub fn swapped() -> u64 {
     text::read(c"/proc/self/status", &mut buffer).map_or(0, swapped_in)
 }
 
-/// What is read of `/proc/self/status`: its line of supplementary groups comes before what is looked for, and may be long.
+/// The parts read of `/proc/self/status`: its line of supplementary groups comes before what is looked for,
+/// and may be long.
 const STATUS_MAX: usize = 16 << 10;
 
 /// The same, by what the file says.
-fn swapped_in(status: &[u8]) -> u64 {
-    text::line_after(status, b"VmSwap:").and_then(text::number).map_or(0, |kib| kib * 1024)
+pub(crate) fn swapped_in(status: &[u8]) -> u64 {
+    text::line_after(status, b"VmSwap:").and_then(text::number).map_or(0, |kib| kib.saturating_mul(1024))
 }
 
 #[cfg(test)]
@@ -88,7 +90,8 @@ mod tests {
         );
         assert_eq!(swapped_in(status.as_bytes()), 12 << 10);
         assert_eq!(swapped_in(b"Name:\tprog\nVmRSS:\t    2048 kB\n"), 0, "a kernel without swap");
-        // This process's own has the line, if the kernel has swap; and no more than the address space is paged out.
+        // This process's own has the line, if the kernel has swap; and no more than the address space is
+        // paged out.
         assert!(swapped() < 1 << 47);
     }
 }

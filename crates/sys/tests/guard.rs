@@ -1,5 +1,5 @@
-//! Writes found out by page protection, and what happens to every other reason for the same signal. Each case is a process of its own: a
-//! handler is set once.
+//! Writes found out by page protection, and what happens to every other reason for the same signal. Each case
+//! is a process of its own: a handler is set once.
 
 mod children;
 
@@ -15,7 +15,7 @@ fn killed(status: i32) -> Option<i32> {
     libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))
 }
 
-/// Writable memory of so many pages, aligned to what becomes writable at once, which the guard knows of.
+/// Writable memory of this many pages, aligned to what becomes writable at once, which the guard knows of.
 fn memory() -> usize {
     let start = map::reserve_readable(PAGES * PAGE + AROUND).expect("address space").next_multiple_of(AROUND);
     // SAFETY: reserved a moment ago.
@@ -138,7 +138,7 @@ fn other_faults_go_where_they_went() {
     let sent = child(|| {
         handle(libc::SIG_DFL, 0);
         memory();
-        // SAFETY: plain call.
+        // SAFETY: raise takes no pointers; this child is to end by the signal or to ignore it.
         unsafe { libc::raise(libc::SIGSEGV) };
         0
     });
@@ -146,7 +146,7 @@ fn other_faults_go_where_they_went() {
     let ignored = child(|| {
         handle(libc::SIG_IGN, 0);
         memory();
-        // SAFETY: plain call.
+        // SAFETY: raise takes no pointers; this child is to end by the signal or to ignore it.
         unsafe { libc::raise(libc::SIGSEGV) };
         7
     });

@@ -1,7 +1,7 @@
 //! A step from a frame to its caller.
 //!
-//! Invariant: the stack pointer grows with each step, by at most [`FRAME_BYTES_MAX`]: a walk ends, and one led astray by a
-//! wrong rule does not get far.
+//! Invariant: the stack pointer grows with each step, by at most [`FRAME_BYTES_MAX`]: a walk ends, and one
+//! led astray by a wrong rule does not get far.
 
 use crate::{Cfa, Rule, SavedBp};
 
@@ -34,7 +34,7 @@ impl Frame {
                 self.is_near(at).then(|| load(at))??
             }
         };
-        if cfa <= self.sp || !self.is_near(cfa - WORD) || cfa % WORD != 0 {
+        if cfa <= self.sp || cfa < WORD || !self.is_near(cfa - WORD) || cfa % WORD != 0 {
             return None;
         }
         let pc = load(cfa - WORD)?;

@@ -1,4 +1,4 @@
-//! What is needed to leave the frame of one instruction, in eight bytes.
+//! The rule to leave the frame of one instruction, in eight bytes.
 //!
 //! ```text
 //! bits  0..2   what the CFA is reckoned from (1 sp, 2 bp, 3 the word at bp+offset; 0: no rule)
@@ -7,16 +7,17 @@
 //! bits 32..64  the CFA's offset, signed
 //! ```
 //!
-//! Invariants: the return address is at CFA−8, as every x86-64 call leaves it; `Rule::from_bits(rule.bits()) == Some(rule)`.
+//! Invariants: the return address is at CFA−8, as every x86-64 call leaves it;
+//! `Rule::from_bits(rule.bits()) == Some(rule)`.
 
 /// How the CFA is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cfa {
-    /// The stack pointer plus so many bytes.
+    /// The stack pointer plus this many bytes.
     Sp(i32),
-    /// The frame pointer plus so many bytes.
+    /// The frame pointer plus this many bytes.
     Bp(i32),
-    /// The word found so many bytes from the frame pointer (functions that realign their stack).
+    /// The word at this offset from the frame pointer (functions that realign their stack).
     AtBp(i32),
 }
 
@@ -25,9 +26,9 @@ pub enum Cfa {
 pub enum SavedBp {
     /// Still in the register.
     Same,
-    /// In the word so many bytes from the CFA.
+    /// In the word at this offset from the CFA.
     AtCfa(i32),
-    /// In the word so many bytes from the frame pointer.
+    /// In the word at this offset from the frame pointer.
     AtBp(i32),
 }
 

@@ -1,7 +1,8 @@
-//! A module's `.eh_frame_hdr` (a sorted index) and `.eh_frame` (the entries), and what they say about an instruction.
+//! A module's `.eh_frame_hdr` (a sorted index) and `.eh_frame` (the entries), and what they say about an
+//! instruction.
 //!
-//! The parsing is gimli's. Its unwinding context lies on the stack here, about [`RULES_MAX`] register rules times
-//! [`ROWS_MAX`] saved rows: some kilobytes for the length of a call.
+//! The parsing is gimli's. Its unwinding context lies on the stack here, about [`RULES_MAX`] register rules
+//! times [`ROWS_MAX`] saved rows: some kilobytes for the length of a call.
 
 use crate::{Cfa, Rule, SavedBp};
 use gimli::{
@@ -38,8 +39,8 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// The tables in `index` (`.eh_frame_hdr`, at address `index_at`) and `entries` (`.eh_frame`, at `entries_at`). Either may
-    /// go on beyond its section's end.
+    /// The tables in `index` (`.eh_frame_hdr`, at address `index_at`) and `entries` (`.eh_frame`, at
+    /// `entries_at`). Either may go on beyond its section's end.
     pub fn new(index: &'a [u8], index_at: u64, entries: &'a [u8], entries_at: u64) -> Tables<'a> {
         Tables { index, index_at, entries, entries_at }
     }
@@ -55,8 +56,16 @@ impl<'a> Tables<'a> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(self.index_at).set_eh_frame(self.entries_at);
         let index = EhFrameHdr::new(self.index, NativeEndian).parse(&bases, 8).ok()?;
         let entries = EhFrame::new(self.entries, NativeEndian);
-        let entry = index.table()?.fde_for_address(&entries, &bases, pc, EhFrame::cie_from_offset).ok()?;
-        if entry.is_signal_trampoline() {
+        let table = index.table()?;
+        let entry = table.lookup(pc, &bases).ok()?;
+        // An index may say that an entry lies before all entries: the table's own arithmetic would not bear
+        // that.
+        if entry.direct().ok()? < index.eh_frame_ptr().direct().ok()? {
+            return None;
+        }
+        let offset = table.pointer_to_offset(entry).ok()?;
+        let entry = entries.fde_from_offset(&bases, offset, EhFrame::cie_from_offset).ok()?;
+        if !entry.contains(pc) || entry.is_signal_trampoline() {
             return None;
         }
         let mut context = UnwindContext::<usize, OnStack>::new_in();
@@ -82,7 +91,8 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The offset in an expression that is only "the frame pointer plus an offset", followed by a load if `deref`.
+/// The offset in an expression that is only "the frame pointer plus an offset", followed by a load if
+/// `deref`.
 fn at_bp(expression: &UnwindExpression<usize>, entries: &EhFrame<Bytes<'_>>, deref: bool) -> Option<i32> {
     let Expression(bytes) = expression.get(entries).ok()?;
     let (first, rest) = bytes.slice().split_first()?;

@@ -1,7 +1,7 @@
 //! The advice protocol: a runtime tells a governor how its heap does, and hears how large it may be.
 //!
-//! A Unix socket of packets (`SOCK_SEQPACKET`) in the place that [`ADVICE_ENV`] names. Every message is one packet of
-//! [`MESSAGE_BYTES`], little-endian, whatever the machine:
+//! A Unix socket of packets (`SOCK_SEQPACKET`) in the place that [`ADVICE_ENV`] names. Every message is one
+//! packet of [`MESSAGE_BYTES`], little-endian, whatever the machine:
 //!
 //! ```text
 //!          0       4        6      8        16       24          32          40            48          64
@@ -10,12 +10,13 @@
 //!                                                                 32      36       40
 //! ```
 //!
-//! The client connects, and sends reports when it likes, about once a second; each is answered by a target sooner or later, and targets
-//! come unasked when they change. A message of another magic, version, kind or length ends the connection. What is reserved is
-//! sent as zero and not looked at, so that a later version may give it a meaning that an older reader can do without.
+//! The client connects, and sends reports when it likes, about once a second; each is answered by a target
+//! sooner or later, and targets come unasked when they change. A message of another magic, version, kind or
+//! length ends the connection. Reserved fields are sent as zero and not looked at, so that a later version
+//! may give them a meaning that an older reader can do without.
 //!
-//! Nobody depends on it: a client that hears nothing for as long as its last target said to be valid goes on as if there were no
-//! governor, and a governor that hears nothing goes by what the kernel tells.
+//! Nobody depends on it: a client that hears nothing for as long as its last target said to be valid goes on
+//! as if there were no governor, and a governor that hears nothing relies on the kernel's figures.
 
 /// The environment variable that names the socket.
 pub const ADVICE_ENV: &str = "VELLUM_ADVICE";
@@ -87,7 +88,7 @@ impl Report {
         message
     }
 
-    /// What was received; `None` if it is no report of this version.
+    /// Parses a received message; `None` if it is no report of this version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Report> {
         let message = checked(bytes, REPORT)?;
@@ -115,7 +116,7 @@ impl Target {
         message
     }
 
-    /// What was received; `None` if it is no target of this version.
+    /// Parses a received message; `None` if it is no target of this version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Target> {
         let message = checked(bytes, TARGET)?;

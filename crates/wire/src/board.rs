@@ -1,8 +1,8 @@
 //! The board's memory layout.
 //!
-//! Invariants: `size_of::<Slot>() == SLOT_BYTES`; a slot below `Header::claimed` belongs to exactly one process,
-//! for ever (slots are not reused: a dead process's counters stay readable); when the board is full, further
-//! processes count themselves in `Header::unseated` and keep private counters.
+//! Invariants: `size_of::<Slot>() == SLOT_BYTES`; a slot below `Header::claimed` belongs to exactly one
+//! process, for ever (slots are not reused: a dead process's counters stay readable); when the board is full,
+//! further processes count themselves in `Header::unseated` and keep private counters.
 
 use crate::counter::{Counter, PAUSE_BUCKETS, SIZE_BUCKETS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
 pub const VERSION: u32 = 4;
 /// Bytes a slot takes.
 pub const SLOT_BYTES: usize = 2048;
-/// Slots of a board unless asked otherwise: processes of one job that can be told apart.
+/// Slots of a board unless asked otherwise: distinct processes of one job.
 pub const SLOTS_DEFAULT: u32 = 8192;
 /// The most slots a board may have.
 pub const SLOTS_MAX: u32 = 1 << 16;
@@ -28,9 +28,9 @@ pub enum Attach {
     Claimed = 0,
     /// The process allocates from Vellum.
     Serving = 1,
-    /// The program brings an allocator of its own; Vellum stands aside.
+    /// The program brings an allocator of its own, which gets every request.
     OwnAllocator = 2,
-    /// The program runs under a memory checker (AddressSanitizer, valgrind); Vellum stands aside.
+    /// The program runs under a memory checker (AddressSanitizer, valgrind), which gets every request.
     MemoryChecker = 3,
     /// Switched off by `VELLUM_DISABLE`.
     Disabled = 4,
@@ -214,8 +214,8 @@ impl<'a> Board<'a> {
     /// Writes the header of a fresh, zeroed board of `slots` slots.
     ///
     /// # Safety
-    /// `base` points to [`Board::bytes`]`(slots)` bytes of zeroed, writable memory, 64-byte aligned, that live for
-    /// `'a` and are only accessed through boards.
+    /// `base` points to [`Board::bytes`]`(slots)` bytes of zeroed, writable memory, 64-byte aligned, that
+    /// live for `'a` and are only accessed through boards.
     pub unsafe fn create(base: *mut u8, slots: u32) -> Board<'a> {
         // SAFETY: the caller vouches for the memory; a zeroed Header is a valid one.
         let header = unsafe { &*base.cast::<Header>() };
@@ -232,8 +232,8 @@ impl<'a> Board<'a> {
     /// Views the board in `len` mapped bytes at `base`, or `None` if it is not one this version reads.
     ///
     /// # Safety
-    /// `base` points to `len` bytes of readable and writable memory, 64-byte aligned, that live for `'a` and are
-    /// only accessed through boards.
+    /// `base` points to `len` bytes of readable and writable memory, 64-byte aligned, that live for `'a` and
+    /// are only accessed through boards.
     pub unsafe fn open(base: *mut u8, len: usize) -> Option<Board<'a>> {
         if len < size_of::<Header>() {
             return None;

@@ -1,23 +1,24 @@
 //! The ledger's layout: what `vellum cost` and the library it preloads tell each other.
 //!
-//! One file in memory, mapped by the command and by every process of the job. Space in it is handed out from the front,
-//! in **chunks** of whole grains, by one atomic addition, and never taken back, so a process that is killed leaves behind whatever it
-//! had counted.
+//! One file in memory, mapped by the command and by every process of the job. Space in it is handed out from
+//! the front, in **chunks** of whole grains, by one atomic addition, and never taken back, so a process that
+//! is killed leaves behind whatever it had counted.
 //!
 //! ```text
 //! ┌────────┬──────────────┬─────────┬──────────┬───────────┬─ ─
-//! │ Ledger │ Ask × 64     │ Log     │ Table    │ Table ... │        Log: one or more a process   Table: one or more a thread
+//! │ Ledger │ Ask × 64     │ Log     │ Table    │ Table ...   Log: one or more a process; Table: a thread
 //! └────────┴──────────────┴─────────┴──────────┴───────────┴─ ─
 //!  512 B    64 B each      GRAIN × n
 //! ```
 //!
-//! - A **table** is open-addressed: slot 0 is its [`ChunkHead`], the others are [`Record`]s, one for each pair of a place in the
-//!   program and an operation. Only the thread that has the table writes to it.
+//! - A **table** is open-addressed: slot 0 is its [`ChunkHead`], the others are [`Record`]s, one for each
+//!   pair of a place in the program and an operation. Only the thread that has the table writes to it.
 //! - A **log** is a list of entries: modules that were mapped, and stacks too long for a record's one word.
 //! - An **ask** is a question to the command: whether an instruction belongs to the user's own source.
 //!
-//! Invariants: all fields are atomics or are written before the word that announces them; a chunk whose kind is [`ChunkKind::Unwritten`] is one
-//! grain of zeros as far as a reader is concerned; a record with `place == 0` is empty; counts only grow.
+//! Invariants: all fields are atomics or are written before the word that announces them; a chunk whose kind
+//! is [`ChunkKind::Unwritten`] is one grain of zeros as far as a reader is concerned; a record with
+//! `place == 0` is empty; counts only grow.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire};
 
@@ -37,13 +38,14 @@ pub const ASKS: usize = 64;
 pub const FRAMES_MAX: usize = 128;
 /// Set in [`Record::place`] when it is a stack's hash and not an address.
 pub const STACK_BIT: u64 = 1 << 63;
-/// Set in [`Record::what`] of a record of asides: what was timed of the same place and operation and took longer than
-/// [`DISTURBED_US`] although the shortest takes less than a microsecond. Its `count` is their number, its `sum` and `squares` are theirs.
+/// Set in [`Record::what`] of a record of asides: timings of the same place and operation that took longer
+/// than [`DISTURBED_US`] although the shortest takes less than a microsecond. Its `count` is their number,
+/// its `sum` and `squares` are theirs.
 pub const ASIDE_BIT: u64 = 1 << 16;
 /// Microseconds that no undisturbed operation takes of which others take less than one.
 pub const DISTURBED_US: u64 = 20;
-/// Asides are disturbances as long as at least so many times as many timings are none; where they are more, the operation is
-/// one that takes long at times.
+/// Asides are disturbances as long as the other timings are at least this many times as many; where they are
+/// more, the operation is one that takes long at times.
 pub const KEPT_PER_ASIDE_MIN: u64 = 4;
 /// The parent of a process that is not a recorded one's fork.
 pub const NO_PARENT: u32 = u32::MAX;
@@ -76,7 +78,8 @@ pub struct Ledger {
     pub early: AtomicU64,
     /// Operations that found no room to be recorded in.
     pub lost: AtomicU64,
-    /// Nanoseconds of processor time that went into what recording does rarely: tables, looking up, walking new stacks, asking.
+    /// Nanoseconds of processor time that went into what recording does rarely: tables, looking up, walking
+    /// new stacks, asking.
     pub spent: AtomicU64,
     /// What recording costs.
     pub own: OwnCost,
@@ -91,7 +94,7 @@ pub struct OwnCost {
     pub n: AtomicU64,
     /// Their mean, as the bits of an `f64`.
     pub mean: AtomicU64,
-    /// Their smallest: what is subtracted from each timed operation.
+    /// Their smallest, subtracted from each timed operation.
     pub min: AtomicU64,
     /// Their largest.
     pub max: AtomicU64,
@@ -143,7 +146,7 @@ pub enum Answer {
     None = 0,
     /// The whole module is a library's: look at the caller.
     WalkModule = 1,
-    /// The whole module is as far as can be told: stop here.
+    /// The whole module is as far as can be walked: stop here.
     StopModule = 2,
     /// The instruction belongs to a library's code in a module of the user's (an instantiated template).
     Walk = 3,
@@ -205,19 +208,22 @@ pub struct ChunkHead {
 pub struct Record {
     /// A return address, or [`STACK_BIT`] and a stack's hash.
     pub place: AtomicU64,
-    /// The operation in the low 16 bits, perhaps [`ASIDE_BIT`], the epoch (how often modules were unmapped before) in the high 32.
+    /// The operation in the low 16 bits, perhaps [`ASIDE_BIT`], the epoch (how often modules were unmapped
+    /// before) in the high 32.
     pub what: AtomicU64,
     /// How often it happened: exact.
     pub count: AtomicU64,
     /// The count at which it is timed next.
     pub due: AtomicU64,
-    /// How often it was timed, asides left out (low 32 bits), and how many operations the next timing stands for (high 32 bits).
+    /// How often it was timed, asides left out (low 32 bits), and how many operations the next timing stands
+    /// for (high 32 bits).
     pub timed: AtomicU64,
     /// Sum of times, each taken as often as operations it stands for; asides ([`ASIDE_BIT`]) left out.
     pub sum: AtomicU64,
     /// Sum of their squares, likewise, as the bits of an `f64`.
     pub squares: AtomicU64,
-    /// The smallest (low 32 bits) and the largest (high 32 bits), asides among them, each as the bits of an `f32`. 0 before the first.
+    /// The smallest (low 32 bits) and the largest (high 32 bits), asides among them, each as the bits of an
+    /// `f32`. 0 before the first.
     pub extremes: AtomicU64,
 }
 
@@ -276,8 +282,8 @@ impl LedgerView {
     /// Views the ledger mapped at `base`, or `None` if it is not one this version reads.
     ///
     /// # Safety
-    /// `base` points to [`LEDGER_BYTES`] bytes of readable and writable memory, page-aligned, that are never unmapped
-    /// while a view or something reached through one is used.
+    /// `base` points to [`LEDGER_BYTES`] bytes of readable and writable memory, page-aligned, that are never
+    /// unmapped while a view or something reached through one is used.
     pub unsafe fn open(base: *mut u8) -> Option<LedgerView> {
         let view = LedgerView { base };
         let head = view.head();

@@ -136,7 +136,7 @@ counters! {
     PagedAhead = "paged_ahead", "pages";
     /// Pages that lost their frames unwritten because the store had them already.
     PagedUnchanged = "paged_out_unchanged", "pages";
-    /// Page frames that the pager's memory objects share; 0 without a pager.
+    /// Page frames that the pager's memory objects share, as many as limits allow; 0 without a pager.
     PeakPagedFrames = "peak_paged_frames", "pages";
     /// The most pages of memory objects at a time.
     PeakPagedPages = "peak_paged_pages", "pages";
@@ -157,8 +157,8 @@ impl Counter {
     }
 }
 
-/// Buckets of the histogram of collectors' pauses: bucket `i` counts those of `2^i` up to `2^(i+1) - 1` microseconds (shorter ones
-/// in the first, longer ones in the last).
+/// Buckets of the histogram of collectors' pauses: bucket `i` counts those of `2^i` up to `2^(i+1) - 1`
+/// microseconds (shorter ones in the first, longer ones in the last).
 pub const PAUSE_BUCKETS: usize = 24;
 
 /// The bucket of a pause of `ns` nanoseconds.

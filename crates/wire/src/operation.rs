@@ -1,7 +1,8 @@
-//! The memory operations that are told apart, and their sizes' classes.
+//! The kinds of memory operations, and their sizes' classes.
 //!
-//! An operation is a kind, and for those that ask for memory a class of sizes: powers of four, from 16 bytes. Packed in 16 bits:
-//! the kind in the low byte, the class plus one (0: none) in the high one. A kind's number never changes its meaning; new ones are appended.
+//! An operation is a kind, and for those that ask for memory a class of sizes: powers of four, from 16 bytes.
+//! Packed in 16 bits: the kind in the low byte, the class plus one (0: none) in the high one. A kind's number
+//! never changes its meaning; new ones are appended.
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $id:literal;)*) => {
@@ -141,7 +142,8 @@ impl Operation {
         Kind::ALL[usize::from(self.0 & 0xff)]
     }
 
-    /// The largest size of its class in bytes, if it has a class: `None` inside for the last, which has no largest.
+    /// The largest size of its class in bytes, if it has a class: `None` inside for the last, which has no
+    /// largest.
     pub const fn class_max(self) -> Option<Option<usize>> {
         match self.0 >> 8 {
             0 => None,
@@ -160,7 +162,8 @@ impl Operation {
 #[inline]
 pub const fn size_class(bytes: usize) -> usize {
     let last = if bytes == 0 { 0 } else { bytes - 1 };
-    // How many bits are left after the first class's four; the lowest bit set keeps the count from being of nothing.
+    // How many bits are left after the first class's four; the lowest bit set keeps the count from being of
+    // nothing.
     let above = ((last >> CLASS_BYTES_MIN.trailing_zeros()) << 1 | 1).ilog2();
     let class = above.div_ceil(2) as usize;
     if class < SIZE_CLASSES { class } else { SIZE_CLASSES - 1 }

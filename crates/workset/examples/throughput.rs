@@ -1,17 +1,19 @@
 //! How many references a second go through the one-pass curve, on one core.
 //!
-//! `cargo run --release -p vellum-workset --example throughput` prints a line for each kind of reference string and sample size. The
-//! strings are made beforehand; only [`Intervals::reference`] is timed, in CPU time of this thread where the kernel tells it
-//! (`/proc/thread-self/schedstat`), so that what else runs does not count. The best of several rounds is shown.
+//! `cargo run --release -p vellum-workset --example throughput` prints a line for each kind of reference
+//! string and sample size. The strings are made beforehand; only [`Intervals::reference`] is timed, in CPU
+//! time of this thread where the kernel tells it (`/proc/thread-self/schedstat`), so that what else runs does
+//! not count. The best of several rounds is shown.
 
 use std::time::{Duration, Instant};
 
 use vellum_workset::{Intervals, Page, Slrum, Ticks};
 
-/// References in a string: enough that every table is out of the nearest caches, few enough that the string is in memory.
+/// References in a string: enough that every table is out of the nearest caches, few enough that the string
+/// is in memory.
 const REFERENCES: usize = 8_000_000;
 const ROUNDS: usize = 5;
-/// What is asked of it.
+/// The goal.
 const GOAL_MILLIONS: f64 = 20.0;
 
 fn main() {

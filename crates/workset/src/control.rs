@@ -1,27 +1,31 @@
 //! A job's window, learnt from all it has done since its last change of phase.
 //!
-//! The source's controller remembers some three intervals. In that time a job has a fault or none, so its fault rates
-//! are guesses, and the least product is wherever a guess was lucky (see [`Estimator`](crate::Estimator)). But a *stationary* job may be
-//! remembered for as long as it stays so. This controller
+//! The source's controller remembers some three intervals. In that time a job has a fault or none, so its
+//! fault rates are mostly noise, and so is the window of the least product (see
+//! [`Estimator`](crate::Estimator)). But a *stationary* job may be remembered for as long as it stays so.
+//! This controller
 //!
-//! - keeps a [`History`] of w at all windows since the phase began, and takes the [`knee`] of its mean, concave curve;
-//! - looks again each time that an eighth more is known: often at first, hardly ever after a while. The job pays for the
-//!   estimation only while there is something to learn, which the source leaves open;
-//! - forgets all when the phase changes ([`Phase`]), and begins again with the window it began with, if that is smaller: what it
-//!   learnt was about pages that the job is done with, and a large window would hold them for as long again.
+//! - keeps a [`History`] of w at all windows since the phase began, and takes the [`knee`] of its mean,
+//!   concave curve;
+//! - reviews the curve each time that the history has grown by an eighth: often at first, hardly ever after a
+//!   while. The job pays for the estimation only while there is something to learn, a question that the
+//!   source leaves open;
+//! - drops the history when the phase changes ([`Phase`]), and begins again with the window it began with, if
+//!   that is smaller: its history is of pages that the job no longer uses, and a large window would hold
+//!   those for as long again.
 //!
 //! ```text
 //! w(t, Δ) … w(t, HΔ) ─▶ History ─▶ mean curve ─▶ knee ─▶ window, if it is worth changing
 //!            └────────▶ Phase (two windows) ─▶ restart
 //! ```
 //!
-//! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1 of them, m + ½ on average: the
-//! window that is set is the one whose average is nearest to the knee.
+//! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1 of
+//! them, m + ½ on average: the window that is set is the one whose average is nearest to the knee.
 //!
-//! Windows for which the watch is younger than twice their length are not judged: hardly anything of their past was seen. So the
-//! range grows with the watch, as the source's heuristic does interval by interval.
+//! Windows longer than half of the watch are not judged: too little of their past was seen. So the range
+//! grows with the watch, as the source's heuristic does interval by interval.
 //!
-//! Source: Nishigaki, section 3 for what is minimised; how it is estimated is ours.
+//! Source: Nishigaki, section 3, for the product minimised; its estimation is ours.
 
 use crate::curve::Curve;
 use crate::history::History;
@@ -29,9 +33,9 @@ use crate::knee::{Answer, Demand, Judged, knee};
 use crate::phase::Phase;
 use crate::unit::{Quanta, Ticks};
 
-/// After how much more of what is known the curve is looked at again.
+/// The curve is reviewed when the history has grown by one part in this many.
 const REVIEW_PART: u64 = 8;
-/// The first look.
+/// Samples before the first review.
 const REVIEW_FIRST: u64 = 8;
 /// A window is worth changing if the product falls by this part.
 const GAIN_MIN: f64 = 0.002;
@@ -54,7 +58,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Nothing known yet: `window` holds until something is. Windows are looked at, and set, up to `window_max`.
+    /// A controller without a history: `window` holds until there is one. Windows are judged, and set, up to
+    /// `window_max`.
     #[must_use]
     pub fn new(delta: Ticks, demand: Demand, window: Quanta, window_max: Quanta) -> Self {
         let window_max = window_max.max(Quanta(2));
@@ -77,8 +82,9 @@ impl Control {
         }
     }
 
-    /// A sample point, an interval after the last: `sets[m − 1]` = w(t, m·Δ) before anything is evicted, for as many windows as
-    /// are known. Returns the window from now on: pages with counters of at least that many intervals are to be evicted.
+    /// A sample point, an interval after the last: `sets[m − 1]` = w(t, m·Δ) before anything is evicted, for
+    /// as many windows as are known. Returns the window from now on: pages with counters of at least that
+    /// many intervals are to be evicted.
     pub fn observe(&mut self, sets: &[u64]) -> Quanta {
         self.look_for_change(sets);
         let known = sets.len().min(self.history.samples() as usize + 1);
@@ -102,19 +108,19 @@ impl Control {
         self.window
     }
 
-    /// What the last look had to say; `None` before there was one in this phase.
+    /// The answer of the last review; `None` before the first in this phase.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
     }
 
-    /// What is known of this phase.
+    /// The history of this phase.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// How often the curve was looked at, in all phases.
+    /// How often the curve was reviewed, in all phases.
     #[must_use]
     pub fn reviews(&self) -> u64 {
         self.reviews

@@ -1,7 +1,7 @@
 //! Unreferenced-interval counters: how long each page has gone without a reference, counted in intervals Δ.
 //!
-//! At every sample point, a page that was referenced since the last one has its counter set to zero; every other counter
-//! grows by one. The working set of window m·Δ is then every page whose counter is below m:
+//! At every sample point, a page that was referenced since the last one has its counter set to zero; every
+//! other counter grows by one. The working set of window m·Δ is then every page whose counter is below m:
 //!
 //! ```text
 //! intervals    … │ n−3 │ n−2 │ n−1 │  n  │ ← now
@@ -9,17 +9,19 @@
 //! page b         │     │  ×  │     │     │   counter 2: in W(3Δ), W(4Δ) …
 //! ```
 //!
-//! No counter is really incremented. A page keeps the number of the interval of its last reference, and how many pages have
-//! each age is kept beside; a sample costs as much as was referenced, not as much as there is.
+//! No counter is really incremented. A page keeps the number of the interval of its last reference, and a
+//! histogram the number of pages of each age. So the cost of a sample grows with the pages referenced, not
+//! with all pages.
 //!
-//! Pages stay known after they were evicted, up to a *horizon*: the curve beyond the present window is what says whether
-//! a larger one would pay. With a horizon one above the window, only what is resident is known, as in the source.
+//! Pages stay known after they were evicted, up to a *horizon*: the curve beyond the present window shows
+//! whether a larger one would pay. With a horizon one above the window, only resident pages are known, as in
+//! the source.
 //!
-//! Invariants: a page has one age; `ages` has one entry per age below the horizon and counts every page once that is not
-//! past it.
+//! Invariants: a page has one age; `ages` has one entry per age below the horizon and counts every page once
+//! that is not past it.
 //!
-//! Source: Nishigaki, section 3. Departure: the source counts pages with counters "less than or equal to m", which with
-//! counters that start at zero is the window (m + 1)·Δ. Below m is W(t, m·Δ) exactly.
+//! Source: Nishigaki, section 3. Departure: the source counts pages with counters "less than or equal to m",
+//! which with counters that start at zero is the window (m + 1)·Δ. Below m is W(t, m·Δ) exactly.
 
 use std::collections::VecDeque;
 
@@ -46,7 +48,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// No pages yet. Pages that go unreferenced for `horizon` intervals will be forgotten.
+    /// No pages yet. Pages that go unreferenced for `horizon` intervals are dropped.
     ///
     /// A horizon of zero is taken for one, and one above [`HORIZON_MAX`] for that.
     #[must_use]
@@ -55,8 +57,8 @@ impl Counters {
         Self { last: PageTable::default(), ages: VecDeque::from(vec![0; horizon]), now: 0, past: 0 }
     }
 
-    /// A sample point: `elapsed` intervals after the last one (at least 1), the pages in `referenced` have been referenced
-    /// since. A page may be named more than once.
+    /// A sample point: `elapsed` intervals after the last one (at least 1), the pages in `referenced` have
+    /// been referenced since. A page may be named more than once.
     ///
     /// When more than one interval has elapsed, references are taken to have come in the last of them.
     pub fn sample(&mut self, elapsed: Quanta, referenced: impl IntoIterator<Item = Page>) {
@@ -79,7 +81,7 @@ impl Counters {
         }
     }
 
-    /// Forgets a page that is no more, such as one that was unmapped.
+    /// Drops a page that no longer exists, such as one that was unmapped.
     pub fn forget(&mut self, page: Page) {
         if let Some(last) = self.last.remove(&page) {
             self.leave(self.now - last);
@@ -110,7 +112,8 @@ impl Counters {
         self.ages.iter().map(add).collect()
     }
 
-    /// The pages outside the working set of `window` that are still known, in no particular order: those to replace.
+    /// The pages outside the working set of `window` that are still known, in no particular order: those to
+    /// replace.
     pub fn outside(&self, window: Quanta) -> impl Iterator<Item = Page> + '_ {
         let (now, from) = (self.now, u64::from(window.0));
         self.last.iter().filter(move |(_, last)| now - **last >= from).map(|(page, _)| *page)

@@ -1,13 +1,14 @@
-//! What a window is judged by: the space-time products X and Y.
+//! The criteria for a window: the space-time products X and Y.
 //!
-//! A page held costs its place for as long as the program runs and, while the program waits for a page, for as long as it
-//! waits. With z pages held, f faults a tick and a delay of S ticks a fault, one tick of virtual time costs
+//! A page held costs its place for as long as the program runs and, while the program waits for a page, for
+//! as long as it waits. With z pages held, f faults a tick and a delay of S ticks a fault, one tick of
+//! virtual time costs
 //!
-//! - Y = S · f · z (2.2): what is held during waits;
+//! - Y = S · f · z (2.2): memory held during waits;
 //! - X = z + Y (2.1): that, and what is held while running.
 //!
-//! The least X is the knee of the processor-efficiency curve (2.3), the least Y the knee of the lifetime curve (2.4): rays from
-//! the origin touch the curves there. Both are in pages: page-ticks per tick.
+//! The least X is the knee of the processor-efficiency curve (2.3), the least Y the knee of the lifetime
+//! curve (2.4): rays from the origin touch the curves there. Both are in pages: page-ticks per tick.
 //!
 //! Source: Nishigaki, section 2.
 
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Criterion {
-    /// The PE-knee: least X = z + S·f·z. What memory costs in all.
+    /// The PE-knee: least X = z + S·f·z, the whole cost of memory.
     #[default]
     ProcessorEfficiency,
     /// The LT-knee: least Y = S·f·z. It asks for more memory, in most programs.
@@ -51,7 +52,8 @@ mod tests {
 
     #[test]
     fn the_published_row_of_s1() {
-        // Table 1: at the PE optimum 34.2 pages give X = 48.1, so f must be 5.08·10⁻⁶ an instruction at S = 80,000.
+        // Table 1: at the PE optimum 34.2 pages give X = 48.1, so f must be 5.08·10⁻⁶ an instruction at S =
+        // 80,000.
         let x = Criterion::ProcessorEfficiency.product(34.2, 5.08e-6, 80_000.0);
         let y = Criterion::Lifetime.product(34.2, 5.08e-6, 80_000.0);
         assert!((x - 48.1).abs() < 0.01 && (x - y - 34.2).abs() < 1e-12, "{x} {y}");

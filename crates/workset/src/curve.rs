@@ -1,13 +1,13 @@
 //! A working-set curve: for each window T, how many pages it holds on average and how often it faults.
 //!
-//! Whatever the pages were learnt from, what comes out is this: points (T, z, f) with z rising, f falling, and what lies
-//! between them by interpolation. Between two points z follows the one quotient of quadratics that has their values and
-//! slopes and never falls; f falls exponentially, as it does in programs whose pages are referenced at random rates.
+//! Every source of references gives points (T, z, f) with z rising and f falling; values between them are
+//! interpolated. Between two points z follows the one quotient of quadratics that has their values and slopes
+//! and never falls. f falls exponentially, as it does in programs whose pages are referenced at random rates.
 //!
-//! Nothing is said about windows outside the first and last point.
+//! A curve has no values for windows outside the first and last point.
 //!
-//! A curve knows no time unit: windows are in ticks of whatever virtual time the references were counted in, fault rates
-//! per such tick.
+//! A curve knows no time unit: windows are in ticks of whatever virtual time the references were counted in,
+//! fault rates per such tick.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ impl Curve {
         Ok(Self { points: points.collect() })
     }
 
-    /// From mean working-set sizes and fault rates that were counted. What noise has left of rising rates is levelled.
+    /// From mean working-set sizes and fault rates that were counted. Rates that rise by noise are levelled.
     ///
     /// # Errors
     /// [`CurveError`] if the windows do not rise from above 0, or a size or rate is negative.
@@ -145,7 +145,8 @@ impl Curve {
         Some(if right.window == window { right } else { between(left, right, window) })
     }
 
-    /// The window that holds `pages` on average; `None` for fewer than the first window holds or more than the last.
+    /// The window that holds `pages` on average; `None` for fewer than the first window holds or more than
+    /// the last.
     ///
     /// Where z is flat, the smallest such window.
     #[must_use]
@@ -160,7 +161,7 @@ impl Curve {
         }
         let left = self.points[after - 1];
         let (mut low, mut high) = (left.window, right.window);
-        // z rises between the two: halving the interval 50 times leaves nothing of it.
+        // z rises between the two: halving the interval 50 times reduces it to rounding.
         for _ in 0..50 {
             let middle = low + (high - low) / 2.0;
             let below = between(left, right, middle).pages < pages;
@@ -221,7 +222,8 @@ fn check(windows: &[f64], pages: &[f64], faults: &[f64]) -> Result<(), CurveErro
     Ok(())
 }
 
-/// The slope at the end of segment `at`, as if ln f were straight from the middle of each segment to that of the next.
+/// The slope at the end of segment `at`, as if ln f were straight from the middle of each segment to that of
+/// the next.
 fn slope_at(at: usize, slopes: &[f64], widths: &[f64]) -> f64 {
     let mixed = |left: usize, right: usize, reach: f64| {
         // From the middle of `left` to the middle of `right`, `reach` of the way; 1 and more is beyond.
@@ -233,7 +235,7 @@ fn slope_at(at: usize, slopes: &[f64], widths: &[f64]) -> f64 {
         let span = widths[last - 1] + widths[last];
         return mixed(last - 1, last, 1.0 + widths[last] / span).min(slopes[last]);
     }
-    // Before the first window z rises from nothing in a way that its slope from the origin says little of.
+    // Before the first window the slope of z is not that of the line from the origin.
     if at == 0 && last >= 2 {
         let span = widths[1] + widths[2];
         return mixed(1, 2, -widths[1] / span).clamp(slopes[1], slopes[0]);
@@ -249,7 +251,8 @@ fn between(left: Point, right: Point, window: f64) -> Point {
     } else {
         left.faults + (right.faults - left.faults) * x
     };
-    // A quotient of quadratics with both values and both slopes that never falls between them (Gregory and Delbourgo 1982).
+    // A quotient of quadratics with both values and both slopes that never falls between them (Gregory and
+    // Delbourgo 1982).
     let rise = right.pages - left.pages;
     let secant = rise / width;
     if secant <= 0.0 {

@@ -1,7 +1,7 @@
 //! The curve from one clearing of accessed bits and several looks at them.
 //!
-//! Some sources cannot say when each page was last referenced, only how many were since all bits were cleared (`smaps` after
-//! `clear_refs`). Seen as time goes by, that is w forwards:
+//! Some sources cannot say when each page was last referenced, only how many were since all bits were cleared
+//! (`smaps` after `clear_refs`). Over time, that is w forwards:
 //!
 //! ```text
 //! clear ──┬──────┬─────────────┬──────────────────────────┬──▶ virtual time
@@ -9,14 +9,15 @@
 //!         w(Δ)   w(2Δ)         w(4Δ)                      w(8Δ)  pages referenced since the clearing
 //! ```
 //!
-//! A stationary job's mean of these over many cycles is z at the same lengths: a window that opens at the clearing is as good as one
-//! that ends at it. One cycle costs one clearing, however many windows are looked at.
+//! A stationary job's mean of these over many cycles is z at the same lengths: a window that opens at the
+//! clearing is as good as one that ends at it. One cycle costs one clearing, however many windows are looked
+//! at.
 //!
-//! Looks come when they can, not when they should. A cycle's are carried to the common windows of a [`History`](crate::History)
-//! along straight lines of z against ln T, along which w hardly bends between neighbours a factor of two apart. Counts that fall (pages
-//! that were freed between looks) are levelled.
+//! Looks do not come exactly at the windows. Those of a cycle are interpolated to the common windows of a
+//! [`History`](crate::History) along straight lines of z against ln T: w hardly bends there between
+//! neighbours a factor of two apart. Counts that fall (pages that were freed between looks) are levelled.
 //!
-//! Source: Gregg's `wss -P` for cumulative reads; what is made of them is ours.
+//! Source: Gregg's `wss -P` for cumulative reads; the estimate made of them is ours.
 
 /// Windows at Δ, 2Δ, 4Δ … (ticks), `count` of them.
 #[must_use]
@@ -26,9 +27,9 @@ pub fn doubling_windows(delta: f64, count: u32) -> Vec<f64> {
 
 /// The looks of one cycle at `windows` (rising, in ticks), as far as the cycle went.
 ///
-/// `looks` are (ticks since the clearing, pages referenced since), in order. A window at most `reach` (a factor above 1, such as
-/// 1.25) before the first look, or behind the last, is given by the nearest two; the windows before that are missing if there is no
-/// earlier look, so nothing is returned then.
+/// `looks` are (ticks since the clearing, pages referenced since), in order. A window at most `reach` (a
+/// factor above 1, such as 1.25) before the first look, or behind the last, is given by the nearest two. If
+/// windows before that are missing, there is no earlier look, and nothing is returned.
 #[must_use]
 pub fn at_windows(looks: &[(f64, f64)], windows: &[f64], reach: f64) -> Vec<f64> {
     let mut most = 0.0f64;

@@ -7,13 +7,14 @@
 //! | χ(t, T) | X(T), pages | ζ + S·φ·ζ (3.8) |
 //! | ψ(t, T) | Y(T), pages | S·φ·ζ (3.9) |
 //!
-//! ζ starts as the first w (3.2). φ is, but for that start, the smoothed count of the faults that the window T would
-//! have had in each interval (3.7): w(t, T + Δ) counts what lay in the window when the interval began and what was
-//! referenced in it, so the difference to w before is what was referenced and did not lie in it.
+//! ζ starts as the first w (3.2). But for that start, φ is the smoothed count of the faults that the window T
+//! would have had in each interval (3.7). For w(t, T + Δ) counts the pages that lay in the window when the
+//! interval began and those referenced in it. Its difference to w before is the pages referenced that did not
+//! lie in the window.
 //!
-//! With α = 0.5 the memory is some three intervals long, in which there may be a fault or none: φ is then mostly noise, and the
-//! least χ or ψ falls on whatever window has had no fault lately. [`Control`](crate::control::Control) mends that; this is the
-//! source's own, for comparison and for jobs whose behaviour changes as fast.
+//! With α = 0.5 the memory is some three intervals long, with one fault in them or none. φ is then mostly
+//! noise, and the least χ or ψ is at some window without a recent fault. [`Control`](crate::control::Control)
+//! corrects that; this is the source's own, for comparison and for jobs whose behaviour changes as fast.
 //!
 //! Invariants: windows are T = m·Δ, m from 1 without gaps; φ, χ, ψ exist for one window less than ζ.
 
@@ -47,7 +48,8 @@ pub enum EstimatorError {
 }
 
 impl Estimator {
-    /// Nothing seen yet. `alpha` is the weight of the past, `delta` the sampling interval, `delay` S in ticks.
+    /// Nothing seen yet. `alpha` is the weight of the past, `delta` the sampling interval, `delay` S in
+    /// ticks.
     ///
     /// # Errors
     /// [`EstimatorError`] for values that the equations have no meaning for.

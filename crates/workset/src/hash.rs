@@ -1,11 +1,11 @@
 //! One good scatter of page numbers, for tables and for deciding which pages are in a sample.
 //!
-//! Neighbouring pages differ in their lowest bits only, and programs walk over neighbours: unscattered, a sample of every
-//! 64th page would see a program with a stride of 64 pages everywhere or nowhere. The scatter is SplitMix64's output
-//! function: a bijection, so that different pages never fall together.
+//! Neighbouring pages differ in their lowest bits only, and programs walk over neighbours: unscattered, a
+//! sample of every 64th page would see a program with a stride of 64 pages everywhere or nowhere. The scatter
+//! is SplitMix64's output function: a bijection, so that different pages never fall together.
 //!
-//! The sample looks at the middle of the 64 bits, tables at both ends: else all pages of a sample would share what
-//! a table tells them apart by.
+//! The sample uses the middle of the 64 bits, tables use both ends: otherwise all pages of a sample would
+//! share bits that tables distinguish them by.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -37,11 +37,11 @@ pub(crate) fn sampled(scattered: u64, bits: u32) -> bool {
 }
 
 /// Tables by page.
-pub(crate) type PageTable<V> = std::collections::HashMap<Page, V, BuildHasherDefault<PageHasher>>;
+pub type PageTable<V> = std::collections::HashMap<Page, V, BuildHasherDefault<PageHasher>>;
 
 /// The scatter as a hasher; the same in every process, so that walks over a table repeat.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PageHasher(u64);
+pub struct PageHasher(u64);
 
 impl Hasher for PageHasher {
     #[inline]

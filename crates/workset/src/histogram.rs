@@ -5,8 +5,8 @@
 //! bucket   one each      one each        one per 2            one per 4     128 an octave
 //! ```
 //!
-//! Each bucket keeps the sum of its lengths beside their count, so that at the buckets' edges the mean of min(length, T)
-//! is exact: a bucket lies wholly on one side.
+//! Each bucket keeps the sum of its lengths beside their count, so that at the buckets' edges the mean of
+//! min(length, T) is exact: a bucket lies wholly on one side.
 
 /// Buckets an octave, as a power of 2.
 const OCTAVE_BITS: u32 = 7;
@@ -55,10 +55,11 @@ impl Histogram {
         self.used = self.used.max(std::mem::take(&mut other.used));
     }
 
-    /// For each threshold: the sum of min(length, threshold) over all that was counted, and how many were longer.
+    /// For each threshold: the sum of min(length, threshold) over all that was counted, and how many were
+    /// longer.
     ///
-    /// Thresholds rise. A threshold within a bucket splits it as if its lengths were spread evenly; one that is at a bucket's lower
-    /// edge splits nothing and is exact.
+    /// Thresholds rise. A threshold within a bucket splits it as if its lengths were spread evenly; one that
+    /// is at a bucket's lower edge splits nothing and is exact.
     #[must_use]
     pub fn below(&self, thresholds: &[f64]) -> Vec<(f64, f64)> {
         let total: f64 = self.buckets[..self.used].iter().map(|bucket| bucket.count as f64).sum();

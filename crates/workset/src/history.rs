@@ -1,19 +1,20 @@
-//! What a job's curve was in each of the stretches of time watched so far: a mean, and what it varies by.
+//! A job's curve in each stretch of time watched so far: their mean, and their variation.
 //!
-//! One mean curve says nothing of how sure it is, nor that a job had two phases of which only one is large. So the samples are kept
-//! in batches, in order. When there are too many batches, neighbours are joined: their number stays between half the limit and
-//! the limit, and each covers as much time as every other.
+//! One mean curve shows neither how sure it is, nor that a job had two phases of which only one is large. So
+//! the samples are kept in batches, in order. When there are too many batches, neighbours are joined: their
+//! number stays between half the limit and the limit, and each covers as much time as every other.
 //!
 //! ```text
 //! samples  ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪
 //! batches  ├──┤├──┤├──┤├──┤├──┤├      full: join pairs, twice as many samples in each
 //! ```
 //!
-//! Neighbouring samples of working sets share most of their window and say nearly the same; batches longer than the windows
-//! are nearly independent, and it is they that are drawn again for intervals ([`spread`](crate::spread())).
+//! Neighbouring samples of working sets share most of their window and are nearly equal. Batches longer than
+//! the windows are nearly independent, so batches are drawn again for intervals
+//! ([`spread`](crate::spread())).
 //!
-//! The weight of a batch is the virtual time it covers. A fading history multiplies all weights by a factor below 1 at each new
-//! sample: exponential smoothing (3.2) with α that factor.
+//! The weight of a batch is the virtual time it covers. A fading history multiplies all weights by a factor
+//! below 1 at each new sample: exponential smoothing (3.2) with α that factor.
 
 use crate::curve::Curve;
 
@@ -43,16 +44,18 @@ pub struct History {
 }
 
 impl History {
-    /// No samples yet, at windows that rise from above 0. With `alpha` below 1 the past fades by that factor a sample.
+    /// No samples yet, at windows that rise from above 0. With `alpha` below 1 the past fades by that factor
+    /// a sample.
     #[must_use]
     pub fn new(windows: Vec<f64>, alpha: f64) -> Self {
         Self { windows, alpha, batches: Vec::new(), size: 1, samples: 0 }
     }
 
-    /// A sample that covers `length` ticks: z at each window and, if they were counted, f; else an empty slice.
+    /// A sample that covers `length` ticks: z at each window and, if they were counted, f; else an empty
+    /// slice.
     ///
-    /// It may know the first few windows only, as when the watch began not long ago: then it says nothing of the others. A sample
-    /// without time or windows is left out.
+    /// It may know the first few windows only, as when the watch began not long ago: then it does not count
+    /// for the others. A sample without time or windows is left out.
     pub fn push(&mut self, length: f64, pages: &[f64], faults: &[f64]) {
         if length.is_nan() || length <= 0.0 || pages.is_empty() {
             return;
@@ -89,7 +92,7 @@ impl History {
         self.batches.len()
     }
 
-    /// Forgets all: what comes is a new phase.
+    /// Drops all samples: a new phase begins.
     pub fn restart(&mut self) {
         *self = Self::new(std::mem::take(&mut self.windows), self.alpha);
     }
@@ -100,7 +103,8 @@ impl History {
         self.weighted(&vec![1.0; self.batches.len()])
     }
 
-    /// The mean curve in which the weight of each batch is multiplied by `factors[batch]`, at the windows it then knows.
+    /// The mean curve in which the weight of each batch is multiplied by `factors[batch]`, at the windows it
+    /// then knows.
     #[must_use]
     pub fn weighted(&self, factors: &[f64]) -> Option<Curve> {
         let counted = self.batches.first().is_some_and(|batch| !batch.faults.is_empty());

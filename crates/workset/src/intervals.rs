@@ -1,18 +1,20 @@
-//! The whole working-set curve of a reference string in one pass, from the lengths between references to the same page.
+//! The whole working-set curve of a reference string in one pass, from the lengths between references to the
+//! same page.
 //!
-//! A page referenced at time s and next at s′ lies in the working set of window T from s on for min(s′ − s, T), and its next
-//! reference faults if s′ − s > T. So a table of last references and a histogram of intervals hold all there is to know, for every T
-//! at once:
+//! A page referenced at time s and next at s′ lies in the working set of window T from s on for min(s′ − s,
+//! T), and its next reference faults if s′ − s > T. So a table of last references and a histogram of
+//! intervals hold all there is to know, for every T at once:
 //!
 //! - z(T) = Σ min(interval, T) / V, over all intervals, and from each page's last reference to the end;
 //! - f(T) = (intervals longer than T + first references) / V.
 //!
-//! V is the virtual time that has passed. First references count as infinite intervals: without them the fault rate of large
-//! windows is far too low wherever memory is touched for the first time or was touched before the watch began.
+//! V is the virtual time that has passed. First references count as infinite intervals: without them the
+//! fault rate of large windows is far too low wherever memory is touched for the first time or was touched
+//! before the watch began.
 //!
-//! **Spatial sampling** bounds the table. A page is followed if some bits of its scattered number are zero, and then every one of its
-//! references is; it stands for 2^bits pages. When the table is full, one bit more is asked for and half of the pages leave. What
-//! was counted keeps the weight it had.
+//! **Spatial sampling** bounds the table. A page is followed if some bits of its scattered number are zero,
+//! and then every one of its references is; it stands for 2^bits pages. When the table is full, one bit more
+//! is asked for and half of the pages leave. Counted references keep the weight it had.
 //!
 //! ```text
 //! reference ─▶ scatter ─▶ in the sample? ─no─▶ done
@@ -22,14 +24,16 @@
 //!                                                         └──▶ History: the curve of each segment
 //! ```
 //!
-//! An interval may span many segments. What of it lies in each is found by looking, at each segment's end, at how long every page
-//! has gone unreferenced: Σ min(that, T) is added to the segment that ends and taken from the one that begins.
+//! An interval may span many segments. For the part in each segment, the time since every page's last
+//! reference is read at the segment's end: Σ min(that, T) is added to the segment that ends and subtracted
+//! from the one that begins.
 //!
 //! Error: exact at [`Histogram::edge`]s without sampling. With it, z(T) has a standard error of at most
 //! √((2^bits − 1) · z(T)) pages ([`Intervals::standard_error`]), since no page adds more than one page to z.
 //!
-//! Source: Denning and Schwartz 1972 for the identity; Waldspurger and others 2015 (SHARDS) for sampling by hash with a
-//! falling rate. Departure: SHARDS rescales what was counted when its rate falls; weights make that needless.
+//! Source: Denning and Schwartz 1972 for the identity; Waldspurger and others 2015 (SHARDS) for sampling by
+//! hash with a falling rate. Departure: SHARDS rescales what was counted when its rate falls; weights make
+//! that needless.
 
 use hashbrown::HashTable;
 
@@ -91,7 +95,8 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// Nothing referenced yet at `start`. At most `pages_max` pages will be followed (at least [`SAMPLE_PAGES_MIN`]).
+    /// Nothing referenced yet at `start`. At most `pages_max` pages will be followed (at least
+    /// [`SAMPLE_PAGES_MIN`]).
     #[must_use]
     pub fn new(pages_max: usize, start: Ticks) -> Self {
         let windows = grid(HISTORY_OCTAVE, HISTORY_OCTAVES);
@@ -186,7 +191,8 @@ impl Intervals {
         Curve::of_counts(&windows, &pages, &faults).ok()
     }
 
-    /// The curves of the segments that the string consists of, for what varies between them. Their mean is the curve.
+    /// The curves of the segments that the string consists of, for what varies between them. Their mean is
+    /// the curve.
     ///
     /// `None` before two ticks have passed.
     #[must_use]
@@ -248,7 +254,8 @@ impl Intervals {
         self.open(end).below(self.history.windows()).iter().map(|(sum, _)| *sum).collect()
     }
 
-    /// z and f of the segment at the history's windows, if it lasts for `length` and ends with `open`. Empty without time.
+    /// z and f of the segment at the history's windows, if it lasts for `length` and ends with `open`. Empty
+    /// without time.
     fn segment_curve(&self, length: f64, open: &[f64]) -> (Vec<f64>, Vec<f64>) {
         if length <= 0.0 {
             return (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The window worth giving: where the space-time product is least, and an honest answer where no window is.
+//! The window worth giving: where the space-time product is least, or the answer that there is none.
 //!
 //! ```text
 //!  X ┤╲                      ╲                        ╲                      ╱
@@ -12,13 +12,15 @@
 //! The rule, with S the delay of a fault and a cap ε on S·f, the waiting for each tick of work:
 //!
 //! 1. Among the windows that keep S·f(T) ≤ ε, the one of least product.
-//! 2. If none does, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both sides).
+//! 2. If none does, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both
+//!    sides).
 //! 3. If there is none, the program takes all it is given.
 //!
-//! Without a cap it is the source's rule alone: the least product. That degenerates where S is small: at 20 µs a fault, holding
-//! nearly nothing and thrashing is the least product of a program that would run well in 64 MiB, and the program's
-//! owner would not agree. A cap says what the owner agrees to. The lifetime criterion degenerates the other way: Y is 0 wherever
-//! no fault was seen. A fault rate below `noise` is therefore taken for that.
+//! Without a cap it is the source's rule alone: the least product. That degenerates where S is small. At 20
+//! µs a fault, the least product of a program that would run well in 64 MiB is at almost no memory, where it
+//! thrashes; its owner would not agree. A cap says what the owner agrees to. The lifetime criterion
+//! degenerates the other way: Y is 0 wherever no fault was seen. A fault rate below `noise` is therefore
+//! taken for that.
 //!
 //! Where the product hardly differs ([`SAME`]), the smaller window is taken.
 //!
@@ -43,7 +45,7 @@ pub const NO_WAITING: f64 = 1e-3;
 /// About how many windows are looked at.
 const LOOKED_AT: usize = 512;
 
-/// What is asked of a curve.
+/// A query on a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
     /// Which product is to be least.
@@ -52,10 +54,12 @@ pub struct Demand {
     pub delay: f64,
     /// ε: the most waiting for a tick of work that is agreed to; `None` for the source's rule alone.
     pub cap: Option<f64>,
-    /// Fault rates below this (faults a tick) cannot be told from none, such as one over the time watched.
+    /// Fault rates below this (faults a tick) cannot be distinguished from none, such as one over the time
+    /// watched.
     pub noise: f64,
-    /// Faults a tick that come whatever the memory, and cost no S: the first references of a program that was watched from
-    /// its start. Of one that was not, they are references to what it had touched before, and count.
+    /// Faults a tick that come whatever the memory, and cost no S: the first references of a program that was
+    /// watched from its start. Of one that was not, they are references to what it had touched before, and
+    /// count.
     pub unavoidable: f64,
 }
 
@@ -78,7 +82,7 @@ impl Demand {
         Self { criterion, delay, cap: None, noise: 0.0, unavoidable: 0.0 }
     }
 
-    /// What a point of the curve costs.
+    /// The cost of a point of the curve.
     #[must_use]
     pub fn judge(&self, point: Point) -> Judged {
         let faults = (point.faults - self.unavoidable).max(0.0);
@@ -101,7 +105,7 @@ pub struct Judged {
     pub waiting: f64,
 }
 
-/// What there is to say about how much memory a program is worth.
+/// The answer: how much memory a program is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum Answer {
@@ -109,20 +113,22 @@ pub enum Answer {
     Knee(Judged),
     /// The window holds all the program ever references: more memory would do nothing.
     NeedsNothingMore(Judged),
-    /// Every window is worth what every other is, or each larger one is worth more: there is no knee in what was seen.
+    /// Every window is worth what every other is, or each larger one is worth more: there is no knee in what
+    /// was seen.
     TakesAll {
         /// The smallest window seen.
         least: Judged,
         /// The largest.
         most: Judged,
-        /// Whether it still gained from memory at the largest; if not, it never did, and the smallest window is its best.
+        /// Whether it still gained from memory at the largest; if not, it never did, and the smallest window
+        /// is its best.
         gaining: bool,
     },
 }
 
 impl Answer {
-    /// The window to set: the knee; for a program that takes all, the largest seen if it still gained there, else the
-    /// smallest.
+    /// The window to set: the knee; for a program that takes all, the largest seen if it still gained there,
+    /// else the smallest.
     #[must_use]
     pub fn choice(&self) -> Judged {
         match *self {
@@ -148,7 +154,7 @@ impl Answer {
     }
 }
 
-/// What the curve has to say to the demand.
+/// The answer of the curve to the demand.
 #[must_use]
 pub fn knee(curve: &Curve, demand: &Demand) -> Answer {
     let more = LOOKED_AT / curve.points().len();
@@ -181,7 +187,8 @@ fn rightmost_dip(judged: &[Judged]) -> Option<Judged> {
     for at in (0..judged.len()).rev() {
         let product = judged[at].product;
         let deep = product * (1.0 + DIP_MIN);
-        // A minimum of all from the last rise on, not of every wrinkle: what comes before must climb before it falls lower.
+        // A minimum of all from the last rise on, not of every wrinkle: what comes before must climb before
+        // it falls lower.
         let before = judged[..at].iter().rev().map(|other| other.product);
         let climbs = before.take_while(|other| *other >= product).any(|other| other > deep);
         if highest_after > deep && climbs {

@@ -1,17 +1,18 @@
 //! How much memory a program is worth: working sets, without a kernel.
 //!
-//! A program does not need all its pages all the time. Give it those that it referenced within the last *window* T of its own
-//! time, and it holds z(T) of them on average and faults f(T) times a tick. Larger windows cost memory, smaller ones cost waiting:
-//! each fault takes S. What a program costs in all, for each tick it works, is the space-time product
+//! A program does not need all its pages all the time. Give it those that it referenced within the last
+//! *window* T of its own time, and it holds z(T) of them on average and faults f(T) times a tick. Larger
+//! windows cost memory, smaller ones cost waiting: each fault takes S. The whole cost of a program, for each
+//! tick it works, is the space-time product
 //!
 //! X(T) = z + S·f·z
 //!
-//! and somewhere in between it is least. That place is the program's *knee*. Every program has its own, and most of what is here
-//! finds it: from a program that runs, from a trace, or from theory.
+//! and somewhere in between it is least. That place is the program's *knee*. Every program has its own, and
+//! most of this crate finds it: from a program that runs, from a trace, or from theory.
 //!
 //! ```text
-//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe            the source's: three intervals of memory
-//!                                          └─▶ Control ──┐                 ours: all since the phase began
+//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe        the source's: three intervals
+//!                                          └─▶ Control ──┐             ours: all since the phase began
 //!   cumulative looks ─▶ cycle::at_windows ─▶ History ◀───┤
 //!   trace ─▶ trace::Trace ─▶ Intervals ────▶ History, Curve
 //!   stack model ─▶ Turner ─────────────────▶ the truth, to compare with
@@ -41,8 +42,8 @@
 //! ```
 //! use vellum_workset::{Answer, Demand, Intervals, Page, Slrum, Ticks, knee};
 //!
-//! // A program of 400 pages: half of the references stay on their page, one in a hundred thousand leaves the hundred pages that it
-//! // lives in.
+//! // A program of 400 pages: half of the references stay on their page, one in a hundred thousand leaves
+//! // the hundred pages that it lives in.
 //! let tails: Vec<f64> = (1..400).map(|h| if h < 100 { 0.5 - 0.004 * f64::from(h) } else { 1e-5 }).collect();
 //! let program = Slrum::from_tails(&tails).unwrap();
 //!
@@ -52,7 +53,8 @@
 //!     intervals.reference(page, Ticks(now));
 //! }
 //!
-//! // A fault costs as much time as a thousand references, and 2 % of waiting is agreed to. The program was watched from its start.
+//! // A fault costs as much time as a thousand references, and 2 % of waiting is agreed to. The program was
+//! // watched from its start.
 //! let curve = intervals.curve(end).unwrap();
 //! let demand = Demand { unavoidable: intervals.first_references(end), ..Demand::new(1000.0) };
 //! let answer = knee(&curve, &demand);
@@ -72,48 +74,41 @@
 //! | learn from traces | [`trace`], [`Intervals`], [`Histogram`] |
 //! | keep and judge what was learnt | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
 //! | know the truth | [`Slrum`], [`Turner`], [`oracle`] |
-//! | repeat the source | [`published`], [`fit`], [`trial`], [`table1`], [`sim`] |
 //!
-//! Everything is a pure function of its arguments and, where something is drawn, of a seed: no clock, no file, no system call.
+//! Everything is a pure function of its arguments and, where something is drawn, of a seed: no clock, no
+//! file, no system call.
 //!
 //! # Findings that are built in
 //!
-//! - Virtual time is user CPU time. Counted with the time of faults, windows end early, which makes faults, which end
-//!   windows early ([`Ticks`]).
+//! - Virtual time is user CPU time. Counted with the time of faults, windows end early, which makes faults,
+//!   which end windows early ([`Ticks`]).
 //! - S is an argument everywhere, in ticks, and may change from sample to sample. Nothing assumes it.
 //! - First references count as faults: without them large windows look free ([`Intervals`]).
-//! - Where S is small, the least X of many programs is to thrash in next to nothing. A cap on S·f says how much waiting is agreed to
-//!   ([`knee()`]).
-//! - A memory limit does not adapt to phases: what to give is not z at the knee but what the hungriest stretches need
-//!   ([`History::advice`]).
+//! - Where S is small, the least X of many programs is to thrash in next to nothing. A cap on S·f says how
+//!   much waiting is agreed to ([`knee()`]).
+//! - A memory limit does not adapt to phases: the memory to give is not z at the knee but the need of the
+//!   hungriest stretches ([`History::advice`]).
 //!
-//! Sources: Nishigaki, "Experiments on the Knee Criterion in a Multiprogrammed Computer System" (1981), by equation in each
-//! file; Denning and Schwartz (1972) for curves in one pass; each file says where it departs from them.
+//! Sources: Nishigaki, "Experiments on the Knee Criterion in a Multiprogrammed Computer System" (1981), by
+//! equation in each file; Denning and Schwartz (1972) for curves in one pass; each file says where it departs
+//! from them.
 
 pub mod cycle;
-pub mod fit;
 pub mod oracle;
-pub mod published;
-pub mod sim;
-pub mod table1;
 pub mod trace;
-pub mod trial;
 
 mod control;
 mod counters;
 mod criterion;
 mod curve;
-mod estimation;
 mod estimator;
 mod hash;
 mod histogram;
 mod history;
 mod intervals;
 mod knee;
-mod least_squares;
 mod owe;
 mod phase;
-mod random;
 mod shape;
 mod slowdown;
 mod slrum;
@@ -125,8 +120,8 @@ pub use control::Control;
 pub use counters::{Counters, HORIZON_MAX};
 pub use criterion::Criterion;
 pub use curve::{Curve, CurveError, Point, WINDOWS_MIN};
-pub use estimation::Estimation;
 pub use estimator::{Estimator, EstimatorError};
+pub use hash::PageTable;
 pub use histogram::Histogram;
 pub use history::{BATCHES_MAX, History};
 pub use intervals::{Intervals, SAMPLE_PAGES, SAMPLE_PAGES_MIN};

@@ -1,8 +1,8 @@
 //! Slow and exact: stack distances and working sets by definition, for tests and for short traces.
 //!
-//! A reference's stack distance is how many different pages were referenced since the last reference to the same page,
-//! itself included: an LRU memory of C frames faults exactly when the distance exceeds C. It is counted by a Fenwick tree
-//! over time, in which each page has a one at its last reference:
+//! A reference's stack distance is how many different pages were referenced since the last reference to the
+//! same page, itself included: an LRU memory of C frames faults exactly when the distance exceeds C. It is
+//! counted by a Fenwick tree over time, in which each page has a one at its last reference:
 //!
 //! ```text
 //! time     1 2 3 4 5 6
@@ -10,8 +10,9 @@
 //! one          ▪ ▪ ▪            distance of c at 6: ones from 3 on, so 3
 //! ```
 //!
-//! When the tree is full, the ones are moved together at its beginning, in order; it doubles if it is still more than half full.
-//! Memory is proportional to the number of different pages, a reference costs the logarithm of that.
+//! When the tree is full, the ones are moved together at its beginning, in order; it doubles if it is still
+//! more than half full. Memory is proportional to the number of different pages, a reference costs the
+//! logarithm of that.
 
 use std::collections::HashMap;
 
@@ -126,11 +127,11 @@ impl StackDistances {
     }
 }
 
-/// The working set by its definition: how many different pages the last `window` references of each moment went to,
-/// averaged over all moments of the string.
+/// The working set by its definition: how many different pages the last `window` references of each moment
+/// went to, averaged over all moments of the string.
 ///
-/// With it come the faults of the working-set policy at that window, first references among them. `(0.0, 0)` for an empty
-/// string.
+/// With it come the faults of the working-set policy at that window, first references among them. `(0.0, 0)`
+/// for an empty string.
 #[must_use]
 pub fn exact_working_set(references: &[Page], window: usize) -> (f64, u64) {
     let mut inside: HashMap<Page, u32> = HashMap::new();
@@ -176,7 +177,8 @@ mod tests {
 
     #[test]
     fn working_sets_by_hand() {
-        // a b a a c: windows of 2 hold 1, 2, 2, 1, 2 pages; a misses first, b first, c first, and nothing else.
+        // a b a a c: windows of 2 hold 1, 2, 2, 1, 2 pages; a misses first, b first, c first, and nothing
+        // else.
         assert_eq!(exact_working_set(&pages(&[1, 2, 1, 1, 3]), 2), (8.0 / 5.0, 3));
         assert_eq!(exact_working_set(&pages(&[1, 2, 1, 1, 3]), 1), (1.0, 4));
         assert_eq!(exact_working_set(&[], 3), (0.0, 0));

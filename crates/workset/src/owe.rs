@@ -1,7 +1,8 @@
-//! The source's controller: the window of least χ or ψ among those it can see, and one more when it hits the end.
+//! The source's controller: the window of least χ or ψ among those it can see, and one more when it hits the
+//! end.
 //!
-//! Pages older than the window T = M·Δ are replaced, so w is known up to M + 1 and χ up to M: the window chosen may be the best
-//! only of those. Widening looks further:
+//! Pages older than the window T = M·Δ are replaced, so w is known up to M + 1 and χ up to M: the window
+//! chosen may be the best only of those. Widening looks further:
 //!
 //! ```text
 //!  χ ┤ ╲                             the least is at M (3.11), and it still falls there (3.12):
@@ -11,10 +12,11 @@
 //!       1  …  M  M+1
 //! ```
 //!
-//! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ at M + 1, which
-//! cannot be known (φ there would need M + 2), and asks for it to be much larger, which would be a reason not to widen. Its sense,
-//! that the products still fall markedly towards M, is what [`FALL_MIN`] holds against χ at M − 1. The source says of its own
-//! that it takes a window for nearly optimal when changing it makes a small absolute difference.
+//! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ at
+//! M + 1. That cannot be known (φ there would need M + 2). And it asks for χ at M + 1 to be much larger,
+//! which would be a reason not to widen. Its meaning is that the products still fall markedly towards M; so χ
+//! at M is compared with χ at M − 1, by [`FALL_MIN`]. The source says that its own controller takes a window
+//! for nearly optimal when changing it makes a small absolute difference.
 
 use crate::criterion::Criterion;
 use crate::estimator::Estimator;

@@ -1,14 +1,15 @@
-//! Noticing that a job has become another one: a change of phase.
+//! Detecting a change of a job's phase.
 //!
-//! One number is watched, such as the pages in a working set. Its level since the phase began is compared with its short
-//! average now, smoothed as in equation 3.2. If the two stay apart, by more than the short average has ever varied, what was learnt
-//! before says nothing of what comes.
+//! One number is watched, such as the pages in a working set. Its level since the phase began is compared
+//! with its short average now, smoothed as in equation 3.2. If the two stay apart by more than the short
+//! average has ever varied, the history does not predict the new phase.
 //!
-//! Working sets that share most of their window vary slowly: a change must last as long as the window does to count. And as long do
-//! they still show what was before, a start from nothing or another phase: counted in, that would make every later change look like
-//! noise. So a watch begins by looking away for as long.
+//! Working sets that share most of their window vary slowly, so a change must last as long as the window to
+//! count. For as long they also still show the time before, a start from nothing or another phase. Counted
+//! in, that would make every later change look like noise. So a watch ignores its samples for as long at its
+//! beginning.
 //!
-//! The source restarts nothing: with its memory of three intervals there is nothing to forget.
+//! The source restarts nothing: its memory is only three intervals long.
 
 /// How many standard deviations of the short average are no change …
 const DEVIATIONS: f64 = 5.0;
@@ -75,7 +76,7 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use vellum_random::Rng;
 
     #[test]
     fn a_step_is_noticed_once_it_has_lasted() {
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn noise_and_short_excursions_are_no_change() {
-        let (mut phase, mut random) = (Phase::new(10), Random::new(8));
+        let (mut phase, mut random) = (Phase::new(10), Rng::new(8));
         for n in 0..100_000 {
             let spike = if n % 500 > 494 { 200.0 } else { 0.0 };
             assert!(!phase.changed(50.0 + 20.0 * random.unit() + spike), "sample {n} (seed 8)");

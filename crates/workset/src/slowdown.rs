@@ -1,19 +1,24 @@
-//! What a memory limit costs: the time that a program loses when it may hold no more than so many pages.
+//! The cost of a memory limit: the time that a program loses when it may hold no more than a given number of
+//! pages.
 //!
-//! A limit of m pages works much like the working set that holds m on average: the window adapts to the limit. So a limit's
-//! fault rate is f at the window where z = m, and each fault more than with all memory costs S:
+//! A limit of m pages works much like the working set that holds m on average: the window adapts to the
+//! limit. So a limit's fault rate is f at the window where z = m, and each fault more than with all memory
+//! costs S:
 //!
 //! slowdown(m) = S · (f at z = m − f at the largest window)
 //!
-//! Faults that come at the largest window too (first references above all) come under any limit and are not its cost.
+//! Faults that come at the largest window too (first references above all) come under any limit and are not
+//! its cost.
 //!
-//! On average over all time that would let a quiet phase pay for a hungry one; but a limit does not grow in the hungry phase. So
-//! each stretch of the [`History`] is asked by itself, and the answers are averaged.
+//! An average over all time would offset a hungry phase by a quiet one, but a limit does not grow in the
+//! hungry phase. So the slowdown is computed for each stretch of the [`History`] by itself, and then
+//! averaged.
 //!
-//! How f rises below the smallest window was not seen, but z is concave: pages that are missing and that a window of T holds are
-//! faulted in at least once each T. That bound is given as one.
+//! The rise of f below the smallest window was not measured. But z is concave: missing pages that a window of
+//! T holds are faulted in at least once each T. The result is then marked as a lower bound.
 //!
-//! Source: Denning and Schwartz 1972 for reading a limit off the curve; the error on known programs is in the tests.
+//! Source: Denning and Schwartz 1972 for reading a limit off the curve; the error on known programs is in the
+//! tests.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +33,8 @@ const PAGES_PRECISION: f64 = 1e-4;
 pub struct Slowdown {
     /// The part of its time with all memory that is added: 0.02 is 2 %.
     pub part: f64,
-    /// Whether it is at least that: the limit lies below the smallest window seen, and what happens there is not known.
+    /// Whether it is at least that: the limit lies below the smallest window seen, and what happens there is
+    /// not known.
     pub at_least: bool,
 }
 

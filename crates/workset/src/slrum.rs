@@ -1,8 +1,8 @@
-//! Programs of the simple LRU stack model (SLRUM): synthetic programs of which all is known.
+//! Programs of the simple LRU stack model (SLRUM): synthetic programs with known curves.
 //!
-//! Such a program keeps its pages in a stack, the last referenced on top. Each reference goes to stack depth k with a
-//! probability q(k) that never changes, and brings that page to the top. All that matters for working sets is the
-//! chance that a reference goes *deeper* than h:
+//! Such a program keeps its pages in a stack, the last referenced on top. Each reference goes to stack depth
+//! k with a probability q(k) that never changes, and brings that page to the top. All that matters for
+//! working sets is the chance that a reference goes *deeper* than h:
 //!
 //! ```text
 //! q(1)  q(2)  q(3)  …  q(N)          Σ q = 1
@@ -10,17 +10,17 @@
 //!             └──────────┘  = tail(2)
 //! ```
 //!
-//! A page that is referenced again at once leaves the stack as it is, and in programs worth paging nearly all references
-//! are of that kind. So the generator hands out *runs*: a page, and how many references in a row go to it. Their lengths are
-//! drawn from the geometric distribution that drawing every single reference would give: the string is exactly one of the
-//! model, at the cost of its changes of page only.
+//! A page that is referenced again at once leaves the stack as it is, and in programs worth paging nearly all
+//! references are of that kind. So the generator hands out *runs*: a page, and how many references in a row
+//! go to it. Their lengths are drawn from the geometric distribution that drawing every single reference
+//! would give: the string is exactly one of the model, at the cost of its changes of page only.
 //!
 //! Invariants: tails fall (weakly) from below 1 to 0; the stack always holds every page once.
 //!
 //! Source: Nishigaki, section 4, after Spirn and Denning 1972. The runs are ours.
 
-use crate::random::Random;
 use crate::unit::Page;
+use vellum_random::Rng;
 
 /// The most pages a program of the model may have: bringing a page to the top moves all above it.
 pub const SLRUM_PAGES_MAX: usize = 1 << 22;
@@ -129,13 +129,14 @@ impl Slrum {
         &self.tails[1..self.pages()]
     }
 
-    /// The reference string of this seed, in runs, without end. At first page 0 is on top and page N − 1 at the bottom.
+    /// The reference string of this seed, in runs, without end. At first page 0 is on top and page N − 1 at
+    /// the bottom.
     #[must_use]
     pub fn runs(&self, seed: u64) -> SlrumRuns {
         SlrumRuns {
             tails: self.tails[1..].to_vec(),
             stack: (0..self.pages() as u32).collect(),
-            random: Random::new(seed),
+            random: Rng::new(seed),
             next: None,
         }
     }
@@ -162,8 +163,9 @@ pub struct SlrumRuns {
     tails: Vec<f64>,
     /// The top first.
     stack: Vec<u32>,
-    random: Random,
-    /// The depth, from 0, of the page that the next run goes to; none before the first, which draws like any other.
+    random: Rng,
+    /// The depth, from 0, of the page that the next run goes to; none before the first, which draws like any
+    /// other.
     next: Option<usize>,
 }
 

@@ -1,16 +1,16 @@
-//! How sure a knee is: the same question put to the same history drawn again and again.
+//! The confidence of a knee, by drawing the history again and again (bootstrap).
 //!
-//! The batches of a [`History`] are drawn with replacement, as many as there are; the mean curve of what was drawn has a knee of its
-//! own. Where nearly all of these fall is the interval (the bootstrap of Efron 1979, in batches so that neighbouring samples, which
-//! resemble each other, stay together).
+//! The batches of a [`History`] are drawn with replacement, as many as there are; the mean curve of what was
+//! drawn has a knee of its own. The interval holds nearly all of these (Efron 1979). Batches are drawn rather
+//! than samples, so that neighbouring samples, which resemble each other, stay together.
 //!
-//! Too few batches say nothing about their spread: below [`BATCHES_MIN`] there is no answer.
+//! Too few batches do not show their spread: below [`BATCHES_MIN`] there is no answer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::history::History;
 use crate::knee::{Answer, Demand, knee};
-use crate::random::Random;
+use vellum_random::Rng;
 
 /// The fewest batches that intervals are drawn from.
 pub const BATCHES_MIN: usize = 8;
@@ -50,11 +50,11 @@ pub fn spread(history: &History, demand: &Demand, seed: u64) -> Option<Spread> {
     }
     let kind = |answer: &Answer| std::mem::discriminant(answer);
     let whole = kind(&knee(&history.mean()?, demand));
-    let mut random = Random::new(seed);
+    let mut random = Rng::new(seed);
     let draws: Vec<Answer> = (0..DRAWS)
         .filter_map(|_| {
             let mut drawn = vec![0.0; batches];
-            (0..batches).for_each(|_| drawn[random.below(batches)] += 1.0);
+            (0..batches).for_each(|_| drawn[random.index(batches)] += 1.0);
             Some(knee(&history.weighted(&drawn)?, demand))
         })
         .collect();
@@ -82,7 +82,7 @@ mod tests {
     /// Batches whose locality is 100 pages, give or take.
     fn history(noise: f64) -> History {
         let windows: Vec<f64> = (0..24).map(|i| 2f64.powf(f64::from(i) / 2.0) * 100.0).collect();
-        let (mut history, mut random) = (History::new(windows.clone(), 1.0), Random::new(3));
+        let (mut history, mut random) = (History::new(windows.clone(), 1.0), Rng::new(3));
         for _ in 0..40 {
             let n = 100.0 + noise * (random.unit() - 0.5);
             let pages: Vec<f64> = windows

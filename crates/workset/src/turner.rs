@@ -1,7 +1,7 @@
-//! What the working set of a stack-model program is on average, exactly: Turner's recurrences.
+//! The exact mean working set of a stack-model program: Turner's recurrences.
 //!
-//! Within a window, the pages referenced so far are the h on top of the stack, and the next reference adds one if it goes
-//! deeper than h. So the working-set size is a chain that only climbs:
+//! Within a window, the pages referenced so far are the h on top of the stack, and the next reference adds
+//! one if it goes deeper than h. So the working-set size is a chain that only climbs:
 //!
 //! ```text
 //!   1 ──tail(1)──▶ 2 ──tail(2)──▶ 3 ─ ⋯ ─▶ N        P(h, T): where it is after T references
@@ -10,14 +10,16 @@
 //!
 //! - P(h, T) = P(h − 1, T − 1) · tail(h − 1) + P(h, T − 1) · (1 − tail(h))   (4.1), from P(1, 1) = 1 (4.2)
 //! - z(T) = Σ h · P(h, T)   (4.3)
-//! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault rate, since
-//!   whoever is at h faults with probability tail(h).
+//! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault rate,
+//!   since a reference at h faults with probability tail(h).
 //!
 //! [`Turner::step`] is the recurrence as it stands. Windows of millions of references are reached by
-//! [`Turner::sampled`]: one reference is a matrix of which only the diagonal and the line beside it are set; its powers
-//! are found by squaring. All entries are probabilities, nothing is subtracted, so no figure is lost.
+//! [`Turner::sampled`]: one reference is a matrix of which only the diagonal and the line beside it are set;
+//! its powers are found by squaring. All entries are probabilities, nothing is subtracted, so no figure is
+//! lost.
 //!
-//! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring, and the slopes of f, are ours.
+//! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring, and the slopes of f,
+//! are ours.
 
 use crate::slrum::Slrum;
 use crate::unit::Ticks;

@@ -1,19 +1,20 @@
 //! The three quantities that must not be mixed: which page, when, and how many steps of the window.
 //!
-//! Fractional quantities (mean working-set sizes in pages, fault rates per tick, the delay S in ticks) are plain `f64`;
-//! each place says which. A mean of pages is no page, and a rate times a delay is a pure number.
+//! Fractional quantities (mean working-set sizes in pages, fault rates per tick, the delay S in ticks) are
+//! plain `f64`; each place says which. A mean of pages is no page, and a rate times a delay is a pure number.
 
 use serde::{Deserialize, Serialize};
 
-/// A page's number: its address divided by the page size. What else a caller can name its pages by will do as well.
+/// A page's number: its address divided by the page size. What else a caller can name its pages by will do as
+/// well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Page(pub u64);
 
 /// A point in a job's virtual time, or a length of it.
 ///
-/// One tick is whatever the source of the references counts: one instruction, one reference, one nanosecond of user CPU
-/// time. Time spent in faults, in eviction and in waiting is *not* virtual time: counted in, it ends every page's
-/// window early and the estimate destroys itself.
+/// One tick is whatever the source of the references counts: one instruction, one reference, one nanosecond
+/// of user CPU time. Time spent in faults, in eviction and in waiting is *not* virtual time: counted in, it
+/// ends every page's window early and the estimate destroys itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Ticks(pub u64);
 

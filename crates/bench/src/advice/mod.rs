@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! Device (zram, swap) ── vellum run --json prog ──▶ the limit to give
-//!                    └── Group (memory cgroup) ── prog: no limit, no limit again (A/A), the limit, two thirds of it
+//!                    └── Group (memory cgroup) ── prog: no limit, again (A/A), the limit, two thirds of it
 //!                                                  in random order, round after round
 //! ```
 //!
-//! Real programs (`program`), each advised once and then run under that advice. Paging costs CPU time and nothing else on a zram
-//! disk, so what a limit costs is CPU time of the program, user and system: other people's use of the machine changes it less than
-//! wall time. A run that takes `LONGEST` times its unlimited wall time is cut short, and what it took till then is a lower bound.
+//! Real programs (`program`), each advised once and then run under that advice. Paging costs CPU time and
+//! nothing else on a zram disk, so what a limit costs is CPU time of the program, user and system: other
+//! people's use of the machine changes it less than wall time. A run that takes `LONGEST` times its unlimited
+//! wall time is cut short, and what it took till then is a lower bound.
 //!
 //! Needs root, zram and a memory cgroup. Device and groups are removed when it ends, also by a signal.
 
@@ -21,10 +22,11 @@ use serde_json::{Value as Json, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_measure::{Interval, Order, paired_ratio};
-use vellum_papers::{Bound, Finding, Goal, Table, Value};
-use vellum_probe::Interrupt;
-use vellum_probe::confine::{Device, DeviceError};
+use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_measure::{Interval, paired_ratio};
+use vellum_process::Interrupt;
+use vellum_process::confine::{Device, DeviceError};
+use vellum_studies::{Bound, Finding, Goal, Table, Value};
 
 /// The section's name.
 pub const SECTION: &str = "advice";
@@ -37,7 +39,7 @@ pub const ROUNDS_QUICK: usize = 2;
 /// What the limit advised may cost, and what two thirds of it must, as ratios of CPU time.
 const COST_MAX: f64 = 1.05;
 const COST_CLEAR_MIN: f64 = 1.1;
-/// Wall time of a limited run, at most, as so many times that of the first, which has none.
+/// Wall time of a limited run, at most, in multiples of the first run, which has no limit.
 const LONGEST: u32 = 4;
 /// Where the programs' files are: on a disk, as in memory they would count under the limit.
 const FOLDER: &str = "/var/tmp";
@@ -114,7 +116,8 @@ struct Advice {
 /// Runs it all.
 ///
 /// # Errors
-/// [`AdviceError`] if there is no device or nothing to run; a program that cannot be run is a note, as is a signal that asks to end.
+/// [`AdviceError`] if there is no device or nothing to run; a program that cannot be run is a note, as is a
+/// signal that asks to end.
 pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, AdviceError> {
     let missing = [&asked.vellum, &asked.library].into_iter().find(|path| !path.exists());
     if let Some(path) = missing {
@@ -222,16 +225,21 @@ fn measured(
     // One that does not count: files are read, and the host has backed the memory.
     let first = setting.run(NONE, UNLIMITED_LONGEST)?;
     let longest = Duration::from_nanos(first.wall_ns as u64) * LONGEST;
-    for (turn, arm) in Order::interleave(ARMS.len(), asked.rounds, asked.seed).into_iter().enumerate() {
-        tell(&format!("{}: round {}, {}", setting.program.cell(), turn / ARMS.len() + 1, ARMS[arm]));
+    let mut executor = |Turn { round, arm, .. }: Turn| -> Result<(), RunError> {
+        tell(&format!("{}: round {}, {}", setting.program.cell(), round + 1, ARMS[arm]));
         let (limit, longest) = match arm {
             0 | 1 => (NONE, UNLIMITED_LONGEST),
             2 => (advice.give, longest),
             _ => (advice.give / 3 * 2, longest),
         };
         rounds[arm].push(setting.run(limit, longest)?);
+        Ok(())
+    };
+    let mut experiment = Experiment::new(ArmOrder::Random, ARMS.len(), asked.seed);
+    match experiment.run(&Stop::rounds(asked.rounds), &mut executor)? {
+        End::Signal(_) => Err(RunError::Asked),
+        _ => Ok(rounds),
     }
-    Ok(rounds)
 }
 
 fn table() -> Table {

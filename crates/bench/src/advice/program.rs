@@ -1,7 +1,8 @@
 //! The programs whose advice is held against the truth, and what they work on.
 //!
-//! Real programs, as the distribution has them, on inputs that are made anew and are the same everywhere. They differ in what matters to
-//! advice: a table that is gone round and round, one that grows until the end, phases, a compiler, streams of files.
+//! Real programs, as the distribution has them, on inputs that are made anew and are the same everywhere.
+//! They differ in what matters to advice: a table that is gone round and round, one that grows until the end,
+//! phases, a compiler, streams of files.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -92,7 +93,8 @@ pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
 impl Program {
     /// The file to execute; `None` if it is not there.
     ///
-    /// Scripts that choose among versions are asked what they choose, so that it is the program itself that is limited.
+    /// Scripts that choose among versions are asked what they choose, so that it is the program itself that
+    /// is limited.
     pub(super) fn executable(&self, folder: &Path) -> Option<OsString> {
         let name = self.command[0];
         if let Some(here) = name.strip_prefix("./") {
@@ -103,6 +105,6 @@ impl Program {
             let path = String::from_utf8(asked.stdout).ok()?;
             return Some(path.trim().into()).filter(|path: &OsString| !path.is_empty());
         }
-        vellum_probe::locate(name.as_ref(), std::env::var_os("PATH").as_deref()).ok().map(Into::into)
+        vellum_process::locate(name.as_ref(), std::env::var_os("PATH").as_deref()).ok().map(Into::into)
     }
 }

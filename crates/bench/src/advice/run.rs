@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vellum_probe::Interrupt;
-use vellum_probe::confine::{Group, GroupError};
+use vellum_process::Interrupt;
+use vellum_process::confine::{Group, GroupError};
 
 /// How long between looks at whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
@@ -27,7 +27,8 @@ pub(super) struct Took {
     pub(super) charged: u64,
     /// How often the kernel found nothing to reclaim.
     pub(super) relieved: u32,
-    /// It was ended by us because it took too long, or by the kernel for lack of memory: it would have taken more.
+    /// It was ended by us because it took too long, or by the kernel for lack of memory: it would have taken
+    /// more.
     pub(super) cut: bool,
 }
 

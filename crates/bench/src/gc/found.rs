@@ -1,14 +1,15 @@
 //! What came of the section: a table of medians and ratios, and each goal with its verdict.
 //!
-//! Every ratio is against libgc's first arm in pairs of the same round. The second arms of libgc and of each plan say how far the same
-//! thing is from itself; no verdict is surer than that.
+//! Every ratio is against libgc's first arm in pairs of the same round. The second arms of libgc and of each
+//! plan say how far the same thing is from itself; no verdict is surer than that.
 
 use super::{CALLED, SECTION, name, parallel, slices};
 use crate::Sheet;
 use crate::target::twin;
-use crate::timing::{Grid, goal_table};
+use crate::timing::goal_table;
 use vellum_measure::{Bound, Goal, Interval, Verdict, median, paired_ratio};
-use vellum_papers::smith::{CLIENTS, Collector, Plan};
+use vellum_report::Table;
+use vellum_studies::smith::{CLIENTS, Collector, Plan};
 
 /// Drawings for an interval.
 const RESAMPLES: usize = 1000;
@@ -19,8 +20,8 @@ const PEAK: &str = "peak_bytes";
 const OBJECT: &str = "object_ns";
 const LIVE_OBJECT: &str = "live_object_ns";
 
-/// What a small program's cell is judged by: a figure, how it is called, what it is divided by for people, and the most of libgc's that it
-/// may be.
+/// What a small program's cell is judged by: a figure, how it is called, what it is divided by for people,
+/// and the most of libgc's that it may be.
 const DEMANDS: [(&str, &str, &str, f64, f64); 10] = [
     ("short-16", OBJECT, "short-lived 16-byte objects, ns each", 1.0, 0.5),
     ("short-64", OBJECT, "short-lived 64-byte objects, ns each", 1.0, 0.5),
@@ -34,7 +35,7 @@ const DEMANDS: [(&str, &str, &str, f64, f64); 10] = [
     ("lists", PEAK, "peak memory, mergesort, MiB", MIB, 1.0),
 ];
 const MIB: f64 = 1048576.0;
-/// After nine tenths of the heap have died, so many times what lives may be resident, beside …
+/// After nine tenths of the heap have died, this multiple of the live bytes may be resident, beside …
 const RESIDENT_MAX: f64 = 1.2;
 /// … what a process has anyhow.
 const RESIDENT_PLUS: f64 = 4.0 * MIB;
@@ -43,10 +44,12 @@ const CLIENT_MAX: f64 = 1.0;
 /// … and together they are to take so much of its time, by plan.
 const CLIENTS_MAX: [(Plan, f64); 2] = [(Plan::MarkSweep, 0.75), (Plan::MostlyCopying, 0.6)];
 
-/// The plans shown; those that [`CLIENTS_MAX`] names are judged. That with generations is measured where memory is short (`vellum papers cooper`).
+/// The plans shown; those that [`CLIENTS_MAX`] names are judged. That with generations is measured where
+/// memory is short (`vellum papers cooper`).
 const PLANS: [Plan; 3] = [Plan::MarkSweep, Plan::MostlyCopying, Plan::Appel];
 
-/// Reads the section's sheets: text with a newline at its end, and the goals. Both are empty if the section was not run.
+/// Reads the section's sheets: text with a newline at its end, and the goals. Both are empty if the section
+/// was not run.
 #[must_use]
 pub fn found(sheets: &[Sheet], seed: u64) -> (String, Vec<Goal>) {
     let reader = Reader { sheets, seed };
@@ -102,13 +105,14 @@ impl Reader<'_> {
         Some(Goal { what, unit: "", bound, found: Some(found.estimate), verdict })
     }
 
-    fn table(&self) -> (Grid, Vec<Goal>) {
+    fn table(&self) -> (Table, Vec<Goal>) {
         let plans = PLANS.map(|plan| Collector::Vellum(plan).name());
         let judged = CLIENTS_MAX.map(|(plan, _)| Collector::Vellum(plan).name());
         let libgc = Collector::Libgc.name();
         let of_plans = plans.iter().flat_map(|plan| [plan, "/ libgc", "A/A"]);
         let head: Vec<&str> = ["", CALLED, libgc, "A/A"].into_iter().chain(of_plans).collect();
-        let mut grid = Grid::new("Collectors: medians, ratios to libgc, each arm over itself", &head);
+        let mut grid =
+            Table::plain(&head, 1).titled("Collectors: medians, ratios to libgc, each arm over itself");
         let mut goals = Vec::new();
         let small = DEMANDS
             .iter()
@@ -136,7 +140,7 @@ impl Reader<'_> {
                 let most = most.filter(|_| judged.contains(&plan));
                 goals.extend(most.and_then(|most| self.goal(cell, plan, metric, &what, most)));
             }
-            grid.push(row);
+            grid.row(row);
         }
         (grid, goals)
     }

@@ -1,16 +1,17 @@
-//! Section `gc`: Vellum's collector against libgc, in the programs of `clients/`.
+//! Section `gc`: Vellum's collector against libgc, in the programs of `studies/clients/`.
 //!
-//! The other sections measure malloc; this one what is collected. The programs are those of `vellum papers smith`, built by the same
-//! [`Workshop`], and three small ones. Each cell is one program in one heap; its arms are the collectors, libgc and each
-//! of Vellum's plans twice for the controls:
+//! The other sections measure malloc; this one what is collected. The programs are those of `vellum papers
+//! smith`, built by the same [`Workshop`], and three small ones. Each cell is one program in one heap; its
+//! arms are the collectors, libgc and each of Vellum's plans twice for the controls:
 //!
 //! ```text
-//! Workshop ──▶ cells: short, trees, lists, whole heaps, the eight clients ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
+//! Workshop ──▶ cells: short, trees, lists, whole heaps, the eight clients
+//!    ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
 //! ```
 //!
-//! Both are at their best: allocation inlined, interior pointers off in the heap, one marker. How libgc fares when it is called the way
-//! most of its users call it, by `GC_MALLOC`, is shown beside and not judged. The section runs when it is named
-//! (`--only gc`, or a cell of it).
+//! Both are at their best: allocation inlined, interior pointers off in the heap, one marker. How libgc fares
+//! when it is called the way most of its users call it, by `GC_MALLOC`, is shown beside and not judged. The
+//! section runs when it is named (`--only gc`, or a cell of it).
 
 mod found;
 mod parallel;
@@ -23,8 +24,8 @@ use crate::suite::{Plan, Section};
 use crate::target::twin;
 use crate::{Arm, Cell};
 use std::path::Path;
-use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
-use vellum_probe::campaign::Missing;
+use vellum_experiment::campaign::Missing;
+use vellum_studies::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "gc";

@@ -1,14 +1,16 @@
 //! Collections in slices: how long the longest pause is, and what that costs.
 //!
-//! The program is the one with binary trees beside 64 MiB that stay. Its arms are each collector at one go and in slices of a
-//! millisecond. A pause is what one allocation took beyond its inlined path, in CPU time of the thread it happened to: wall time
-//! beyond that is other programs'. Looking at that clock costs time of its own, in all arms alike.
+//! The program is the one with binary trees beside 64 MiB that stay. Its arms are each collector at one go
+//! and in slices of a millisecond. A pause is what one allocation took beyond its inlined path, in CPU time
+//! of the thread it happened to: wall time beyond that is other programs'. Looking at that clock costs time
+//! of its own, in all arms alike.
 
-use super::ways::{self, Way, figure, libgc, ours};
-use crate::timing::Grid;
+use super::ways::{self, Way, libgc, ours};
 use crate::{Cell, Sheet};
 use vellum_measure::{Bound, Goal, Interval, Verdict, median};
-use vellum_papers::smith::{Collector, Workshop};
+use vellum_report::Table;
+use vellum_report::units::fixed;
+use vellum_studies::smith::{Collector, Workshop};
 
 /// The cell.
 pub(super) const CELL: &str = "slices";
@@ -36,21 +38,21 @@ pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, 
 }
 
 /// What came of it, if it was run: a table and goals.
-pub(super) fn found(sheets: &[Sheet], seed: u64) -> Option<(Grid, Vec<Goal>)> {
+pub(super) fn found(sheets: &[Sheet], seed: u64) -> Option<(Table, Vec<Goal>)> {
     let sheet = ways::sheet(sheets, CELL)?;
     let ratio = |arm: &str| -> Option<Interval> { ways::ratio(sheet, arm, WAYS[0].label, CPU, seed) };
     let head =
         ["64 MiB alive", "longest pause, CPU ms", "pauses over 2 ms", "CPU ms", "/ at one go", "peak MiB"];
-    let mut grid = Grid::new("Collections in slices: medians over the rounds", &head);
+    let mut grid = Table::plain(&head, 1).titled("Collections in slices: medians over the rounds");
     for Way { label: arm, .. } in WAYS {
         let middle = |metric: &str, unit: f64| median(&sheet.values(arm, metric)).map(|value| value / unit);
-        grid.push(vec![
+        grid.row(vec![
             arm.to_owned(),
-            figure(middle(PAUSE, 1e6)),
-            figure(middle(LONG, 1.0)),
-            figure(middle(CPU, 1e6)),
-            figure(ratio(arm).map(|ratio| ratio.estimate)),
-            figure(middle(PEAK, 1048576.0)),
+            fixed(middle(PAUSE, 1e6), 2),
+            fixed(middle(LONG, 1.0), 2),
+            fixed(middle(CPU, 1e6), 2),
+            fixed(ratio(arm).map(|ratio| ratio.estimate), 2),
+            fixed(middle(PEAK, 1048576.0), 2),
         ]);
     }
     let sliced = WAYS[2].label;

@@ -1,9 +1,10 @@
-//! One program under each collector in several ways of collecting: the arms of such a cell, and their ratios by rounds.
+//! One program under each collector in several ways of collecting: the arms of such a cell, and their ratios
+//! by rounds.
 
 use super::{cell, name};
 use crate::{Arm, Cell, Sheet};
 use vellum_measure::{Interval, paired_ratio};
-use vellum_papers::smith::{Build, Collector, Plan, Workshop};
+use vellum_studies::smith::{Build, Collector, Plan, Workshop};
 
 /// Drawings for an interval.
 const RESAMPLES: usize = 1000;
@@ -12,7 +13,7 @@ const RESAMPLES: usize = 1000;
 pub(super) struct Way {
     pub label: &'static str,
     pub is_libgc: bool,
-    /// What the program is told.
+    /// The words that the program gets.
     pub words: &'static str,
 }
 
@@ -59,9 +60,4 @@ pub(super) fn ratio(sheet: &Sheet, arm: &str, over: &str, metric: &str, seed: u6
     let pairs = sheet.by_round(arm, metric).into_iter().zip(sheet.by_round(over, metric));
     let pairs: Vec<(f64, f64)> = pairs.filter_map(|(a, b)| Some((a?, b?))).collect();
     paired_ratio(&pairs, RESAMPLES, seed)
-}
-
-/// For a table.
-pub(super) fn figure(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
 }

@@ -7,11 +7,11 @@ use crate::{Arm, Cell, Unit, peer};
 /// The column of memory that stays mapped.
 const FLOOR: &str = "floor";
 
-/// Reuse may cost so many times the floor.
+/// The most that reuse may cost, in multiples of the floor.
 const REUSE: f64 = 1.3;
-/// The largest block may take so many times as long as the smallest, touching left out.
+/// The longest that the largest block may take, in multiples of the smallest, touching left out.
 const INVARIANCE: f64 = 2.0;
-/// A first touch is to be so many times cheaper than glibc's.
+/// How many times cheaper than glibc's a first touch is to be.
 const COLD: f64 = 5.0;
 
 pub(super) fn section(plan: &Plan) -> Section {

@@ -1,13 +1,16 @@
 //! The suite: which workloads run at which sizes, what is shown of them, and what each line is to reach.
 //!
-//! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a second
-//! arm of glibc and one of Vellum, the controls. `quick` has fewer sizes and shorter runs and the same lines.
+//! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a
+//! second arm of glibc and one of Vellum, the controls. `quick` has fewer sizes and shorter runs and the same
+//! lines.
 
 mod batch;
 pub mod govern;
 mod growth;
+pub mod hardened;
 mod idle;
 mod large;
+pub mod numpy;
 pub mod pager;
 mod relocate;
 mod small;
@@ -16,6 +19,7 @@ pub mod watch;
 use crate::target::{Against, Target, twin};
 use crate::{Arm, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
 use std::path::PathBuf;
+use vellum_report::units::size;
 
 /// One topic.
 #[derive(Debug, Clone)]
@@ -51,14 +55,14 @@ const OTHERS: &[&str] = &[peer::GLIBC, "mimalloc2", peer::MIMALLOC3, peer::JEMAL
 /// "no slower … within noise (2 %)".
 const NO_SLOWER: f64 = 1.02;
 
-/// Peak memory of programs with large blocks: at most so many times glibc's …
+/// Peak memory of programs with large blocks: at most, in multiples of glibc's …
 const LARGE_PEAK: f64 = 1.05;
-/// … or so many bytes more.
+/// … or in bytes above it.
 const LARGE_PEAK_PLUS: f64 = 4e6;
 
 /// Small frames are slow to touch: no more of them are backed beforehand than this.
 const BACK_SMALL: usize = 128 * MIB;
-/// Huge frames are quick to touch: at least so many are backed beforehand.
+/// Huge frames are quick to touch: at least this number is backed beforehand.
 const BACK_HUGE: usize = 512 * MIB;
 
 const KIB: usize = 1 << 10;
@@ -116,7 +120,8 @@ impl Plan {
         }
     }
 
-    /// A process that makes the host of a virtual machine back as much memory as a first touch in `bytes` may need.
+    /// A process that makes the host of a virtual machine back as much memory as a first touch in `bytes` may
+    /// need.
     fn back(&self, bytes: usize) -> Option<Launch> {
         let glibc = self.roster.get(peer::GLIBC)?;
         let small = bytes.min(BACK_SMALL);
@@ -160,15 +165,6 @@ fn large_peak() -> Target {
     Target::at_most(LARGE_PEAK, Against::Arm(peer::GLIBC)).or_within(LARGE_PEAK_PLUS)
 }
 
-/// `256 KiB`, `1 GiB`.
-fn size(bytes: usize) -> String {
-    match bytes {
-        b if b >= GIB => format!("{} GiB", b / GIB),
-        b if b >= MIB => format!("{} MiB", b / MIB),
-        b => format!("{} KiB", b / KIB),
-    }
-}
-
 /// `256K`, `1G`: a size in a cell's name.
 fn tag(bytes: usize) -> String {
     size(bytes).replace(' ', "").replace("iB", "")
@@ -192,6 +188,8 @@ mod tests {
             sections.push(watch::section(&plan(quick)));
             sections.push(pager::section(&plan(quick)));
             sections.push(govern::section(&plan(quick)));
+            sections.push(numpy::section(&plan(quick)));
+            sections.push(hardened::section(&plan(quick), &[]));
             let names: Vec<&str> =
                 sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
             let unique: BTreeSet<&str> = names.iter().copied().collect();
@@ -215,7 +213,13 @@ mod tests {
     fn every_cell_has_its_controls_and_a_known_workload() {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
         let sections = suite(&plan(true));
-        let named = [watch::section(&plan(true)), pager::section(&plan(true)), govern::section(&plan(true))];
+        let quick = plan(true);
+        let named = [
+            watch::section(&quick),
+            pager::section(&quick),
+            govern::section(&quick),
+            hardened::section(&quick, &[]),
+        ];
         for cell in sections.iter().chain(&named).flat_map(|section| &section.cells) {
             for peer in [peer::GLIBC, peer::VELLUM] {
                 for label in [peer.to_owned(), twin(peer)] {

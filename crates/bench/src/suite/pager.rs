@@ -1,11 +1,14 @@
-//! Vellum's pager beside the kernel's: the same touches of a block that is several times as large as the memory it may have.
+//! Vellum's pager beside the kernel's: the same touches of a block that is several times as large as the
+//! memory it may have.
 //!
-//! In *glibc* the block is the kernel's to page, in a memory control group of so many bytes and to a swap file (root); in *vellum* it has as many bytes of
-//! frames and a store on the same file system. Pages are base pages in both. Each has its second arm as the control.
+//! In *glibc* the block is the kernel's to page, in a memory control group of that size and to a swap file
+//! (root); in *vellum* it has as many bytes of frames and a store on the same file system. Pages are base
+//! pages in both. Each has its second arm as the control.
 //!
-//! A second cell asks what paging costs who has frames enough: there both columns are Vellum's library, without frames in *glibc*, with them in
-//! *vellum*. Two more run collected programs, the compiler and the sort of the 1992 source, whose live data take nine tenths of the memory there is: both
-//! columns are Vellum's collector, paged by the kernel in *glibc* and by Vellum in *vellum*.
+//! A second cell asks what paging costs who has frames enough: there both columns are Vellum's library,
+//! without frames in *glibc*, with them in *vellum*. Two more run collected programs, the compiler and the
+//! sort of the 1992 source, whose live data take nine tenths of the memory there is: both columns are
+//! Vellum's collector, paged by the kernel in *glibc* and by Vellum in *vellum*.
 
 use super::{MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target, twin};
@@ -29,7 +32,8 @@ const SCAN: f64 = 1.0 / 0.8;
 const FITS: f64 = 1.03;
 /// The part of the frames that it needs, in quarters.
 const FITS_QUARTERS: usize = 3;
-/// "Against the kernel's swap on the same device under the same memory, a collected program on Vellum's pager at least 1.5x faster".
+/// "Against the kernel's swap on the same device under the same memory, a collected program on Vellum's pager
+/// at least 1.5x faster".
 const COLLECTED: f64 = 1.0 / 1.5;
 /// The memory that it has, and the part of its work that it does, in percent.
 const COLLECTED_MIB: usize = 24;

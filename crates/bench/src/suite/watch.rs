@@ -1,7 +1,8 @@
 //! What watching a working set costs: the same work, watched and not.
 //!
-//! Each run is two jobs of the same work side by side, and its figure their ratio. No allocator is compared here, so the columns keep their names
-//! and mean something else: in *glibc* neither job is watched, in *vellum* the first is; each has its second arm as the control.
+//! Each run is two jobs of the same work side by side, and its figure their ratio. No allocator is compared
+//! here, so the columns keep their names and mean something else: in *glibc* neither job is watched, in
+//! *vellum* the first is; each has its second arm as the control.
 
 use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target, twin};
@@ -14,11 +15,12 @@ pub const WATCH: &str = "watch";
 const OVERHEAD: f64 = 1.01;
 /// What the watch says that it cost, as a part: the same goal.
 const SAID: f64 = 0.01;
-/// Rounds: so many pairs tell 1 % from nothing.
+/// Rounds: as many pairs as tell 1 % from nothing.
 pub const ROUNDS: usize = 10;
 /// The same for `--quick`.
 pub const ROUNDS_QUICK: usize = 3;
-/// How much memory, and how many touches: some 2, 3 and 12 seconds for each of the two. The larger a job, the later a look at it can be paid for.
+/// How much memory, and how many touches: some 2, 3 and 12 seconds for each of the two. The larger a job, the
+/// later a look at it can be paid for.
 const JOBS: [(usize, usize); 3] = [(8 * MIB, 20_000_000), (64 * MIB, 20_000_000), (256 * MIB, 50_000_000)];
 
 /// The cells. They run only when named: they are about watching, and take minutes.

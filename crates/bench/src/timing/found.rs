@@ -1,13 +1,14 @@
 //! What came of the campaign: a table for each question, and each goal with its verdict.
 //!
-//! Nothing here is measured or remembered: every figure is one of the sheets', or made of them. Repeats that gave none count as
-//! failed where repeats are counted, and are named below the tables.
+//! Nothing here is measured or remembered: every figure is one of the sheets', or made of them. Repeats that
+//! gave none count as failed where repeats are counted, and are named below the tables.
 
-use super::grid::{Grid, fixed};
 use super::task::TRUE_RATIO;
 use super::{HYPERFINE, IN_PROCESS, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};
 use crate::Sheet;
 use vellum_measure::{Bound, Goal, Interval, median, paired_ratio};
+use vellum_report::Table;
+use vellum_report::units::fixed;
 
 /// The effect of one in a hundred more, percent.
 const TRUE_PERCENT: f64 = (TRUE_RATIO - 1.0) * 100.0;
@@ -21,7 +22,8 @@ const COVERED_MIN: f64 = 90.0;
 const SCATTER_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 2.0), (Kernel::Alloc, 5.0)];
 /// The time of the processes' duel over hyperfine's.
 const TIME_MAX: f64 = 1.0;
-/// The share of a BASE at its mode, give or take a step, percent; and how many steps apart bases of different runs may be.
+/// The share of a BASE at its mode, give or take a step, percent; and how many steps apart bases of different
+/// runs may be.
 const AT_MODE_MIN: f64 = 99.4;
 const BASE_STEPS_MAX: f64 = 1.0;
 /// How far a found period may be off, percent.
@@ -30,7 +32,7 @@ const PERIOD_ERROR_MAX: f64 = 1.0;
 const SLOW_DOWN_MAX: f64 = 2.0;
 /// The cells of `vellum cost`, and what runs in each.
 const COSTS: [(&str, &str); 2] = [("cost", "a thread"), ("cost-family", "a family of threads and processes")];
-/// The chain has so many dependent steps a turn: fewer instructions would be a chain cut short.
+/// Dependent steps of the chain in a turn: fewer instructions would be a chain cut short.
 const STEPS_A_TURN: f64 = 6.0;
 /// How exactly B is one in a hundred more, points.
 const EXACT: f64 = 0.001;
@@ -58,7 +60,7 @@ impl Found {
         reader.bases();
         reader.planted();
         reader.cost();
-        let mut tables: Vec<String> = reader.grids.iter().map(Grid::text).collect();
+        let mut tables: Vec<String> = reader.grids.iter().map(Table::text).collect();
         tables.push(goals(&reader.goals).text());
         tables.retain(|table| !table.is_empty());
         let mut text = tables.join("\n");
@@ -74,11 +76,11 @@ impl Found {
 }
 
 /// The goals as a table.
-pub(crate) fn goals(goals: &[Goal]) -> Grid {
-    let mut grid = Grid::new("Goals", &["what", "found", "wanted", "verdict"]);
+pub(crate) fn goals(goals: &[Goal]) -> Table {
+    let mut grid = Table::plain(&["what", "found", "wanted", "verdict"], 1).titled("Goals");
     for goal in goals {
         let figure = |value: f64| format!("{}{}", plain(value), goal.unit);
-        grid.push(vec![
+        grid.row(vec![
             goal.what.clone(),
             goal.found.map_or_else(|| "-".to_owned(), figure),
             format!("{} {}", goal.bound.sign(), figure(goal.bound.limit())),
@@ -103,7 +105,7 @@ struct Reader<'a> {
     sheets: &'a [Sheet],
     seed: u64,
     goals: Vec<Goal>,
-    grids: Vec<Grid>,
+    grids: Vec<Table>,
 }
 
 /// The repeats of one arm.
@@ -184,12 +186,12 @@ impl<'a> Reader<'a> {
 
     fn kernels(&mut self) {
         let head = ["kernel", "instructions of A", "a turn", "B more, %"];
-        let mut grid = Grid::new("The kernels, by callgrind: one call", &head);
+        let mut grid = Table::plain(&head, 1).titled("The kernels, by callgrind: one call");
         for kernel in Kernel::ALL {
             let Some(of) = self.repeats(&format!("instructions-{kernel}"), VELLUM) else { continue };
             let (each, effect) = (of.middle("instructions_each"), of.middle("instructions_effect_percent"));
             let total = fixed(of.middle("instructions_a"), 0);
-            grid.push(vec![kernel.title().to_owned(), total, fixed(each, 3), fixed(effect, 4)]);
+            grid.row(vec![kernel.title().to_owned(), total, fixed(each, 3), fixed(effect, 4)]);
             if kernel == Kernel::Cpu {
                 self.goal("CPU-bound kernel: instructions a turn", "", Bound::AtLeast(STEPS_A_TURN), each);
                 let off = effect.map(|effect| (effect - TRUE_PERCENT).abs());
@@ -202,12 +204,12 @@ impl<'a> Reader<'a> {
     fn effects(&mut self) {
         for kernel in Kernel::ALL {
             let title = kernel.title();
-            let mut grid = Grid::new(format!("A true +1 %, {title}, in one process"), &EFFECT);
+            let mut grid = Table::plain(&EFFECT, 1).titled(format!("A true +1 %, {title}, in one process"));
             for arm in [VELLUM].into_iter().chain(IN_PROCESS) {
                 let Some(of) = self.repeats(kernel.name(), arm) else { continue };
-                grid.push(effect(of, arm, ""));
+                grid.row(effect(of, arm, ""));
                 if !of.values("cpu_a_ns").is_empty() {
-                    grid.push(effect(of, &format!("{arm}, CPU time"), "cpu_"));
+                    grid.row(effect(of, &format!("{arm}, CPU time"), "cpu_"));
                 }
             }
             self.grids.push(grid);
@@ -238,13 +240,13 @@ impl<'a> Reader<'a> {
 
     fn coverage(&mut self) {
         let head = ["kernel", "control runs", "intervals with 0", "share, %", "worst A/A, %", "rounds a run"];
-        let mut grid =
-            Grid::new("Short control runs: how often the stated 95 % interval holds the truth", &head);
+        let mut grid = Table::plain(&head, 1)
+            .titled("Short control runs: how often the stated 95 % interval holds the truth");
         for kernel in Kernel::ALL {
             let Some(of) = self.repeats(&format!("control-{kernel}"), VELLUM) else { continue };
             let (runs, covered) = (of.sum("runs"), of.sum("covered"));
             let share = (runs > 0.0).then(|| covered / runs * 100.0);
-            grid.push(vec![
+            grid.row(vec![
                 kernel.title().to_owned(),
                 format!("{runs:.0}"),
                 format!("{covered:.0}"),
@@ -259,16 +261,16 @@ impl<'a> Reader<'a> {
     }
 
     fn processes(&mut self) {
-        let mut grid = Grid::new("A true +1 %, CPU-bound, as whole processes", &EFFECT);
+        let mut grid = Table::plain(&EFFECT, 1).titled("A true +1 %, CPU-bound, as whole processes");
         let ours = self.repeats("process", VELLUM);
         if let Some(of) = ours {
-            grid.push(effect(of, "vellum, CPU time", ""));
-            grid.push(effect(of, "vellum, wall time", "wall_"));
+            grid.row(effect(of, "vellum, CPU time", ""));
+            grid.row(effect(of, "vellum, wall time", "wall_"));
         }
         let theirs = self.repeats("process", HYPERFINE);
         if let Some(of) = theirs {
-            grid.push(effect(of, HYPERFINE, ""));
-            grid.push(effect(of, "hyperfine, user + system", "cpu_"));
+            grid.row(effect(of, HYPERFINE, ""));
+            grid.row(effect(of, "hyperfine, user + system", "cpu_"));
         }
         self.grids.push(grid);
         let Some(ours) = ours else { return };
@@ -287,7 +289,7 @@ impl<'a> Reader<'a> {
     fn bases(&mut self) {
         let head =
             ["clock", "step, ns", "base, ns", "least", "largest", "at mode ± step, %", "worst repeat, %"];
-        let mut grid = Grid::new("BASE: 1000 times nothing", &head);
+        let mut grid = Table::plain(&head, 1).titled("BASE: 1000 times nothing");
         for clock in clocks() {
             let Some(of) = self.repeats("base", clock.name()) else { continue };
             if of.values("base_ns").is_empty() {
@@ -295,7 +297,7 @@ impl<'a> Reader<'a> {
             }
             let (step, least, most) = (of.middle("step_ns"), of.least("base_ns"), of.most("base_ns"));
             let share = of.least("at_mode_percent");
-            grid.push(vec![
+            grid.row(vec![
                 clock.name().to_owned(),
                 fixed(step, 2),
                 fixed(of.middle("base_ns"), 2),
@@ -321,7 +323,8 @@ impl<'a> Reader<'a> {
 
     fn planted(&mut self) {
         let head = ["what", "repeats", "found", "period off, worst %", "typical loss, µs", "beats seen, %"];
-        let mut grid = Grid::new("Periodic disturbances of 100 µs, planted in the CPU-bound kernel", &head);
+        let mut grid =
+            Table::plain(&head, 1).titled("Periodic disturbances of 100 µs, planted in the CPU-bound kernel");
         let arms = PLANTED_HZ.map(planted);
         let undisturbed = self.repeats("planted", UNDISTURBED);
         for (hz, arm) in PLANTED_HZ.into_iter().zip(&arms) {
@@ -333,7 +336,7 @@ impl<'a> Reader<'a> {
             for (of, name, how) in real.into_iter().chain(reckoned) {
                 let (found, worst) =
                     (of.sum(&format!("found{name}")), of.most(&format!("period_error{name}_percent")));
-                grid.push(vec![
+                grid.row(vec![
                     format!("{hz} Hz {how}"),
                     of.made().to_string(),
                     format!("{found:.0}"),
@@ -354,7 +357,7 @@ impl<'a> Reader<'a> {
                 ("nothing: of other programs, there before or after too", "others"),
                 ("nothing: of unknown source", "unexplained"),
             ] {
-                grid.push(vec![title.to_owned(), of.made().to_string(), format!("{:.0}", of.sum(metric))]);
+                grid.row(vec![title.to_owned(), of.made().to_string(), format!("{:.0}", of.sum(metric))]);
             }
             let some = (!of.values("unexplained").is_empty()).then_some(found);
             self.goal("undisturbed: periods of unknown source", "", Bound::AtMost(0.0), some);
@@ -366,13 +369,13 @@ impl<'a> Reader<'a> {
         for (cell, title) in COSTS {
             let Some(of) = self.repeats(cell, VELLUM) else { continue };
             let head = ["how", "CPU time, ms", "over unrecorded", "low", "high", "whole command, s"];
-            let mut grid = Grid::new(format!("`vellum cost` on {title} that allocates"), &head);
+            let mut grid = Table::plain(&head, 1).titled(format!("`vellum cost` on {title} that allocates"));
             let ms = |ns: Option<f64>| fixed(ns.map(|ns| ns / 1e6), 1);
             for (name, against, allocator) in
                 [("vellum", "preloaded", "Vellum's allocator"), ("own", "plain", "its own allocator")]
             {
                 let (recorded, unrecorded) = (format!("{name}_cpu_ns"), format!("{against}_cpu_ns"));
-                grid.push(vec![format!("on {allocator}, unrecorded"), ms(of.middle(&unrecorded))]);
+                grid.row(vec![format!("on {allocator}, unrecorded"), ms(of.middle(&unrecorded))]);
                 let both = of
                     .sheet
                     .by_round(of.arm, &recorded)
@@ -380,7 +383,7 @@ impl<'a> Reader<'a> {
                     .zip(of.sheet.by_round(of.arm, &unrecorded));
                 let pairs: Vec<(f64, f64)> = both.filter_map(|(with, without)| with.zip(without)).collect();
                 let ratio: Option<Interval> = paired_ratio(&pairs, RESAMPLES, self.seed);
-                grid.push(vec![
+                grid.row(vec![
                     format!("on {allocator}, recorded"),
                     ms(of.middle(&recorded)),
                     fixed(ratio.map(|ratio| ratio.estimate), 2),

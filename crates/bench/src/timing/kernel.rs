@@ -1,7 +1,8 @@
 //! The two kernels, and how long they are made.
 //!
-//! Both are C, compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every peer links: whatever
-//! tool times them, it times the same instructions. B is A with one in a hundred more of what it does.
+//! Both are C, compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every peer
+//! links: whatever tool times them, it times the same instructions. B is A with one in a hundred more of what
+//! it does.
 
 use std::fmt;
 use std::str::FromStr;
@@ -92,7 +93,8 @@ impl Kernel {
         }
     }
 
-    /// The sizes at which this machine is measured. The CPU-bound kernel's are gauged here, in about ten milliseconds.
+    /// The sizes at which this machine is measured. The CPU-bound kernel's are gauged here, in about ten
+    /// milliseconds.
     #[must_use]
     pub fn sizes(self) -> Sizes {
         let a = match self {
@@ -103,7 +105,7 @@ impl Kernel {
     }
 }
 
-/// So many turns last about this long.
+/// The number of turns that last about this long.
 fn turns_of(ns: f64) -> u64 {
     let once = |_| {
         let began = Instant::now();

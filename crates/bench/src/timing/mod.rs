@@ -1,28 +1,29 @@
-//! Section `timing`: can the timings be trusted? What `vellum bench` and `vellum cost` promise, measured, with peers beside it.
+//! Section `timing`: can the timings be trusted? What `vellum bench` and `vellum cost` promise, measured,
+//! with peers beside it.
 //!
-//! The other sections measure allocators; this one measures measuring. Two kernels ([`Kernel`]) are known to the instruction; a
-//! second version of each does one in a hundred more; whoever times them can be held against that. All repeats of all tools
-//! are processes of one campaign in random order, so that no tool has the quiet minute to itself:
+//! The other sections measure allocators; this one measures measuring. Two kernels ([`Kernel`]) are known to
+//! the instruction; a second version of each does one in a hundred more; tools that time them can be held
+//! against that. All repeats of all tools are processes of one campaign in random order, so that no tool has
+//! the quiet minute to itself:
 //!
 //! ```text
-//! tools.rs   program, google, criterion, hyperfine, valgrind, vellum     built or linked, or missing with a cure
+//! tools.rs   program, google, criterion, hyperfine, valgrind, vellum   built, linked, or missing with a cure
 //!    │
 //! mod.rs     cells: one a question, an arm a tool ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
 //!    │                                                   │
 //! task/      what one process does, once ◀───────────────┘  `vellum-bench time TASK name=value…`
 //! ```
 //!
-//! The section runs when it is named (`--only timing`, or a cell of it): the allocators' campaign does not wait for it.
+//! The section runs when it is named (`--only timing`, or a cell of it): the allocators' campaign does not
+//! wait for it.
 
 mod found;
-mod grid;
 mod kernel;
 mod task;
 mod tools;
 
 pub use found::Found;
 pub(crate) use found::goals as goal_table;
-pub(crate) use grid::Grid;
 pub use kernel::{Kernel, Sizes};
 pub use task::{TASKS, Task, TaskError, run};
 pub use tools::Tool;
@@ -30,8 +31,8 @@ pub use tools::Tool;
 use crate::suite::{Plan, Section};
 use crate::{Arm, Cell, Launch};
 use std::path::{Path, PathBuf};
-use vellum_probe::campaign::Missing;
-use vellum_probe::clock::ClockKind;
+use vellum_experiment::campaign::Missing;
+use vellum_timing::clock::ClockKind;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "timing";
@@ -57,7 +58,8 @@ const DUEL_MS: u64 = 970;
 /// A short control run, and how many of them make a repeat.
 const CONTROL_MS: u64 = 100;
 const CONTROLS: u64 = 10;
-/// criterion's warm-up and measurement of each version: together, and without its analysis, over twice what a duel has.
+/// criterion's warm-up and measurement of each version: together, and without its analysis, over twice what a
+/// duel has.
 const CRITERION_WARM_UP_MS: u64 = 200;
 const CRITERION_MEASURE_MS: u64 = 1000;
 /// Calls of the kernel that make a process of a dozen milliseconds …
@@ -137,7 +139,7 @@ fn clocks() -> impl Iterator<Item = ClockKind> {
     ClockKind::ALL.into_iter().filter(|kind| *kind != ClockKind::ThreadCpu)
 }
 
-/// The arm in which a timer disturbs so many times a second.
+/// The arm in which a timer disturbs `hz` times a second.
 fn planted(hz: u64) -> String {
     format!("{hz}hz")
 }

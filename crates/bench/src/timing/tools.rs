@@ -1,6 +1,7 @@
 //! What the section needs beside itself: the kernel as a program, and the tools it is compared with.
 //!
-//! Each is a file in one folder, built there or linked to where it is installed, so that a task finds it by name:
+//! Each is a file in one folder, built there or linked to where it is installed, so that a task finds it by
+//! name:
 //!
 //! ```text
 //! timing-tools/
@@ -13,13 +14,14 @@
 //!   vellum       ──▶ beside the worker
 //! ```
 //!
-//! Only what the chosen tasks need is made. What cannot be is named with its cure, and its column stays away.
+//! Only what the chosen tasks need is made. A tool that cannot be made is named with its cure, and its column
+//! stays away.
 
 use super::kernel::ARCHIVE;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use vellum_probe::campaign::Missing;
+use vellum_experiment::campaign::Missing;
 
 /// Where this crate's C sources are, as it was built.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/timing/c");
@@ -154,7 +156,8 @@ fn link(to: &Path, out: &Path) -> Result<(), String> {
     }
 }
 
-/// A script that runs the program: some look for their parts by the name they are called by, so that a link would not do.
+/// A script that runs the program: some look for their parts by the name they are called by, so that a link
+/// would not do.
 fn forward(to: &Path, out: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     let fail = |error: std::io::Error| format!("writing {}: {error}", out.display());

@@ -1,13 +1,14 @@
 //! A long list of small nodes, got one by one or many in one call (the source's section 4.2).
 //!
-//! Each loop appends all nodes to a list and writes into them, walks the list and frees it. One by one, nodes are
-//! freed on the walk, which is the only way to find them. In batches, a call fills a table with `chunk` nodes (all of
-//! them, if not said), which are then linked. Whoever has a table of all nodes needs no walk to free them: one call
-//! does. With a smaller `chunk` the table is used again, so the walk gathers as many pointers and one call frees
-//! them. With `touch=0` the nodes are only got and freed, never written: the comparison the source makes.
+//! Each loop appends all nodes to a list and writes into them, walks the list and frees it. One by one, nodes
+//! are freed on the walk, which is the only way to find them. In batches, a call fills a table with `chunk`
+//! nodes (all of them, if not said), which are then linked. A program with a table of all nodes needs no walk
+//! to free them: one call does. With a smaller `chunk` the table is used again, so the walk gathers as many
+//! pointers and one call frees them. With `touch=0` the nodes are only got and freed, never written: the
+//! comparison the source makes.
 //!
-//! The table of pointers is part of the batch interface and is written by it; its frames are there beforehand, like
-//! those of every table of this suite.
+//! The table of pointers is part of the batch interface and is written by it; its frames are there
+//! beforehand, like those of every table of this suite.
 
 use super::large::middle;
 use super::{Failure, Params, with_memory};
@@ -98,11 +99,13 @@ pub(super) fn batched(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Writes a node and makes `end`, the pointer that ends the list so far, lead to it; returns the new such pointer.
+/// Writes a node and makes `end`, the pointer that ends the list so far, lead to it; returns the new such
+/// pointer.
 #[inline(always)]
 fn append(end: *mut *mut Node, block: *mut u8, value: u64) -> *mut *mut Node {
     let node = block.cast::<Node>();
-    // SAFETY: the block is as large as a node and aligned to sixteen; `end` is the list's head or in its last node.
+    // SAFETY: the block is as large as a node and aligned to sixteen; `end` is the list's head or in its last
+    // node.
     unsafe {
         node.write(Node { next: std::ptr::null_mut(), value });
         end.write(node);
@@ -134,8 +137,8 @@ fn walk(head: *mut Node, nodes: usize, mut with: impl FnMut(*mut Node)) -> Resul
 /// Nanoseconds of one loop: for getting the nodes, and for all.
 type Times = (u64, u64);
 
-/// Runs `turn(nodes, table, touch)` `loops` times on each of `threads` threads that start each loop together; the
-/// slowest thread counts.
+/// Runs `turn(nodes, table, touch)` `loops` times on each of `threads` threads that start each loop together;
+/// the slowest thread counts.
 fn looped(
     params: &Params,
     turn: impl Fn(usize, &mut [*mut u8], bool) -> Result<Times, Failure> + Sync,

@@ -1,11 +1,12 @@
 //! Large blocks for the first time in a process, and what that may cost in memory.
 //!
-//! What a first touch costs on a virtual machine depends on whether the host has backed the memory: `back` is run
-//! by itself before each measurement, so that all arms find frames the host already gave. The kernel keeps small and
-//! huge frames apart and hands out first what came back last, so both kinds are touched, the huge ones last.
+//! What a first touch costs on a virtual machine depends on whether the host has backed the memory: `back` is
+//! run by itself before each measurement, so that all arms find frames the host already gave. The kernel
+//! keeps small and huge frames apart and hands out first what came back last, so both kinds are touched, the
+//! huge ones last.
 //!
-//! `sparse` is the counterweight: huge pages make first touches cheap and, where a program touches only a little of
-//! what it asked for, make it resident all the same.
+//! `sparse` is the counterweight: huge pages make first touches cheap and, where a program touches only a
+//! little of what it asked for, make it resident all the same.
 
 use super::large::{PAGE, touch};
 use super::{Failure, Params, with_memory};
@@ -31,13 +32,15 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Makes the host back memory, touched and given back at once: `bytes` in small and `huge_bytes` in huge frames.
+/// Makes the host back memory, touched and given back at once: `bytes` in small and `huge_bytes` in huge
+/// frames.
 pub(super) fn back(params: &Params) -> Result<Metrics, Failure> {
     let mut metrics = Metrics::new();
     for (name, advice) in [("bytes", libc::MADV_NOHUGEPAGE), ("huge_bytes", libc::MADV_HUGEPAGE)] {
         let bytes = params.size(name, 0);
         let mut area = Area::<u8>::untouched(bytes);
-        // SAFETY: advice about the area's own mapping. A kernel that knows no huge pages refuses: all is small then.
+        // SAFETY: advice about the area's own mapping. A kernel that knows no huge pages refuses: all is
+        // small then.
         unsafe { libc::madvise(area.as_mut_ptr().cast(), bytes, advice) };
         touch(area.as_mut_ptr(), bytes);
         metrics.set(name, bytes as f64);

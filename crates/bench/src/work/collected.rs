@@ -1,18 +1,19 @@
-//! A collected program larger than the memory it may have: a client of the 1992 source under Vellum's plan with generations, at its own choice of heap
-//! sizes.
+//! A collected program larger than the memory it may have: a client of the 1992 source under Vellum's plan
+//! with generations, at its own choice of heap sizes.
 //!
-//! With `kernel=1` the kernel pages it: the worker makes a swap file and a memory control group (root), and the program enters that before it begins.
-//! Otherwise Vellum does, in as many bytes of frames and over a store on the same file system, and the program is in no group. The program is the same
-//! to the byte, and compiled before the clock starts.
+//! With `kernel=1` the kernel pages it: the worker makes a swap file and a memory control group (root), and
+//! the program enters that before it begins. Otherwise Vellum does, in as many bytes of frames and over a
+//! store on the same file system, and the program is in no group. The program is the same to the byte, and
+//! compiled before the clock starts.
 
 use super::{Failure, Params};
 use crate::{EXPECT, Metrics, vellum};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_papers::smith::{Build, Collector, Plan, Workshop};
-use vellum_probe::Interrupt;
-use vellum_probe::confine::{Group, SwapFile};
+use vellum_process::Interrupt;
+use vellum_process::confine::{Group, SwapFile};
+use vellum_studies::smith::{Build, Collector, Plan, Workshop};
 
 /// Where the swap file and the store are.
 const FOLDER: &str = "/var/tmp";
@@ -30,7 +31,7 @@ const CLIENTS: [&str; 2] = ["compiler", "sort"];
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let memory = params.get("memory", 24);
     let client = CLIENTS[params.size("client", 0).min(CLIENTS.len() - 1)];
-    // First of all, so that it goes last: what is made below must be removed, whoever asks to end.
+    // First of all, so that it goes last: all that is made below must be removed, also at a signal.
     let _caught = Interrupt::catch().map_err(|error| wrong(&error.to_string()))?;
     vellum::has_collector()?;
     let library = std::env::var_os(EXPECT).map(PathBuf::from).ok_or(Failure::Lacks("collector"))?;
@@ -49,7 +50,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
         let swap = swap.map_err(|error| wrong(&error.to_string()))?;
         let group = Group::new("vellum-collected", bytes + BESIDES);
         let group = group.map_err(|error| wrong(&error.to_string()))?;
-        launch = group.entered_by(launch);
+        launch = launch.entering(&group);
         // The group goes before the swap.
         confined = Some((group, swap));
     }

@@ -1,7 +1,8 @@
-//! A program whose working set fits the frames it has: numbers made at random in one block of base pages, sorted, and read in order.
+//! A program whose working set fits the frames it has: numbers made at random in one block of base pages,
+//! sorted, and read in order.
 //!
-//! Nothing need ever be replaced. What paging costs here is that first touches are answered by the process itself, and whatever the pager does
-//! without need.
+//! Nothing need ever be replaced. What paging costs here is that first touches are answered by the process
+//! itself, and whatever the pager does without need.
 
 use super::paged::Block;
 use super::{Failure, Params};

@@ -1,12 +1,12 @@
 //! A governor of one job that is never short of memory: what it costs to have one at all.
 //!
-//! It has all it has as `vellum govern`: the census of each period, the watch, its guardian, the sockets. Nothing is taken, nobody suspended: what that costs
-//! depends on what it saves, and is another question.
+//! It has all it has as `vellum govern`: the census of each period, the watch, its guardian, the sockets.
+//! Nothing is taken, nobody suspended: what that costs depends on what it saves, and is another question.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_governor::{Config, Governor, Setting};
-use vellum_probe::Pid;
+use vellum_process::Pid;
 
 /// How it went.
 pub(super) struct Governed {

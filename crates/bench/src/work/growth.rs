@@ -1,8 +1,9 @@
 //! Blocks that grow: what vectors, strings and buffers do all day.
 //!
-//! Each loop starts from nothing and ends with a free, so the first shows an allocator meeting the sizes for the
-//! first time (`cold_*`) and the others one that has seen them (`warm_*`, their median). New pages are touched as
-//! they come, and carry their number, so that a block that lost contents while moving is found out.
+//! Each loop starts from nothing and ends with a free, so the first shows an allocator meeting the sizes for
+//! the first time (`cold_*`) and the others one that has seen them (`warm_*`, their median). New pages are
+//! touched as they come, and carry their number, so that a block that lost contents while moving is found
+//! out.
 
 use super::large::{PAGE, middle};
 use super::{Failure, Params, with_memory};
@@ -71,8 +72,8 @@ pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
 }
 
 /// Runs `grow`, which returns nanoseconds inside realloc, `loops` times: `cold_ns` and `warm_ns` in all,
-/// `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and `peak_over_final`: the highest resident memory, less
-/// what the process had before, over `final_bytes`.
+/// `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and `peak_over_final`: the highest resident
+/// memory, less what the process had before, over `final_bytes`.
 fn looped(
     params: &Params,
     final_bytes: usize,

@@ -1,8 +1,9 @@
 //! What a process keeps after a burst.
 //!
-//! Some memory stays live; a burst many times as large is allocated, touched and freed; then nobody allocates any
-//! more. Resident memory is read after `idle_ms`, by which time it should be about what is live. With `other=1` the
-//! burst happens on a second thread, which stays alive and asleep: memory parked with it must come back too.
+//! Some memory stays live; a burst many times as large is allocated, touched and freed; then nobody allocates
+//! any more. Resident memory is read after `idle_ms`, by which time it should be about what is live. With
+//! `other=1` the burst happens on a second thread, which stays alive and asleep: memory parked with it must
+//! come back too.
 
 use super::{Failure, Params};
 use crate::area::Area;
@@ -66,7 +67,8 @@ fn burst<T>(
     let rush = || forget(make(bytes, seed + 1));
 
     let metrics = std::thread::scope(|scope| {
-        // The second thread stays until the other side hangs up, so that no thread exit gives the memory back.
+        // The second thread stays until the other side hangs up, so that no thread exit gives the memory
+        // back.
         let (end, hold) = mpsc::channel::<()>();
         let (done, wait) = mpsc::channel();
         if params.get("other", 0) == 0 {

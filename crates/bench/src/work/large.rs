@@ -1,10 +1,11 @@
 //! Large blocks over and over: allocate, write one byte a page, free.
 //!
-//! The floor is to touch memory that is already mapped: no allocator can be below it. Loops are timed in groups
-//! of at least `pages` pages, so that reading the clock does not show, and the median group is reported.
+//! The floor is to touch memory that is already mapped: no allocator can be below it. Loops are timed in
+//! groups of at least `pages` pages, so that reading the clock does not show, and the median group is
+//! reported.
 //!
-//! The source's Figures 3 to 5 plot exactly this: cost a page against block size. Its allocator made the cost of
-//! the allocation itself independent of the size; `pair` measures that part alone.
+//! The source's Figures 3 to 5 plot exactly this: cost a page against block size. Its allocator made the cost
+//! of the allocation itself independent of the size; `pair` measures that part alone.
 
 use super::{Failure, Params, with_memory};
 use crate::area::Area;
@@ -14,7 +15,8 @@ use std::time::Instant;
 /// Distance between touched bytes.
 pub(super) const PAGE: usize = 4096;
 
-/// `ns_per_page` of allocating, touching and freeing a block of `bytes`; `cold_ns_per_page` of the first time.
+/// `ns_per_page` of allocating, touching and freeing a block of `bytes`; `cold_ns_per_page` of the first
+/// time.
 pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
     let bytes = params.size("bytes", 1 << 20);
     let mut metrics = timed(params, bytes, || {
@@ -64,8 +66,8 @@ pub(super) fn pair(params: &Params) -> Result<Metrics, Failure> {
 #[inline(always)]
 pub(super) fn touch(block: *mut u8, bytes: usize) {
     for at in (0..bytes).step_by(PAGE) {
-        // SAFETY: inside the block, which is live and `bytes` long. Volatile, or the compiler would drop a write
-        // that nobody reads before the free.
+        // SAFETY: inside the block, which is live and `bytes` long. Volatile, or the compiler would drop a
+        // write that nobody reads before the free.
         unsafe { block.add(at).write_volatile(1) };
     }
 }

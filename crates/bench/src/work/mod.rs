@@ -1,8 +1,8 @@
 //! The workloads: what a worker process does under whichever allocator was preloaded into it.
 //!
 //! Each is a function from parameters to figures that checks its own results: blocks keep their stamps, a
-//! factorisation multiplies out, a cover plus its complement is everything. Each can be made as small as a few
-//! milliseconds, which is how the tests run all of them.
+//! factorisation multiplies out, a cover plus its complement is everything. Each can be made as small as a
+//! few milliseconds, which is how the tests run all of them.
 
 mod batch;
 mod cold;

@@ -1,7 +1,8 @@
 //! A block several times as large as the memory it may have, touched in order and at random.
 //!
-//! With `kernel=1` the worker makes a swap file and a memory control group of `frames` bytes, and a child of it does the work in there: the kernel pages.
-//! Otherwise the worker does it itself, and whoever was preloaded pages.
+//! With `kernel=1` the worker makes a swap file and a memory control group of `frames` bytes, and a child of
+//! it does the work in there: the kernel pages. Otherwise the worker does it itself, and the preloaded
+//! library pages.
 //!
 //! | phase | touches |
 //! | --- | --- |
@@ -10,8 +11,8 @@
 //! | `scan` | every page, read in order, twice |
 //! | `read`, `write` | pages at random |
 //!
-//! Beside them a file as long as the block is read directly, in pieces of 256 KiB and single pages at random, on the same file system: what the device can
-//! do, and what it costs.
+//! Beside them a file as long as the block is read directly, in pieces of 256 KiB and single pages at random,
+//! on the same file system: what the device can do, and what it costs.
 
 use super::{Failure, Params};
 use crate::Metrics;
@@ -23,8 +24,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_measure::Rng;
-use vellum_probe::Interrupt;
-use vellum_probe::confine::{Group, SwapFile};
+use vellum_process::Interrupt;
+use vellum_process::confine::{Group, SwapFile};
 
 const PAGE: usize = 4096;
 /// Where the swap file and the store are.
@@ -120,7 +121,8 @@ impl Block {
     /// The block as numbers, none of which has been written.
     pub(super) fn numbers(&mut self) -> &mut [MaybeUninit<u64>] {
         let len = self.pages * PAGE / size_of::<u64>();
-        // SAFETY: within what the vector has reserved, aligned to a page; borrowed as long as the numbers are.
+        // SAFETY: within what the vector has reserved, aligned to a page; borrowed as long as the numbers
+        // are.
         unsafe { std::slice::from_raw_parts_mut(self.place(0).cast(), len) }
     }
 
@@ -142,7 +144,7 @@ impl Block {
 
 /// Has a child do the work in a group of its own, over a swap file.
 fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
-    // First of all, so that it goes last: what is made below must be removed, whoever asks to end.
+    // First of all, so that it goes last: all that is made below must be removed, also at a signal.
     let _caught = Interrupt::catch().map_err(|error| wrong(&error.to_string()))?;
     let _swap =
         SwapFile::new(Path::new(FOLDER), 2 * bytes as u64).map_err(|error| wrong(&error.to_string()))?;
@@ -161,7 +163,8 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
     // SAFETY: the worker has one thread, so that the child may do whatever it could.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: the child is ended if the worker ends; the mapping is alive; the child leaves without returning.
+        // SAFETY: the child is ended if the worker ends; the mapping is alive; the child leaves without
+        // returning.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let done = group.take(std::process::id()).map_err(|error| error.to_string()).and_then(|()| {
@@ -215,7 +218,8 @@ fn read_file(params: &Params, bytes: usize) -> std::io::Result<OnFile> {
     })?;
     fs::remove_file(&path)?;
     let layout = std::alloc::Layout::from_size_align(PIECE, PAGE).map_err(std::io::Error::other)?;
-    // SAFETY: the layout is not empty; the memory is given back below, and is alive and the slice's alone until then.
+    // SAFETY: the layout is not empty; the memory is given back below, and is alive and the slice's alone
+    // until then.
     let (memory, piece) = unsafe {
         let memory = std::alloc::alloc_zeroed(layout);
         if memory.is_null() {

@@ -1,17 +1,19 @@
 //! A program of fixed work, watched or not: what watching its working set costs it, and us.
 //!
-//! The worker forks two children of the same work: each touches pages of its own at random, so many times, computing for [`STEPS`] between two
-//! touches. With `watch=1` the worker watches the first with the settings that `vellum watch` has, with `govern=1` it governs it ([`super::govern`]); it
-//! does neither to the second.
+//! The worker forks two children of the same work: each touches pages of its own at random, a given number of
+//! times, computing for [`STEPS`] between two touches. With `watch=1` the worker watches the first with the
+//! settings that `vellum watch` has, with `govern=1` it governs it ([`super::govern`]); it does neither to
+//! the second.
 //!
 //! ```text
 //! ratio = (CPU time of the first + ours) / CPU time of the second
 //! ```
 //!
-//! Both run on one processor, by turns of a few milliseconds. What makes the same work slower at one moment than at another (others in the caches
-//! and on the memory's lanes, a host that gives the processor to somebody else) meets both alike, so the ratio shows a hundredth where the
-//! times themselves differ by a tenth from run to run. Both have touched all of their memory before either begins, so that no host has
-//! to find any meanwhile.
+//! Both run on one processor, by turns of a few milliseconds. What makes the same work slower at one moment
+//! than at another (others in the caches and on the memory's lanes, a host that gives the processor to
+//! somebody else) meets both alike, so the ratio shows a hundredth where the times themselves differ by a
+//! tenth from run to run. Both have touched all of their memory before either begins, so that no host has to
+//! find any meanwhile.
 
 use super::govern::govern;
 use super::{Failure, Params};
@@ -21,8 +23,8 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 use vellum_measure::Rng;
-use vellum_probe::Pid;
-use vellum_probe::reference::{Options, Target, Watcher};
+use vellum_process::Pid;
+use vellum_reference::{Options, Target, Watcher};
 
 const PAGE: usize = 4096;
 /// Steps of arithmetic, each needing the one before, between two touches: some 80 ns.
@@ -38,7 +40,8 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let processor = processor().ok_or_else(|| wrong("no processor to run on was found"))?;
     let gate = Gate::new().ok_or_else(|| wrong("no memory for the children to meet in"))?;
     let fork = || -> Result<libc::pid_t, Failure> {
-        // SAFETY: the child sets its processor, makes one mapping, touches it and ends without unwinding, locks or allocation.
+        // SAFETY: the child sets its processor, makes one mapping, touches it and ends without unwinding,
+        // locks or allocation.
         match unsafe { libc::fork() } {
             0 => work(bytes, touches, seed, &processor, gate),
             pid if pid < 0 => Err(wrong("a child could not be forked")),
@@ -87,7 +90,8 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
 
 /// The last of the processors that this process may use, alone in a set.
 fn processor() -> Option<libc::cpu_set_t> {
-    // SAFETY: a set is plain bits, for which zero is valid; the calls read and write sets that live here, of the size given.
+    // SAFETY: a set is plain bits, for which zero is valid; the calls read and write sets that live here, of
+    // the size given.
     unsafe {
         let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = (std::mem::zeroed(), std::mem::zeroed());
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all) != 0 {
@@ -106,7 +110,8 @@ fn wrong(what: &str) -> Failure {
 /// The child: never returns.
 fn work(bytes: usize, touches: u64, seed: u64, processor: &libc::cpu_set_t, gate: &Gate) -> ! {
     let pages = bytes / PAGE;
-    // SAFETY: the set lives through the call; a new mapping, touched only within its length; the process ends with it.
+    // SAFETY: the set lives through the call; a new mapping, touched only within its length; the process ends
+    // with it.
     unsafe {
         // Nobody opens the gate if the worker is no more.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -158,7 +163,8 @@ fn wait(pid: libc::pid_t) -> Option<bool> {
     (unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid).then_some(status == 0)
 }
 
-/// Memory that the worker and its children share: who has come, whether they may go on, and how long each took.
+/// Memory that the worker and its children share: who has come, whether they may go on, and how long each
+/// took.
 struct Gate {
     come: AtomicU32,
     open: AtomicU32,
@@ -169,7 +175,8 @@ struct Gate {
 impl Gate {
     /// In a mapping of its own, which stays until the process ends.
     fn new() -> Option<&'static Gate> {
-        // SAFETY: a new mapping of zeroed bytes, which are valid for a gate, aligned to a page and never unmapped.
+        // SAFETY: a new mapping of zeroed bytes, which are valid for a gate, aligned to a page and never
+        // unmapped.
         unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
@@ -178,7 +185,7 @@ impl Gate {
         }
     }
 
-    /// Waits until so many have come, or for as long as that may take.
+    /// Waits until that many have come, or for as long as that may take.
     fn wait_for(&self, children: u32) {
         let began = Instant::now();
         while self.come.load(Acquire) < children && began.elapsed() < COME_WITHIN {

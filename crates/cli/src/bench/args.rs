@@ -1,29 +1,29 @@
-//! What can be asked of `vellum bench`.
+//! `vellum bench` on the command line.
 
-use crate::amount::{self, percentage};
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
-use vellum_probe::bench::{BATCH_MAX, Batching};
-use vellum_probe::clock::ClockKind;
-use vellum_probe::process_duel;
-use vellum_probe::suites;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use vellum_experiment::process_duel;
+use vellum_report::amount::{self, percentage};
+use vellum_timing::bench::{BATCH_MAX, Batching};
+use vellum_timing::clock::ClockKind;
+use vellum_timing::suites;
 
-/// How long a benchmark of programs goes on, unless told.
+/// How long programs are measured, unless asked otherwise.
 const TIME: Duration = Duration::from_secs(6);
 /// The shortest and the longest that can be asked for.
 const TIME_MIN: Duration = Duration::from_millis(1);
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Time programs, or Vellum's own operations, so that the figures can be trusted.
+/// Time programs, or Vellum's own operations, with confidence intervals.
 ///
-/// With --vs, two programs run by turns in random order, and the first also against itself: what that control shows is
-/// noise, and no smaller difference is claimed. Without, one program is described: how long it takes when nothing disturbs it,
-/// what its outliers lost time to. With --suite, operations of this process are timed. The programs' output is discarded
-/// unless --output says otherwise.
+/// With --vs, two programs run alternately in random order, and the first also against itself. That control
+/// measures the noise; no smaller difference is claimed. Without --vs, one program is described: its time
+/// when undisturbed, and the causes of its outliers. With --suite, operations of this process are timed. The
+/// programs' output is discarded unless --output says otherwise.
 ///
-/// Exit status: 0; 1 when --fail-above finds it slower than allowed; 127 when a program is not found, 126 when it cannot
+/// Exit status: 0; 1 when --fail-above finds a slowdown; 127 when a program is not found, 126 when it cannot
 /// be executed; 125 when a program or vellum itself failed.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "NAME", conflicts_with = "command", value_parser = suites::NAMES)]
     pub(super) suite: Option<String>,
 
-    /// Of the suite, only cases whose names contain this.
+    /// Only cases of the suite whose names contain this.
     #[arg(long, value_name = "TEXT", requires = "suite")]
     pub(super) only: Option<String>,
 
@@ -45,25 +45,25 @@ pub(crate) struct Bench {
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<Duration>,
 
-    /// Measure this many rounds (with --suite, observations), however long that takes (default: as many as fit the time, at least
-    /// 10; with --suite, 1000).
+    /// The number of rounds (with --suite, of observations), regardless of time (default: as many as fit the
+    /// time, at least 10; with --suite, 1000).
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) rounds: Option<u32>,
 
-    /// Rounds that are run first and thrown away (default: 1); with --suite, milliseconds (default: 50).
+    /// Warm-up rounds, which are discarded (default: 1); with --suite, milliseconds (default: 50).
     #[arg(long, value_name = "N")]
     pub(super) warm_up: Option<u32>,
 
-    /// Which time decides about programs.
+    /// The time to compare programs by.
     #[arg(long, value_name = "WHICH", default_value = "cpu", conflicts_with = "suite")]
     pub(super) metric: Metric,
 
-    /// The clock: tsc, tsc-fenced, monotonic, monotonic-raw or thread-cpu (default: tsc-fenced if it can be trusted, else
-    /// monotonic-raw).
+    /// The clock: tsc, tsc-fenced, monotonic, monotonic-raw or thread-cpu (default: tsc-fenced if it is
+    /// reliable, else monotonic-raw).
     #[arg(long, value_name = "CLOCK")]
     pub(super) clock: Option<ClockKind>,
 
-    /// The share of observations, in percent, below the absolute figure (default: 10; 1 repeats better for what allocates
+    /// The low quantile to report, in percent (default: 10; 1 is more repeatable for programs that allocate
     /// much).
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = share)]
     pub(super) low: f64,
@@ -72,27 +72,28 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// Do not run the programs in a second order to see whether the answer depends on it.
+    /// Do not repeat the comparison in a second order, which checks that the result does not depend on the
+    /// order.
     #[arg(long, conflicts_with = "suite")]
     pub(super) no_order_check: bool,
 
-    /// What becomes of the programs' standard output (their standard error is shown where they fail).
+    /// Where the programs' standard output goes. Their standard error is shown if they fail.
     #[arg(long, value_name = "WHAT", default_value = "discard", conflicts_with = "suite")]
     pub(super) output: OutputArg,
 
-    /// What the programs read, each from its beginning (default: nothing).
+    /// The standard input of each run, from the file's beginning (default: empty).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "suite")]
     pub(super) input: Option<PathBuf>,
 
-    /// Count programs that fail like others. Without this, a failure ends the benchmark.
+    /// Count failed runs like others. Without this, a failure ends the benchmark.
     #[arg(short, long, conflicts_with = "suite")]
     pub(super) ignore_failure: bool,
 
-    /// Take off what starting and ending a program that does nothing costs.
+    /// Subtract the time that starting and ending an empty program takes.
     #[arg(long, conflicts_with = "suite")]
     pub(super) subtract_start: bool,
 
-    /// What stands between two programs, for commands that have a --vs of their own.
+    /// The word between two programs, for commands that have a --vs of their own.
     #[arg(
         long,
         value_name = "WORD",
@@ -102,15 +103,16 @@ pub(crate) struct Bench {
     )]
     pub(super) separator: OsString,
 
-    /// What to do about operations too short for the clock: refuse, auto (as many at once as needed), or a number at once.
+    /// Operations too short for the clock: refuse, auto (as many at once as needed), or a number at once.
     #[arg(long, value_name = "HOW", default_value = "refuse", value_parser = batching, requires = "suite")]
     pub(super) batch: Batching,
 
-    /// Keep collectors from collecting meanwhile.
+    /// Suspend garbage collection during each measurement.
     #[arg(long, requires = "suite")]
     pub(super) hold_collectors: bool,
 
-    /// Exit with status 1 if it is shown to be slower by more than this, such as 2%: B than A, or than the baseline.
+    /// Exit with status 1 if a slowdown above this is shown, such as 2%: of B against A, or against the
+    /// baseline.
     #[arg(long, value_name = "PERCENT", value_parser = allowed)]
     pub(super) fail_above: Option<f64>,
 
@@ -118,15 +120,15 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) save: Option<PathBuf>,
 
-    /// What the baseline is called (default: its file's name).
+    /// The name of the baseline (default: its file's name).
     #[arg(long, value_name = "TEXT", requires = "save")]
     pub(super) label: Option<String>,
 
-    /// Compare with this baseline: weaker than --vs, as the machine has changed its pace since.
+    /// Compare with this baseline. Weaker than --vs: the speed of the machine may have changed since.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) baseline: Option<PathBuf>,
 
-    /// What the program is called in files (default: its name and arguments).
+    /// The name of the program in files (default: its name and arguments).
     #[arg(long, value_name = "NAME", conflicts_with = "suite")]
     pub(super) name: Option<String>,
 
@@ -142,19 +144,19 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) csv: Option<PathBuf>,
 
-    /// Print what outliers lost time to.
+    /// Print the causes of outliers.
     #[arg(long)]
     pub(super) attribute: bool,
 
-    /// Print which disturbances come back regularly.
+    /// Print periodic disturbances.
     #[arg(long)]
     pub(super) periods: bool,
 
-    /// Print the verdict alone.
+    /// Print only the verdict.
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// The program and its arguments, and behind --vs those of the other.
+    /// The program and its arguments; after --vs, those of the other program.
     #[arg(required_unless_present = "suite", trailing_var_arg = true, allow_hyphen_values = true,
         value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
@@ -163,20 +165,20 @@ pub(crate) struct Bench {
 /// Which of a program's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Metric {
-    /// User and system time: what other programs do to the machine moves it little.
+    /// User and system time: least affected by other programs.
     Cpu,
-    /// From start to end: what somebody who waits sees.
+    /// Elapsed time from start to end.
     Wall,
 }
 
-/// What becomes of output.
+/// Where output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputArg {
-    /// It goes to /dev/null. Some programs notice, and work less.
+    /// To /dev/null. Some programs detect that, and do less work.
     Discard,
-    /// It is kept, and must be the same each time.
+    /// It is stored, and must be the same each time.
     Equal,
-    /// It goes where ours goes.
+    /// To the standard output of this command.
     Inherit,
 }
 
@@ -194,6 +196,15 @@ impl Bench {
     /// How long programs are measured.
     pub(super) fn time_or_default(&self) -> Duration {
         self.time.unwrap_or(TIME)
+    }
+
+    /// The seed that was asked for, or one that is new and short enough to be typed again.
+    pub(super) fn seed_or_fresh(&self) -> u64 {
+        let fresh = || {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::from(now.subsec_micros()) ^ u64::from(std::process::id())
+        };
+        self.seed.unwrap_or_else(fresh)
     }
 }
 

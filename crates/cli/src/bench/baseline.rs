@@ -1,7 +1,7 @@
-//! What was measured before: saved, read, compared with.
+//! Baselines: saved, read, compared with.
 
-use super::BenchFailure;
 use super::args::{Bench, Metric};
+use super::failure::BenchFailure;
 use super::report::{Against, AgainstRow, Held, Kind, Report};
 use super::words::verdict;
 use std::fs::File;

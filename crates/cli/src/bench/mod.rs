@@ -1,22 +1,24 @@
 //! `vellum bench`: timings that can be trusted.
 //!
 //! ```text
-//! args ─┬─▶ programs ─▶ probe's process duel ─┬─ with --vs:    measure's Comparison  ─▶ versus
+//! args ─┬─▶ programs ─▶ experiment's process duel ┬─ with --vs:    measure's Comparison  ─▶ versus
 //!       │                                     └─ without:      one series            ─▶ single
-//!       └─▶ suite ────▶ probe's Suite ────────────────────────────────────────────────▶ suite
-//!                                  all: ─▶ explain (layers, beats, causes) · baseline ─▶ Report ─▶ text · JSON
-//!                                                                             series ──────────▶ lines · CSV
+//!       └─▶ suite ────▶ timing's Suite ───────────────────────────────────────────────▶ suite
+//!                        all: ─▶ explain (layers, periods, causes) · baseline ─▶ Report ─▶ text · JSON
+//!                                                                     series ──────────▶ lines · CSV
 //! ```
 //!
-//! What a benchmark finds is a [`report::Report`], filled by the three above and then shown in words and tables (`text`) and
-//! written as JSON. Nothing is judged while it is printed.
+//! The result of a benchmark is a [`report::Report`], filled by the three above, shown in words and tables
+//! (`text`), and written as JSON. Printing judges nothing.
 //!
-//! Standard output has the report, standard error what is not a result: progress, warnings about input, the one line of a
-//! gate that failed. If a file goes to standard output ("-"), the report gives way to standard error.
+//! Standard output has the report. Standard error has progress, warnings about input, and the one line of a
+//! failed gate. If a file goes to standard output ("-"), the report goes to standard error.
 
 mod args;
 mod baseline;
 mod causes;
+mod duel;
+mod failure;
 mod programs;
 mod report;
 mod single;
@@ -27,97 +29,25 @@ mod words;
 
 pub(crate) use args::Bench;
 
-use crate::output::{self, Output};
-use crate::run::Failure;
-use crate::style::Style;
-use crate::{FAILED, screen, stdout};
+use crate::failure::{FAILED, Failure};
+use crate::screen;
+use failure::BenchFailure;
 use report::Report;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
-use vellum_measure::csv::{self, CsvError};
-use vellum_measure::line::{WriteError, write_series};
-use vellum_measure::{BaselineError, CompareError};
-use vellum_probe::process_duel::ProcessDuelError;
-use vellum_probe::{Interrupt, SpawnError, bench};
+use vellum_measure::csv;
+use vellum_measure::line::write_series;
+use vellum_process::Interrupt;
+use vellum_report::Style;
+use vellum_report::stdout;
+use vellum_report::{Output, OutputError};
 
 /// The exit status when something is shown to be slower than allowed.
 const SLOWER: u8 = 1;
 const _: () = assert!(SLOWER != FAILED);
 
 /// The exit status when a signal asked to stop: this and the signal's number.
-pub(crate) const SIGNALLED: u8 = 128;
-
-/// There is no result.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BenchFailure {
-    /// A program is missing beside the separator.
-    #[error("there is no program {side} {separator:?}; write COMMAND {} COMMAND", .separator.display())]
-    NoProgram {
-        /// Before or behind.
-        side: &'static str,
-        /// What stands between programs.
-        separator: OsString,
-    },
-    /// More than two programs.
-    #[error(
-        "{separator:?} stands in the command {count} times; two programs are compared. If a program has an argument \
-         of that name, choose another word with --separator"
-    )]
-    Many {
-        /// What stands between programs.
-        separator: OsString,
-        /// How often.
-        count: usize,
-    },
-    /// Options that say two things.
-    #[error("{0}")]
-    Options(&'static str),
-    /// Programs could not be timed.
-    #[error("{0}")]
-    Duel(#[from] ProcessDuelError),
-    /// A suite could not be run.
-    #[error(transparent)]
-    Suite(#[from] bench::BenchError),
-    /// No case was chosen.
-    #[error("no case of the suite {suite} has {only:?} in its name; there are: {names}")]
-    NoCase {
-        /// The suite.
-        suite: String,
-        /// What was looked for.
-        only: String,
-        /// What there is.
-        names: String,
-    },
-    /// Figures that cannot be compared.
-    #[error(transparent)]
-    Compare(#[from] CompareError),
-    /// A baseline cannot be used.
-    #[error("{}: {source}", .path.display())]
-    Baseline {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        source: BaselineError,
-    },
-    /// Observations cannot be written as CSV.
-    #[error(transparent)]
-    Csv(#[from] CsvError),
-    /// Observations cannot be written.
-    #[error(transparent)]
-    Lines(#[from] WriteError),
-}
-
-impl BenchFailure {
-    /// The error of a program that could not be started, whose status tells why.
-    pub(crate) fn spawn(&self) -> Option<&SpawnError> {
-        match self {
-            BenchFailure::Duel(ProcessDuelError::Spawn(error)) => Some(error),
-            _ => None,
-        }
-    }
-}
+const SIGNALLED: u8 = 128;
 
 /// Where results go, beside the text.
 struct Files {
@@ -146,7 +76,7 @@ impl Files {
         all.into_iter().any(|output| matches!(output, Some(Output::Stdout)))
     }
 
-    /// Writes each, whatever becomes of the others; the first failure is told.
+    /// Writes each, also when another fails; the first failure is returned.
     fn write(self, report: &Report, label: &str) -> Result<(), Failure> {
         let lines = || {
             let mut lines = Vec::new();
@@ -161,7 +91,7 @@ impl Files {
             Ok(table)
         };
         let saved = || Ok(baseline::saved(report, label)?);
-        let json = || Ok(output::json(report).into_bytes());
+        let json = || Ok(vellum_report::json(report).into_bytes());
         let written =
             [put(self.out, lines), put(self.csv, table), put(self.save, saved), put(self.json, json)];
         written.into_iter().collect()
@@ -170,14 +100,14 @@ impl Files {
 
 /// Makes and writes one file, if it is wanted.
 fn put(output: Option<Output>, make: impl FnOnce() -> Result<Vec<u8>, Failure>) -> Result<(), Failure> {
-    output.map_or(Ok(()), |output| output.write(make()?))
+    output.map_or(Ok(()), |output| Ok(output.write(make()?)?))
 }
 
 /// Measures what was asked for, and says what was found.
 pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let files = Files::prepare(args)?;
     let before = args.baseline.as_deref().map(baseline::read).transpose()?;
-    // A suite ends when it is told to; while programs run, those that are complete are worth having.
+    // A signal ends a suite at once; of programs, the complete rounds are worth reporting.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
     let mut report = match &args.suite {
         Some(name) => suite::run(args, name, before.as_ref())?,
@@ -193,11 +123,11 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let text_to_stderr = files.take_stdout();
     let style = if text_to_stderr { Style::of_stderr() } else { Style::of_stdout() };
     let text = text::render(&report, args, style, screen::columns());
-    // What was measured is kept first, and each in its place whatever becomes of the others.
+    // Results are written before the report is, and each file regardless of the others.
     let kept = files.write(&report, &label(args));
     let told = if text_to_stderr {
         let written = std::io::stderr().lock().write_all(text.as_bytes());
-        written.map_err(|source| Failure::Output { path: "standard error".into(), source })
+        written.map_err(|source| OutputError { path: "standard error".into(), source })
     } else {
         stdout::write_all(text.as_bytes())
     };
@@ -205,7 +135,8 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     for line in &failed {
         say!("vellum: {line}");
     }
-    kept.and(told)?;
+    kept?;
+    told?;
     Ok(match stopped {
         Some(signal) => SIGNALLED + signal as u8,
         None if failed.is_empty() => 0,
@@ -220,13 +151,4 @@ fn label(args: &Bench) -> String {
         stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
     };
     args.label.clone().unwrap_or_else(of_file)
-}
-
-/// The seed that was asked for, or one that is new and short enough to be typed again.
-fn seed(args: &Bench) -> u64 {
-    let fresh = || {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::from(now.subsec_micros()) ^ u64::from(std::process::id())
-    };
-    args.seed.unwrap_or_else(fresh)
 }

@@ -1,12 +1,13 @@
 //! What a benchmark found: plain data, and its JSON (schema `vellum.bench/1`, documented in docs/bench.md).
 //!
-//! Times are nanoseconds, ratios plain numbers (1.01 is one per cent more), intervals hold the truth in 95 of 100 cases.
+//! Times are nanoseconds, ratios plain numbers (1.01 is one per cent more), intervals have a confidence of 95
+//! %.
 
 use super::args::Metric;
 use crate::accounts::{Beats, Losses};
 use serde::Serialize;
 use vellum_measure::{Base, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady};
-use vellum_probe::machine;
+use vellum_timing::machine;
 
 /// The schema's name and version. A field's meaning never changes; new ones may come.
 pub(super) const SCHEMA: &str = "vellum.bench/1";
@@ -92,7 +93,7 @@ pub(super) struct Program {
     pub(super) command: Vec<String>,
     /// Its largest resident memory, median over the rounds.
     pub(super) peak_bytes: f64,
-    /// Whether that is only what it is at most: a process begins with the pages of the one that starts it, and the kernel
+    /// Whether that is only an upper bound: a process begins with the pages of its parent, and the kernel
     /// counts them.
     pub(super) peak_is_bound: bool,
     /// Its page faults, likewise.

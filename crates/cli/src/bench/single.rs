@@ -1,18 +1,19 @@
 //! One program: how long it takes when nothing disturbs it, and what disturbed it.
 //!
-//! It runs as all three arms of a duel, so that it is also compared with itself: how far that is from nothing is the noise of
-//! this machine, today.
+//! It runs as all three arms of a duel, and so is also compared with itself: the difference found is the
+//! noise of this machine.
 
-use super::BenchFailure;
 use super::args::{Bench, Metric};
 use super::baseline::Before;
 use super::causes::subject;
-use super::programs::{Extent, duel, how, name, program, start, warnings};
+use super::duel::{Extent, duel, how, name, program, start, warnings};
+use super::failure::BenchFailure;
 use super::report::{Kind, Report};
-use crate::run::Failure;
+use crate::failure::Failure;
+use vellum_experiment::process_duel::ProcessDuel;
+use vellum_experiment::{ARMS, ArmOrder};
 use vellum_measure::{Observation, Series};
-use vellum_probe::process_duel::ProcessDuel;
-use vellum_probe::{ARMS, ArmOrder, Command};
+use vellum_process::Command;
 
 /// Describes `command`.
 pub(super) fn run(args: &Bench, command: &Command, before: Option<&Before>) -> Result<Report, Failure> {
@@ -21,7 +22,7 @@ pub(super) fn run(args: &Bench, command: &Command, before: Option<&Before>) -> R
             "--fail-above needs something to compare with: another program behind --vs, or --baseline";
         return Err(BenchFailure::Options(AGAINST).into());
     }
-    let seed = super::seed(args);
+    let seed = args.seed_or_fresh();
     let called = args.name.clone().unwrap_or_else(|| name(command));
     before.map_or(Ok(()), |before| before.expect(std::slice::from_ref(&called)))?;
     let runs = args.rounds.map(|runs| runs as usize);

@@ -3,13 +3,13 @@
 use super::args::{Bench, Metric};
 use super::baseline::Before;
 use super::causes::subject;
+use super::failure::BenchFailure;
 use super::report::{How, Kind, Report};
-use super::{BenchFailure, seed};
-use crate::run::Failure;
+use crate::failure::Failure;
 use std::time::{Duration, Instant};
-use vellum_probe::bench::Options;
-use vellum_probe::record::Detail;
-use vellum_probe::suites;
+use vellum_timing::bench::Options;
+use vellum_timing::record::Detail;
+use vellum_timing::suites;
 
 /// Times the suite of this name.
 pub(super) fn run(args: &Bench, name: &str, before: Option<&Before>) -> Result<Report, Failure> {
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Bench, name: &str, before: Option<&Before>) -> Result<R
     };
     let mut report = Report::new(Kind::Suite, how);
     report.base = base;
-    let seed = seed(args);
+    let seed = args.seed_or_fresh();
     report.subjects =
         ran.series().filter_map(|series| subject(series, Metric::Wall, args.low, seed)).collect();
     report.refused = ran.refused().map(ToString::to_string).collect();

@@ -1,14 +1,14 @@
-//! The report as text: what was timed, tables, what to beware of, and the verdict last, where the eye is.
+//! The report as text: tables, warnings, and the verdict last.
 
 use super::args::{Bench, Metric};
 use super::report::{AgainstRow, Held, Kind, Program, Report, Subject};
 use super::words::range;
 use crate::accounts::{BEAT_HEADS, LOSS_HEADS, Losses, share, sought};
-use crate::style::Style;
-use crate::table::Table;
 use crate::text::shown_command;
-use crate::units::many;
 use vellum_measure::{Course, Direction, Interval, Mode, Outcome, Unit, percent};
+use vellum_report::Style;
+use vellum_report::Table;
+use vellum_report::units::many;
 
 /// What stands before lines of a block.
 const INDENT: &str = "  ";
@@ -109,8 +109,8 @@ impl Page {
     }
 
     fn versus(&mut self, report: &Report) {
-        let mut ratios = Table::new(&["time", "B against A", "95 %", "A against A", "95 %"], 1);
-        let mut low = Table::new(&["", "A", "95 %", "B", "95 %"], 1);
+        let mut ratios = Table::plain(&["time", "B against A", "95 %", "A against A", "95 %"], 1);
+        let mut low = Table::plain(&["", "A", "95 %", "B", "95 %"], 1);
         for row in &report.versus {
             let (found, name) = (&row.comparison, metric(row.metric));
             let (ratio, control) = (found.headline.ratio, found.headline.control);
@@ -187,8 +187,8 @@ impl Page {
     /// The five figures, and the low quantile.
     fn figures(&mut self, report: &Report, head: &'static str) {
         let low = low_name(report.how.low_share);
-        let mut whole = Table::new(&[head, "n", "mean", "min", "max", "std", low, "95 %"], 1);
-        let mut narrow = Table::new(&[head, "n", "mean", "min", "max", "std", low], 1);
+        let mut whole = Table::plain(&[head, "n", "mean", "min", "max", "std", low, "95 %"], 1);
+        let mut narrow = Table::plain(&[head, "n", "mean", "min", "max", "std", low], 1);
         for subject in &report.subjects {
             let ns = |value: f64| Unit::Nanoseconds.scaled(value);
             let name = if report.kind == Kind::Suite { case(subject) } else { metric(subject.metric) };
@@ -199,15 +199,16 @@ impl Page {
             narrow.row(cells[..cells.len() - 1].to_vec());
             whole.row(cells);
         }
-        // Names are worth more than how far the last figure could be off, which the verdict and the JSON have too.
+        // Names are more useful than the interval of the last figure, which the verdict and the JSON have
+        // too.
         let table = if whole.width(INDENT) <= self.width { whole } else { narrow };
         self.table("figures", &table);
     }
 
     fn losses(&mut self, report: &Report) {
         let mut table = match report.kind {
-            Kind::Suite => Table::new(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
-            _ => Table::new(&LOSS_HEADS, 1),
+            Kind::Suite => Table::plain(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
+            _ => Table::plain(&LOSS_HEADS, 1),
         };
         let several = report.subjects.iter().filter(|subject| subject.losses.is_some()).count() > 1;
         for subject in &report.subjects {
@@ -235,7 +236,7 @@ impl Page {
     }
 
     fn beats(&mut self, report: &Report) {
-        let mut table = Table::new(&BEAT_HEADS, 1);
+        let mut table = Table::plain(&BEAT_HEADS, 1);
         let mut searched = Vec::new();
         let several = report.kind != Kind::Program;
         for subject in &report.subjects {
@@ -253,7 +254,7 @@ impl Page {
 
     fn against(&mut self, report: &Report) {
         let Some(against) = &report.against else { return };
-        let mut table = Table::new(&["", "then", "now", "change", "95 %", ""], 1).with_words_last();
+        let mut table = Table::plain(&["", "then", "now", "change", "95 %", ""], 1).with_words_last();
         for row in &against.rows {
             let ns = |value: f64| Unit::Nanoseconds.scaled(value);
             let name = if report.kind == Kind::Suite { without_suite(&row.name) } else { &row.name };
@@ -388,7 +389,7 @@ fn course(subject: &Subject) -> Option<String> {
     let number = |place: usize| Unit::Count.scaled((place + 1) as f64);
     let ns = |value: f64| Unit::Nanoseconds.scaled(value);
     let last = steady.stretches.last()?.level;
-    // What the course was told by: all that came before, however many stretches that is.
+    // The course was found from all stretches before, however many.
     let earlier =
         steady.stretches.iter().filter(|stretch| steady.from.is_some_and(|from| stretch.start < from));
     let (sum, count) = earlier.fold((0.0, 0.0), |(sum, count), stretch| {
@@ -420,7 +421,7 @@ fn several_modes(subject: &Subject) -> Option<String> {
     let modality = subject.modality.as_ref().filter(|modality| modality.is_bimodal())?;
     let mode = |mode: &Mode| format!("{} at {}", share(mode.share), Unit::Nanoseconds.scaled(mode.at));
     let modes: Vec<String> = modality.modes.iter().map(mode).collect();
-    Some(format!("several levels, of which no single figure tells: {}", modes.join(", ")))
+    Some(format!("several levels, which no single figure describes: {}", modes.join(", ")))
 }
 
 /// "12.3 µs" and "12.1 to 12.5 µs".
@@ -481,7 +482,7 @@ mod tests {
 
     #[test]
     fn sentences_are_broken_where_they_get_long() {
-        let mut page = Page { text: String::new(), style: Style::PLAIN, width: 20 };
+        let mut page = Page { text: String::new(), style: Style::plain(), width: 20 };
         page.say("one two three four five");
         assert_eq!(page.text, "  one two three four\n    five\n");
         page.text.clear();

@@ -5,25 +5,26 @@
 //!        A' B A   B A A'   A A' B   …       A A' B   B A' A   …
 //! ```
 //!
-//! The second order takes a sixth of the time, and is left out, with a word, where a round is too long for it.
+//! The second order takes a sixth of the time. It is left out, with a note, where a round is too long for it.
 
-use super::BenchFailure;
 use super::args::{Bench, Metric};
 use super::causes::subject;
-use super::programs::{Extent, ROUNDS_MIN, duel, how, name, program, start, warnings};
+use super::duel::{Extent, ROUNDS_MIN, duel, how, name, program, start, warnings};
+use super::failure::BenchFailure;
 use super::report::{Held, Kind, Report, Versus};
 use super::words::verdict;
-use crate::run::Failure;
+use crate::failure::Failure;
 use std::time::Duration;
-use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
-use vellum_probe::process_duel::{ProcessDuel, ProcessDuelError, ProcessTime};
-use vellum_probe::{ArmOrder, Command, Interrupt};
+use vellum_experiment::ArmOrder;
+use vellum_experiment::process_duel::{ProcessDuel, ProcessDuelError, ProcessTime};
+use vellum_measure::{CompareError, Comparison, Options, Series};
+use vellum_process::{Command, Interrupt};
 
 /// The share of the time that the second order gets …
 const ORDER_SHARE: f64 = 1.0 / 6.0;
 /// … and how far it may exceed that.
 const ORDER_SLACK: f64 = 2.0;
-/// Of rounds that are counted, the second order has one in so many, but not fewer than [`ROUNDS_MIN`].
+/// Where rounds are counted, the second order has one for every this many, at least [`ROUNDS_MIN`].
 const ORDER_EVERY: usize = 5;
 
 /// Compares `b` with `a`.
@@ -32,7 +33,7 @@ pub(super) fn run(args: &Bench, a: &Command, b: &Command) -> Result<Report, Fail
         const STRONGER: &str = "--save and --baseline are for one program or a suite; --vs runs both side by side, which tells more";
         return Err(BenchFailure::Options(STRONGER).into());
     }
-    let seed = super::seed(args);
+    let seed = args.seed_or_fresh();
     let names = names(args, a, b);
     let what = format!("{} against {}", names[1], names[0]);
     let time = args.time_or_default();
@@ -136,14 +137,8 @@ fn order_extent(
 }
 
 fn compare(args: &Bench, duel: &ProcessDuel, metric: Metric, seed: u64) -> Result<Comparison, CompareError> {
-    let (time, step) = match metric {
-        Metric::Cpu => (ProcessTime::Cpu, duel.nothing.cpu.step),
-        Metric::Wall => (ProcessTime::Wall, duel.nothing.wall.step),
-    };
-    let arm = |arm: usize| duel.times(time).map(|times| times[arm]).collect::<Vec<f64>>();
-    let (a, control, b) = (arm(0), arm(1), arm(2));
-    let options = Options { seed, step, low_share: args.low, ..Options::default() };
-    Comparison::of(Arms { a: &a, control: &control, b: &b }, &options)
+    let time = if metric == Metric::Cpu { ProcessTime::Cpu } else { ProcessTime::Wall };
+    duel.compare(time, &Options { seed, low_share: args.low, ..Options::default() })
 }
 
 #[cfg(test)]

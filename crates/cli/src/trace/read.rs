@@ -1,20 +1,21 @@
 //! A trace, read once.
 //!
-//! Invariant: nothing is passed over silently. The first few bad lines are told one by one, all are counted; a page trace whose end is
-//! cut off, as when its writer was killed, counts up to there and is told.
+//! Invariant: nothing is skipped silently. The first few bad lines are reported one by one, all are counted.
+//! A page trace whose end is cut off, as when its writer was killed, counts up to there, and is reported.
 
-use super::{TraceArgs, TraceFailure};
-use crate::output::Output;
-use crate::run::Failure;
+use super::args::TraceArgs;
+use super::failure::TraceFailure;
+use crate::failure::Failure;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use vellum_report::Output;
 use vellum_workset::trace::{PageSize, PageTraceWriter, Reference, TimeUnit, Trace, TraceError};
 use vellum_workset::{Intervals, Ticks};
 
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bad lines that are told one by one.
+/// Bad lines that are reported one by one.
 const TOLD_MAX: u64 = 5;
 
 /// What was read.
@@ -65,7 +66,7 @@ fn from(args: &TraceArgs, name: String, source: impl BufRead) -> Result<Read, Fa
         }
     }
     if bad > TOLD_MAX {
-        say!("vellum: trace: {name}: {bad} lines in all were passed over");
+        say!("vellum: trace: {name}: {bad} lines in all were skipped; --strict makes them an error");
     }
     if let Some(save) = save {
         save.finish()?;
@@ -80,7 +81,7 @@ fn from(args: &TraceArgs, name: String, source: impl BufRead) -> Result<Read, Fa
 
 fn tell(name: &str, error: &TraceError, bad: u64) {
     if bad <= TOLD_MAX {
-        let what = if error.is_cut_off() { "ends early" } else { "is passed over" };
+        let what = if error.is_cut_off() { "ends early" } else { "has a line that is skipped" };
         say!("vellum: trace: {name} {what}: {error}");
     }
 }
@@ -113,6 +114,6 @@ impl Save {
         let path = self.path;
         let flushed = self.writer.into_inner().flush();
         flushed.map_err(|source| Failure::Output { path, source })?;
-        self.output.place()
+        Ok(self.output.place()?)
     }
 }

@@ -1,16 +1,17 @@
 //! What a trace says, in figures: the same for text, JSON and picture.
 
+use super::args::TraceArgs;
+use super::failure::TraceFailure;
 use super::read::Read;
-use super::{TraceArgs, TraceFailure};
 use serde::Serialize;
 use vellum_measure::Unit;
-use vellum_measure::plot::{Chart, PlotError, Quantity, Scaling};
+use vellum_report::plot::{Chart, PlotError, Quantity, Scaling};
 use vellum_workset::trace::TimeUnit;
 use vellum_workset::{Advice, Answer, Curve, Demand, Spread, knee, spread};
 
 /// The schema of the JSON. A field's meaning never changes; new ones may come.
 const SCHEMA: &str = "vellum.trace/1";
-/// Limits that are told, as parts of the advised one.
+/// Limits that are shown, as parts of the advised one.
 const PARTS: [f64; 7] = [1.25, 1.0, 0.9, 0.8, 2.0 / 3.0, 0.5, 1.0 / 3.0];
 const NANOS: f64 = 1e9;
 
@@ -38,7 +39,7 @@ pub(super) struct Report {
     pub(super) ticks_per_second: Option<f64>,
     pub(super) delay_seconds: f64,
     pub(super) delay_ticks: f64,
-    /// The waiting that is agreed to, a part of the program's time.
+    /// The accepted slowdown, a part of the program's time.
     pub(super) cap: f64,
     pub(super) criterion: vellum_workset::Criterion,
     pub(super) midway: bool,

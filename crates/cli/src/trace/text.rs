@@ -1,16 +1,16 @@
 //! What a trace says, in words: at most 80 columns, units on every figure.
 
 use super::report::{Limit, Report};
-use crate::style::Style;
-use crate::table::Table;
-use crate::units::count;
 use vellum_measure::Unit;
+use vellum_report::Style;
+use vellum_report::Table;
+use vellum_report::units::count;
 use vellum_workset::trace::TimeUnit;
 use vellum_workset::{Answer, CONFIDENCE};
 
 /// Columns of a line.
 const WIDTH: usize = 80;
-/// A slowdown of so many times is no figure any more.
+/// From this factor on a slowdown is shown as a multiple.
 const TIMES_FROM: f64 = 10.0;
 
 /// The report as text, ending in a newline.
@@ -113,7 +113,7 @@ fn give(report: &Report) -> String {
 }
 
 fn limits(limits: &[Limit]) -> Table {
-    let mut table = Table::new(&["limit", "pages", "time"], 0);
+    let mut table = Table::plain(&["limit", "pages", "time"], 0);
     for limit in limits {
         table.row(vec![
             Unit::Bytes.scaled(limit.bytes.round()),

@@ -1,22 +1,23 @@
 //! `vellum watch` on the command line.
 
-use crate::amount::{self, percentage};
 use clap::ValueHint;
 use std::path::PathBuf;
 use std::time::Duration;
-use vellum_probe::reference::{Options, SourceKind, WINDOWS_MAX};
+use vellum_reference::{Options, SourceKind, WINDOWS_MAX};
+use vellum_report::amount::{self, percentage};
 
 /// The longest time that can be asked for.
 const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The source's name that leaves the choice to us.
+/// The name of the automatic choice.
 const AUTO: &str = "auto";
 
-/// Watch how much memory a running program is worth, without privilege and without restarting it.
+/// Estimate how much memory a running program needs, without privilege and without restarting it.
 ///
-/// SUBJECT is a process id (its descendants are watched with it), the name of programs of yours, or a file that --record wrote. On a
-/// terminal the working-set curve is drawn anew each period; elsewhere each period is a line, and the whole comes at the end.
-/// Exit status: 0; 125 when there is nothing to watch, or it may not be watched.
+/// SUBJECT is a process id (its descendants are watched with it), the name of your programs, or a file
+/// written by --record. On a terminal the working-set curve is redrawn each period; elsewhere each period is
+/// a line, and the whole report comes at the end. Exit status: 0; 125 when the process does not exist, or may
+/// not be watched.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum watch 4711\n  vellum watch postgres --for 1min --record postgres.watch\n  \
@@ -31,15 +32,15 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) cgroup: Option<PathBuf>,
 
-    /// Keep what is shown, moment by moment, in a file that `vellum watch FILE` shows again.
+    /// Record each period in a file, which `vellum watch FILE` shows again.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) record: Option<PathBuf>,
 
-    /// Write to standard output what --record would write to a file: a JSON object a line (schema vellum.watch/1).
+    /// Write the record to standard output: a JSON object a line (schema vellum.watch/1).
     #[arg(long)]
     pub(super) json: bool,
 
-    /// End as soon as there is a curve from one whole cycle.
+    /// End after the first complete cycle.
     #[arg(long)]
     pub(super) once: bool,
 
@@ -47,7 +48,7 @@ pub(crate) struct Watch {
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub(super) time: Option<Duration>,
 
-    /// How often something is shown, from 100ms.
+    /// The time between two reports, from 100ms.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
     pub(super) period: Duration,
 
@@ -55,24 +56,26 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
     pub(super) delta: Duration,
 
-    /// How many windows.
+    /// The number of windows.
     #[arg(long, value_name = "N", default_value_t = Options::default().windows,
         value_parser = clap::value_parser!(u32).range(4..=i64::from(WINDOWS_MAX)))]
     pub(super) windows: u32,
 
-    /// The part of the job's CPU time that watching may cost. Large jobs are looked at less often to keep to it.
+    /// The share of the job's CPU time that watching may cost. Large jobs are sampled less often to stay
+    /// below it.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     pub(super) budget: f64,
 
-    /// What a page fault costs, such as 100us, instead of measuring it on this machine's swap or disk.
+    /// The delay of a page fault, such as 100us, instead of measuring it on the swap device or disk of this
+    /// machine.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) delay: Option<Duration>,
 
-    /// How references are learnt: auto, which takes what will cost less, or one of those that --sources lists.
+    /// The source of references: auto (the cheapest usable), or one that --sources lists.
     #[arg(long, value_name = "NAME", value_parser = source, default_value = AUTO)]
     pub(super) source: Choice,
 
-    /// Say which sources this machine has, and why it lacks the others.
+    /// List the sources of references on this machine, and why others are missing.
     #[arg(long, exclusive = true)]
     pub(super) sources: bool,
 }

@@ -6,28 +6,26 @@
 //! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
 //! ```
 //!
-//! One thread: it sleeps until the watcher has something to do or something is to be shown. A signal ends it at any moment: nothing
-//! of the watch is left in the watched program, and every line of a record that was begun is whole.
+//! One thread: it sleeps until the next sample or the next report. A signal may end it at any moment: nothing
+//! of the watch is left in the watched program, and every line of a record is complete.
 
 mod args;
 mod record;
 mod view;
-pub(crate) mod wrap;
 
 pub(crate) use args::Watch;
-pub(crate) use view::{cost, grain, meaning};
 
-use crate::run::Failure;
-use crate::style::Style;
-use crate::{screen, stdout};
-use record::{Header, Record, RecordError, Recorded};
+use crate::failure::Failure;
+use crate::screen;
+use crate::wrap::wrapped;
+use record::{Header, Record, Recorded};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vellum_probe::Pid;
-use vellum_probe::reference::{
-    Availability, Delay, Event, Frame, SourceKind, Target, TargetError, WatchError, Watcher,
-};
+use vellum_process::Pid;
+use vellum_reference::{Availability, Delay, Event, Frame, SourceKind, Target, Watcher};
+use vellum_report::Style;
+use vellum_report::stdout;
 
 /// The shortest period.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
@@ -41,28 +39,25 @@ const NAMES_MAX: usize = 3;
 /// There is no watch.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WatchFailure {
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error(transparent)]
-    Watch(#[from] WatchError),
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    #[error("--period {0:?}: something is shown at most every {PERIOD_MIN:?}")]
+    #[error("--period {0:?} is too short; the shortest is {PERIOD_MIN:?}")]
     Period(Duration),
-    #[error("--json and a recorded watch: the file is JSON already, and each line of it an object")]
+    #[error(
+        "--json cannot be used with a recorded watch: the file itself is JSON, an object a line; read it instead"
+    )]
     JsonOfRecord,
 }
 
 impl From<WatchFailure> for Failure {
     fn from(failure: WatchFailure) -> Failure {
-        Failure::Watch(Box::new(failure))
+        Failure::of(failure)
     }
 }
 
 /// Watches what was asked for.
 pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
     if args.sources {
-        return stdout::write_all(sources().as_bytes()).map(|()| 0);
+        stdout::write_all(sources().as_bytes())?;
+        return Ok(0);
     }
     if args.period < PERIOD_MIN {
         return Err(WatchFailure::Period(args.period).into());
@@ -76,8 +71,8 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
         },
         (None, None) => return Ok(0),
     };
-    let target = target.map_err(WatchFailure::from)?;
-    let watcher = Watcher::new(target, args.options()).map_err(WatchFailure::from)?;
+    let target = target.map_err(Failure::of)?;
+    let watcher = Watcher::new(target, args.options()).map_err(Failure::of)?;
     // Measured before the watch: the device is not to be busy with us while the job is looked at.
     let delay = match args.delay {
         Some(delay) => Some(Delay::given(delay)),
@@ -98,22 +93,22 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn new(args: &'a Watch, mut watcher: Watcher, delay: Option<Delay>) -> Result<Session<'a>, Failure> {
-        watcher.step().map_err(WatchFailure::from)?;
+        watcher.step().map_err(Failure::of)?;
         let header = Header::new(subject(args, &watcher), watcher.options(), watcher.source(), delay);
         let record = args.record.as_deref().map(|path| Record::create(path, &header));
-        let record = record.transpose().map_err(WatchFailure::from)?;
+        let record = record.transpose().map_err(Failure::of)?;
         let drawn = (!args.json && std::io::stdout().is_terminal()).then(Drawing::default);
         Ok(Session { args, watcher, header, record, drawn, began: Instant::now() })
     }
 
     fn run(mut self) -> Result<u8, Failure> {
-        if self.args.json && !put(&crate::output::json(&self.header))? {
+        if self.args.json && !put(&vellum_report::json(&self.header))? {
             return Ok(0);
         }
         let mut next = self.began;
         loop {
-            let step = self.watcher.step().map_err(WatchFailure::from)?;
-            self.tell(&step.events);
+            let step = self.watcher.step().map_err(Failure::of)?;
+            self.report(&step.events);
             let whole_cycle = self.watcher.history().samples() > 0;
             let timed_out = self.args.time.is_some_and(|time| self.began.elapsed() >= time);
             let over = step.wait.is_none() || timed_out || (self.args.once && whole_cycle);
@@ -137,10 +132,10 @@ impl<'a> Session<'a> {
     fn show(&mut self, last: bool) -> Result<bool, Failure> {
         let frame = self.watcher.frame(self.header.delay.as_ref());
         if let Some(record) = &mut self.record {
-            record.frame(&frame).map_err(WatchFailure::from)?;
+            record.frame(&frame).map_err(Failure::of)?;
         }
         if self.args.json {
-            return put(&crate::output::json(&frame));
+            return put(&vellum_report::json(&frame));
         }
         let style = Style::of_stdout();
         match &mut self.drawn {
@@ -150,16 +145,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What became of processes, on standard error, where it does not tear a drawing.
-    fn tell(&self, events: &[Event]) {
+    /// Reports changes of the processes on standard error, where that does not disturb a drawing.
+    fn report(&self, events: &[Event]) {
         for event in events {
             match event {
-                Event::Lost { pid, why } => say!("vellum: process {pid} is left out: {why}"),
+                Event::Lost { pid, why } => say!("vellum: process {pid} is not watched: {why}"),
                 Event::Restarted if self.drawn.is_none() => {
-                    say!("vellum: it has executed another program: the watch begins anew");
+                    say!("vellum: the process has executed another program: the watch starts again");
                 }
                 Event::Spoiled { why } if self.drawn.is_none() => {
-                    say!("vellum: a cycle is given up: {why}");
+                    say!("vellum: a cycle is discarded: {why}");
                 }
                 Event::Ended if self.drawn.is_none() => say!("vellum: the watched program has ended"),
                 _ => {}
@@ -215,7 +210,7 @@ fn show(args: &Watch, path: &Path) -> Result<u8, Failure> {
     if args.json {
         return Err(WatchFailure::JsonOfRecord.into());
     }
-    let recorded = Recorded::read(path).map_err(WatchFailure::from)?;
+    let recorded = Recorded::read(path).map_err(Failure::of)?;
     let Some(last) = recorded.frames.last() else { return Ok(0) };
     let mut text = String::new();
     for frame in thinned(&recorded.frames) {
@@ -227,7 +222,8 @@ fn show(args: &Watch, path: &Path) -> Result<u8, Failure> {
     if recorded.cut {
         text += "  note      the last line is cut: the recording was interrupted\n";
     }
-    stdout::write_all(text.as_bytes()).map(|()| 0)
+    stdout::write_all(text.as_bytes())?;
+    Ok(0)
 }
 
 /// Some moments, evenly chosen, the last among them.
@@ -246,7 +242,7 @@ fn sources() -> String {
             Availability::Absent(why) => format!("absent: {why}"),
         };
         text += &format!("{:<SOURCE$} {}\n", kind.name(), kind.words());
-        for line in wrap::wrapped(&found, SOURCE + 1) {
+        for line in wrapped(&found, SOURCE + 1) {
             text += &format!("{:SOURCE$} {line}\n", "");
         }
     }

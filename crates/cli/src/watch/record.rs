@@ -1,13 +1,13 @@
 //! What a watch writes, and reading it again: a header and then a frame a line, each a JSON object.
 //!
-//! A line is written in one piece and at once, so what was recorded up to a crash or a full disk can be read. A last line that is cut is
-//! left out when it is read, and said to be.
+//! A line is written with one call, so a record can be read up to a crash or a full disk. An incomplete last
+//! line is left out when it is read, and reported.
 
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use vellum_probe::reference::{Availability, Delay, Frame, Options, SourceKind};
+use vellum_reference::{Availability, Delay, Frame, Options, SourceKind};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.watch/1";
@@ -82,7 +82,7 @@ pub(crate) enum RecordError {
     Other { path: PathBuf, why: String },
     #[error("{}: line {line}: {why}; the lines before it can be read: cut the file there", .path.display())]
     Line { path: PathBuf, line: usize, why: String },
-    #[error("{}: cannot be written: {source}; what was recorded before is whole", .path.display())]
+    #[error("{}: cannot be written: {source}; the lines recorded before are complete", .path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
 
@@ -97,12 +97,12 @@ impl Record {
     pub(super) fn create(path: &Path, header: &Header) -> Result<Record, RecordError> {
         let failed = |source| RecordError::Open { path: path.to_owned(), source };
         let mut record = Record { path: path.to_owned(), file: File::create(path).map_err(failed)? };
-        record.put(&crate::output::json(header))?;
+        record.put(&vellum_report::json(header))?;
         Ok(record)
     }
 
     pub(super) fn frame(&mut self, frame: &Frame) -> Result<(), RecordError> {
-        self.put(&crate::output::json(frame))
+        self.put(&vellum_report::json(frame))
     }
 
     fn put(&mut self, line: &str) -> Result<(), RecordError> {
@@ -151,7 +151,7 @@ impl Recorded {
             }
         }
         if recorded.frames.is_empty() {
-            return Err(other("it holds no moment of the watch".to_owned()));
+            return Err(other("it holds a header and no measurement".to_owned()));
         }
         Ok(recorded)
     }

@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 /// The command under test.
 pub(crate) const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
 
-/// A library that can be preloaded into anything and does nothing: the C library that is loaded anyway. What Vellum's own library does is
-/// tested with it, not here.
+/// A library that can be preloaded into anything and does nothing: the C library, which is loaded anyway.
+/// Tests of Vellum's own library are elsewhere.
 pub(crate) fn harmless_library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let line = maps.lines().find(|line| line.contains("/libc.so")).expect("a C library is mapped");
@@ -25,7 +25,8 @@ pub(crate) fn run(options: &[&str]) -> Command {
     command
 }
 
-/// Has `command` begin as from a terminal, whatever signals are ignored where the tests run (a shell's background jobs ignore SIGINT).
+/// Has `command` begin as from a terminal, even if signals are ignored where the tests run (a shell's
+/// background jobs ignore SIGINT).
 pub(crate) fn heeding_signals(command: &mut Command) {
     // SAFETY: signal is async-signal-safe, and these may be set to their default.
     unsafe {
@@ -66,7 +67,10 @@ pub(crate) fn compiled(compiler: &str, flags: &[&str], source: &str, directory: 
     match made {
         Ok(made) if made.status.success() => Some(program),
         other => {
-            eprintln!("skipped: {compiler} {} makes no program here: {other:?}", flags.join(" "));
+            vellum_skip::skip(format_args!(
+                "{compiler} {} makes no program here: {other:?}",
+                flags.join(" ")
+            ));
             None
         }
     }

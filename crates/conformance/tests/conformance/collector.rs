@@ -40,10 +40,11 @@ fn compiled(place: &Place, source: &str, compiler: &str, dialect: &str, language
     program
 }
 
-/// Those of which something else is promised than that objects are what they were: how much a heap takes, when it collects, what dies at a certain moment.
+/// Those of which something else is promised than that objects are what they were: how much a heap takes,
+/// when it collects, what dies at a certain moment.
 const SETTINGS_OF_THEIR_OWN: [&str; 6] = ["settings", "returns", "limits", "weak", "eager", "frames"];
 
-/// One allocation in so many, and which; fewer where more is alive.
+/// One allocation in this many, and which; fewer where more is alive.
 const POINTS: [(&str, &[&str]); 2] =
     [("collector", &["1000,seed=4", "5000,seed=5"]), ("movement", &["20000,seed=6"])];
 

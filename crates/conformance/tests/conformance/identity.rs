@@ -1,12 +1,129 @@
-//! Programs that give up privileges, or move to another namespace, with a helper of ours beside them.
+//! Programs that give up privileges, or move to another namespace, with background threads of ours beside
+//! them; and programs that run with other rights, or as somebody else, than those who started them.
 
-use vellum_conformance::{Place, check_all, skip};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use vellum_conformance::scenario::check_all_with;
+use vellum_conformance::{Place, check_all, library, plain, skip, tool};
+
+/// A user without rights.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
 
 #[test]
 fn identities() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         skip("changing identity is root's to try; what anybody may do is tried");
     }
     let place = Place::new();
     check_all(&place.program("identity.c", &["-pthread"]));
+}
+
+/// What the calling thread is, every thread is, the moment a call that changes it returns.
+#[test]
+fn every_thread_has_what_the_caller_has() {
+    if !is_root() {
+        skip("most ways to change one's identity are root's");
+    }
+    check_all(&Place::new().program("rights.c", &["-pthread"]));
+}
+
+/// The same with big blocks paged: the threads without which there is no memory follow. Frames are copied, as
+/// moving them may meet the kernel's own moves.
+#[test]
+fn threads_that_page_follow() {
+    if !is_root() {
+        skip("most ways to change one's identity are root's");
+    }
+    let place = Place::new();
+    let program = place.program("rights.c", &["-pthread"]);
+    check_all_with(&program, &[("VELLUM_FRAMES", "16M"), ("VELLUM_MASK", "move"), ("RACES", "3")]);
+}
+
+/// A program with rights that its caller has not does nothing that the caller's environment says: no file is
+/// opened, no variable is even read.
+#[test]
+fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
+    if !is_root() {
+        return skip("only root can make a program set-user-ID for somebody else");
+    }
+    // Linked with the library: the loader preloads nothing into such a program.
+    let place = Place::new();
+    let folder = place.path().display().to_string();
+    let preloaded = place.file("libvellum.so");
+    fs::copy(library(), &preloaded).expect("a copy of the library");
+    let flags = [
+        format!("-L{folder}"),
+        format!("-Wl,-rpath,{folder}"),
+        "-Wl,--no-as-needed".into(),
+        "-lvellum".into(),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let program = place.program("secure.c", &flags);
+    let board = place.file("board");
+    fs::write(&board, vec![0; 1 << 20]).expect("a file");
+    for (path, mode) in [
+        (place.path(), 0o755),
+        (preloaded.as_path(), 0o755),
+        (program.as_path(), 0o755),
+        (board.as_path(), 0o666),
+    ] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own file");
+    }
+    let run = |user: u32| {
+        let mut command = Command::new(&program);
+        command.uid(user).gid(user).env("VELLUM_BOARD", &board).env("VELLUM_DECAY_MS", "nonsense");
+        command.env("VELLUM_FRAMES", "nonsense");
+        plain(command)
+    };
+    let usual = run(NOBODY).succeeded();
+    assert!(usual.stderr.contains("VELLUM_DECAY_MS") && usual.stderr.contains("VELLUM_BOARD"), "{usual}");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("one's own file");
+    let secure = run(NOBODY).succeeded();
+    if secure.text().starts_with("secure 0") {
+        return skip("the folder for temporary files is mounted without set-user-ID");
+    }
+    assert_eq!((secure.text().as_str(), secure.stderr.as_str()), ("secure 1 board 0\n", ""), "{secure}");
+}
+
+/// A board that is another user's, or not to be seen from here, is nothing to speak of.
+#[test]
+fn a_board_out_of_reach_is_not_spoken_of() {
+    let place = Place::new();
+    let board = place.file("board");
+    fs::write(&board, vec![0; 1 << 20]).expect("a file");
+    fs::set_permissions(&board, fs::Permissions::from_mode(0o600)).expect("one's own file");
+    let run = |path: &std::path::Path, mut command: Command| {
+        command.env("LD_PRELOAD", library()).env("VELLUM_BOARD", path);
+        plain(command).succeeded()
+    };
+    let gone = run(&place.file("gone"), Command::new("true"));
+    assert_eq!(gone.stderr, "", "{gone}");
+    let nonsense = run(&board, Command::new("true"));
+    assert!(nonsense.stderr.contains("cannot be opened as a board"), "what is no board is said: {nonsense}");
+    if !is_root() {
+        return skip("only root can become another user");
+    }
+    if let Some(setpriv) = tool("setpriv") {
+        let mut command = Command::new(setpriv);
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "true"]);
+        // What setpriv itself says of a file that is no board is not the matter here.
+        let said = run(&board, command);
+        assert!(said.stderr.matches("cannot be opened").count() <= 1, "{said}");
+    }
+    if let Some(bwrap) = tool("bwrap") {
+        let mut command = Command::new(bwrap);
+        command.args(["--ro-bind", "/", "/", "--tmpfs", "/tmp", "--dev", "/dev", "true"]);
+        command.env("LD_PRELOAD", library()).env("VELLUM_BOARD", &board);
+        let said = plain(command);
+        if !said.status.success() {
+            return skip(format_args!("bwrap cannot be used here: {said}"));
+        }
+        assert!(said.stderr.matches("cannot be opened").count() <= 1, "{said}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Control groups: a process under a limit that the C library lives under is never killed with Vellum.
 //!
-//! Each program first runs on the C library's memory under the same limit: if that is killed, the test is wrong.
+//! Each program first runs on the C library's memory under the same limit: if that is killed, the test is
+//! wrong.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -37,6 +38,7 @@ fn nobody_is_killed_under_a_limit_the_c_library_lives_under() {
         ("growth", HELD_MIB, LIMIT_MIB),
         // Together they hold no more than one of them does, and the C library keeps little of what is freed.
         ("taking_turns", HELD_MIB, LIMIT_MIB + 15),
+        ("taking_turns_slowly", HELD_MIB, LIMIT_MIB + 15),
         ("whole_bursts", 40, 56),
     ] {
         eprintln!("{kind} {held} MiB under {limit} MiB");
@@ -56,5 +58,44 @@ fn the_limit_holds() {
     match run(&program, "growth", LIMIT_MIB + 50, LIMIT_MIB, plain) {
         Ok(outcome) => assert!(!outcome.status.success(), "{outcome}"),
         Err(why) => skip(&why),
+    }
+}
+
+/// Frames beyond what the group allows are not taken, and the program that would be killed with them is not.
+/// The kernel's own answer to the same program, without a pager, is the proof that the limit holds.
+#[test]
+fn frames_stay_below_the_limit() {
+    /// What the program holds is 64 MiB, and what it asks for in frames is more.
+    const LIMIT: u64 = 28;
+    let place = Place::new();
+    let program = place.program("storm.c", &["-pthread"]);
+    let run = |frames: Option<&str>| {
+        let group = Group::limited(LIMIT << 20)?;
+        let entrance = group.entrance();
+        let mut command = Command::new(&program);
+        command.args(["paged", "1"]);
+        if let Some(frames) = frames {
+            command.env("VELLUM_FRAMES", frames);
+        }
+        // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made
+        // before.
+        unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
+        Ok::<Outcome, String>(served(command))
+    };
+    let unpaged = match run(None) {
+        Ok(outcome) => outcome,
+        Err(why) => return skip(&why),
+    };
+    assert!(!unpaged.status.success(), "the group does not limit: {unpaged}");
+    for asked in ["256M", "24M"] {
+        let paged = run(Some(asked)).expect("a group could be made a moment ago");
+        if paged.stderr.contains("userfaultfd") {
+            return skip("this kernel or privilege has no userfaultfd");
+        }
+        assert_eq!(paged.clone().succeeded().text(), "done\n", "{asked}: {paged}");
+        let frames: u64 =
+            paged.seats.iter().map(|seat| seat.get(vellum_wire::Counter::PeakPagedFrames)).sum();
+        eprintln!("{asked} asked for: {frames} frames");
+        assert!(frames > 0 && frames * 4096 < LIMIT << 20, "{asked}: {frames} frames: {paged}");
     }
 }

@@ -1,17 +1,26 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
+mod circles;
 mod collector;
 mod directions;
 mod exhaustion;
+mod exploits;
 mod forks;
+mod hardened;
 mod identity;
+mod injected;
 mod interface;
 mod limits;
 mod mappings;
+mod matrix;
 mod misuse;
+mod misuse_cases;
 mod neighbours;
 mod paging;
 mod programs;
 mod signals;
+mod sparse;
+mod storms;
 mod stress;
 mod threads;
+mod tidy;

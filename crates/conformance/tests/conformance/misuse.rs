@@ -1,10 +1,13 @@
-//! Misuse that is promised to be caught: the process ends with `SIGABRT` after one line that names the address.
+//! Misuse that is promised to be caught: the process ends with `SIGABRT` after one line that names the
+//! address, and the stack.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use vellum_conformance::{Place, plain, served};
 
 const ABORTED: i32 = 6;
+/// Lines of a stack, at most.
+const FRAMES_MAX: usize = 16;
 
 fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
     let mut command = Command::new(program);
@@ -15,8 +18,12 @@ fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
     let mut lines = outcome.stderr.lines();
     let line = lines.next().unwrap_or_default();
     let names_it = line.starts_with("vellum: ") && line.contains(&format!("({address}): "));
-    let right = outcome.status.signal() == Some(ABORTED) && names_it && lines.next().is_none();
-    (!right).then(|| format!("expected one line naming {address} and an abort, got {outcome}"))
+    let stack: Vec<&str> = lines.collect();
+    let shows_stack = stack.iter().all(|line| line.starts_with("  at ")) && stack.len() <= FRAMES_MAX;
+    // The program's own frame is there wherever the C library can name an address's module.
+    let has_caller = stack.is_empty() || stack[0].starts_with("  at misuse+0x");
+    let right = outcome.status.signal() == Some(ABORTED) && names_it && shows_stack && has_caller;
+    (!right).then(|| format!("expected one line naming {address}, the stack and an abort, got {outcome}"))
 }
 
 #[test]

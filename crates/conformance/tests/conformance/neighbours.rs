@@ -1,4 +1,5 @@
-//! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other preloaded libraries.
+//! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other preloaded
+//! libraries.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +36,7 @@ fn a_debugger_runs_a_served_program() {
     let mut wanted = vec!["Breakpoint 1, middle", "#1", "in main", "\n121\n", "exited normally"];
     // A debugger older than the processor can set no registers, and so call nothing, in any program.
     if outcome.stderr.contains("Couldn't write extended state status") {
-        println!("skipped: calling malloc from the debugger, which does not know this processor's registers");
+        skip("calling malloc from the debugger, which does not know this processor's registers");
     } else {
         wanted.push("\"from the debugger\"");
     }
@@ -77,7 +78,7 @@ fn sanitized(compiler: &str, flags: &[&str]) {
     let program = match place.program_by(compiler, "plain.c", &all) {
         Ok(program) => program,
         Err(said) => {
-            return skip(&format!(
+            return skip(format_args!(
                 "{compiler} {flags:?} makes no program with AddressSanitizer here: {said}"
             ));
         }
@@ -104,8 +105,8 @@ fn address_sanitizer_inside_the_program() {
     sanitized("clang", &[]);
 }
 
-/// AddressSanitizer as a shared library refuses to start when another is preloaded before it. Through `vellum run` such a
-/// program runs without Vellum.
+/// AddressSanitizer as a shared library refuses to start when another is preloaded before it. Through
+/// `vellum run` such a program runs without Vellum.
 #[test]
 fn address_sanitizer_as_a_library() {
     let place = Place::new();
@@ -131,17 +132,65 @@ fn thread_sanitizer_inside_the_program() {
     for (compiler, flags) in [("gcc", vec!["-static-libtsan"]), ("clang", vec![])] {
         let all: Vec<&str> = flags.iter().copied().chain(["-fsanitize=thread", "-pthread"]).collect();
         let Ok(program) = place.program_by(compiler, "plain.c", &all) else {
-            skip(&format!("{compiler} makes no program with ThreadSanitizer here"));
+            skip(format_args!("{compiler} makes no program with ThreadSanitizer here"));
             continue;
         };
         let without = plain(with(&program, &[]));
         if !without.status.success() {
-            skip(&format!("ThreadSanitizer does not run here: {without}"));
+            skip(format_args!("ThreadSanitizer does not run here: {without}"));
             continue;
         }
         let clean = served(with(&program, &[])).succeeded();
         assert_eq!(clean.text(), "121\n", "{clean}");
         assert!(left_alone(&clean), "{:?} {clean}", clean.seats);
+    }
+}
+
+/// The runtimes of sanitizers that are libraries are as they would be without Vellum: directly, and started
+/// by a shell that is served. Often, as where things are mapped is chance.
+#[test]
+fn sanitizers_as_libraries_have_every_request() {
+    const RUNS: u32 = 10;
+    let place = Place::new();
+    for (compiler, kind) in
+        [("gcc", "thread"), ("gcc", "address"), ("gcc", "leak"), ("gcc", "undefined"), ("clang", "memory")]
+    {
+        let flag = format!("-fsanitize={kind}");
+        let Ok(program) = place.program_by(compiler, "plain.c", &[&flag, "-pthread"]) else {
+            skip(format_args!("{compiler} makes no program with {flag} here"));
+            continue;
+        };
+        let direct = || {
+            let mut command = with(&program, &[]);
+            // It refuses any other library before it, unless asked not to look.
+            command
+                .env("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0")
+                .env("LSAN_OPTIONS", "detect_leaks=0");
+            command
+        };
+        let shell = || {
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(format!("'{}'; exit $?", program.display()));
+            command
+                .env("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0")
+                .env("LSAN_OPTIONS", "detect_leaks=0");
+            command
+        };
+        let without = plain(direct());
+        if !without.status.success() {
+            skip(format_args!("{flag} does not run here: {without}"));
+            continue;
+        }
+        for _ in 0..RUNS {
+            for command in [direct(), shell()] {
+                let outcome = served(command).succeeded();
+                assert_eq!(
+                    (&outcome.stdout, &outcome.stderr),
+                    (&without.stdout, &without.stderr),
+                    "{outcome}"
+                );
+            }
+        }
     }
 }
 
@@ -153,6 +202,33 @@ fn a_program_with_its_own_allocator_keeps_it() {
     let outcome = served(Command::new(&program)).succeeded();
     assert_eq!(outcome.stdout, without.stdout);
     assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
+}
+
+/// Nothing is asked of a program's own allocator before the program has begun.
+#[test]
+fn an_allocator_that_is_not_ready_is_left_alone() {
+    let place = Place::new();
+    let program = place.program("unready.c", &[]);
+    let without = plain(Command::new(&program)).succeeded();
+    let outcome = served(Command::new(&program)).succeeded();
+    assert_eq!(outcome.stdout, without.stdout);
+    assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
+}
+
+/// A library with `operator new` of its own comes before the C++ library's, and so before Vellum's.
+#[test]
+fn a_library_with_operators_of_its_own_keeps_them() {
+    let place = Place::new();
+    let made = place.program("operators.cc", &["-DLIBRARY", "-shared", "-fPIC"]);
+    let library = place.file("libown.so");
+    std::fs::rename(made, &library).expect("both are in one directory");
+    let program = place.program("operators.cc", &[&format!("-L{}", place.path().display()), "-lown"]);
+    let outcome = same(|| {
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", place.path());
+        command
+    });
+    assert!(outcome.text().starts_with("1 1 1 1 1 0 "), "{outcome}");
 }
 
 #[test]

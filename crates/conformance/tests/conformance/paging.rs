@@ -1,4 +1,5 @@
-//! Big blocks in few frames: programs see nothing of it, with privilege and without, whatever the kernel lacks.
+//! Big blocks in few frames: programs see nothing of it, with privilege and without, whatever the kernel
+//! lacks.
 
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;
@@ -27,7 +28,20 @@ fn without_moving_frames() {
     check_all_with(&Place::new().program("paging.c", &["-pthread"]), &[FRAMES, mask]);
 }
 
-/// Runs the command paged and without Vellum; both must say the same, and pages must have gone out and come back.
+/// System calls with whatever they are handed in big blocks whose pages are out, with privilege and without.
+#[test]
+fn system_calls() {
+    let place = Place::new();
+    for source in ["calls.c", "waits.c"] {
+        let program = place.program(source, &["-pthread", "-lrt"]);
+        for mask in ["", "kernel_faults", "kernel_faults,move"] {
+            check_all_with(&program, &[FRAMES, ("VELLUM_MASK", mask)]);
+        }
+    }
+}
+
+/// Runs the command paged and without Vellum; both must say the same, and pages must have gone out and come
+/// back.
 fn same_paged(make: impl Fn() -> Command, frames: &str) {
     let without = plain(make()).succeeded();
     for mask in ["", "kernel_faults"] {
@@ -106,7 +120,7 @@ fn stores_and_ends() {
         served(command)
     };
     let left = || std::fs::read_dir(directory.path()).expect("a directory").count();
-    // A limit on the size of files stands for a disk that is full; what is asked for beyond it is refused.
+    // A limit on the size of files stands for a disk that is full; requests beyond it are refused.
     let full = "ulimit -f 16384; exec \"$1\" -c '
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,5 +1,5 @@
-//! Programs that people run: interpreters, compilers, a database, version control. Output, errors and status with Vellum
-//! must be what they are without it.
+//! Programs that people run: interpreters, compilers, a database, version control. Output, errors and status
+//! with Vellum must be what they are without it.
 
 use std::path::Path;
 use std::process::Command;
@@ -149,7 +149,8 @@ int main() {
 }
 "#;
 
-/// Compiles under Vellum and without; the objects must be the same byte for byte, and so must what they print.
+/// Compiles under Vellum and without; the objects must be the same byte for byte, and so must what they
+/// print.
 fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
     let Some(compiler) = tool(compiler) else { return };
     let place = Place::new();

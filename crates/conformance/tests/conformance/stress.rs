@@ -1,22 +1,16 @@
-//! Threads, forks, random sizes, random lifetimes; and the same with every kernel facility taken away in turn.
+//! Threads, forks, random sizes, random lifetimes; and the same with every kernel facility taken away in
+//! turn.
 //!
 //! The seed is printed, and `VELLUM_TEST_SEED` sets it.
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 use vellum_conformance::{Outcome, Place, plain, served};
 use vellum_sys::Caps;
 
 /// A seed for this run, and how to run it again.
 fn seed() -> String {
-    let given = std::env::var("VELLUM_TEST_SEED").ok();
-    let seed = given.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        (now.as_nanos() as u32).to_string()
-    });
-    eprintln!("VELLUM_TEST_SEED={seed}");
-    seed
+    (vellum_random::test_seed(None) as u32).to_string()
 }
 
 fn stress(program: &Path, arguments: [&str; 4], environment: &[(&str, &str)]) -> Outcome {

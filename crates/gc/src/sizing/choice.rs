@@ -1,16 +1,20 @@
-//! Which policy sizes the heap, with its parameters, as a user says it: in the configuration or in one word of the environment.
+//! The user's choice of a sizing policy, with its parameters: in the configuration or in one word of the
+//! environment.
 //!
 //! ```text
 //! knee                       original,mem_limit=24M,ratio=3
-//! square_root,c=20           modified,mem_lim=9M,min_new_size=1M,min_old_incr=5500K
+//! square_root,c=20           modified,mem_limit=9M,min_new_size=1M,min_old_incr=5500K
 //! ```
 //!
-//! The parameters have the names of the source's appendix; there they are found by searching, program by program.
+//! The parameters have the names of the source's appendix; there their values are found by searching, program
+//! by program.
+
+use vellum_sys::text;
 
 /// How the heap's regions are sized at each collection. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Sizing {
-    /// By what collections and page faults cost, and by the memory there is: nothing to tune.
+    /// By the costs of collections and page faults, and by the memory available: nothing to tune.
     #[default]
     Knee,
     /// The strategy of Standard ML of New Jersey (section 2 of the source).
@@ -20,17 +24,18 @@ pub enum Sizing {
         /// The target ratio of heap size to live size, [`Sizing::RATIO_MIN`] at least.
         ratio: u32,
     },
-    /// The strategy of section 3 of the source: what the old region does not use of the working set is for new objects.
+    /// The strategy of section 3 of the source: the part of the working set that the old region does not use
+    /// is for new objects.
     Modified {
         /// The memory use target.
-        mem_lim: usize,
+        mem_limit: usize,
         /// The minimum new heap size.
         min_new_size: usize,
         /// The minimum old heap increment.
         min_old_incr: usize,
     },
-    /// The square-root rule of Kirisame, Shenoy and Panchekha 2022: `M = L + sqrt(L g / (c s))`, with L what is alive, g the rate of allocation and
-    /// s the speed of collection.
+    /// The square-root rule of Kirisame, Shenoy and Panchekha 2022: `M = L + sqrt(L g / (c s))`, with L the
+    /// live bytes, g the rate of allocation and s the speed of collection.
     SquareRoot {
         /// Their c, in thousandths a MiB: the smaller, the larger the heap. Not 0.
         c: u32,
@@ -38,7 +43,7 @@ pub enum Sizing {
 }
 
 impl Sizing {
-    /// The smallest ratio served: with 1 there would be no room beside what is alive.
+    /// The smallest ratio served: with 1 there would be no room beside live objects.
     pub const RATIO_MIN: u32 = 2;
     /// The ratio unless another is asked for.
     pub const RATIO: u32 = 3;
@@ -57,14 +62,15 @@ impl Sizing {
         }
     }
 
-    /// What a user wrote: a policy's name, and after commas its parameters, `name=number`, with `K`, `M` or `G` behind numbers of bytes.
-    /// What is not named has its default, for bytes 0. `None` if it makes no sense.
+    /// Parses a user's choice: a policy's name, and after commas its parameters, `name=number`. Numbers of
+    /// bytes are sizes such as `24M`. Parameters left out have their defaults; sizes, 0. `None` if it makes
+    /// no sense.
     pub fn parse(text: &[u8]) -> Option<Sizing> {
         let mut words = text.split(|&byte| byte == b',');
         let mut sizing = match words.next()? {
             b"knee" => Sizing::Knee,
             b"original" => Sizing::Original { mem_limit: 0, ratio: Sizing::RATIO },
-            b"modified" => Sizing::Modified { mem_lim: 0, min_new_size: 0, min_old_incr: 0 },
+            b"modified" => Sizing::Modified { mem_limit: 0, min_new_size: 0, min_old_incr: 0 },
             b"square_root" => Sizing::SquareRoot { c: Sizing::C },
             _ => return None,
         };
@@ -75,45 +81,26 @@ impl Sizing {
         sizing.check().ok().map(|()| sizing)
     }
 
-    /// Sets the parameter called `name`; `None` if the policy has none of this name, or the value is no number.
+    /// Sets the parameter called `name`; `None` if the policy has no such parameter, or the value is no
+    /// number.
     fn set(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         let (bytes, count): (Option<&mut usize>, Option<&mut u32>) = match (self, name) {
             (Sizing::Original { mem_limit, .. }, b"mem_limit") => (Some(mem_limit), None),
             (Sizing::Original { ratio, .. }, b"ratio") => (None, Some(ratio)),
-            (Sizing::Modified { mem_lim, .. }, b"mem_lim") => (Some(mem_lim), None),
+            (Sizing::Modified { mem_limit, .. }, b"mem_limit") => (Some(mem_limit), None),
             (Sizing::Modified { min_new_size, .. }, b"min_new_size") => (Some(min_new_size), None),
             (Sizing::Modified { min_old_incr, .. }, b"min_old_incr") => (Some(min_old_incr), None),
             (Sizing::SquareRoot { c }, b"c") => (None, Some(c)),
             _ => return None,
         };
         if let Some(place) = bytes {
-            *place = number_of_bytes(value)?;
+            *place = usize::try_from(text::size(value)?).ok()?;
         }
         if let Some(place) = count {
-            *place = u32::try_from(number(value)?).ok()?;
+            *place = u32::try_from(text::decimal(value)?).ok()?;
         }
         Some(())
     }
-}
-
-fn number(text: &[u8]) -> Option<usize> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0_usize, |sum, &byte| {
-        let digit = byte.is_ascii_digit().then(|| usize::from(byte - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit)
-    })
-}
-
-fn number_of_bytes(text: &[u8]) -> Option<usize> {
-    let (digits, shift) = match text.split_last()? {
-        (b'k' | b'K', digits) => (digits, 10),
-        (b'm' | b'M', digits) => (digits, 20),
-        (b'g' | b'G', digits) => (digits, 30),
-        _ => (text, 0),
-    };
-    number(digits)?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]
@@ -126,9 +113,9 @@ mod tests {
         let original = Sizing::Original { mem_limit: 24 << 20, ratio: 3 };
         assert_eq!(Sizing::parse(b"original,mem_limit=24M,ratio=3"), Some(original));
         assert_eq!(Sizing::parse(b"original,ratio=3,mem_limit=24M"), Some(original));
-        let modified = Sizing::Modified { mem_lim: 0, min_new_size: 500 << 10, min_old_incr: 5_120_000 };
+        let modified = Sizing::Modified { mem_limit: 0, min_new_size: 500 << 10, min_old_incr: 5_120_000 };
         assert_eq!(
-            Sizing::parse(b"modified,mem_lim=0,min_new_size=500k,min_old_incr=5120000"),
+            Sizing::parse(b"modified,mem_limit=0,min_new_size=500k,min_old_incr=5120000"),
             Some(modified)
         );
         assert_eq!(Sizing::parse(b"original"), Some(Sizing::Original { mem_limit: 0, ratio: Sizing::RATIO }));
@@ -141,15 +128,15 @@ mod tests {
             &b""[..],
             b"best",
             b"knee,c=1",
-            b"original,mem_lim=1M",
+            b"original,min_new_size=1M",
             b"original,ratio=1",
             b"original,ratio",
             b"original,ratio=3x",
             b"original,ratio=",
             b"original,",
-            b"modified,mem_lim=M",
-            b"modified,mem_lim=99999999999999999999",
-            b"modified,mem_lim=17179869184G",
+            b"modified,mem_limit=M",
+            b"modified,mem_limit=99999999999999999999",
+            b"modified,mem_limit=17179869184G",
             b"square_root,c=0",
             b"square_root,c=4294967296",
         ] {

@@ -1,8 +1,11 @@
-//! The default: as much room as is best, by what collections and page faults cost and by the memory there is. Nothing to tune.
+//! The default policy: the best allocation budget (`room`), by the costs of collections and page faults and
+//! by the memory available. Nothing to tune.
 //!
-//! While memory is not short the room is `plenty`'s; more where a job has been given memory to use and collections take time that could be saved with
-//! it. Otherwise, with C what a collection costs, S what a fault costs, L what a collection looks through and
-//! M the memory there is, handing out r bytes until the next collection costs, a byte:
+//! While memory is not short, the budget is `growth`'s. It is more where a job has been given memory to use
+//! and collections take time that could be saved with it.
+//!
+//! Otherwise, let C be the cost of a collection, S the cost of a fault, L the bytes that a collection scans,
+//! and M the memory available. A budget of r bytes costs, for each byte handed out:
 //!
 //! ```text
 //!  cost ┤ ╲
@@ -13,42 +16,47 @@
 //!                      M - L
 //! ```
 //!
-//! Somewhat beyond M, much more is paged than does not fit, and a little further everything that is gone through in order, as allocation and collection do, is paged when it is next come to: "The kernel's LRU page
-//! replacement policy interacts especially poorly with these scans" (section 3 of the source). So the cost falls to the edge, jumps, and falls on
-//! towards S / page: the best room is at the edge, or as large as may be. Where nothing can be paged out it is at the edge.
+//! Somewhat beyond M, much more is paged than does not fit. A little further, memory that is used in order,
+//! as allocation and collection use it, is always paged out when its turn comes: "The kernel's LRU page
+//! replacement policy interacts especially poorly with these scans" (section 3 of the source). So the cost
+//! falls to the edge, jumps, and falls on towards S / page. The best budget is at the edge, or as large as
+//! may be. Where nothing can be paged out it is at the edge.
 //!
-//! Where things stay, L is more than what is alive: the holes between cannot all be used. A heap of regions holds what is copied twice during a major
-//! collection, all that is alive or what lies sparse of it, so L is that much more there, and r is what the old region may grow by.
-//! The free region has what the old one leaves of the working set, as in section 3 (`modified`); what that searches for by hand is measured here:
-//! its `mem_lim` is M, its `min_old_incr` is r.
+//! Where objects stay, L is more than the live bytes: the holes between cannot all be used. A heap of regions
+//! holds two copies of each object that a major collection copies: of all live ones, or of the sparse ones. L
+//! is that much more there, and r is what the old region may grow by. The free region has the part of the
+//! working set that the old one leaves, as in section 3 (`modified`). What that finds by searching is
+//! measured here: its `mem_limit` is M, its `min_old_incr` is r.
 
-use super::{Major, Policy, Seen, Shape, Sizes};
 use crate::config::ROOM_MIN;
+use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 use vellum_pages::PAGE;
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knee;
 
-/// Of what a job has been given, a heap that could do with less takes up to so many parts in four of what fits: there are others in the job.
+/// A heap that could do with less takes up to this many quarters of the given memory that fits: there are
+/// other processes in the job.
 const GIVEN_QUARTERS: usize = 3;
-/// And at most so many times what is alive, or so many bytes.
+/// And at most this many times the live bytes, or [`GIVEN_LEAST`].
 const GIVEN_TIMES: usize = 4;
 const GIVEN_LEAST: usize = 8 << 20;
-/// Collections that take one part of so many of the program's time are cheap enough.
+/// Collections that take one part in this many of the program's time are cheap enough.
 const CHEAP_PART: u128 = 50;
-/// Each page that does not fit has so many others paged, as long as there are others.
+/// Each page that does not fit pages out this many others, as long as there are others.
 const SPREADS: usize = 8;
-/// A room of one part of so many of the memory there is.
+/// The budget a little beyond the edge: one part in this many of the memory available.
 const NEAR_PART: usize = 16;
-/// A heap that goes far beyond the memory there is spreads, and is long in coming back: so that is done only where it is so many times cheaper.
+/// A heap that goes far beyond the memory available spreads, and is long in coming back. So it does that only
+/// where it is this many times cheaper.
 const FAR_TIMES: u128 = 2;
-/// However much is old, the free region has one part of so many of the memory there is: each collection goes through all of it, so that it is in memory at the
-/// expense of the old one.
+/// However much is old, the free region has one part in this many of the memory available. Each collection
+/// uses all of it, so that it is resident at the expense of the old region.
 const FREE_PART: usize = 16;
 
-/// What is in memory beside the room, or comes there, in bytes. Half of the holes between what is alive are taken for room: the other half is
-/// of sizes that nobody asks for.
+/// Bytes that are resident beside the budget, or become so. Half of the holes between live objects count as
+/// budget: the other half is of sizes that nobody asks for.
 fn looked_through(seen: &Seen) -> usize {
     match seen.shape {
         Shape::InPlace { copies } => seen.live.midpoint(seen.spread).saturating_add(copies),
@@ -56,12 +64,13 @@ fn looked_through(seen: &Seen) -> usize {
     }
 }
 
-/// Bytes that a heap comes to with so much room.
+/// Bytes of a heap with a budget of `room`.
 pub(super) fn footprint(seen: &Seen, room: usize) -> usize {
     looked_through(seen).saturating_add(room)
 }
 
-/// The regions of a heap that has `room` beside what is alive: half is for the old region to grow by, and what it has not grown to is free.
+/// The regions of a heap that has `room` bytes beside the live ones. The old region may grow by half of it,
+/// and the part that it has not grown to is free.
 pub(super) fn share(live: usize, old: usize, room: usize) -> Sizes {
     let heap = live.saturating_add(room);
     Sizes { free: heap.saturating_sub(old).max(room / 4), old_max: live.saturating_add(room / 2) }
@@ -72,19 +81,20 @@ fn dear(ns: u128, room: usize) -> u128 {
     (ns << 20) / room.max(1) as u128
 }
 
-/// The most that is taken of given memory: beyond, the caches lose more than collections gain, where little is alive.
+/// The most that is taken of given memory: beyond, where little is alive, caches lose more than collections
+/// gain.
 fn given_most(seen: &Seen) -> usize {
     seen.live.saturating_mul(GIVEN_TIMES).max(GIVEN_LEAST)
 }
 
-/// The room with which collections are cheap enough.
+/// The budget with which collections are cheap enough.
 fn enough(seen: &Seen) -> usize {
     let collection = u128::from(seen.rates.collection_ns(seen.live));
     let bytes = (collection << 20) * CHEAP_PART / u128::from(seen.rates.allocate_ns_a_mib().max(1));
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// The best room.
+/// The best budget.
 fn room(seen: &Seen) -> usize {
     let (memory, plenty) = (&seen.memory, seen.plenty);
     let through = looked_through(seen);
@@ -97,7 +107,8 @@ fn room(seen: &Seen) -> usize {
         };
     }
     let most = memory.target.saturating_add(memory.paged).saturating_sub(through);
-    // As much again as is looked through halves what a fault costs each byte; more would gain little and spread the program's own memory.
+    // A budget of as much again as is scanned halves the cost of faults for each byte; more would gain little
+    // and spread the program's own memory.
     let far = plenty.max(through).min(most);
     if far <= fits || memory.paged == 0 {
         return fits.max(ROOM_MIN);
@@ -108,7 +119,7 @@ fn room(seen: &Seen) -> usize {
         let paged = all.saturating_sub(memory.target).saturating_mul(SPREADS).min(all) / PAGE;
         dear(collection + u128::from(memory.refault_ns) * paged as u128, room)
     };
-    // What is hardly enough is worth going beyond the edge a little.
+    // Where little fits, it may be worth going beyond the edge a little.
     let near = fits.max(ROOM_MIN).max(memory.target / NEAR_PART);
     let edge = fits.max(ROOM_MIN);
     let stays = if cost(edge) <= cost(near) { edge } else { near };
@@ -206,10 +217,11 @@ mod tests {
             |target, s| Knee.major(&seen(10 * MIB, IN_PLACE, 12 * MIB, short(target, 1 << 30, s))).free;
         assert_eq!(free(14 * MIB, 100_000), 4 * MIB);
         assert_eq!(free(11 * MIB, 100_000), MIB);
-        // Compressed memory at 3 us a page: 27 ms for 12 MiB beat 10 ms for each MiB, and are beaten by 10 ms for five.
+        // Compressed memory at 3 us a page: 27 ms for 12 MiB beat 10 ms for each MiB, and are beaten by 10 ms
+        // for five.
         assert_eq!(free(11 * MIB, 3000), 12 * MIB);
         assert_eq!(free(15 * MIB, 3000), 5 * MIB);
-        // What is alive does not fit, and every collection pages.
+        // The live bytes do not fit, and every collection pages.
         assert_eq!(free(8 * MIB, 100_000), 12 * MIB);
     }
 
@@ -235,11 +247,12 @@ mod tests {
             let shape = Shape::Regions { copies };
             Knee.major(&Seen { memory, ..seen(10 * MIB, shape, 12 * MIB, Memory::PLENTY) })
         };
-        // Where all is copied 16 MiB do not do for a major collection of 10, and it is put off; where a MiB is copied, what is left is for the old region to grow by.
+        // Where all is copied, 16 MiB do not do for a major collection of 10, and it is put off. Where a MiB
+        // is copied, the old region may grow by what is left.
         assert_eq!(sizes(usize::MAX, 16 * MIB), Sizes { free: 6 * MIB, old_max: 30 * MIB });
         assert_eq!(sizes(MIB, 16 * MIB), Sizes { free: 6 * MIB, old_max: 15 * MIB });
         assert_eq!(sizes(0, 16 * MIB), Sizes { free: 6 * MIB, old_max: 16 * MIB });
-        // What is alive does not fit by itself: the same as if it were copied, with half the room.
+        // The live bytes alone do not fit: the same as if they were copied, with half the budget.
         assert_eq!(sizes(0, 8 * MIB), Sizes { free: MIB / 2, old_max: 22 * MIB });
     }
 
@@ -253,10 +266,10 @@ mod tests {
 
         let memory = short(26 * MIB, 1 << 30, 100_000);
         let tight = Seen { memory, ..plenty };
-        // Twice what is alive and 6 MiB fit: a major collection pages nothing.
+        // Twice the live bytes and 6 MiB fit: a major collection pages nothing.
         assert_eq!(Knee.major(&tight), Sizes { free: 16 * MIB, old_max: 16 * MIB });
         assert_eq!(Knee.minor(&Seen { old: 15 * MIB, ..tight }, &last).free, 11 * MIB);
-        // They do not: major collections page, and are made seldom; the free region keeps to what is left.
+        // They do not: major collections page, and are made seldom; the free region is the rest.
         let tighter = Seen { memory: short(16 * MIB, 1 << 30, 100_000), ..plenty };
         assert_eq!(Knee.major(&tighter), Sizes { free: 6 * MIB, old_max: 30 * MIB });
         assert_eq!(Knee.minor(&Seen { old: 20 * MIB, ..tighter }, &last).free, MIB);

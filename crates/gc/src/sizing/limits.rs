@@ -1,25 +1,22 @@
-//! What of a heap's limit is kept back, and what collecting costs.
+//! The part of a heap's limit that is kept back, and the cost of a collection.
 //!
 //! ```text
 //! |- live -|------------------ room ------------------|- reserve -|  limit
 //! ```
 //!
-//! The *reserve* is what one slot may not take from the others, or from copies. Blocks belong to slots: after a while nearly each has a
-//! survivor, and a slot that comes late finds none. It may have the reserve.
+//! The *reserve* is memory that one slot may not take from the others, or from copies. Blocks belong to
+//! slots: after a while nearly each has a survivor, and a slot that comes late finds none. It may have the
+//! reserve.
 
-use super::Found;
-use crate::class::BLOCK;
-use crate::config::{Config, Plan};
-use crate::heap::Heap;
+use crate::config::{Config, PlanName};
+use crate::sizing::policy::Found;
 
-/// The reserve is at least one part of so many of the limit …
+/// The reserve is at least one part in this many of the limit …
 const RESERVE_PART: usize = 16;
-/// … and at most of what is not alive.
+/// … and at most one part in this many of the bytes that are not alive.
 pub(super) const RESERVE_MOST: usize = 3;
-/// A slot that has no block takes the reserve sooner than to collect before one part of so many of the room is used.
-const EARLY_PART: usize = 4;
 
-/// A collection's cost by what it does, in nanoseconds: that it is made at all, words of roots (two a nanosecond), objects, blocks.
+/// A collection's cost in nanoseconds: a fixed part, words of roots (two a nanosecond), objects, blocks.
 pub(crate) fn cost_ns(root_words: usize, objects: usize, blocks: usize) -> usize {
     const ALWAYS_NS: usize = 4000;
     const OBJECT_NS: usize = 10;
@@ -27,12 +24,13 @@ pub(crate) fn cost_ns(root_words: usize, objects: usize, blocks: usize) -> usize
     ALWAYS_NS + root_words / 2 + objects * OBJECT_NS + blocks * BLOCK_NS
 }
 
-/// The settings with the limit there is now.
-pub(super) fn under(config: Config, limit_bytes: usize) -> Config {
+/// The settings with the limit as it is now.
+pub(crate) fn under(config: Config, limit_bytes: usize) -> Config {
     Config { limit_bytes, ..config }
 }
 
-/// Bytes that the next collection should copy under a limit, and a quarter more; without one nothing is kept back for them.
+/// Bytes that the next collection should copy under a limit, and a quarter more; 0 without a limit, as
+/// nothing is kept back then.
 pub(super) fn for_copies(config: &Config, found: Found) -> usize {
     match config.limit_bytes {
         usize::MAX => 0,
@@ -40,9 +38,10 @@ pub(super) fn for_copies(config: &Config, found: Found) -> usize {
     }
 }
 
-/// Bytes that the next collection should copy if `free` bytes are handed out before it, and a quarter more; but a third of these at most.
-pub(super) fn copies(plan: Plan, found: Found, free: usize) -> usize {
-    if plan != Plan::MostlyCopying {
+/// Bytes that the next collection should copy if `free` bytes are handed out before it, and a quarter more;
+/// at most a third of `free`.
+pub(super) fn copies(plan: PlanName, found: Found, free: usize) -> usize {
+    if !plan.constraints().reserves_copies {
         return 0;
     }
     let young = (free as u128 * found.young_to_copy as u128 / found.young.max(1) as u128) as usize;
@@ -57,14 +56,6 @@ pub(super) fn reserve(config: &Config, found: Found) -> usize {
             let most = limit.saturating_sub(found.live) / RESERVE_MOST;
             (limit / RESERVE_PART).min(most).max(for_copies(config, found))
         }
-    }
-}
-
-impl Heap {
-    /// Whether a slot that has no room may have a new block; if not, it is time to collect.
-    pub(crate) fn may_have_block(&self) -> bool {
-        let (after, limit) = (self.bytes + BLOCK, self.limit());
-        after + self.reserve <= limit || (after <= limit && self.used < self.room / EARLY_PART)
     }
 }
 
@@ -85,12 +76,12 @@ mod tests {
             ..Found::default()
         };
         assert_eq!(reserve(&fixed, found), MIB / 2, "where nothing moves, a part of the limit");
-        let copying = Config { plan: Plan::MostlyCopying, ..fixed };
+        let copying = Config { plan: PlanName::MostlyCopying, ..fixed };
         // Half a MiB that is sparse, an eighth of the six that are free, and a quarter more.
         let copies = (MIB / 2 + 6 * MIB / 8) / 4 * 5;
         assert_eq!(reserve(&copying, found), copies);
         let tight = Found { live: 7 * MIB, sparse: 4 * MIB, ..found };
         assert_eq!(reserve(&copying, tight), MIB / RESERVE_MOST, "never more than a third of what is free");
-        assert_eq!(reserve(&Config { plan: Plan::MostlyCopying, ..Config::DEFAULT }, found), 0);
+        assert_eq!(reserve(&Config { plan: PlanName::MostlyCopying, ..Config::DEFAULT }, found), 0);
     }
 }

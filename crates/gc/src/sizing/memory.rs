@@ -1,15 +1,16 @@
-//! The memory there is for the heap, as `knee` goes by it.
+//! The memory available to the heap, for the policy `knee`.
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Bytes of the heap that may be in memory; `usize::MAX` if that need not be known: memory is plenty.
+    /// Bytes of the heap that may be resident; `usize::MAX` if that need not be known: memory is plenty.
     pub target: usize,
-    /// Whether that was given to the heap's job to be used, by a control group's limit or a governor.
+    /// Whether these were given to the heap's job to be used, by a control group's limit or a governor.
     pub is_given: bool,
-    /// Bytes that may be paged out beyond these; 0 where there is nowhere to page to, and what does not fit is death.
+    /// Bytes that may be paged out beyond these; 0 where there is nowhere to page to, so that too large a
+    /// heap would be killed.
     pub paged: usize,
-    /// What it costs to have a page back, in nanoseconds.
+    /// The cost of having a page back, in nanoseconds.
     pub refault_ns: u64,
 }
 

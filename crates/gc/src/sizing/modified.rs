@@ -1,20 +1,22 @@
-//! The strategy of section 3 of Cooper, Nettles and Subramanian 1992: the heap's working set stays within a target.
+//! The strategy of section 3 of Cooper, Nettles and Subramanian 1992: the heap's working set stays within a
+//! target.
 //!
 //! ```text
-//! after a major collection   new_heap_size = max(mem_lim - live, min_new_size)
-//!                            old_heap_size = max(mem_lim / 2, live + min_old_incr)
+//! after a major collection   new_heap_size = max(mem_limit - live, min_new_size)
+//!                            old_heap_size = max(mem_limit / 2, live + min_old_incr)
 //! after a minor one          the new heap is smaller by what the old one grew, but not below min_new_size
 //! ```
 //!
-//! The new heap has all of the working set that the old one does not use, and the old heap fits in half of it, so that major collections go
-//! fast. Departure: what a heap copies that mostly leaves things where they are is taken off the new heap, as it is no room for new objects.
+//! The new heap has all of the working set that the old one does not use. The old heap fits in half of it, so
+//! that major collections are fast. Departure: in a heap where most objects stay, the bytes to be copied are
+//! taken off the new heap, as they are no room for new objects.
 
-use super::{Major, Policy, Seen, Shape, Sizes};
+use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 
 /// See the head of this file; the parameters as there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Modified {
-    pub(super) mem_lim: usize,
+    pub(super) mem_limit: usize,
     pub(super) min_new_size: usize,
     pub(super) min_old_incr: usize,
 }
@@ -27,9 +29,9 @@ impl Policy for Modified {
         };
         let old_max = match seen.shape {
             Shape::InPlace { .. } => usize::MAX,
-            Shape::Regions { .. } => (self.mem_lim / 2).max(seen.live.saturating_add(self.min_old_incr)),
+            Shape::Regions { .. } => (self.mem_limit / 2).max(seen.live.saturating_add(self.min_old_incr)),
         };
-        Sizes { free: self.mem_lim.saturating_sub(taken).max(self.min_new_size), old_max }
+        Sizes { free: self.mem_limit.saturating_sub(taken).max(self.min_new_size), old_max }
     }
 
     fn minor(&self, seen: &Seen, last: &Major) -> Sizes {
@@ -54,24 +56,25 @@ mod tests {
     /// The parameters that the source's appendix has for its compiler (Figure 19), by hand.
     #[test]
     fn the_formulas_of_section_3() {
-        let pager_flushes = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
+        let pager_flushes =
+            Modified { mem_limit: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
         let sizes = pager_flushes.major(&seen(2000 * K, 2000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 8000 * K, old_max: 7500 * K });
-        // Half of the target, where what is alive and the increment are less.
+        // Half of the target, where the live bytes and the increment are less.
         let small = Modified { min_old_incr: 500 * K, ..pager_flushes };
         assert_eq!(small.major(&seen(2000 * K, 2000 * K, Shape::COPIED)).old_max, 5000 * K);
         // Much is alive: the lower bound on the working set is live + min_new_size.
         let sizes = pager_flushes.major(&seen(9500 * K, 9500 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 1000 * K, old_max: 15_000 * K });
         // User-initiated flushing was best with a target of 0.
-        let user_flushes = Modified { mem_lim: 0, min_new_size: 500 * K, min_old_incr: 5000 * K };
+        let user_flushes = Modified { mem_limit: 0, min_new_size: 500 * K, min_old_incr: 5000 * K };
         let sizes = user_flushes.major(&seen(3000 * K, 3000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 500 * K, old_max: 8000 * K });
     }
 
     #[test]
     fn what_the_old_heap_grows_the_new_one_loses() {
-        let policy = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
+        let policy = Modified { mem_limit: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
         let sizes = policy.major(&seen(2000 * K, 2000 * K, Shape::COPIED));
         let last = Major { live: 2000 * K, sizes };
         let minor = |old| policy.minor(&seen(2000 * K, old, Shape::COPIED), &last);
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_heap_that_copies_nothing_takes_the_new_heap_for_its_room() {
-        let policy = Modified { mem_lim: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
+        let policy = Modified { mem_limit: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
         let free = |live, copies| policy.major(&seen(live, live, Shape::InPlace { copies })).free;
         assert_eq!(
             [free(2000 * K, 0), free(2000 * K, 700 * K), free(9500 * K, 0)],

@@ -1,16 +1,17 @@
-//! The strategy of Standard ML of New Jersey: section 2 of Cooper, Nettles and Subramanian 1992, after Appel 1989.
+//! The strategy of Standard ML of New Jersey: section 2 of Cooper, Nettles and Subramanian 1992, after Appel
+//! 1989.
 //!
 //! ```text
 //! heap size   = ratio * live      while that is below mem_limit,
-//!               mem_limit         while three times what is alive is below it,
+//!               mem_limit         while three times the live bytes are below it,
 //!               3 * live          beyond
-//! |- old ──────────▶ half of it: major |   |- free: half of what is not old -|
+//! |- old ──────────▶ half of it: major |   |- free: half of the rest -|
 //! ```
 //!
-//! Half of what is not old is kept for copies of what the free region will hold. Departure: a heap that copies nothing needs no such half, and all
-//! of it but what is alive is free.
+//! Half of the memory that is not old is kept for copies of the free region's objects. Departure: a heap that
+//! copies nothing needs no such half: all of it but the live bytes is free.
 
-use super::{Major, Policy, Seen, Shape, Sizes};
+use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 
 /// See the head of this file; the parameters as there.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Original {
     pub(super) ratio: u32,
 }
 
-/// Beyond the limit the heap is so many times what is alive.
+/// Beyond the limit the heap is this many times the live bytes.
 const LEAST_RATIO: usize = 3;
 
 impl Original {
@@ -69,11 +70,13 @@ mod tests {
     /// The parameters that the source's appendix has for its benchmarks (Figures 13 to 15), by hand.
     #[test]
     fn the_formulas_of_section_2() {
-        // Compiler, no pager: 14000 KB and a ratio of 1000. With 4000 KB alive 1000 times that is too much, three times is not.
+        // Compiler, no pager: 14000 KB and a ratio of 1000. With 4000 KB alive 1000 times that is too much,
+        // three times is not.
         let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
         let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7000 * K });
-        // With 5000 KB alive three times that is beyond the limit: the free region is as large as what is alive.
+        // With 5000 KB alive three times that is beyond the limit: the free region is as large as what is
+        // alive.
         let sizes = compiler.major(&seen(5000 * K, 5000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7500 * K });
         // Compiler, pager only: 9000 KB and 7. With 1000 KB alive seven times that fits.

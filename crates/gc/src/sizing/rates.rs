@@ -1,15 +1,15 @@
-//! How fast a program allocates and its heap is collected, as smoothed as a policy can use it.
+//! Rates: how fast a program allocates and its heap is collected, smoothed for a policy.
 //!
-//! Both are CPU time: waiting for pages is not the program's speed, nor the collector's. A collection that met faults tells nothing of what it would
-//! have taken without them, and is left out.
+//! Both are CPU time: waiting for pages is not the program's speed, nor the collector's. A collection that
+//! met faults does not show its time without them, and is left out.
 
-/// A MiB that took longer (18 minutes) was not what took so long.
+/// The most that is believed of a MiB (18 minutes): what took longer was something else.
 const NS_A_MIB_MOST: u64 = 1 << 40;
-/// A mean over about so many observations.
+/// The mean is over about this many observations.
 const SMOOTH: u64 = 4;
-/// What tracing a MiB of objects takes until it is known: 10 ns for each of 32 bytes.
+/// The cost of tracing a MiB of objects until it is known: 10 ns for each of 32 bytes.
 const TRACE_NS_A_MIB: u64 = 330_000;
-/// The same of allocating a MiB, for a program that does little else.
+/// The same for allocating a MiB, in a program that does little else.
 const ALLOCATE_NS_A_MIB: u64 = 1_000_000;
 
 /// See the head of this file.
@@ -24,8 +24,8 @@ pub(crate) struct Rates {
 impl Rates {
     pub(crate) const UNKNOWN: Rates = Rates { trace_ns_a_mib: 0, allocate_ns_a_mib: 0 };
 
-    /// A collection that met no page fault left `live` bytes and took `trace_ns` of CPU time; before it the program allocated `allocated` bytes in
-    /// `ran_ns`. Where there are no bytes, nothing is learnt.
+    /// A collection that met no page fault left `live` bytes and took `trace_ns` of CPU time; before it the
+    /// program allocated `allocated` bytes in `ran_ns`. Where there are no bytes, nothing is learnt.
     pub(crate) fn learn(&mut self, live: usize, allocated: usize, trace_ns: u64, ran_ns: u64) {
         smooth(&mut self.trace_ns_a_mib, trace_ns, live);
         smooth(&mut self.allocate_ns_a_mib, ran_ns, allocated);
@@ -43,11 +43,11 @@ impl Rates {
 
     /// Nanoseconds that a collection with `live` bytes alive takes without faults.
     pub(crate) fn collection_ns(&self, live: usize) -> u64 {
-        super::cost_ns(0, 0, 0) as u64 + scale(self.trace_ns_a_mib(), live)
+        crate::sizing::limits::cost_ns(0, 0, 0) as u64 + scale(self.trace_ns_a_mib(), live)
     }
 }
 
-/// `ns_a_mib` times so many bytes.
+/// `ns_a_mib` times `bytes`.
 fn scale(ns_a_mib: u64, bytes: usize) -> u64 {
     u64::try_from((u128::from(ns_a_mib) * bytes as u128) >> 20).unwrap_or(u64::MAX)
 }

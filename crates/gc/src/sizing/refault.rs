@@ -1,17 +1,18 @@
-//! S: what it costs to have a page brought back, measured while the heap is collected.
+//! S: the cost of having a page brought back, measured while the heap is collected.
 //!
-//! A collection's time without faults is known (`rates`); what it takes beyond that, over the faults it met that had to wait for a device, is what one of
-//! them costs: the device's time, the kernel's, and what is lost in the caches. Compressed memory and disks differ a thousandfold, so nothing
-//! is assumed for long. The source for S as the price of a fault is Nishigaki 1981.
+//! A collection's time without faults is known (`rates`). The time beyond that, divided by the faults that
+//! had to wait for a device, is the cost of one: the device's time, the kernel's, and the losses in the
+//! caches. Compressed memory and disks differ a thousandfold, so nothing is assumed for long. The source for
+//! S as the price of a fault is Nishigaki 1981.
 
 /// Until it is known: a fast disk.
 const S_NS: u64 = 100_000;
-/// Between these, whatever was measured: below, no page comes; above, something else was waited for.
+/// The least and the most that is believed: below, no page comes; above, something else was waited for.
 const S_LEAST_NS: u64 = 2_000;
 const S_MOST_NS: u64 = 50_000_000;
-/// Fewer faults in a collection tell nothing.
+/// A collection with fewer faults shows nothing.
 const FAULTS_MIN: u64 = 16;
-/// A mean over about so many collections.
+/// The mean is over about this many collections.
 const SMOOTH: u64 = 4;
 
 /// See the head of this file.
@@ -29,7 +30,8 @@ impl Refault {
         if self.ns == 0 { S_NS } else { self.ns }
     }
 
-    /// A collection met `faults` and took `wall_ns` where it would have taken `without_ns`. Whether that tells anything.
+    /// A collection met `faults` and took `wall_ns` where it would have taken `without_ns`. Returns whether
+    /// anything was learnt.
     pub(crate) fn learn(&mut self, faults: u64, wall_ns: u64, without_ns: u64) -> bool {
         if faults < FAULTS_MIN {
             return false;

@@ -1,36 +1,39 @@
-//! A program, its heap and a memory that forgets what was used least lately, simulated page by page: what sizing costs, beside the best that trying
-//! every size finds.
+//! A simulation, page by page, of a program, its heap and a memory that replaces the least recently used
+//! page: the cost of a sizing policy, beside the best that trying every size finds.
 //!
-//! The program hands out pages in order, of which a part lives on, as long as the simulated source says; now and then it looks at what it has. The heap is collected
-//! in place when the room is used up: all that is alive is looked through, and dead pages are free to be handed out again, the lowest first. Time
-//! is the program's, what collections take, and S for each page that is not in memory when it is used (a dead page that was paged out comes back, too: nobody
-//! has said that it is not needed).
+//! The program hands out pages in order, and a part of them survives as long as the simulated source says.
+//! Now and then it reads a live page. The heap is collected in place when the budget is used up: every live
+//! page is scanned, and dead pages are free to be handed out again, the lowest first.
+//!
+//! Time is the program's own, that of collections, and S for each page that is not resident when it is used.
+//! (A dead page that was paged out comes back, too: nothing reported it as not needed.)
 
 use super::memory::Memory;
 use super::rates::Rates;
-use super::{Seen, Shape, Sizing};
+use crate::sizing::choice::Sizing;
+use crate::sizing::policy::{Seen, Shape};
 use std::collections::BTreeSet;
 use std::vec::Vec;
 use vellum_pages::PAGE;
 
-/// What is simulated. Sizes are in pages.
+/// A simulated world. Sizes are in pages.
 #[derive(Clone, Copy, Debug)]
 struct World {
-    /// Frames there are.
+    /// The number of frames.
     frames: usize,
-    /// What a fault costs, in nanoseconds.
+    /// The cost of a fault, in nanoseconds.
     refault_ns: u64,
-    /// What looking through a live page costs.
+    /// The cost of scanning a live page.
     trace_ns: u64,
-    /// What the program itself takes for each page that it is handed.
+    /// The program's own time for each page that it is handed.
     program_ns: u64,
     /// Pages handed out in all.
     pages: usize,
-    /// What is alive swings between these …
+    /// The live pages swing between these …
     live: (usize, usize),
-    /// … once while so many pages are handed out.
+    /// … once while this many pages are handed out.
     period: usize,
-    /// Pages handed out for each page alive that the program looks at.
+    /// Pages handed out for each live page that the program reads.
     look_every: usize,
 }
 
@@ -66,7 +69,7 @@ impl Frames {
 }
 
 impl World {
-    /// What is to be alive when so many pages have been handed out.
+    /// How many pages are to be alive when `handed` have been handed out.
     fn wanted(&self, handed: usize) -> usize {
         let (least, most) = self.live;
         let at = handed % self.period;
@@ -76,7 +79,8 @@ impl World {
                 * usize::from(at * 4 < self.period * 3)
     }
 
-    /// Nanoseconds that the program takes, where `room` says how many pages may be handed out with so many alive.
+    /// Nanoseconds that the program takes, where `room` returns how many pages may be handed out with the
+    /// given number alive.
     fn run(&self, room: impl Fn(usize) -> usize) -> u64 {
         let mut frames = Frames::new(self.frames);
         let mut live: Vec<usize> = Vec::new();
@@ -133,7 +137,7 @@ impl World {
         sizing.sizes(&seen, None).free / PAGE
     }
 
-    /// The least that any of the two strategies of the source costs, with any parameters of a fine grid.
+    /// The least cost of the two strategies of the source, with any parameters of a fine grid.
     fn best(&self) -> (u64, Sizing) {
         let mut tried = Vec::new();
         for eighths in (1..=32).step_by(2) {
@@ -142,11 +146,15 @@ impl World {
                 tried.push(Sizing::Original { mem_limit: bytes, ratio });
             }
             for part in [1, 2, 4, 8] {
-                tried.push(Sizing::Modified { mem_lim: bytes, min_new_size: bytes / part, min_old_incr: 0 });
+                tried.push(Sizing::Modified {
+                    mem_limit: bytes,
+                    min_new_size: bytes / part,
+                    min_old_incr: 0,
+                });
             }
             for quarters in 1..=4 {
-                let mem_lim = self.frames * PAGE / 4 * quarters;
-                tried.push(Sizing::Modified { mem_lim, min_new_size: bytes, min_old_incr: 0 });
+                let mem_limit = self.frames * PAGE / 4 * quarters;
+                tried.push(Sizing::Modified { mem_limit, min_new_size: bytes, min_old_incr: 0 });
             }
         }
         tried
@@ -172,7 +180,7 @@ const COMPILER: World = World {
 #[test]
 #[cfg_attr(miri, ignore = "pages by the million, and nothing unsafe")]
 fn untuned_it_is_within_a_tenth_of_the_best_that_searching_finds() {
-    // What the source's Sort does: in the end what is alive does not fit by itself.
+    // Like the source's Sort: in the end the live pages do not fit.
     let sort = World { live: (40, 1040), period: 45_000, ..COMPILER };
     let roomy = World { frames: 2400, ..COMPILER };
     let tight = World { live: (400, 760), ..COMPILER };

@@ -1,23 +1,24 @@
 //! The square-root rule: Kirisame, Shenoy and Panchekha 2022 (MemBalancer), `M = L + sqrt(L g / (c s))`.
 //!
-//! L is what is alive, g the rate of allocation, s the speed of collection, both in bytes per nanosecond of CPU time and smoothed, c how dear memory is:
-//! heaps of one c are as good as any that share the same memory. Until both rates are known, `g / s` is taken for what it is where a program
-//! does little but allocate.
+//! L is the live bytes; g is the rate of allocation and s the speed of collection, both in bytes per
+//! nanosecond of CPU time and smoothed; c is the price of memory. Heaps of one c use a shared memory as well
+//! as any others. Until both rates are known, `g / s` is assumed to be that of a program that does little but
+//! allocate.
 //!
-//! Departures: c is told a MiB, and none is said to be best (the authors' own unit depends on their runtime). A heap of regions is shared as `knee`
-//! does it.
+//! Departures: c is per MiB, and no value is called best (the authors' own unit depends on their runtime). A
+//! heap of regions is shared as `knee` does it.
 
 use super::knee::share;
-use super::{Major, Policy, Seen, Shape, Sizes};
+use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 
-/// c, in thousandths a MiB.
+/// c, in thousandths per MiB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SquareRoot {
     pub(super) c: u32,
 }
 
 impl SquareRoot {
-    /// Bytes beside what is alive.
+    /// Bytes beside the live ones.
     fn extra(&self, seen: &Seen) -> usize {
         let (trace_ns, allocate_ns) = (seen.rates.trace_ns_a_mib(), seen.rates.allocate_ns_a_mib());
         let square = (seen.live as u128) * (1 << 20) * 1000 / u128::from(self.c.max(1))

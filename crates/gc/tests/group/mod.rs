@@ -1,4 +1,5 @@
-//! A control group of a test's own, version 1 or 2, whose processes may hold so much memory and page nothing out. Removed when dropped.
+//! A control group of a test's own, version 1 or 2, whose processes may hold so much memory and page nothing
+//! out. Removed when dropped.
 
 use std::fs;
 use std::io;

@@ -19,7 +19,7 @@ pub(crate) fn list(layout: &'static gc::Layout, count: usize) -> *mut Node {
     for number in 0..count {
         let node = gc::alloc_typed(layout).cast::<Node>();
         assert!(!node.is_null(), "no memory for node {number}");
-        // SAFETY: a new object of so many words.
+        // SAFETY: a new object of a node's size.
         unsafe { node.write([number, head.expose_provenance(), 1, 2, 3, 4, 5, !number]) };
         head = node;
     }

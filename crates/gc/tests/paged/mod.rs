@@ -1,20 +1,29 @@
-//! Has the heap of a test program lie in the process's pager, in few page frames, whatever the tests do then. `paged_X` is `X` so.
+//! Puts the heap of a test program into the process's pager, in few page frames, if the environment says so
+//! (`rows`).
 //!
 //! It is asked before `main`: the first test that uses the heap settles where it lies.
 
 use vellum_pager::{Event, process};
 
-/// The frames: a fraction of what the tests use, but for a heap of given size, all of which is in use all the time.
-const BYTES: u64 = if IS_TIGHT { 8 << 20 } else { 2 << 20 };
-const IS_TIGHT: bool =
-    matches!(env!("CARGO_CRATE_NAME").as_bytes(), [_, _, _, _, _, _, b't', b'i', b'g', b'h', b't', ..]);
+/// Frames that are a fraction of what most tests use, in bytes.
+#[allow(dead_code, reason = "each program needs some of these")]
+pub(crate) const FEW: Option<u64> = Some(2 << 20);
+/// The same for a heap of given size, all of which is in use all the time.
+#[allow(dead_code, reason = "each program needs some of these")]
+pub(crate) const TIGHT: Option<u64> = Some(8 << 20);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ASKS: extern "C" fn() = ask;
 
+fn bytes() -> Option<u64> {
+    std::env::var("VELLUM_TEST_PAGED").ok().map(|bytes| bytes.parse().expect("a number of bytes"))
+}
+
 extern "C" fn ask() {
-    assert!(process::page_to(b"/var/tmp", BYTES), "so many frames, and a short path");
+    if let Some(bytes) = bytes() {
+        assert!(process::page_to(b"/var/tmp", bytes), "these frames, and a short path");
+    }
 }
 
 /// A program whose heap was elsewhere has tested nothing.
@@ -23,8 +32,11 @@ extern "C" fn ask() {
 static LOOKS: extern "C" fn() = look;
 
 extern "C" fn look() {
+    if bytes().is_none() {
+        return;
+    }
     let Some(pager) = process::ready() else {
-        eprintln!("skipped: this kernel or privilege has no userfaultfd, or there is no room for a store");
+        vellum_skip::skip("this kernel or privilege has no userfaultfd, or there is no room for a store");
         return;
     };
     let touched = [Event::WriteZeroFilled, Event::WriteNotRead, Event::ReadZeroFilled, Event::ReadNotRead];
@@ -33,3 +45,13 @@ extern "C" fn look() {
     eprintln!("{counts:?}");
     assert!(pages > 0, "the heap was not on paged blocks");
 }
+
+/// Every other heap than that of mark-sweep in memory: for programs whose own heap that is.
+#[allow(dead_code, reason = "each program needs some of these")]
+pub(crate) const ELSEWHERE: &[(&str, Option<u64>)] = &[
+    ("on_appel", None),
+    ("on_copying", None),
+    ("on_mark_sweep", FEW),
+    ("on_copying", FEW),
+    ("on_appel", FEW),
+];

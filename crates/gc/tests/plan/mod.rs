@@ -1,5 +1,5 @@
-//! Which plan a test program is for: one heap a process, so one program a plan. `X_copying` is `X` where all moves that may, `X_appel` where there
-//! are generations.
+//! The plan of a test program: the one that the environment names (`rows`), or else the program. In
+//! `X_copying` everything moves that may, in `X_appel` there are generations.
 
 use vellum_gc as gc;
 
@@ -18,7 +18,8 @@ pub(crate) fn begin_with(config: gc::Config) {
 
 /// The program's plan.
 pub(crate) fn this() -> gc::Plan {
-    let name = env!("CARGO_CRATE_NAME");
+    let asked = std::env::var("VELLUM_TEST_PLAN");
+    let name = asked.as_deref().unwrap_or(env!("CARGO_CRATE_NAME"));
     match () {
         () if name.ends_with("_copying") => gc::Plan::MostlyCopying,
         () if name.ends_with("_appel") => gc::Plan::Appel,

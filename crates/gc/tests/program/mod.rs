@@ -1,16 +1,18 @@
-//! A random program on the heap, and a model of it: a plain graph whose reachability is computed slowly and surely.
+//! A random program on the heap, and a model of it: a plain graph whose reachability is computed slowly and
+//! surely.
 //!
-//! A random program allocates objects of every sort, links them, moves roots about, frees, resizes and collects. The model
-//! knows what each object must contain. Whatever the model can reach must be there, unchanged, after each step that looks; and
-//! when all roots are gone, next to nothing may be left. Objects may move: after a collection the model follows its pointers to where they
-//! are, every way to an object must end at one place, and what something ambiguous leads to must not have moved. The seed is printed; `VELLUM_TEST_SEED` sets it.
+//! A random program allocates objects of every sort, links them, moves roots about, frees, resizes and
+//! collects. The model knows what each object must contain. Whatever the model can reach must be there,
+//! unchanged, after each step that looks; and when all roots are gone, next to nothing may be left. Objects
+//! may move: after a collection the model follows its pointers to where they are, every way to an object must
+//! end at one place, and what something ambiguous leads to must not have moved. The seed is printed;
+//! `VELLUM_TEST_SEED` sets it.
 
 mod tables;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
 use vellum_gc as gc;
+use vellum_random::Rng;
 
 const ROOTS: usize = 64;
 /// Steps of a program, if nothing else is said.
@@ -40,15 +42,15 @@ enum Word {
 }
 
 struct Program {
-    random: Xoshiro256PlusPlus,
+    random: Rng,
     objects: Vec<Object>,
-    /// Indices into `objects`; the addresses are in `roots`, which the collector looks through.
+    /// Indices into `objects`; the addresses are in `roots`, which the collector scans.
     held: Vec<Option<usize>>,
     roots: Box<[usize; ROOTS]>,
     checked: usize,
     /// Collections that the addresses in `objects` are true of.
     seen: u64,
-    /// Of so many objects three are atomic or untyped.
+    /// Of this many objects three are atomic or untyped.
     kinds: usize,
     /// Objects found elsewhere than before.
     moved: usize,
@@ -60,7 +62,7 @@ const PRECISE: usize = ROOTS / 2;
 
 impl Program {
     fn below(&mut self, end: usize) -> usize {
-        (self.random.next_u64() % end as u64) as usize
+        self.random.index(end)
     }
 
     fn words(&mut self) -> usize {
@@ -313,22 +315,21 @@ fn clear_stack() {
     std::hint::black_box([0usize; 4096]);
 }
 
-/// Runs the program on a heap of `config`, which is poisoned or not by the seed; of `kinds` objects, three are atomic or untyped and the
-/// rest typed. How many objects moved.
+/// Runs the program on a heap of `config`, which is poisoned or not by the seed; of `kinds` objects, three
+/// are atomic or untyped and the rest typed. How many objects moved.
 #[allow(dead_code, reason = "each program needs one of the two")]
 pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
     run_steps(config, kinds, STEPS)
 }
 
-/// The same for so many steps.
+/// The same for `steps` steps.
 #[allow(dead_code, reason = "each program needs one of the two")]
 pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize {
-    let seed = std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed);
-    eprintln!("VELLUM_TEST_SEED={seed}");
+    let seed = vellum_random::test_seed(Some(0x5eed));
     gc::init(gc::Config { poison: config.poison || seed % 2 == 1, ..config }).expect("the heap starts");
     gc::finalize_on_demand(true);
     let mut program = Program {
-        random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        random: Rng::new(seed),
         objects: Vec::new(),
         held: vec![None; ROOTS],
         roots: Box::new([0; ROOTS]),
@@ -348,7 +349,7 @@ pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize
     for step in 1..=steps {
         program.step();
         if step % (steps / 3) == 0 {
-            // What was grown is dropped now and then, so that much dies at once.
+            // Grown structures are dropped now and then, so that much dies at once.
             for root in 0..ROOTS / 2 {
                 program.hold(root, None);
             }

@@ -1,8 +1,9 @@
-//! The part of the random program that uses finalizers, links and ephemerons, and what the model says of them.
+//! The part of the random program that uses finalizers, links and ephemerons, and their model.
 //!
-//! What the model cannot reach may live on (an old address on the stack may hold it), so the model says what must not happen: nothing it
-//! reaches is finalized, or cleared from a link, or loses its ephemeron; no finalizer runs twice, or before one whose object refers to its
-//! own; what is replaced or taken away is what was there. That enough happens at all is counted.
+//! Objects that the model cannot reach may live on (an old address on the stack may hold them). So the model
+//! checks what must not happen. No object that it reaches is finalized, is cleared from a link, or loses its
+//! ephemeron. No finalizer runs twice, or before one whose object refers to its own. A call that replaces or
+//! takes away an entry returns that entry. That enough of each happens is counted.
 
 use super::{Program, Word};
 use std::cell::RefCell;
@@ -23,7 +24,7 @@ unsafe extern "C" fn note(object: *mut c_void, data: *mut c_void) {
 }
 
 unsafe extern "C" fn note_twice(object: *mut c_void, data: *mut c_void) {
-    // SAFETY: passed on. Another function, so that what is replaced can be told from what replaces it.
+    // SAFETY: by the same contract. It is another function, so that replaced finalizers can be distinguished.
     unsafe { note(object, data) };
 }
 
@@ -104,7 +105,7 @@ impl Tables {
         unsafe { (&raw mut self.places[index]).write_volatile(value) };
     }
 
-    /// Everything was used, as often as so many steps should.
+    /// Everything was used, as often as `steps` steps should.
     pub(super) fn expect_use(&self, steps: usize) {
         assert!(self.next_data > steps / 200, "{} finalizers", self.next_data);
         assert!(self.ran > steps / 1000, "{} of {} finalizers ran", self.ran, self.next_data);

@@ -5,7 +5,7 @@ pub(crate) fn at(address: usize) -> *mut usize {
     std::ptr::with_exposed_provenance_mut(address)
 }
 
-/// What is in a word of a live object.
+/// Reads a word of a live object.
 pub(crate) fn read(place: *mut usize) -> usize {
     // SAFETY: a word of a live object.
     unsafe { place.read_volatile() }

@@ -1,4 +1,4 @@
-//! From what is written to what is meant, or the line at which that fails.
+//! Checks a parsed table and makes the configuration of it; errors name the line.
 
 use super::error::Place;
 use super::raw::{Governor, Job, Table};
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
-use vellum_probe::Pid;
+use vellum_process::Pid;
 use vellum_workset::{CAP, Criterion};
 
 const BUDGET_DEFAULT: Budget = Budget::Part(0.9);
@@ -23,8 +23,8 @@ const TURN_DEFAULT: Duration = Duration::from_secs(20);
 const DELTA_DEFAULT: Duration = Duration::from_millis(100);
 const ALPHA_DEFAULT: f64 = 0.95;
 
-/// Shorter periods would cost more than they could gain; longer ones would miss the budget for too long. Less than the time
-/// after which the guardian takes the governor for dead.
+/// Shorter periods would cost more than they could gain; longer ones would miss the budget for too long. Less
+/// than the time after which the guardian takes the governor for dead.
 const PERIODS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(3)];
 const TURNS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3600)];
 /// Below 50 ms of user time accessed bits miss what the processor's translation buffer holds.
@@ -39,7 +39,7 @@ pub(super) struct Checker<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// What jobs do not say themselves.
+/// Defaults for values that jobs do not set.
 struct Usual {
     delta: Duration,
     alpha: f64,
@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses what can be said of a job only that is started here.
+    /// Refuses settings that only jobs started here can have.
     fn only_commands(&self, job: &Job) -> Checked<()> {
         let said = [
             ("user", job.user.as_ref().map(Spanned::span)),
@@ -196,7 +196,8 @@ impl Checker<'_> {
         environment: &[(String, String)],
     ) -> Checked<()> {
         let program = Path::new(&argv.get_ref()[0]);
-        // A name with a slash is relative to where the job will be; a bare one is looked for as the job would.
+        // A name with a slash is relative to where the job will be; a bare one is looked for as the job
+        // would.
         if program.components().count() > 1 || program.is_absolute() {
             let place = directory.unwrap_or(Path::new(".")).join(program);
             if !place.is_file() {

@@ -7,12 +7,12 @@
 //!                 ConfigError: line, what, why, cure
 //! ```
 //!
-//! A table that is wrong anywhere is refused as a whole: half of a table governed would be worse than none. Everything has a
-//! default but a job's name and what the job is.
+//! A table that is wrong anywhere is refused as a whole: half of a table governed would be worse than none.
+//! Everything has a default but a job's name and its origin.
 
 mod check;
 mod error;
-mod quantity;
+pub(crate) mod quantity;
 mod raw;
 
 pub use error::ConfigError;
@@ -20,7 +20,7 @@ pub use error::ConfigError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_probe::{Bytes, Pid};
+use vellum_process::{Bytes, Pid};
 use vellum_workset::Criterion;
 
 /// The most jobs in a table.

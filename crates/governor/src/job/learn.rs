@@ -1,26 +1,27 @@
-//! What a job is worth: watching it, judging its curve, and noticing that it has begun something else.
+//! The worth of a job: watching it, judging its curve, and detecting that its behaviour has changed.
 //!
 //! ```text
 //! Watcher::step ─▶ looks ─┬─ fit what was learnt ──▶ judge: curve, S ─▶ knee ─▶ worth
-//!                         └─ MISFITS in a row do not ─▶ learn anew; the old worth stands until there is a new one
+//!                         └─ MISFITS in a row do not ─▶ learn anew; keep the old worth until then
 //! ```
 //!
-//! Each look is also the moment at which it is known what is idle, and so when pages are taken ([`Job::settle`]).
+//! Each look also shows which pages are idle, so pages are taken then ([`Job::settle`]).
 //!
-//! Source: Nishigaki, sections 2 and 3; forgetting what does not fit is ours.
+//! Source: Nishigaki, sections 2 and 3; dropping a history that no longer fits is ours.
 
 use super::{Job, RESTART_WAITS, bytes};
 use crate::event::Event;
 use crate::snapshot::State;
 use crate::take::Means;
 use std::time::{Duration, Instant};
-use vellum_probe::reference::{self, Options, SourceKind, Target, Watcher};
+use vellum_reference::{Options, SourceKind, Target, Watcher};
 use vellum_workset::{Answer, Demand, knee};
 
-/// A look that differs from what was learnt by this part does not fit it; after so many in a row the job has changed its ways.
+/// A look that differs from the history by this part does not fit it; after this many in a row the job's
+/// behaviour has changed.
 const MISFIT: f64 = 0.5;
 const MISFITS: u32 = 3;
-/// What a job is worth is news if it differs by this part.
+/// A change of the worth by this part is reported.
 const NEWS: f64 = 0.1;
 
 impl Job {
@@ -52,22 +53,22 @@ impl Job {
         }
     }
 
-    /// Makes of a step's events what they mean for the job's worth. A watch that has ended is noticed by the next survey.
-    fn learn(&mut self, step: &[reference::Event], events: &mut Vec<Event>) {
+    /// Applies a step's events to the job's worth. A watch that has ended is noticed by the next survey.
+    fn learn(&mut self, step: &[vellum_reference::Event], events: &mut Vec<Event>) {
         let mut looked = None;
         for event in step {
             match event {
-                reference::Event::Looked { window, pages } => {
+                vellum_reference::Event::Looked { window, pages } => {
                     looked = Some(*window);
                     self.compare(*window, *pages);
                 }
-                reference::Event::Restarted => self.judged = None,
+                vellum_reference::Event::Restarted => self.judged = None,
                 _ => {}
             }
         }
         if self.misfits >= MISFITS {
-            // What it does now is another phase: what was learnt of the last one would only mislead. What it is worth stands until
-            // something is known of this one.
+            // It is in another phase now: the history of the last one would mislead. The worth stands until
+            // this phase is known.
             (self.watch, self.misfits, self.from_start) = (None, 0, false);
             self.begin_watch(events);
         } else if looked.is_some() {
@@ -76,7 +77,7 @@ impl Job {
         self.settle(looked, events);
     }
 
-    /// Whether what was referenced in `window` fits what was learnt before.
+    /// Compares the references in `window` with the history, and counts misfits.
     fn compare(&mut self, window: Duration, pages: u64) {
         let mean = self
             .watch
@@ -93,8 +94,8 @@ impl Job {
             Some(group) => Target::cgroup(group),
             None => Target::process(self.root),
         };
-        // What ages its pages must be what looks at them: both take the same bits. Otherwise: jobs come and go, and to load what reads page tables
-        // takes some 20 ms for each.
+        // A job whose pages are aged must be watched by the same source: both take the same bits. Other jobs
+        // come and go, and loading the reader of page tables would take some 20 ms for each.
         let source = Some(match self.means {
             Means::Evict(..) => SourceKind::Generations,
             _ => SourceKind::AccessedBits,
@@ -115,7 +116,7 @@ impl Job {
         events.push(Event::Unwatched { job: self.config.name.clone(), why });
     }
 
-    /// What the curve has to say about the job's worth.
+    /// Derives the job's worth from its curve.
     fn judge(&mut self, events: &mut Vec<Event>) {
         let Some(watch) = &self.watch else { return };
         let Some(curve) = watch.curve() else { return };
@@ -124,7 +125,7 @@ impl Job {
             criterion: self.config.criterion,
             delay: self.delay.seconds() * 1e9,
             cap: Some(self.config.cap),
-            // Fewer faults than one in all the time watched cannot be told from none.
+            // Fewer faults than one in all the time watched cannot be distinguished from none.
             noise: 1.0 / seen,
             unavoidable: if self.from_start { watch.first_references() } else { 0.0 },
         };

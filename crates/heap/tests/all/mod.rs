@@ -1,14 +1,14 @@
 //! Everything the interface has, used at random by several threads, with a collection at every allocation.
 //!
-//! Each thread keeps a model of a graph in plain Rust: nodes with numbers, links between them, arrays, weak references, roots and what is known of
-//! some. What it can reach in the model is what it must find in the heap.
+//! Each thread keeps a model of a graph in plain Rust: nodes with numbers, links between them, arrays, weak
+//! references, roots and what is known of some. What it can reach in the model is what it must find in the
+//! heap.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vellum_heap::{Array, Config, Field, Gc, Heap, Keyed, Order, Plain, Root, Scope, Weak, object};
+use vellum_random::Rng;
 
 const LINKS: usize = 3;
 const ROOTS: usize = 12;
@@ -46,7 +46,7 @@ struct Known {
 }
 
 struct Program {
-    random: Xoshiro256PlusPlus,
+    random: Rng,
     heap: Heap,
     nodes: Vec<Known>,
     roots: Vec<Option<(usize, Root<Node>)>>,
@@ -63,7 +63,7 @@ fn leak_list() -> &'static Mutex<Vec<usize>> {
 impl Program {
     fn new(seed: u64, heap: Heap) -> Program {
         Program {
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            random: Rng::new(seed),
             heap,
             nodes: Vec::new(),
             roots: (0..ROOTS).map(|_| None).collect(),
@@ -75,7 +75,7 @@ impl Program {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        (self.random.next_u64() % end as u64) as usize
+        self.random.index(end)
     }
 
     /// A node that a random walk comes to.
@@ -240,7 +240,8 @@ impl Program {
     }
 }
 
-/// What only handles lead to, which lie where the collector does not look, lives, stays where it is, and goes with its scope.
+/// What only handles lead to, which lie where the collector does not look, lives, stays where it is, and goes
+/// with its scope.
 fn hold_in_vectors(heap: Heap) {
     const HELD: usize = 300;
     let node = |scope: &Scope<'_>, id: usize| {
@@ -251,7 +252,8 @@ fn hold_in_vectors(heap: Heap) {
     let weak: Vec<Weak<Node>> = heap.scope(|scope| {
         let held: Vec<Gc<'_, Node>> = (0..HELD)
             .map(|id| {
-                // Most of its way to the vector lies in a scope and a frame that are gone when anything is allocated next.
+                // Most of its way to the vector lies in a scope and a frame that are gone when anything is
+                // allocated next.
                 heap.scope(|inner| {
                     let root = Root::new(inner.alloc(Note { id, about: Field::null() }).expect("memory"));
                     drop(root);
@@ -278,10 +280,9 @@ fn hold_in_vectors(heap: Heap) {
     assert!(left < HELD / 10, "{left} of {HELD} are left without a scope");
 }
 
-/// Runs a program of so many steps on each of several threads, on a heap of `config`.
+/// Runs a program of that many steps on each of several threads, on a heap of `config`.
 pub(crate) fn run(config: Config, steps: usize) {
-    let seed = std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed);
-    eprintln!("VELLUM_TEST_SEED={seed}");
+    let seed = vellum_random::test_seed(Some(0x5eed));
     let heap = Heap::start(config).expect("the heap starts");
     hold_in_vectors(heap);
     static DEAD: AtomicUsize = AtomicUsize::new(0);

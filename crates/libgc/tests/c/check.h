@@ -3,7 +3,7 @@
 #define CHECK_H
 #include <stdio.h>
 #include <stdlib.h>
-/* Whether allocations collect for no other reason than finding errors: each, or one in so many. */
+/* Whether allocations collect for no other reason than finding errors: each, or one in a number of them. */
 static inline int is_eager(void)
 {
     return getenv("VELLUM_GC_EAGER") != NULL;

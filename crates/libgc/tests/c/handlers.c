@@ -1,5 +1,5 @@
 /* A program that handles SIGSEGV itself, and sets its handler again and again while collections are on that find out by the same signal what is written
- * (GC_ENABLE_INCREMENTAL=1 and VELLUM_MASK=track): it sees its own faults and none besides, as it has asked for them, and is told what it has set. */
+ * (GC_ENABLE_INCREMENTAL=1 and VELLUM_MASK=track): it sees its own faults and none besides, as it has asked for them, and gets back what it has set. */
 #define _GNU_SOURCE
 #define GC_THREADS
 #define GC_NO_THREAD_REDIRECTS
@@ -110,7 +110,7 @@ static void fault(char *where)
     CHECK(sigismember(&after, SIGSEGV) == sigismember(&before, SIGSEGV) && sigismember(&after, SIGUSR1) == 0);
 }
 
-/* ---- Actions: what was set last is what is told. ---- */
+/* ---- Actions: the one set last is returned. ---- */
 static struct sigaction last;
 enum { OF_THE_LIBRARY = 0x04000000 /* SA_RESTORER */ };
 
@@ -274,7 +274,7 @@ static void run_handlers(void)
         check(table[i], i);
 }
 
-/* ---- An alternate stack that was left set when its function returned: what is called then lies where it was. ---- */
+/* ---- An alternate stack that was left set when its function returned: later calls lie where it was. ---- */
 static __attribute__((noinline)) void leave_a_stack(void)
 {
     char spent[ALTSTACK];

@@ -1,4 +1,4 @@
-/* Leaks looked for: what is forgotten is told of, what is freed is not; so is what is written over, and freed twice. Compiled with GC_DEBUG. */
+/* Leaks looked for: leaked objects are reported, freed ones are not; so are objects written over or freed twice. Compiled with GC_DEBUG. */
 #include "check.h"
 #include "leak_detector.h"
 #include <gc_mark.h>
@@ -34,7 +34,7 @@ int main(void)
     CHECK(GC_general_register_disappearing_link(&link, GC_base(malloc(8))) == GC_UNIMPLEMENTED);
     for (int i = 0; i < COUNT; i++)
         kept[i] = malloc(32);
-    /* What a finalizer would need must not be told of as leaked. */
+    /* What a finalizer would need must not be reported as leaked. */
     GC_finalization_proc before = end;
     void *data = &before;
     GC_REGISTER_FINALIZER(kept[0], end, NULL, &before, &data);

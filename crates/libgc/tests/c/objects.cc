@@ -48,7 +48,7 @@ void tell(void *, void *data)
     told += data == &told;
 }
 
-// Plain new, which is looked through; only memory that is not leads to it.
+// Plain new, which is scanned; only memory that is not leads to it.
 struct Holder {
     Cell *list = nullptr;
     std::string name;

@@ -1,4 +1,4 @@
-/* Exported variables that are assigned, what is told and asked as collections go on, and figures. */
+/* Exported variables that are assigned, events and questions as collections go on, and figures. */
 #include "check.h"
 #include <gc.h>
 #include <gc_mark.h>

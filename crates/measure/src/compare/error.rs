@@ -1,4 +1,4 @@
-//! What cannot be compared, and why: found before anything is reckoned.
+//! Why two things cannot be compared: checked before anything is computed.
 
 use super::{Arms, Options, TELLING_FROM};
 use crate::Series;

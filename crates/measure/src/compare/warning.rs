@@ -28,7 +28,7 @@ impl fmt::Display for Warning {
         match self {
             Self::Few(rounds) => write!(
                 f,
-                "{rounds} rounds: an interval that holds 95 % needs {TELLING_FROM}; what is printed is about their range"
+                "{rounds} rounds: an interval that holds 95 % needs {TELLING_FROM}; the one printed is about their range"
             ),
             Self::Control(control) => write!(
                 f,

@@ -1,7 +1,7 @@
-//! What the words behind a header say, by its role.
+//! The words behind a header, read by its role.
 //!
-//! Every word is read as the type it must have: a start is a whole number of nanoseconds and no floating-point number,
-//! which could not hold one of a machine that has been up for 104 days.
+//! Every word is read as the type it must have. A start is a whole number of nanoseconds: a floating-point
+//! number could not hold it once a machine has been up for 104 days.
 
 use std::str::FromStr;
 

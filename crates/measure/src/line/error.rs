@@ -1,4 +1,4 @@
-//! What can be wrong with a line, where, and what to do about it.
+//! Errors in a line: the problem, its place, and the cure.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! How a name or label is written where spaces and colons have a meaning.
 //!
 //! Percent-encoding (RFC 3986, section 2.1): a byte that would be read as something else becomes `%` and two
-//! hexadecimal digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape is an
-//! error with a place, because a file that somebody wrote without escaping would otherwise come out as something
+//! hexadecimal digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape
+//! is an error with a place, because a file written without escaping would otherwise be read as something
 //! else.
 
 use std::borrow::Cow;

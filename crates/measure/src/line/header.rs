@@ -5,15 +5,15 @@
 //! name shape  kind     labels  quantity unit
 //! ```
 //!
-//! Shape and kind together say what the words behind are (the role). Shapes of values (`1l` a line, `1d` dots, `1h` a
-//! histogram) are a wish to whoever plots them, nothing more.
+//! Shape and kind together say what the words behind are (the role). Shapes of values (`1l` a line, `1d`
+//! dots, `1h` a histogram) are only hints for plots.
 //!
 //! A header of five fields lacks the quantity, which then follows from the unit.
 //!
 //! Source: Bates prints `BASE:1l:Observation::Time:us`, `GCSCHED:1d:Observation:n:Time:us` and
-//! `BASE:summary:Sample:n:Time:us` without saying what the fields are. Third and fourth, fifth and sixth look like an
-//! axis each, with its quantity and unit. The axis along which observations are counted needs no unit, so the fourth
-//! holds labels here, and the `n` of his lines is read as one.
+//! `BASE:summary:Sample:n:Time:us` without saying what the fields are. Third and fourth, fifth and sixth look
+//! like an axis each, with its quantity and unit. The axis along which observations are counted needs no
+//! unit, so the fourth holds labels here, and the `n` of his lines is read as one.
 
 use std::fmt;
 
@@ -112,7 +112,7 @@ impl Header {
             header.quantity = usual_quantity(&header.unit).to_owned();
         }
         let mut parts: Vec<&str> = labels.split(',').collect();
-        // A last empty part is the end, not a label: that tells no label from one that is empty.
+        // A last empty part is the end, not a label: so no labels and one empty label differ.
         parts.pop_if(|last| last.is_empty());
         header.labels = parts.into_iter().map(text).collect::<Result<_, _>>()?;
         Ok(header)

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! bytes ─▶ line ─▶ header, body ─▶ values: a series is opened ┐
-//!                                  column, marks, about: added ├─▶ entry, when a line comes that is not of it
+//!                                  column, marks, about: added ├─▶ entry, at the first line not of it
 //!                                  summary ───────────────────┘
 //! ```
 //!
 //! Invariants:
 //! - memory holds one line and one series, whatever the length of the file; a line may be as long as memory;
 //! - every line is taken, blank, a remark (`#`), or reported; none is passed over silently;
-//! - after a line of which it is not clear to whom it belongs, nothing is added to the series before it: its columns
-//!   would else be those of another.
+//! - after a line of which it is not clear to whom it belongs, nothing is added to the series before it: its
+//!   columns would else be those of another.
 
 use std::io::{self, BufRead};
 
@@ -128,7 +128,7 @@ impl<R: BufRead> Reader<R> {
         Ok(true)
     }
 
-    /// Takes the current line. What is now complete is returned.
+    /// Takes the current line. Returns the entry that it completes.
     fn take(&mut self) -> Result<Option<Entry>, LineError> {
         // Blank, or a remark, in whatever encoding.
         let first = self.line.iter().position(|byte| !matches!(byte, b' ' | b'\t'));

@@ -1,7 +1,8 @@
 //! Series and summaries to lines, and values to a line while they come.
 //!
-//! Numbers are written with as few digits as give the same number back. A column that says nothing (no time, no
-//! event) is left out. Nothing is written that could not be read back: a series is checked before its first byte.
+//! Numbers are written with as few digits as give the same number back. A column that says nothing (no time,
+//! no event) is left out. Nothing is written that could not be read back: a series is checked before its
+//! first byte.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};

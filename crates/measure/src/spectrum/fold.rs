@@ -1,41 +1,42 @@
 //! Which events keep the beat.
 //!
-//! Wound round a circle whose circumference is the period, events that keep the beat fall into one arc, and the others anywhere.
-//! The arc taken is the one that holds most beyond what an arc of its width would hold of evenly spread events: inside it
-//! events are denser than on average, at its ends they cease to be. That largest surplus over n is Kuiper's statistic,
-//! which is how it is found in one pass over the sorted phases.
+//! Wound round a circle whose circumference is the period, events that keep the beat fall into one arc, and
+//! the others anywhere. The arc chosen has the largest surplus of events over evenly spread ones in an arc of
+//! its width. Inside it events are denser than on average; at its ends they cease to be. That largest surplus
+//! over n is Kuiper's statistic, which is how it is found in one pass over the sorted phases.
 //!
 //! ```text
 //!         ·  ·        ·      ·····×××××××××·····    ·      ·        phase 0 to 1
 //!                               └── the arc ──┘
 //! ```
 //!
-//! A beat kept by a sleeping thread wanders: each period ends a little late and the next counts from there. Over seconds such
-//! a phase goes round the circle, over a few periods it stands. So the span is also cut into windows, each with an arc of its own,
-//! and that number of windows is taken that explains most beyond what chance offers so many arcs.
+//! A beat kept by a sleeping thread wanders: each period ends a little late and the next counts from there.
+//! Over seconds such a phase goes round the circle, over a few periods it stands. So the span is also cut
+//! into windows, each with an arc of its own. The number of windows chosen is the one that explains most
+//! beyond what chance offers that many arcs.
 
 use super::disturbance::Disturbance;
 
 /// Into how many windows the span is cut.
 const WINDOWS: [usize; 4] = [1, 4, 16, 64];
 
-/// A window holds at least so many events, on average, and cycles.
+/// A window holds at least this many events, on average, and cycles.
 const WINDOW_EVENTS_MIN: usize = 16;
 const WINDOW_CYCLES_MIN: f64 = 8.0;
 
 /// The surplus that chance offers an arc among n events, over √n: the mean of Kuiper's statistic, √(π/2).
 const CHANCE: f64 = 1.253_314_137_315_5;
 
-/// More windows are taken for one only if they explain so many times as much.
+/// More windows are preferred to one only if they explain this many times as much.
 const WINDOWS_GAIN: f64 = 1.25;
 
 /// Arcs that leave less than half of the circle enclose a gap, not a beat.
 const ARC_MAX: f64 = 0.5;
 
-/// A shell beside those the beat was found in keeps it if its surplus exceeds so many deviations …
+/// A shell beside those the beat was found in keeps it if its surplus exceeds this many deviations …
 const SHELL_DEVIATIONS: f64 = 4.0;
 
-/// … and it has so many events on the beat.
+/// … and it has this many events on the beat.
 const SHELL_EVENTS_MIN: f64 = 4.0;
 
 /// Where on the circle a window's events keep the beat.
@@ -65,7 +66,7 @@ pub(super) struct Kept {
     pub(super) events: Vec<usize>,
     /// How many of them would be there by chance.
     pub(super) by_chance: f64,
-    /// What they lost, less what events at random lose in so much time.
+    /// Their loss, less what random events lose in as much time.
     pub(super) lost: f64,
 }
 
@@ -92,7 +93,7 @@ impl Fold {
             let arcs: Vec<Arc> = arcs.collect();
             (surplus, Self { frequency, window, arcs })
         });
-        // One window always fits, and explains more than less than nothing.
+        // One window always fits, and explains more than −∞.
         let none = (f64::NEG_INFINITY, Self { frequency, window: span, arcs: Vec::new() });
         tries
             .fold(none, |best, new| {
@@ -197,7 +198,8 @@ mod tests {
         let fold = Fold::new(&times, 100.0, 4.0);
         assert!(fold.is_steady());
         let kept = fold.kept(&events, 3..=3);
-        // 400 on the beat and 2 % of the 400 others, which is 8, give or take six deviations (and a little more arc).
+        // 400 on the beat and 2 % of the 400 others, which is 8, give or take six deviations (and a little
+        // more arc).
         assert!((400..=430).contains(&kept.events.len()), "{} (seed 6)", kept.events.len());
         assert!((3.0..20.0).contains(&kept.by_chance), "{} (seed 6)", kept.by_chance);
         assert!((kept.lost / 20_000.0 - 1.0).abs() < 0.05, "{} (seed 6)", kept.lost);

@@ -1,11 +1,11 @@
 //! Frequencies whose source is known.
 //!
-//! A beat of 250 Hz is a number; "the kernel's tick" is an answer. What is known comes from outside: the kernel's `CONFIG_HZ`,
-//! and the rate at which a collector's or an allocator's marks begin.
+//! A beat of 250 Hz is a number; "the kernel's tick" is an answer. Known frequencies come from outside: the
+//! kernel's `CONFIG_HZ`, and the rate at which a collector's or an allocator's marks begin.
 //!
-//! A beat matches a known frequency if they differ by less than [`MATCH_TOLERANCE`]; or if it comes at every second, third … known
-//! beat, or several times in one, with small numbers only and by the narrower [`MULTIPLE_TOLERANCE`], since one of many
-//! ratios will always be near.
+//! A beat matches a known frequency if they differ by less than [`MATCH_TOLERANCE`]. It also matches if it
+//! comes at every second, third … known beat, or several times in one. Only small numbers count, within the
+//! narrower [`MULTIPLE_TOLERANCE`], since one of many ratios is always near.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub const MULTIPLE_TOLERANCE: f64 = 0.001;
 const MULTIPLE_MAX: u32 = 4;
 const PART_MAX: u32 = 8;
 
-/// From so many marks of one cause on their rate is known.
+/// From this many marks of one cause on, their rate is known.
 const MARKS_MIN: usize = 3;
 
 /// A source of disturbances and how often it comes.
@@ -61,8 +61,8 @@ impl Known {
         Self { name: name.into(), hz, tick: false }
     }
 
-    /// What each cause of the marks is and how often it begins (by the median interval), for causes with at least three
-    /// marks.
+    /// What each cause of the marks is and how often it begins (by the median interval), for causes with at
+    /// least three marks.
     #[must_use]
     pub fn from_marks(marks: &[Mark]) -> Vec<Self> {
         let mut causes: Vec<&MarkCause> = Vec::new();
@@ -86,8 +86,8 @@ impl Known {
 }
 
 impl Match {
-    /// What a beat of `hz`, known to within `error`, is taken for: the same frequency if one is near, else the simplest
-    /// ratio; `None` if nothing fits.
+    /// What a beat of `hz`, known to within `error`, is taken for: the same frequency if one is near, else
+    /// the simplest ratio; `None` if nothing fits.
     #[must_use]
     pub fn find(hz: f64, error: f64, known: &[Known]) -> Option<Self> {
         let off = |times: u32, every: u32, source: &Known| {

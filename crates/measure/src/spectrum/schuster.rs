@@ -1,19 +1,21 @@
 //! The periodogram of events in time.
 //!
-//! Each event is an arrow of length 1 that points where a hand, turning with frequency f, stands at that moment. Events that
-//! come with that frequency, or a divisor of it, point all one way; others point anywhere and cancel. Of n events
+//! Each event is an arrow of length 1 that points where a hand, turning with frequency f, stands at that
+//! moment. Events that come with that frequency, or a divisor of it, point all one way; others point anywhere
+//! and cancel. Of n events
 //!
 //! ```text
-//! z(f) = |Σ exp(−2πi f t)|² / n        n if all point one way; exponential with mean 1 if they point at random
+//! z(f) = |Σ exp(−2πi f t)|² / n        n if all point one way; if at random, exponential, mean 1
 //! ```
 //!
-//! (Schuster 1898). The sum needs no even spacing; for many frequencies at once the events are counted in even bins
-//! and transformed, and what stands out is computed again from the events themselves, which also unmasks what only the
-//! binning mirrored from above its range.
+//! (Schuster 1898). The sum needs no even spacing; for many frequencies at once the events are counted in
+//! even bins and transformed. Lines that stand out are computed again from the events themselves, which also
+//! exposes aliases from above the range of the bins.
 //!
-//! Events of a machine are not independent: disturbances come in bursts, and then z is larger at all low frequencies without any
-//! period. A period is a line that stands out of its surroundings. So z is divided by the [`background`]: the median of the
-//! neighbourhood, on the side where it makes more, and never less than that of independent events.
+//! Events of a machine are not independent: disturbances come in bursts, and then z is larger at all low
+//! frequencies without any period. A period is a line that stands out of its surroundings. So z is divided by
+//! the [`background`]: the median of the neighbourhood, on the side where it makes more, and never less than
+//! that of independent events.
 
 use std::f64::consts::{LN_2, TAU};
 
@@ -25,15 +27,15 @@ use rustfft::{Fft, FftPlanner};
 /// Points of the grid on each side of a line that may belong to it.
 const GUARD: usize = 6;
 
-/// The neighbourhood reaches this far at least and at most (points of the grid), and between them a quarter of the
-/// frequency itself: the backgrounds of machines are even over ratios, not over differences.
+/// The neighbourhood reaches this far at least and at most (points of the grid), and between them a quarter
+/// of the frequency itself: the backgrounds of machines are even over ratios, not over differences.
 const REACH_MIN: usize = 64;
 const REACH_MAX: usize = 512;
 
 /// With fewer points than this on one side only the other counts.
 const SIDE_MIN: usize = 16;
 
-/// Steps in which a peak's surroundings are looked through, each way.
+/// Steps in which a peak's surroundings are searched, each way.
 const REFINE_STEPS: i32 = 8;
 
 /// Halvings of the last step.
@@ -49,9 +51,11 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A grid for events over `span`, reaching to about `highest`, or less if that would take more than `size_max` bins.
+    /// A grid for events over `span`, reaching to about `highest`, or less if that would take more than
+    /// `size_max` bins.
     pub(super) fn new(span: f64, highest: f64, size_max: usize) -> Self {
-        // Four bins a cycle of the highest frequency, and as much emptiness behind the events as there are bins.
+        // Four bins a cycle of the highest frequency, and as much emptiness behind the events as there are
+        // bins.
         let size = ((8.0 * highest * span).ceil() as usize).next_power_of_two().clamp(64, size_max);
         let step = 0.5 / span;
         let count = (size / 4).min((highest / step) as usize + 1);
@@ -86,7 +90,8 @@ pub(super) fn power(events: &[f64], frequency: f64) -> f64 {
 
 /// z of the sizes of events (time, size), less their mean: 0 if all are alike.
 ///
-/// Where sizes have nothing to do with the time this is distributed as z of events at random, however regular their times.
+/// Where sizes have nothing to do with the time this is distributed as z of events at random, however regular
+/// their times.
 pub(super) fn weighted_power(events: &[(f64, f64)], frequency: f64) -> f64 {
     let mean = events.iter().map(|(_, size)| size).sum::<f64>() / events.len().max(1) as f64;
     let (mut east, mut north, mut squares) = (0.0, 0.0, 0.0);
@@ -121,8 +126,8 @@ pub(super) fn refine(events: &[f64], frequency: f64, reach: f64) -> (f64, f64) {
 
 /// What z would be at `place` of a periodogram without a line there, at least 1.
 ///
-/// On the right, the side of the higher frequencies, what exceeds independent events is taken to rise towards `place` as
-/// that of a process that forgets: with the square of the period.
+/// On the right, the side of the higher frequencies, what exceeds independent events is taken to rise towards
+/// `place` as that of a process that forgets: with the square of the period.
 pub(super) fn background(periodogram: &[f64], place: usize) -> f64 {
     let reach = (place / 4).clamp(REACH_MIN, REACH_MAX);
     let left = place.saturating_sub(GUARD + reach)..place.saturating_sub(GUARD);
@@ -161,7 +166,8 @@ mod tests {
         for (frequency, want) in [(100.0, 100.0), (300.0, 100.0), (50.0, 0.0), (101.0, 0.0)] {
             assert!((power(&events, frequency) - want).abs() < 1e-9, "{frequency} Hz");
         }
-        // Dirichlet's kernel halfway between two zeros: (1 / sin(π x))² / n at x half a cycle over the n beats.
+        // Dirichlet's kernel halfway between two zeros: (1 / sin(π x))² / n at x half a cycle over the n
+        // beats.
         let want = (1.0 / (std::f64::consts::PI * 0.005).sin()).powi(2) / 100.0;
         assert!((power(&events, 100.5) - want).abs() < 1e-9);
         assert_eq!(power(&[], 5.0), 0.0);
@@ -176,7 +182,8 @@ mod tests {
         let binned = periodogram(&grid, &events);
         for place in [0usize, 1, 20, 77, 150] {
             let exact = power(&events, place as f64 * grid.step);
-            // Far below the bins' own frequency the bins change little (relative to the largest, 500 at zero).
+            // Far below the bins' own frequency the bins change little (relative to the largest, 500 at
+            // zero).
             assert!(
                 (binned[place] - exact).abs() < 0.1 + 0.01 * exact,
                 "{place}: {} and {exact}",
@@ -238,7 +245,8 @@ mod tests {
     fn a_line_is_not_its_own_background_but_a_slope_is() {
         let mut line = vec![1.0; 1000];
         (496..=504).for_each(|i| line[i] = 1e6);
-        // The neighbourhood holds 1 / ln 2 on both sides; on the right its centre lies at 569.5 and it is sloped from there.
+        // The neighbourhood holds 1 / ln 2 on both sides; on the right its centre lies at 569.5 and it is
+        // sloped from there.
         let want = 1.0 + (1.0 / LN_2 - 1.0) * (569.5f64 / 500.0).powi(2);
         assert!((background(&line, 500) - want).abs() < 1e-9, "{} {want}", background(&line, 500));
         let slope: Vec<f64> = (0..1000).map(|i| 1e6 / f64::from(i + 1).powi(2)).collect();

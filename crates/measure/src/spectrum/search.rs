@@ -1,13 +1,14 @@
 //! The search for beats: the loop over the five steps, and what is decided in it.
 //!
 //! ```text
-//! ranges of shells ─▶ strongest line not ruled out ─▶ order ─▶ fold ─▶ a beat: report it, take its events out, new ranges
-//!        ▲                                                       └──▶ too slow, or a gap: rule it out
-//!        └──────────────────────────────────────────────────────────────────────────┘
+//! ranges of shells ─▶ strongest line not ruled out ─▶ order ─▶ fold ─┬─▶ a beat: report it, take its
+//!        ▲                                                           │   events out, new ranges ──────────┐
+//!        │                                                           └─▶ too slow, or a gap: rule it out ─┤
+//!        └────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Invariants: each round rules a frequency out, so that the loop ends; a frequency ruled out is not found again, nor are its
-//! multiples; the threshold is that of the first round, which looks at most.
+//! Invariants: each round rules a frequency out, so that the loop ends; a frequency ruled out is not found
+//! again, nor are its multiples; the threshold is that of the first round, which looks at most.
 
 use std::ops::RangeInclusive;
 
@@ -20,8 +21,8 @@ use super::{
 };
 use crate::median;
 
-/// The chance a line is tested against: below [`BEAT_FALSE_ALARM`], because the background is itself estimated, and an
-/// estimate that is too low by a seventh lets ten times as many lines pass.
+/// The chance a line is tested against: below [`BEAT_FALSE_ALARM`], because the background is itself
+/// estimated, and an estimate that is too low by a seventh lets ten times as many lines pass.
 const LINE_CHANCE: f64 = BEAT_FALSE_ALARM / 20.0;
 
 /// The most lines looked at, whatever becomes of them.
@@ -36,8 +37,8 @@ const TRANSFORM_MAX: usize = 1 << 20;
 /// A range of shells with fewer disturbances than this is not searched.
 const EVENTS_MIN: usize = 20;
 
-/// Of a beat found later, only multiples above this one are left out: a low one may be a beat of its own, as the tick of this kernel
-/// is five times that of a slow host.
+/// Of a beat found later, only multiples above this one are left out. A low multiple may be a beat of its
+/// own: this kernel's tick can be five times that of a slow host.
 const HIGH_MULTIPLE: f64 = 8.5;
 
 /// The highest multiple of a beat that a line may be taken for.
@@ -46,7 +47,7 @@ const ORDERS_MAX: usize = 64;
 /// A fundamental is at least this share as high as the strongest of its multiples …
 const FUNDAMENTAL_SHARE: f64 = 0.25;
 
-/// … and stands out of its background by so much at least, slow as it may be.
+/// … and exceeds its background by at least this factor, slow as it may be.
 const FUNDAMENTAL_STRENGTH: f64 = 4.0;
 
 /// Of how many kinds of event a beat may consist by turns; more would take a fast beat for a slow one's.
@@ -55,15 +56,15 @@ const KINDS_MAX: usize = 8;
 /// The chance that sizes which do not alternate are taken for such as do.
 const ALTERNATION_CHANCE: f64 = 1e-4;
 
-/// The first point of the grid at which a fundamental is looked for: two and a half cycles in the series. One so slow is not
-/// reported, but its multiples must not be taken for beats of their own.
+/// The first point of the grid at which a fundamental is looked for: two and a half cycles in the series. One
+/// so slow is not reported, but its multiples must not be taken for beats of their own.
 const FUNDAMENTAL_PLACE_MIN: usize = 5;
 
 /// The chance that a multiple of a beat is listed though it is noise.
 const HARMONIC_CHANCE: f64 = 1e-3;
 
-/// How far round a multiple of a beat nothing else is looked for: cycles over the span, and for a beat that wanders this
-/// share of it for each multiple, up to the second share.
+/// The half-width of the mask round a multiple of a beat: cycles over the span, and for a beat that wanders
+/// this share of it for each multiple, up to the second share.
 const MASK_CYCLES: f64 = 3.0;
 const MASK_WANDER: f64 = 0.01;
 const MASK_WANDER_MAX: f64 = 0.2;
@@ -117,7 +118,7 @@ impl Search {
         let mut periods: Vec<Period> = Vec::new();
         let mut ruled_out: Vec<Mask> = Vec::new();
         let mut ranges = self.ranges();
-        // What is looked at in the first round is all that is ever looked at: later rounds see less.
+        // The first round searches all frequencies and ranges; later rounds search fewer.
         let looks = (ranges.len().max(1) * self.places().len()) as f64;
         let threshold = (looks / LINE_CHANCE).ln();
         let trace = self.trace();
@@ -202,7 +203,8 @@ impl Search {
         self.left.iter().filter(|event| shells.contains(&event.shell))
     }
 
-    /// The ranges of shells worth a look: one, two or three shells, and from each shell up; each set of events once.
+    /// The ranges of shells worth a look: one, two or three shells, and from each shell up; each set of
+    /// events once.
     fn ranges(&self) -> Vec<Range> {
         let top = self.left.iter().map(|event| event.shell).max().unwrap_or(0);
         let filled: Vec<usize> =
@@ -266,13 +268,14 @@ impl Search {
         let least = (ORDERS_MAX as f64 / HARMONIC_CHANCE).ln().max(FUNDAMENTAL_SHARE * height);
         let explains = |frequency: f64| {
             let place = (frequency / self.grid.step).round() as usize;
-            // The grid rules most orders out; between neighbouring high ones only the events themselves can tell.
+            // The grid rules most orders out; between neighbouring high ones only the events themselves can
+            // tell.
             place >= FUNDAMENTAL_PLACE_MIN
                 && !masks.iter().any(|mask| mask.covers(frequency, range))
                 && strength_near(&range.periodogram, place) >= FUNDAMENTAL_STRENGTH
                 && power(events, frequency) >= least
         };
-        // A line may be a high multiple of a multiple: what was found is looked at again.
+        // A line may be a high multiple of a multiple: the order found is tried again.
         let mut order = 1;
         while let Some(more) = (2..=ORDERS_MAX).rev().find(|more| explains(peak / (order * more) as f64)) {
             order *= more;
@@ -280,11 +283,12 @@ impl Search {
         order
     }
 
-    /// Of how many kinds of event, by turns, a beat consists: 2 where every other event is of another size, and so on.
+    /// Of how many kinds of event, by turns, a beat consists: 2 where every other event is of another size,
+    /// and so on.
     ///
-    /// Two beats of one frequency whose phases lie half a period (or a third of it) apart have, counted as events, their line at
-    /// twice the frequency and none at their own; only sizes tell. By chance the power of the sizes, less their mean, is
-    /// exponentially distributed as that of events is.
+    /// Two beats of one frequency whose phases lie half a period (or a third of it) apart have, counted as
+    /// events, their line at twice the frequency and none at their own; only sizes tell. By chance the power
+    /// of the sizes, less their mean, is exponentially distributed as that of events is.
     fn alternation(&self, range: &Range, frequency: f64, masks: &[Mask]) -> usize {
         let sizes: Vec<(f64, f64)> =
             self.within(&range.shells).map(|event| (event.at, event.shell as f64)).collect();
@@ -330,7 +334,8 @@ impl Search {
     }
 }
 
-/// Leaves out beats that are multiples of one found later: a high multiple may stand out before its fundamental does.
+/// Leaves out beats that are multiples of one found later: a high multiple may stand out before its
+/// fundamental does.
 fn drop_multiples(periods: &mut Vec<Period>, masks: &[Mask]) {
     let beats: Vec<f64> = periods.iter().map(|period| period.frequency).collect();
     periods.retain(|period| {
@@ -348,7 +353,8 @@ fn strength_near(periodogram: &[f64], place: usize) -> f64 {
     z / background(periodogram, place)
 }
 
-/// One standard deviation of the frequency of a line of that height: half a unit of log-likelihood below the top.
+/// One standard deviation of the frequency of a line of that height: half a unit of log-likelihood below the
+/// top.
 fn deviation(height: f64, span: f64) -> f64 {
     (1.5 / height).sqrt() / (std::f64::consts::PI * span)
 }
@@ -359,7 +365,8 @@ struct Mask {
     error: f64,
     steady: bool,
     span: f64,
-    /// Where it is only a gap in others' beats. What leaves a gap in these shells is longer, so that it may still be found above.
+    /// Where it is only a gap in others' beats. What leaves a gap in these shells is longer, so that it may
+    /// still be found above.
     gap_in: Option<RangeInclusive<usize>>,
 }
 

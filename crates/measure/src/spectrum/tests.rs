@@ -1,6 +1,7 @@
 //! Beats that were planted and beats that were not.
 //!
-//! Each series is made with a seed, which is printed where something fails. What is planted is known to the nanosecond.
+//! Each series is made with a seed, which is printed where something fails. The planted beats are known to
+//! the nanosecond.
 
 use super::*;
 use crate::noise::Noise;
@@ -20,7 +21,8 @@ impl Machine {
         Self { noise: Noise::new(seed), operation: operation_us * 1e3, disturbances: Vec::new(), seconds }
     }
 
-    /// Comes with a frequency from a random phase on, each time a little later by chance, taking between two spans.
+    /// Comes with a frequency from a random phase on, each time a little later by chance, taking between two
+    /// spans.
     fn beat(mut self, hz: f64, jitter_us: f64, span_us: (f64, f64)) -> Self {
         let phase = self.noise.unit();
         self.beat_from(phase, hz, jitter_us, span_us)
@@ -36,7 +38,8 @@ impl Machine {
         self
     }
 
-    /// Comes at random times, taking a heavy-tailed time (at least `span_us`, Pareto with index 1.1 up to 10 ms).
+    /// Comes at random times, taking a heavy-tailed time (at least `span_us`, Pareto with index 1.1 up to 10
+    /// ms).
     fn random(mut self, per_second: f64, span_us: f64) -> Self {
         let mut at = 0.0;
         loop {
@@ -76,7 +79,8 @@ fn within(got: f64, want: f64, share: f64) -> bool {
 
 #[test]
 fn two_beats_of_one_frequency_are_not_one_of_twice_that() {
-    // As a collector's slices beside the kernel's tick: counted alone, the events have their line at a multiple.
+    // As a collector's slices beside the kernel's tick: counted alone, the events have their line at a
+    // multiple.
     for (seed, apart) in [(1, 1.0 / 2.0), (2, 1.0 / 3.0), (3, 0.48), (4, 2.0 / 3.0)] {
         let machine = Machine::new(seed, 60.0, 1.0)
             .beat_from(0.1, 250.0, 10.0, (20.0, 30.0))
@@ -216,7 +220,8 @@ fn several_beats_are_told_apart_whatever_their_size() {
 
 #[test]
 fn a_beat_that_hides_the_small_is_not_taken_for_their_gap() {
-    // A millisecond of every four: meanwhile no small disturbance is seen, so those have a beat of being missed.
+    // A millisecond of every four: meanwhile no small disturbance is seen, so those have a beat of being
+    // missed.
     let machine = Machine::new(80, 10.0, 1.0).beat(250.0, 5.0, (900.0, 1000.0)).random(5000.0, 2.0);
     let got = spectrum(&machine.run(0.02));
     assert_eq!(got.periods.len(), 1, "{:?} (seed 80)", got.periods);
@@ -226,7 +231,8 @@ fn a_beat_that_hides_the_small_is_not_taken_for_their_gap() {
 
 #[test]
 fn a_beat_that_wanders_is_still_a_beat() {
-    // Each period begins when the last has ended, 10 ms and up to half a millisecond later: 97.6 Hz and no phase that stands.
+    // Each period begins when the last has ended, 10 ms and up to half a millisecond later: 97.6 Hz and no
+    // phase that stands.
     let mut machine = Machine::new(90, 30.0, 5.0);
     let mut at = 0.0;
     while at < 5e9 {
@@ -310,7 +316,8 @@ fn the_trace_shows_the_beat() {
     );
 }
 
-/// Of a hundred series without a beat at the stated rate one reports one; five or more do once in three hundred times.
+/// Of a hundred series without a beat at the stated rate one reports one; five or more do once in three
+/// hundred times.
 const ALARMS_MAX: usize = 4;
 
 /// The beats reported of a hundred series, one a seed, with their seeds.
@@ -410,7 +417,8 @@ fn a_level_that_jumps_or_walks_has_no_beat() {
 
 #[test]
 fn the_search_is_not_blind() {
-    // The same search on the same noise finds a beat that is only just strong enough, in more than half of the series.
+    // The same search on the same noise finds a beat that is only just strong enough, in more than half of
+    // the series.
     let machine = |seed| Machine::new(seed, 100.0, 0.5).beat(97.0, 10.0, (30.0, 40.0)).random(100.0, 20.0);
     let found = alarms(|_, seed| machine(seed).run(0.02));
     let right = found.iter().filter(|(_, hz)| within(*hz, 97.0, 0.01)).count();

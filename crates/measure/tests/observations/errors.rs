@@ -1,4 +1,5 @@
-//! Each way in which a line can be wrong: reported by number and column, with a cure, and skipped or refused as asked.
+//! Each way in which a line can be wrong: reported by number and column, with a cure, and skipped or refused
+//! as asked.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! What is written is read back the same, and the source's own lines are read.
+//! Written series are read back the same, and the source's own lines are read.
 
 use std::io::{BufRead, BufReader};
 

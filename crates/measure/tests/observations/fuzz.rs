@@ -51,7 +51,8 @@ fn check(text: &[u8]) -> Result<(), TestCaseError> {
         );
         prop_assert!(error.to_string().len() < 600);
     }
-    // A line that says what is so anyway (a batch of 1, no faults) is taken, and not written again: hence at most.
+    // A line that says what is so anyway (a batch of 1, no faults) is taken, and not written again: hence at
+    // most.
     let written: usize = entries.iter().map(lines_of).sum();
     prop_assert!(written + errors.len() <= speaking_lines(text).count());
     // But each line of values or figures that has no error is an entry.

@@ -1,4 +1,5 @@
-//! The formats of observations, from outside: what is written is read back, and whatever is read is taken or reported.
+//! The formats of observations, from outside: written series are read back, and everything read is taken or
+//! reported.
 
 mod any;
 mod errors;

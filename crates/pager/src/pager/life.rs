@@ -1,9 +1,10 @@
 //! Starting a pager: its tables, its store, its threads; and ending it.
 //!
-//! What is started is undone if a later step fails, in the opposite order.
+//! A step is undone if a later one fails, in the opposite order.
 
 use super::{A_WHILE_NS, AT_FAULTS, AT_STORE, Config, Pager, StartError, phase};
 use crate::inner::{Inner, Request};
+use crate::share::Share;
 use crate::store::Backing;
 use crate::table::Table;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
@@ -11,7 +12,8 @@ use core::sync::atomic::Ordering;
 use rustix::io::Errno;
 use vellum_sys::{HUGE, map, round_up, thread};
 
-/// Address space from a multiple of [`HUGE`] on, so that an object's alignment in the span is its alignment in memory.
+/// Address space from a multiple of [`HUGE`] on, so that an object's alignment in the span is its alignment
+/// in memory.
 fn reserve_aligned(bytes: usize) -> Result<usize, Errno> {
     let whole = map::reserve_readable(bytes + HUGE)?;
     let start = round_up(whole, HUGE);
@@ -64,7 +66,12 @@ impl<B: Backing + Send> Pager<B> {
         }
         let bitmap = Table::<u64>::new(config.span_pages.div_ceil(u64::BITS) as usize)?;
         self.words.store(bitmap.as_ptr().cast_mut().cast(), Ordering::Relaxed);
-        *self.inner.lock() = Inner::new(config.frames, base, config.span_pages, config.policy)?;
+        let mut inner = Inner::new(config.frames, base, config.span_pages, config.policy)?;
+        inner.allowed = Share::discover().frames(config.frames, 0);
+        // None of them is in memory yet, so that none need be kept for what happens meanwhile.
+        inner.frames -= inner.pool.retire(inner.surplus());
+        inner.follow_allowance();
+        *self.inner.lock() = inner;
         // SAFETY: nobody else knows of the pager yet.
         unsafe {
             *self.bitmap.get() = bitmap;
@@ -77,7 +84,8 @@ impl<B: Backing + Send> Pager<B> {
     fn launch(&'static self) -> Result<(), StartError> {
         let stack = self.stacks[0].load(Ordering::Relaxed) as *mut u8;
         let argument = core::ptr::from_ref(self) as usize;
-        // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `answer` uses no thread-local storage.
+        // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `answer` uses
+        // no thread-local storage.
         unsafe { thread::start(crate::answer::answer::<B>, argument, stack, &self.threads[0]) }
             .map_err(StartError::Thread)?;
         loop {

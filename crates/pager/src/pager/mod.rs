@@ -1,9 +1,11 @@
-//! The pager: what it is, and what others may ask of it. `life` starts and ends it; `uses` is what a program does with memory objects,
-//! `relocate` how they change their place.
+//! The pager: what it is, and what others may ask of it. `life` starts and ends it; `follow` has its threads
+//! be who the program is; `uses` is what a program does with memory objects, `relocate` how they change their
+//! place.
 //!
-//! Invariants: `faults`, `store` and the tables are set before `phase` says that the pager serves, and only read since; `inner` is changed under
-//! its lock.
+//! Invariants: `faults`, `store` and the tables are set before `phase` says that the pager serves, and only
+//! read since; `inner` is changed under its lock.
 
+pub(crate) mod follow;
 mod life;
 mod relocate;
 mod uses;
@@ -37,7 +39,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A pager of `frames` frames with room for objects of sixteen times as many pages, and of 64 GiB at least.
+    /// A pager of `frames` frames with room for objects of sixteen times as many pages, and of 64 GiB at
+    /// least.
     pub fn of_frames(frames: u32) -> Config {
         const SPAN_MIN: u32 = 1 << 24;
         const ROOM: u32 = 16;
@@ -68,7 +71,7 @@ pub enum StartError {
 pub enum Refused {
     /// There is no run of address space so long.
     Span,
-    /// The store has no room for so many pages more.
+    /// The store has no room for this many pages more.
     Store(Errno),
     /// The address is not the start of an object.
     NoObject,
@@ -96,11 +99,11 @@ pub struct Pager<B: 'static> {
     base: AtomicUsize,
     pages: AtomicU32,
     words: AtomicPtr<AtomicU64>,
-    /// Set before `phase` says so, by whoever says so.
+    /// Set before `phase` says so, by the same thread.
     pub(crate) faults: UnsafeCell<Option<Faults>>,
     pub(crate) store: UnsafeCell<Option<B>>,
     bitmap: UnsafeCell<Table<u64>>,
-    /// Held by whoever asks the fault-handling thread for something.
+    /// Held while asking the fault-handling thread for something.
     pub(crate) callers: Lock,
     /// Pages of the stacks of threads that hold the lock.
     pub(crate) kept: Kept,
@@ -109,6 +112,9 @@ pub struct Pager<B: 'static> {
     pub(crate) work: AtomicU32,
     /// Changes when there is something to read ahead.
     pub(crate) reads: AtomicU32,
+    /// How many changes of who the program is there were, and how many of them each thread has followed.
+    pub(crate) changes: AtomicU32,
+    pub(crate) followed: [AtomicU32; THREADS],
     stacks: [AtomicUsize; THREADS],
     pub(crate) threads: [AtomicU32; THREADS],
     pub(crate) stats: Stats,
@@ -117,8 +123,8 @@ pub struct Pager<B: 'static> {
     pub(crate) is_child: AtomicU32,
 }
 
-// SAFETY: the cells are written while one thread knows of the pager (`start`, and the fault-handling thread before it says that it serves),
-// and only read afterwards.
+// SAFETY: the cells are written while one thread knows of the pager (`start`, and the fault-handling thread
+// before it says that it serves), and only read afterwards.
 unsafe impl<B: Send + Sync> Sync for Pager<B> {}
 
 /// The steps of starting, in `failed_at`.
@@ -145,6 +151,8 @@ impl<B: Backing + Send> Pager<B> {
             written: AtomicU32::new(0),
             work: AtomicU32::new(0),
             reads: AtomicU32::new(0),
+            changes: AtomicU32::new(0),
+            followed: [const { AtomicU32::new(0) }; THREADS],
             stacks: [const { AtomicUsize::new(0) }; THREADS],
             threads: [const { AtomicU32::new(0) }; THREADS],
             stats: Stats::new(),
@@ -166,19 +174,22 @@ impl<B: Backing + Send> Pager<B> {
         offset < self.pages.load(Ordering::Relaxed) as usize * PAGE
     }
 
-    /// The addresses that objects can have: the first, a multiple of 2 MiB, and how many bytes. (0, 0) before the pager is started.
+    /// The addresses that objects can have: the first, a multiple of 2 MiB, and how many bytes. (0, 0) before
+    /// the pager is started.
     pub fn span(&self) -> (usize, usize) {
         (self.base.load(Ordering::Relaxed), self.span_bytes())
     }
 
-    /// Whose faults are answered: if only those of user mode, system calls must not be handed memory that may be paged out.
+    /// Whose faults are answered: if only those of user mode, system calls must not be handed memory that may
+    /// be paged out.
     pub fn reach(&self) -> Option<Reach> {
         // SAFETY: set before the pager serves, and only read since.
         self.is_serving().then(|| unsafe { (*self.faults.get()).as_ref() }).flatten().map(Faults::reach)
     }
 
     pub(crate) fn faults(&self) -> &Faults {
-        // SAFETY: set by the fault-handling thread before it tells anybody that the pager serves; only read since.
+        // SAFETY: set by the fault-handling thread before it tells anybody that the pager serves; only read
+        // since.
         match unsafe { (*self.faults.get()).as_ref() } {
             Some(faults) => faults,
             None => crate::trouble::stop("is used before it was started", Errno::INVAL),
@@ -199,7 +210,8 @@ impl<B: Backing + Send> Pager<B> {
         if words.is_null() {
             return Marks::new(&[]);
         }
-        // SAFETY: the table has so many words and stays as long as the pager; they are only reached as atomics.
+        // SAFETY: the table has this many words and stays as long as the pager; they are only reached as
+        // atomics.
         Marks::new(unsafe { core::slice::from_raw_parts(words, len) })
     }
 
@@ -212,8 +224,8 @@ impl<B: Backing + Send> Pager<B> {
         self.base.load(Ordering::Relaxed) + self.pages.load(Ordering::Relaxed) as usize * PAGE
     }
 
-    /// Whether children get a copy of the range: only while a fork is prepared for. Otherwise one made behind our back finds nothing
-    /// there at all, rather than zeros.
+    /// Whether children get a copy of the range: only while a fork is prepared for. Otherwise one made behind
+    /// our back finds nothing there at all, rather than zeros.
     pub(crate) fn keep_from_children(&self, keep: bool) {
         let advice = if keep { libc::MADV_DONTFORK } else { libc::MADV_DOFORK };
         let base = self.base.load(Ordering::Relaxed);
@@ -223,18 +235,49 @@ impl<B: Backing + Send> Pager<B> {
             unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [base, bytes, advice as usize, 0, 0, 0]) };
     }
 
-    /// Asks the fault-handling thread for something, by touching a page that only it can provide, and waits for the answer.
+    /// Asks the fault-handling thread for something, by touching a page that only it can provide, and waits
+    /// for the answer.
+    ///
+    /// A page that could not be emptied after the last request is no fault, so that this one is not heard; it
+    /// is emptied and touched again then.
+    ///
+    /// # Errors
+    /// As the request; `BUSY` if it was not heard.
     fn call(&self, request: Request) -> Result<u32, Errno> {
         self.callers.lock();
-        self.enter().request = request;
-        let bell = self.doorbell();
-        // SAFETY: the page is the pager's; the touch returns when it has been provided.
-        unsafe { (bell as *const u8).read_volatile() };
-        // SAFETY: nothing in the page is needed; it will be missing for the next who asks.
-        let _ = unsafe { map::flush(bell, PAGE) };
-        let answer = self.enter().answer;
+        let answer = self.call_alone(request);
         self.callers.unlock();
         answer
+    }
+
+    /// The same for who holds the callers' lock.
+    fn call_alone(&self, request: Request) -> Result<u32, Errno> {
+        /// How often the page is touched.
+        const TOUCHES: u32 = 3;
+        {
+            let mut inner = self.enter();
+            (inner.request, inner.answer) = (request, Err(Errno::BUSY));
+        }
+        let bell = self.doorbell();
+        for _ in 0..TOUCHES {
+            // SAFETY: the page is the pager's; the touch returns when it has been provided.
+            unsafe { (bell as *const u8).read_volatile() };
+            // SAFETY: nothing in the page is needed; it will be missing for the next who asks.
+            if unsafe { map::flush(bell, PAGE) }.is_err() {
+                // A program that locks all its memory has locked this page, too.
+                const MADV_DONTNEED_LOCKED: usize = 24;
+                // SAFETY: as above.
+                let _ = unsafe {
+                    vellum_sys::raw::syscall(libc::SYS_madvise, [bell, PAGE, MADV_DONTNEED_LOCKED, 0, 0, 0])
+                };
+            }
+            if self.enter().request == Request::None {
+                break;
+            }
+        }
+        let mut inner = self.enter();
+        inner.request = Request::None;
+        inner.answer
     }
 
     /// How often `event` happened to a page.
@@ -249,8 +292,13 @@ impl<B: Backing + Send> Pager<B> {
         }
         self.slot.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
         let frames = self.enter().frames;
-        self.show(Counter::PeakPagedFrames, u64::from(frames));
+        self.show_frames(frames);
         self.publish();
+    }
+
+    /// Lets others see how many frames there are.
+    pub(crate) fn show_frames(&self, frames: u32) {
+        self.show(Counter::PeakPagedFrames, u64::from(frames));
     }
 
     /// Counts for nobody but itself: a child's parent keeps its own counts.

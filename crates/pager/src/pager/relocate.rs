@@ -1,6 +1,8 @@
-//! Objects at another place: what the pager knows of their pages is passed on, and frames change places; no byte is copied or read from the store.
+//! Objects at another place: what the pager knows of their pages is passed on, and frames change places; no
+//! byte is copied or read from the store.
 //!
-//! Only what is on its way at that moment, or cannot be moved (it is shared with a child, the program has forbidden it), is copied as anybody would.
+//! Only what is on its way at that moment, or cannot be moved (it is shared with a child, the program has
+//! forbidden it), is copied as anybody would.
 
 use super::{Pager, Refused};
 use crate::inner::{Inner, Request};
@@ -9,13 +11,15 @@ use crate::record::State;
 use crate::store::Backing;
 use crate::units::{BATCH, PAGE, PageNo};
 use core::ptr::NonNull;
+use vellum_sys::fault::Ours;
 use vellum_sys::thread::Undisturbed;
 
 /// Pages passed on before others may have the lock.
 const AT_ONCE: u32 = 16 * BATCH as u32;
 
 impl<B: Backing + Send> Pager<B> {
-    /// Makes the object at `address` `bytes` bytes long, at another place, and returns that. What is added has undefined contents.
+    /// Makes the object at `address` `bytes` bytes long, at another place, and returns that. Added pages have
+    /// undefined contents.
     ///
     /// # Errors
     /// [`Refused`] if none starts there, or there is no room for both; it is as it was then.
@@ -56,7 +60,8 @@ impl<B: Backing + Send> Pager<B> {
         unsafe { self.destroy(address) }.map(|_| start)
     }
 
-    /// Has `count` pages from `new` on be what those from `old` on are. Returns how many are; if not all, the next is to be copied.
+    /// Has `count` pages from `new` on be what those from `old` on are. Returns how many are; if not all, the
+    /// next is to be copied.
     pub(crate) fn pass_on(&self, inner: &mut Inner, old: PageNo, new: PageNo, count: u32) -> u32 {
         let mut done = 0;
         while done < count {
@@ -105,8 +110,10 @@ impl<B: Backing + Send> Pager<B> {
         };
         let run = (0..most).take_while(is_next).count();
         let (source, destination) = (inner.address(from), inner.address(to));
-        // SAFETY: both ranges are objects that nobody uses, the second without frames; under the lock nobody else moves any.
-        let (bytes, _) = unsafe { self.faults().move_pages(source, destination, run * PAGE) };
+        // SAFETY: both ranges are objects that nobody uses, the second without frames; under the lock nobody
+        // else moves any.
+        let (bytes, _) =
+            unsafe { self.faults().move_pages(source, destination, run * PAGE, Ours::Destination) };
         let moved = (bytes / PAGE) as u32;
         for index in 0..moved {
             inner.policy_gone(from.plus(index));

@@ -1,9 +1,10 @@
-//! What a program does with memory objects: making, resizing and ending them, and saying of their pages whether they are needed.
+//! What a program does with memory objects: making, resizing and ending them, and saying of their pages
+//! whether they are needed.
 //!
-//! Objects are runs of pages of the span; which, `inner` knows. What needs the fault-handling thread is asked of it by a touch
-//! ([`Pager::call`]).
+//! Objects are runs of pages of the span; which, `inner` knows. What needs the fault-handling thread is asked
+//! of it by a touch ([`Pager::call`]).
 
-use super::{Pager, Refused};
+use super::{A_WHILE_NS, Pager, Refused};
 use crate::entry::Entered;
 use crate::inner::{Inner, Request, SLACK, STEP};
 use crate::policy::Policy;
@@ -13,16 +14,17 @@ use crate::store::Backing;
 use crate::units::{PAGE, PageNo};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
-use vellum_sys::map;
 use vellum_sys::thread::Undisturbed;
+use vellum_sys::{map, thread};
 use vellum_wire::Counter;
 
 impl<B: Backing + Send> Pager<B> {
-    /// Makes a memory object of at least `bytes` bytes, whole pages, that starts at a multiple of `align`, a power of two. Its contents are zero if
-    /// `zero`, otherwise undefined.
+    /// Makes a memory object of at least `bytes` bytes, whole pages, that starts at a multiple of `align`, a
+    /// power of two. Its contents are zero if `zero`, otherwise undefined.
     ///
     /// # Errors
-    /// [`Refused`] if there is no address space, or no room in the store: every page is paid for before it is handed out.
+    /// [`Refused`] if there is no address space, or no room in the store: every page is paid for before it is
+    /// handed out.
     pub fn create(&'static self, bytes: usize, align: usize, zero: bool) -> Result<NonNull<u8>, Refused> {
         let pages = pages_of(bytes)
             .filter(|&pages| pages <= self.pages.load(Ordering::Relaxed))
@@ -72,7 +74,8 @@ impl<B: Backing + Send> Pager<B> {
         }
         let base = inner.base;
         let mut at = page.0;
-        // Mapped pages are cleared by hand, outside the lock: one that is taken away meanwhile comes back for it.
+        // Mapped pages are cleared by hand, outside the lock: one that is taken away meanwhile comes back for
+        // it.
         while at < page.0 + pages {
             if inner.renew(PageNo(at)) {
                 at += 1;
@@ -85,7 +88,7 @@ impl<B: Backing + Send> Pager<B> {
                 at += 1;
             }
             drop(inner);
-            // SAFETY: the pages are of an object that nobody has been told of.
+            // SAFETY: the pages are of an object that is not published yet.
             unsafe {
                 ((base + start as usize * PAGE) as *mut u8).write_bytes(0, (at - start) as usize * PAGE);
             };
@@ -93,7 +96,8 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    /// Bytes of frames that are free, and bytes that are in the store and have no frame. `None` in a forked child, where nothing is paged.
+    /// Bytes of frames that are free, and bytes that are in the store and have no frame. `None` in a forked
+    /// child, where nothing is paged.
     pub fn outlook(&self) -> Option<(u64, u64)> {
         if self.is_child() {
             return None;
@@ -140,12 +144,16 @@ impl<B: Backing + Send> Pager<B> {
             // SAFETY: nobody uses the pages any more.
             let _ = unsafe { map::flush(address, bytes) };
         } else {
-            (start..end).for_each(|page| inner.forget(PageNo(page)));
+            for page in (start..end).map(PageNo) {
+                inner.forget(page);
+                inner.keep_no_more(page);
+            }
         }
         inner.committed -= end - start;
     }
 
-    /// Makes the object at `address` `bytes` bytes long without moving it. What is added has undefined contents.
+    /// Makes the object at `address` `bytes` bytes long without moving it. Added pages have undefined
+    /// contents.
     ///
     /// # Errors
     /// [`Refused`] if none starts there, or it cannot grow so far; it is as it was then.
@@ -182,8 +190,24 @@ impl<B: Backing + Send> Pager<B> {
         (from < to).then_some((from as u32, to as u32))
     }
 
-    /// Marks the whole pages of a range as discardable, and nothing more: no lock, no system call. Their frames go when frames are needed and
-    /// their turn comes (the source's "pager only").
+    /// Keeps the pages that a lock of the C library's lies on where they are, once they are there, until
+    /// their object ends: its functions hand the kernel the lock's address, and end the program at `EFAULT`.
+    /// Pages with locks may be a quarter of the frames; more are paged as any others.
+    pub fn keep(&self, address: *const u8, bytes: usize) {
+        let first = vellum_sys::round_down(address as usize, PAGE);
+        let end = vellum_sys::round_up(address as usize + bytes, PAGE);
+        let Some((from, to)) =
+            self.pages_within(first as *const u8, end - first).filter(|_| !self.is_child())
+        else {
+            return;
+        };
+        let _undisturbed = Undisturbed::new();
+        let mut inner = self.enter();
+        (from..to).for_each(|page| inner.keep(PageNo(page)));
+    }
+
+    /// Marks the whole pages of a range as discardable, and nothing more: no lock, no system call. Their
+    /// frames go when frames are needed and their turn comes (the source's "pager only").
     ///
     /// # Safety
     /// What they hold is not needed.
@@ -199,7 +223,8 @@ impl<B: Backing + Send> Pager<B> {
         self.owns(address) && self.marks().has((offset / PAGE) as u32)
     }
 
-    /// Says of every page that the range touches that its contents are needed again, before anything is written there. They are undefined.
+    /// Says of every page that the range touches that its contents are needed again, before anything is
+    /// written there. They are undefined.
     pub fn need(&self, start: *const u8, bytes: usize) {
         let first = vellum_sys::round_down(start as usize, PAGE);
         let end = vellum_sys::round_up(start as usize + bytes, PAGE);
@@ -208,7 +233,8 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    /// As [`Pager::mark`]; and their frames go before any others when frames are needed (the source's pager-initiated flushing).
+    /// As [`Pager::mark`]; and their frames go before any others when frames are needed (the source's
+    /// pager-initiated flushing).
     ///
     /// # Safety
     /// As for [`Pager::mark`].
@@ -220,7 +246,8 @@ impl<B: Backing + Send> Pager<B> {
         (from..to).for_each(|page| inner.forget(PageNo(page)));
     }
 
-    /// As [`Pager::mark`]; and their frames are free at once (the source's `FlushDiscardable`, user-initiated flushing).
+    /// As [`Pager::mark`]; and their frames are free at once (the source's `FlushDiscardable`, user-initiated
+    /// flushing).
     ///
     /// # Safety
     /// As for [`Pager::mark`]; nobody writes there meanwhile.
@@ -231,19 +258,7 @@ impl<B: Backing + Send> Pager<B> {
         self.marks().set(from, to);
         for page in (from..to).map(PageNo) {
             match inner.record(page).state() {
-                State::Mapped => {
-                    let address = inner.address(page);
-                    // SAFETY: by this function's condition.
-                    if unsafe { map::flush(address, PAGE) }.is_err() {
-                        continue;
-                    }
-                    inner.policy_gone(page);
-                    inner.free_slot(page);
-                    inner.record(page).set(State::Vague);
-                    // The frame has gone to the kernel; the pool may have one of it for any place that is empty.
-                    inner.pool.return_frame();
-                    self.stats.count(Event::Flushed, 1);
-                }
+                State::Mapped => self.drop_mapped(&mut inner, page, State::Vague),
                 State::Held => {
                     inner.policy_gone(page);
                     inner.release(page, State::Vague);
@@ -254,9 +269,62 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    /// Calls `each` with every page that has a frame and the CPU time, in nanoseconds of the process, up to which it was referenced as far as is
-    /// known: the reference bits, finer than bits, that a working-set estimator asks for. Mapped pages may have been referenced until now and are
-    /// told as if they had. `None` under a policy that keeps no times. Slow: looks at all pages of all objects, with the lock held.
+    /// Has the whole pages of a range read as zero, as `MADV_DONTNEED` has those of ordinary memory, and
+    /// their frames free at once. A program's own call must come here instead of going to the kernel: that
+    /// would find nothing to drop where pages are in the store, and leave a hole, which stops the program,
+    /// where they are not.
+    ///
+    /// # Safety
+    /// What they hold is not needed.
+    pub unsafe fn zero(&self, start: *const u8, bytes: usize) {
+        let Some((from, to)) = self.pages_within(start, bytes) else { return };
+        let _undisturbed = Undisturbed::new();
+        if self.is_child() {
+            let base = self.base.load(Ordering::Relaxed);
+            // SAFETY: by this function's condition.
+            let _ = unsafe { map::flush(base + from as usize * PAGE, (to - from) as usize * PAGE) };
+            return;
+        }
+        self.marks().clear(from, to);
+        for page in (from..to).map(PageNo) {
+            loop {
+                let mut inner = self.enter();
+                if inner.renew(page) {
+                    break;
+                }
+                // What is on its way is waited for.
+                if inner.record(page).state() == State::Mapped {
+                    self.drop_mapped(&mut inner, page, State::Fresh);
+                    break;
+                }
+                let seen = self.written.load(Ordering::Acquire);
+                drop(inner);
+                thread::wait(&self.written, seen, A_WHILE_NS);
+            }
+        }
+    }
+
+    /// Gives the frame of a mapped page, whose contents nobody needs, back to the kernel; the page's new
+    /// state is `left`. Where the kernel will not, as the program has locked the page, it stays as it is.
+    fn drop_mapped(&self, inner: &mut Inner, page: PageNo, left: State) {
+        let address = inner.address(page);
+        // SAFETY: by the condition of this function.
+        if unsafe { map::flush(address, PAGE) }.is_err() {
+            return;
+        }
+        inner.policy_gone(page);
+        inner.free_slot(page);
+        inner.record(page).set(left);
+        // The frame has gone to the kernel; the pool may have one of it for any place that is empty.
+        inner.pool.return_frame();
+        self.stats.count(Event::Flushed, 1);
+    }
+
+    /// Calls `each` with every page that has a frame and the CPU time, in nanoseconds of the process, up to
+    /// which it was referenced as far as is known: the reference bits, finer than bits, that a working-set
+    /// estimator asks for. Mapped pages may have been referenced until now and are reported as if they had.
+    /// `None` under a policy that keeps no times. Slow: looks at all pages of all objects, with the lock
+    /// held.
     pub fn references(&self, mut each: impl FnMut(PageNo, u64)) -> Option<()> {
         let _undisturbed = Undisturbed::new();
         let mut inner = self.enter();

@@ -1,8 +1,8 @@
 //! The clock, or first in first out with a second chance.
 //!
-//! The hand passes over mapped pages in the order in which they came; whatever it passes is held, which is what clearing a reference bit is
-//! elsewhere. A page that is asked for before all that were held before it are given up goes to the end again. With few held it is nearly
-//! FIFO, with many nearly LRU.
+//! The hand passes over mapped pages in the order in which they came; whatever it passes is held, which is
+//! what clearing a reference bit is elsewhere. A page that is asked for before all that were held before it
+//! are given up goes to the end again. With few held it is nearly FIFO, with many nearly LRU.
 
 use super::Policy;
 use super::list::{Link, List};

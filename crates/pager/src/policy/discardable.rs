@@ -1,9 +1,10 @@
 //! Discardable pages first, whatever policy chooses among the others.
 //!
-//! Section 7 of the source asks for exactly this, and could not have it. A page that becomes discardable leaves the inner policy's care for a
-//! list of its own and is given up from there, the oldest first, before the inner policy is asked; also if it is mapped, since whoever
-//! said that its contents are not needed will not reference it. If it is used again before it is given up, whoever gives pages up notices
-//! (its mark is clear) and says so by [`Policy::spared`].
+//! Section 7 of the source asks for exactly this, and could not have it. A page that becomes discardable
+//! leaves the inner policy's care for a list of its own and is given up from there, the oldest first, before
+//! the inner policy is asked; also if it is mapped, since the caller that said that its contents are not
+//! needed will not reference it. If it is used again before it is given up, the pager notices (its mark is
+//! clear) and says so by [`Policy::spared`].
 
 use super::Policy;
 use super::list::{Link, List};

@@ -1,9 +1,9 @@
 //! What to replace.
 //!
-//! A processor's accessed bits cannot be read without privilege, so the pager finds out what is referenced in the oldest way there is: it
-//! takes a page from its address but keeps the frame (the page is *held*), and sees whether it is asked for. A policy says which
-//! page to look at next ([`Policy::probe`]) and which held page to give up ([`Policy::victim`]); it is told whatever happens to a page with a
-//! frame.
+//! A processor's accessed bits cannot be read without privilege, so the pager finds out what is referenced in
+//! the oldest way there is: it takes a page from its address but keeps the frame (the page is *held*), and
+//! sees whether it is asked for. A policy says which page to look at next ([`Policy::probe`]) and which held
+//! page to give up ([`Policy::victim`]); it is notified of whatever happens to a page with a frame.
 //!
 //! ```text
 //!             arrived                 probe              victim
@@ -12,11 +12,12 @@
 //!                              referenced
 //! ```
 //!
-//! Policies are pure: no page is touched here, time is a number handed in, and what they keep of each page is in one array of
-//! [`Link`]s. Three are there: [`Clock`], [`Window`], and [`DiscardableFirst`] around either.
+//! Policies are pure: no page is touched here, time is a number handed in, and what they keep of each page is
+//! in one array of [`Link`]s. Three are there: [`Clock`], [`Window`], and [`DiscardableFirst`] around either.
 //!
-//! Departure from the source: Mach let the pager only carry out what the kernel's LRU had chosen (section 7 calls this "unfortunate"); here
-//! the choice is the pager's, and "any discardable page should be chosen for replacement before any non-discardable page".
+//! Departure from the source: Mach let the pager only carry out what the kernel's LRU had chosen (section 7
+//! calls this "unfortunate"); here the choice is the pager's, and "any discardable page should be chosen for
+//! replacement before any non-discardable page".
 
 mod clock;
 mod discardable;
@@ -38,7 +39,8 @@ pub trait Policy {
     /// `page`, held so far, was referenced and is mapped again.
     fn referenced(&mut self, links: &mut [Link], page: PageNo, now: u64);
 
-    /// The mapped page to be looked at next, which the policy takes for held from now on. `None` if none is mapped.
+    /// The mapped page to be looked at next, which the policy takes for held from now on. `None` if none is
+    /// mapped.
     fn probe(&mut self, links: &mut [Link], now: u64) -> Option<PageNo>;
 
     /// `page` could not be held after all: it stays mapped, and was not seen to be referenced.
@@ -64,7 +66,7 @@ pub trait Policy {
     /// How many pages are mapped.
     fn mapped(&self) -> u32;
 
-    /// Whether times mean anything to the policy; if not it may be told 0.
+    /// Whether times mean anything to the policy; if not it may get 0.
     fn goes_by_time(&self) -> bool {
         false
     }
@@ -82,7 +84,7 @@ pub enum Choice {
     /// [`Clock`].
     #[default]
     Clock,
-    /// [`Window`], of so many nanoseconds of the process's CPU time.
+    /// [`Window`], of this many nanoseconds of the process's CPU time.
     Window(u64),
 }
 

@@ -1,10 +1,11 @@
 //! The working-set window (Denning), by looks a quarter of a window apart.
 //!
-//! The working set W(t, T) is what was referenced in the last T of the process's CPU time. A mapped page may have been referenced at any
-//! moment since it was last looked at, so it is looked at when that is T/4 ago, wanted or not; a held page was last referenced, as far
-//! as can be known, when it was taken away, or within the T/4 before. A held page older than T has left the working set and is given up
-//! first, the oldest before others; only when there is none is the oldest of the set given up (which is what a fixed number of frames forces:
-//! the window is then longer than the frames allow).
+//! The working set W(t, T) is what was referenced in the last T of the process's CPU time. A mapped page may
+//! have been referenced at any moment since it was last looked at, so it is looked at when that is T/4 ago,
+//! wanted or not; a held page was last referenced, as far as can be known, when it was taken away, or within
+//! the T/4 before. A held page older than T has left the working set and is given up first, the oldest before
+//! others; only when there is none is the oldest of the set given up (which is what a fixed number of frames
+//! forces: the window is then longer than the frames allow).
 //!
 //! Departure from the exact policy: a page leaves up to T/4 late (`tests/policies.rs` holds it to that).
 
@@ -27,7 +28,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The policy of window `length`, in the unit of the times it is told.
+    /// The policy of window `length`, in the unit of the times it gets.
     pub const fn new(length: u64) -> Window {
         Window { length, mapped: List::new(MAPPED), held: List::new(HELD) }
     }

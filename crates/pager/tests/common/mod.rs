@@ -1,4 +1,5 @@
-//! Pagers for tests, over stores that behave and stores that do not; and random numbers whose seed is printed.
+//! Pagers for tests, over stores that behave and stores that do not; and random numbers whose seed is
+//! printed.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
@@ -8,43 +9,34 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use vellum_pager::{Backing, Config, PAGE, Pager, SlotNo, StartError};
+use vellum_random::Rng;
 
-/// Random numbers (splitmix64).
-pub struct Random(u64);
+/// Random numbers.
+pub struct Random(Rng);
 
 impl Random {
     /// Seeded by VELLUM_TEST_SEED, or the clock; says which.
     pub fn new() -> Random {
-        let given = std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(|| {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            now.map_or(1, |since| since.as_nanos() as u64)
-        });
-        eprintln!("VELLUM_TEST_SEED={seed}");
-        Random(seed)
+        Random::seeded(vellum_random::test_seed(None))
     }
 
     pub fn seeded(seed: u64) -> Random {
-        Random(seed)
+        Random(Rng::new(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.next_u64()
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+        self.0.index(limit)
     }
 }
 
-/// A store in memory that fails when it is told to. Lent, so that a test can tell it while a pager uses it.
+/// A store in memory that fails on demand. Lent, so that a test can tell it while a pager uses it.
 pub struct Shaky {
     bytes: Mutex<Vec<u8>>,
-    /// One call in so many fails; 0 is none, 1 is all.
+    /// One call in this many fails; 0 is none, 1 is all.
     pub fails: AtomicU64,
     /// What it fails with.
     pub errno: AtomicI32,
@@ -55,7 +47,7 @@ pub struct Shaky {
     pub left: AtomicU64,
     /// Slots there is room for.
     limit: u32,
-    /// So many of the next transfers come back with one bit of their first page changed.
+    /// This many of the next transfers come back with one bit of their first page changed.
     pub spoil: AtomicU32,
 }
 
@@ -92,7 +84,7 @@ impl Shaky {
     }
 }
 
-/// What a [`Shaky`] store may be told to spare.
+/// Calls that a [`Shaky`] store may spare.
 pub const READS: u32 = 1;
 pub const WRITES: u32 = 2;
 
@@ -194,7 +186,7 @@ pub fn start<B: Backing + Send + Sync + 'static>(config: Config, store: B) -> Op
     match pager.start(config, store) {
         Ok(()) => Some(pager),
         Err(StartError::Faults(errno)) => {
-            eprintln!("skipped: this kernel or privilege has no userfaultfd ({errno:?})");
+            vellum_skip::skip(format_args!("this kernel or privilege has no userfaultfd ({errno:?})"));
             None
         }
         Err(error) => panic!("the pager does not start: {error:?}"),

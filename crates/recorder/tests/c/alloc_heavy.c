@@ -1,5 +1,5 @@
 /* A program that does little but allocate: a working set of small blocks, each round one of them replaced by another of another size
- * and written to. Prints how many of each operation it did, so that exact counts can be told from others.
+ * and written to. Prints how many of each operation it did, so that exact counts can be distinguished from others.
  *
  * usage: alloc_heavy ROUNDS [THREADS]
  */

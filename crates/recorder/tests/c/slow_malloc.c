@@ -1,5 +1,5 @@
 /* An allocator that is disturbed now and then: preloaded, it passes every malloc on, and two of them take MILLISECONDS longer.
-   Sizes count from the one that says so on: what is loaded before main() asks for as many bytes as its paths have. */
+   Sizes count from the one that says so on: libraries loaded before main() ask for as many bytes as its paths have. */
 #include <stddef.h>
 #include <time.h>
 

@@ -69,6 +69,8 @@ pub extern "C" fn vel_gc_on_full(hook: Option<gc::FullFn>) -> Option<gc::FullFn>
     gc::on_full(hook)
 }
 
+vellum_wire::same_as_stats!(gc::Stats);
+
 /// Fills in the counters.
 ///
 /// # Safety

@@ -1,7 +1,8 @@
 //! The collector's C interface, declared in `include/vellum_gc.h`.
 //!
-//! This file starts the heap and turns settings and refusals into what C has for them; the others have a part of the header each. Nothing is decided here: each
-//! function passes on to `vellum_gc`, which says what it does.
+//! This file starts the heap and turns settings and refusals into what C has for them; the others have a part
+//! of the header each. Nothing is decided here: each function passes on to `vellum_gc`, which says what it
+//! does.
 
 pub mod collections;
 pub mod dead;
@@ -13,65 +14,30 @@ pub mod world;
 use core::ffi::{c_int, c_uint, c_void};
 use vellum_gc as gc;
 use vellum_malloc as front;
+use vellum_wire::interface::Config;
 
-/// `struct vel_gc_config`.
-#[repr(C)]
-pub struct Settings {
-    config_bytes: usize,
-    plan: c_int,
-    only_starts: c_int,
-    limit_bytes: usize,
-    fixed_bytes: usize,
-    percent: c_uint,
-    poison: c_int,
-    slice_us: c_uint,
-    safepoints: c_int,
-    tells_writes: c_int,
-    max_bytes: usize,
-    paranoid: c_int,
-    eager: c_uint,
-    idle_thread: c_int,
-    markers: c_uint,
-    sizing: c_int,
-    ratio: c_uint,
-    mem_limit: usize,
-    mem_lim: usize,
-    min_new_size: usize,
-    min_old_incr: usize,
-    c_thousandths: c_uint,
-    after_major: c_int,
-    precise_stacks: c_int,
-    divisor: c_uint,
-    seed: u64,
-}
-
-impl Settings {
-    /// How the heap is to be sized; `None` if that is not served. A parameter of another policy than the one named is a mistake, which would
-    /// otherwise show in measurements only (but for `percent` and `fixed_bytes`, which are older than the policies: they are heeded by the default one).
-    fn sizing(&self) -> Option<gc::Sizing> {
-        let or = |value: c_uint, default| if value == 0 { default } else { value };
-        let original = (self.mem_limit, self.ratio);
-        let modified = (self.mem_lim, self.min_new_size, self.min_old_incr);
-        let (sizing, is_clean) = match self.sizing {
-            0 => (gc::Sizing::Knee, original == (0, 0) && modified == (0, 0, 0) && self.c_thousandths == 0),
-            1 => {
-                let ratio = or(self.ratio, gc::Sizing::RATIO);
-                let sizing = gc::Sizing::Original { mem_limit: self.mem_limit, ratio };
-                (sizing, modified == (0, 0, 0) && self.c_thousandths == 0)
-            }
-            2 => {
-                let (mem_lim, min_new_size, min_old_incr) = modified;
-                let sizing = gc::Sizing::Modified { mem_lim, min_new_size, min_old_incr };
-                (sizing, original == (0, 0) && self.c_thousandths == 0)
-            }
-            3 => {
-                let sizing = gc::Sizing::SquareRoot { c: or(self.c_thousandths, gc::Sizing::C) };
-                (sizing, original == (0, 0) && modified == (0, 0, 0))
-            }
-            _ => return None,
-        };
-        (is_clean && sizing.check().is_ok()).then_some(sizing)
-    }
+/// How the heap is to be sized; `None` if that is not served. A parameter of another policy than the one
+/// named is a mistake, which would otherwise show in measurements only (but for `percent` and `fixed_bytes`,
+/// which are older than the policies: they are heeded by the default one).
+fn sizing(config: &Config) -> Option<gc::Sizing> {
+    let or = |value: c_uint, default| if value == 0 { default } else { value };
+    let &Config { mem_limit, ratio, min_new_size, min_old_incr, c_thousandths, .. } = config;
+    let (no_limit, no_ratio, no_c) = (mem_limit == 0, ratio == 0, c_thousandths == 0);
+    let no_minimum = (min_new_size, min_old_incr) == (0, 0);
+    let (sizing, is_clean) = match config.sizing {
+        0 => (gc::Sizing::Knee, no_limit && no_ratio && no_minimum && no_c),
+        1 => {
+            let ratio = or(ratio, gc::Sizing::RATIO);
+            (gc::Sizing::Original { mem_limit, ratio }, no_minimum && no_c)
+        }
+        2 => (gc::Sizing::Modified { mem_limit, min_new_size, min_old_incr }, no_ratio && no_c),
+        3 => {
+            let c = or(c_thousandths, gc::Sizing::C);
+            (gc::Sizing::SquareRoot { c }, no_limit && no_ratio && no_minimum)
+        }
+        _ => return None,
+    };
+    (is_clean && sizing.check().is_ok()).then_some(sizing)
 }
 
 /// The plans, by their numbers in the header.
@@ -81,7 +47,7 @@ const AFTER_MAJOR: [gc::AfterMajor; 4] =
     [gc::AfterMajor::Stay, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack, gc::AfterMajor::Reuse];
 
 /// Bytes of the structure in its first version.
-const SETTINGS_MIN: usize = core::mem::offset_of!(Settings, slice_us);
+const SETTINGS_MIN: usize = core::mem::offset_of!(Config, slice_us);
 
 fn refuse(errno: c_int) -> c_int {
     front::set_errno(errno);
@@ -109,7 +75,7 @@ fn object(object: *mut u8) -> *mut c_void {
 /// # Safety
 /// `settings` is null, or points to as many bytes as its first field says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
+pub unsafe extern "C" fn vel_gc_init(settings: *const Config) -> c_int {
     let mut config = gc::Config::DEFAULT;
     if !settings.is_null() {
         // SAFETY: the caller vouches for the first field.
@@ -118,9 +84,9 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
             return refuse(libc::EINVAL);
         }
         // What an older program does not know of is zero.
-        let mut known = core::mem::MaybeUninit::<Settings>::zeroed();
-        let bytes = bytes.min(size_of::<Settings>());
-        // SAFETY: both have so many bytes; all fields are numbers.
+        let mut known = core::mem::MaybeUninit::<Config>::zeroed();
+        let bytes = bytes.min(size_of::<Config>());
+        // SAFETY: both have this many bytes; all fields are numbers.
         let settings = unsafe {
             known.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(settings.cast(), bytes);
             known.assume_init()
@@ -129,7 +95,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Settings) -> c_int {
         let is_served = settings.percent <= gc::Config::PERCENT_MAX
             && (settings.max_bytes == 0 || settings.max_bytes >= gc::Config::MAX_LEAST);
         let Some(&plan) = plan.filter(|_| is_served) else { return refuse(libc::EINVAL) };
-        let Some(sizing) = settings.sizing() else { return refuse(libc::EINVAL) };
+        let Some(sizing) = sizing(&settings) else { return refuse(libc::EINVAL) };
         config.sizing = sizing;
         let after_major = usize::try_from(settings.after_major).ok().and_then(|way| AFTER_MAJOR.get(way));
         let Some(&after_major) = after_major else { return refuse(libc::EINVAL) };

@@ -121,7 +121,7 @@ pub unsafe extern "C" fn vel_gc_free_later(old: *mut c_void) {
     }
 }
 
-/// Ends the process: what was freed is no object, so that nothing can be relied on.
+/// Ends the process: the freed address is no object, so that nothing can be relied on.
 #[cold]
 fn no_object(function: &str, address: *const c_void) -> ! {
     let mut line = front::Line::new();

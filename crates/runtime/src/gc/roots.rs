@@ -47,7 +47,8 @@ pub unsafe extern "C" fn vel_gc_roots_add(start: *const c_void, end: *const c_vo
 /// Adds roots whose objects may move.
 ///
 /// # Safety
-/// The range may be read and written until it is removed; its words hold pointers, or what is no address in the heap.
+/// The range may be read and written until it is removed; its words hold pointers, or what is no address in
+/// the heap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_roots_add_precise(start: *mut c_void, end: *mut c_void) -> c_int {
     // SAFETY: passed on.
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn vel_gc_roots_exclude(start: *const c_void, end: *const 
     unsafe { gc::exclude_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
 }
 
-/// Looks through static data again.
+/// Finds the static data again.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_roots_include(start: *const c_void, end: *const c_void) -> usize {
     gc::include_roots(start.cast(), end.cast())

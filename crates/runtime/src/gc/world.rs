@@ -1,12 +1,12 @@
-//! The part of the collector's C interface that other collectors' interfaces are served with (`libgc.so.1`): events, disclaimers, the
-//! world and its threads in the program's hands. Declared in `include/vellum_gc.h`.
+//! The part of the collector's C interface that other collectors' interfaces are served with (`libgc.so.1`):
+//! events, disclaimers, the world and its threads in the program's hands. Declared in `include/vellum_gc.h`.
 
 use super::refused;
 use core::ffi::{c_int, c_void};
 use vellum_gc as gc;
 use vellum_malloc as front;
 
-/// Sets what is told of events.
+/// Sets the callback for events.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_event(hook: Option<gc::EventFn>) -> Option<gc::EventFn> {
     gc::on_event(hook)

@@ -6,11 +6,12 @@
 //!           page less the page before       varint, the sign in the lowest bit
 //! ```
 //!
-//! Varints have 7 bits a byte, lowest first; the highest bit says that another byte follows. The first record is relative to page 0
-//! at tick 0. There is no end mark: a trace whose writer was killed is good up to its last whole record.
+//! Varints have 7 bits a byte, lowest first; the highest bit says that another byte follows. The first record
+//! is relative to page 0 at tick 0. There is no end mark: a trace whose writer was killed is good up to its
+//! last whole record.
 //!
-//! Time units: 0 references, 1 instructions, 2 nanoseconds of user CPU time. All else in the header is refused, so that a later
-//! version can say more.
+//! Time units: 0 references, 1 instructions, 2 nanoseconds of user CPU time. All else in the header is
+//! refused, so that a later version can say more.
 
 use std::io::{self, BufRead, Write};
 
@@ -21,9 +22,9 @@ use crate::unit::{Page, Ticks};
 pub(super) const MAGIC: [u8; 8] = *b"VELPAGES";
 const VERSION: u8 = 1;
 const HEADER: usize = 16;
-/// What is wrong with a record that the trace ends within.
+/// The error for a record that the trace ends within.
 pub(super) const CUT_OFF: &str = "is cut off";
-/// A number of 64 bits takes at most so many bytes.
+/// A number of 64 bits takes at most this many bytes.
 const VARINT_MAX: usize = 10;
 
 /// Writes a page trace.

@@ -8,10 +8,11 @@
 //!  M 04a1c2f8,4
 //! ```
 //!
-//! Time is counted in instructions. Instructions are references too, to the pages of the code. An access that crosses into
-//! another page is a reference to each.
+//! Time is counted in instructions. Instructions are references too, to the pages of the code. An access that
+//! crosses into another page is a reference to each.
 //!
-//! Invariants: a line is never held beyond [`LINE_MAX`] bytes; the reader never stops at a line it does not know.
+//! Invariants: a line is never held beyond [`LINE_MAX`] bytes; the reader never stops at a line it does not
+//! know.
 
 use std::io::{BufRead, Read};
 
@@ -35,7 +36,7 @@ pub struct Lackey<R> {
     line: Vec<u8>,
     lines: u64,
     instructions: u64,
-    /// The pages of an access that are still to be told: the next, and the last.
+    /// The pages of an access that are still to be returned: the next, and the last.
     pages: Option<(u64, u64)>,
     failed: bool,
 }

@@ -5,9 +5,9 @@
 //! | lackey text ([`Lackey`]) | `valgrind --tool=lackey --trace-mem=yes --log-file=FILE prog` | instructions |
 //! | page trace ([`PageTrace`]) | [`PageTraceWriter`] | what its header says |
 //!
-//! Both are iterators of [`Reference`]s or errors. What cannot be understood is an error that names its line or record; the reader may
-//! be asked for the next all the same, and goes on behind it if it can. Neither holds more than a line or a record in memory, however
-//! long the trace or whatever it contains.
+//! Both are iterators of [`Reference`]s or errors. Unreadable input is an error that names its line or
+//! record; the reader may be asked for the next all the same, and goes on behind it if it can. Neither holds
+//! more than a line or a record in memory, however long the trace or whatever it contains.
 //!
 //! ```text
 //! bytes ─▶ Trace::open ─(first byte)─▶ Lackey     ─┐
@@ -134,11 +134,12 @@ pub enum Trace<R> {
 }
 
 impl<R: BufRead> Trace<R> {
-    /// Opens a trace of whichever format it begins like. Lackey's addresses are taken for pages of `page_size`; a page trace
-    /// says itself what its pages are.
+    /// Opens a trace of whichever format it begins like. Lackey's addresses are taken for pages of
+    /// `page_size`; a page trace says itself what its pages are.
     ///
     /// # Errors
-    /// [`TraceError::Read`] if nothing can be read, [`TraceError::Header`] for a page trace of another version.
+    /// [`TraceError::Read`] if nothing can be read, [`TraceError::Header`] for a page trace of another
+    /// version.
     pub fn open(mut source: R, page_size: PageSize) -> Result<Self, TraceError> {
         let first = source.fill_buf().map_err(|source| TraceError::Read { units: 0, source })?.first();
         // No line of lackey begins like that.

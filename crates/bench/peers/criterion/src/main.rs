@@ -1,4 +1,5 @@
-//! The kernels under criterion: A, then B, each warmed up and measured for so long; criterion writes its estimates into FOLDER.
+//! The kernels under criterion: A, then B, each warmed up and measured for so long; criterion writes its
+//! estimates into FOLDER.
 //!
 //! usage: criterion cpu|alloc SIZE_A SIZE_B FOLDER WARM_UP_MS MEASURE_MS
 

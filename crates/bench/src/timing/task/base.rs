@@ -3,7 +3,7 @@
 use super::{Given, TaskError};
 use crate::Metrics;
 use vellum_measure::Sample;
-use vellum_probe::clock::{Clock, ClockKind, measure_base_on};
+use vellum_timing::clock::{Clock, ClockKind, measure_base_on};
 
 /// `n` times nothing by `clock`.
 pub(super) fn base(given: &Given) -> Result<Metrics, TaskError> {

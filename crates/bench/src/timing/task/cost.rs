@@ -1,8 +1,10 @@
-//! What `vellum cost` does to a program that does little but allocate: to one thread of it, or to threads and forked children.
+//! What `vellum cost` does to a program that does little but allocate: to one thread of it, or to threads and
+//! forked children.
 //!
-//! The program runs by itself, preloaded with Vellum's allocator, and under `vellum cost` with either allocator: recording is held
-//! against the same allocator without it, as a faster one would hide what it costs. The program tells its own
-//! processor time, so that what `vellum` does after its end does not count. How often malloc and free were called is known.
+//! The program runs by itself, preloaded with Vellum's allocator, and under `vellum cost` with either
+//! allocator: recording is held against the same allocator without it, as a faster one would hide what it
+//! costs. The program tells its own processor time, so that what `vellum` does after its end does not count.
+//! How often malloc and free were called is known.
 
 use super::{Given, Kernel, TaskError, figure, finish, json, program};
 use crate::Metrics;
@@ -73,8 +75,8 @@ fn cpu_ns(line: &[u8]) -> Result<f64, TaskError> {
     figure("program", &json("program", line)?, "/cpu_ns")
 }
 
-/// By how much the mallocs and frees that the report ascribes to the subject's file are off, in sum; a count that is only an
-/// estimate is off by all of it.
+/// By how much the mallocs and frees that the report ascribes to the subject's file are off, in sum; a count
+/// that is only an estimate is off by all of it.
 fn miscounted(report: &Path, subject: &Subject) -> Result<f64, TaskError> {
     let bytes = std::fs::read(report)
         .map_err(|source| TaskError::System { operation: "reading vellum's report", source })?;
@@ -83,7 +85,8 @@ fn miscounted(report: &Path, subject: &Subject) -> Result<f64, TaskError> {
     Ok(["malloc", "free"].map(off).iter().sum())
 }
 
-/// What the report counts of an operation that the lines of `source` do themselves: what the C library does for them is its own.
+/// What the report counts of an operation that the lines of `source` do themselves: what the C library does
+/// for them is its own.
 fn count(report: &Value, source: &str, operation: &str) -> u64 {
     let items = report["items"].as_array().map_or(&[][..], Vec::as_slice);
     let own = items.iter().filter(|item| {

@@ -4,8 +4,8 @@ use super::{Given, Kernel, TaskError, percent};
 use crate::Metrics;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use vellum_experiment::duel::{Bout, DuelOptions};
 use vellum_measure::{Comparison, Direction, Options};
-use vellum_probe::duel::{Bout, DuelOptions};
 
 /// One duel of A and B in `ms`.
 pub(super) fn duel(given: &Given) -> Result<Metrics, TaskError> {
@@ -43,8 +43,8 @@ pub(super) fn control(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// A duel in `ms`, all of it: finding the clock and warming up are part of the time. Also says how many seconds it
-/// really was until the last round.
+/// A duel in `ms`, all of it: finding the clock and warming up are part of the time. Also says how many
+/// seconds it really was until the last round.
 fn hold(kernel: Kernel, sizes: [u64; 2], ms: u64, seed: u64) -> Result<(Comparison, f64), TaskError> {
     let (began, time) = (Instant::now(), Duration::from_millis(ms));
     let [mut a, mut b] = sizes.map(|size| move || _ = black_box(kernel.run(black_box(size))));

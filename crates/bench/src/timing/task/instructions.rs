@@ -1,7 +1,7 @@
 //! Whether the kernels are what they say, by counting their instructions.
 //!
-//! A compiler that took steps of the chain together, or left them out, would show as fewer instructions a turn than the chain has
-//! steps; a B that is not one in a hundred more, as another effect.
+//! A compiler that took steps of the chain together, or left them out, would show as fewer instructions a
+//! turn than the chain has steps; a B that is not one in a hundred more, as another effect.
 
 use super::{Given, TaskError, finish, percent, program};
 use crate::Metrics;

@@ -1,7 +1,8 @@
 //! The tasks: what one process of the campaign does, once.
 //!
-//! Every repeat is a process of its own, so that each has its own addresses and its own luck, as the runs of a person who asks
-//! again have. A task is a function from words to figures, like a workload, but its words may be texts: `name=value`.
+//! Every repeat is a process of its own, so that each has its own addresses and its own luck, as the runs of
+//! a person who asks again have. A task is a function from words to figures, like a workload, but its words
+//! may be texts: `name=value`.
 
 mod base;
 mod cost;
@@ -22,13 +23,13 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
+use vellum_experiment::process_duel::ProcessDuelError;
 use vellum_measure::CompareError;
-use vellum_probe::bench::BenchError;
-use vellum_probe::clock::ClockError;
-use vellum_probe::process_duel::ProcessDuelError;
-use vellum_probe::record::RecordError;
+use vellum_timing::bench::BenchError;
+use vellum_timing::clock::ClockError;
+use vellum_timing::record::RecordError;
 
-/// One in so many is what B does more than A, as a ratio.
+/// B does one part in this number more than A.
 pub(super) const TRUE_RATIO: f64 = 1.01;
 
 /// Why a task has no figures.
@@ -208,7 +209,8 @@ impl Given {
         Ok(self.folder()?.join(tool.file()))
     }
 
-    /// The seed that was given, or one drawn now: repeats are not to share their orders. It goes with the figures.
+    /// The seed that was given, or one drawn now: repeats are not to share their orders. It goes with the
+    /// figures.
     fn seed(&self) -> Result<u64, TaskError> {
         if self.0.contains_key("seed") {
             return self.number("seed");

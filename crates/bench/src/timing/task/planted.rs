@@ -1,15 +1,17 @@
 //! Periodic disturbances of known rate, and whether they are found.
 //!
-//! One is real: a timer of the kernel interrupts the measuring thread so many times a second, and the handler keeps
-//! the processor for a while. It comes whenever it comes, in the middle of an operation or between two, on time or late,
-//! as a collector's slices do. The other is reckoned: the same time is added to an undisturbed series at exact moments.
-//! What is found in the undisturbed series itself, is nobody's known tick, and is not there again in series just before and after,
-//! is a false alarm. (A machine with other work on it is not silent: a thread of another program that sleeps a millisecond at a time
-//! beats at 960 Hz, 4 µs each, for as long as it lives.)
+//! One is real: a timer of the kernel interrupts the measuring thread at a known rate, and the handler keeps
+//! the processor for a while. It comes whenever it comes, in the middle of an operation or between two, on
+//! time or late, as a collector's slices do. The other is reckoned: the same time is added to an undisturbed
+//! series at exact moments. A period that is found in the undisturbed series itself, is nobody's known tick,
+//! and is not there again in series just before and after, is a false alarm. (A machine with other work on it
+//! is not silent: a thread of another program that sleeps a millisecond at a time beats at 960 Hz, 4 µs each,
+//! for as long as it lives.)
 //!
-//! Known are the kernel's tick and, in a virtual machine, the tick of the host below it. The host's cannot be read: what comes at a rate with which
-//! kernels are built is taken for it. (Seen so: 34 µs a hundred times a second in a guest that ticks at 250, charged to the
-//! thread, without a switch or an interrupt of the guest's.)
+//! Known are the kernel's tick and, in a virtual machine, the tick of the host below it. The host's cannot be
+//! read: what comes at a rate with which kernels are built is taken for it. (Seen so: 34 µs a hundred times a
+//! second in a guest that ticks at 250, charged to the thread, without a switch or an interrupt of the
+//! guest's.)
 
 use super::{Given, TaskError};
 use crate::Metrics;
@@ -17,8 +19,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use vellum_measure::{Known, Machine, Period, Series, Spectrum};
-use vellum_probe::clock::Clock;
-use vellum_probe::record::{Detail, Recorder};
+use vellum_timing::clock::Clock;
+use vellum_timing::record::{Detail, Recorder};
 
 /// A period counts as the planted one within this share of it.
 const NEAR: f64 = 0.01;
@@ -53,7 +55,8 @@ pub(super) fn planted(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// Measures a kernel for `ms` by itself, between two witnesses as long, and plants disturbances in what came out.
+/// Measures a kernel for `ms` by itself, between two witnesses as long, and plants disturbances in what came
+/// out.
 pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
     let plant_us = given.number("plant_us")?;
     let (before, series, after) = (record(given)?, record(given)?, record(given)?);
@@ -71,7 +74,7 @@ pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
     for (name, tick) in [("kernel_tick", true), ("host_tick", false)] {
         metrics.set(name, periods.iter().filter(|period| source(period) == Some(tick)).count() as f64);
     }
-    // For whoever asks which.
+    // For people who ask which.
     for (place, period) in unexplained.iter().enumerate() {
         metrics.set(&format!("unexplained_{place}_hz"), period.frequency);
         metrics.set(&format!("unexplained_{place}_typical_ns"), period.typical);
@@ -169,8 +172,8 @@ impl Disturber {
         BURDEN_NS.store(burden_ns, Ordering::Relaxed);
         let period_ns = (1e9 / hz.max(1) as f64).round() as i64;
         let period = libc::timespec { tv_sec: period_ns / 1_000_000_000, tv_nsec: period_ns % 1_000_000_000 };
-        // SAFETY: records of plain numbers, for which zero is valid, filled in and read by the calls; the handler does only what a handler
-        // may; the signal goes to this thread, which exists.
+        // SAFETY: records of plain numbers, for which zero is valid, filled in and read by the calls; the
+        // handler does only what a handler may; the signal goes to this thread, which exists.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = burden as *const () as usize;
@@ -198,7 +201,8 @@ impl Disturber {
 
 impl Drop for Disturber {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours and deleted once. The handler stays: a signal still under way must find it.
+        // SAFETY: the timer is ours and deleted once. The handler stays: a signal still under way must find
+        // it.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
@@ -210,7 +214,8 @@ mod tests {
 
     #[test]
     fn a_reckoned_beat_falls_on_the_observation_under_way() {
-        // Ten observations of 1 ms in a row; 250 Hz beats at 0.37, 1.37 and 2.37 periods of 4 ms: 1.48, 5.48, 9.48 ms.
+        // Ten observations of 1 ms in a row; 250 Hz beats at 0.37, 1.37 and 2.37 periods of 4 ms: 1.48, 5.48,
+        // 9.48 ms.
         let observation =
             |n: u64| Observation { start_ns: 7 + n * 1_000_000, wall_ns: 1e6, ..Observation::default() };
         let series = Series { observations: (0..10).map(observation).collect(), ..Series::default() };

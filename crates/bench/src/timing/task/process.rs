@@ -4,9 +4,9 @@ use super::duel::figures;
 use super::{Given, TaskError, percent, program};
 use crate::Metrics;
 use std::time::{Duration, Instant};
+use vellum_experiment::process_duel::{ProcessOptions, ProcessTime, process_duel_while};
 use vellum_measure::Options;
-use vellum_probe::Command;
-use vellum_probe::process_duel::{ProcessOptions, ProcessTime, process_duel_while};
+use vellum_process::Command;
 
 /// One duel of processes in `ms`, the runs of nothing and the warm-up among them.
 pub(super) fn process(given: &Given) -> Result<Metrics, TaskError> {

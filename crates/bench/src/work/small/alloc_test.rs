@@ -1,7 +1,8 @@
 //! Random sizes, random lifetimes (after node-dev's alloc-test).
 //!
-//! Small blocks are common and big ones rare (each octave from 8 bytes half as likely as the one below); some slots
-//! are hit all the time and others almost never, so that short-lived blocks share their neighbourhood with old ones.
+//! Small blocks are common and big ones rare (each octave from 8 bytes half as likely as the one below); some
+//! slots are hit all the time and others almost never, so that short-lived blocks share their neighbourhood
+//! with old ones.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, on_threads, release_all, threads};
 
@@ -21,7 +22,8 @@ pub(crate) fn run(params: &Params) -> Result<Metrics, Failure> {
                     std::mem::replace(slot, Block::NONE).release();
                 } else {
                     *slot = Block::new(size(rng.next_u64()));
-                    // SAFETY: the last byte of a live block of eight bytes or more; the stamp is in the first eight.
+                    // SAFETY: the last byte of a live block of eight bytes or more; the stamp is in the first
+                    // eight.
                     unsafe { slot.at.add(slot.bytes).sub(1).write_volatile(slot.bytes as u8) };
                     slot.stamp();
                 }

@@ -1,7 +1,7 @@
 //! Bodies in a tree that is built anew each step (after the Barnes-Hut program in mimalloc-bench).
 //!
-//! Each step allocates an octree over the bodies, sums up forces through it and frees it: bursts of one size of
-//! node, then a long phase that only reads them. Where the nodes lie matters more than how fast they came.
+//! Each step allocates an octree over the bodies, sums up forces through it and frees it: bursts of one size
+//! of node, then a long phase that only reads them. Where the nodes lie matters more than how fast they came.
 
 use super::{Failure, Metrics, Params, Rng, measured, raw};
 

@@ -1,8 +1,8 @@
 //! Whole numbers of any size, each value one block of the allocator under test.
 //!
-//! Every operation returns a fresh block and frees nothing but by drop: arithmetic as programs with a naive number
-//! type do it, a malloc and a free for each intermediate result. Layout: a 32-bit count, then that many 32-bit
-//! digits, lowest first, the highest not zero.
+//! Every operation returns a fresh block and frees nothing but by drop: arithmetic as programs with a naive
+//! number type do it, a malloc and a free for each intermediate result. Layout: a 32-bit count, then that
+//! many 32-bit digits, lowest first, the highest not zero.
 
 use super::raw;
 use std::cmp::Ordering;
@@ -218,7 +218,8 @@ impl Big {
     }
 }
 
-/// A digit of the quotient, exact or up to two too high, from the top of the dividend and a normalised divisor.
+/// A digit of the quotient, exact or up to two too high, from the top of the dividend and a normalised
+/// divisor.
 fn guess_digit(top: &[u32], divisor: &[u32]) -> u64 {
     let n = divisor.len();
     let two = u64::from(top[n]) << 32 | u64::from(top[n - 1]);

@@ -1,9 +1,10 @@
 //! False sharing (after cache-scratch and cache-thrash of Berger's Hoard, 2000).
 //!
-//! Threads write into tiny blocks of their own again and again. If two of them lie in one cache line, the line
-//! travels between the processors with each write. `thrash` shows an allocator that hands parts of a line to two
-//! threads by itself; in `scratch` the blocks handed over by the main thread share a line to begin with, and an
-//! allocator that recycles a freed one on the thread that freed it keeps the sharing alive.
+//! Threads write into tiny blocks of their own again and again. If two of them lie in one cache line, the
+//! line travels between the processors with each write. `thrash` shows an allocator that hands parts of a
+//! line to two threads by itself; in `scratch` the blocks handed over by the main thread share a line to
+//! begin with, and an allocator that recycles a freed one on the thread that freed it keeps the sharing
+//! alive.
 
 use super::{Area, Failure, Metrics, Params, measured, on_threads, raw, threads};
 

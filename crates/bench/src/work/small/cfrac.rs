@@ -1,8 +1,9 @@
 //! Factoring by continued fractions, on numbers that allocate for every operation (after Zorn's cfrac, 1993).
 //!
-//! The expansion of the square root of N yields pairs with A² ≡ ±Q (mod N) and small Q (Morrison and Brillhart,
-//! 1975). The Q that split into small primes are kept; some product of them is a square on both sides, and the
-//! difference of the two roots shares a factor with N. Nearly all blocks are of a few words and die at once.
+//! The expansion of the square root of N yields pairs with A² ≡ ±Q (mod N) and small Q (Morrison and
+//! Brillhart, 1975). The Q that split into small primes are kept; some product of them is a square on both
+//! sides, and the difference of the two roots shares a factor with N. Nearly all blocks are of a few words
+//! and die at once.
 
 use super::big::Big;
 use super::{Failure, Metrics, Params, measured};

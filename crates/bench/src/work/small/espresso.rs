@@ -1,9 +1,9 @@
 //! Two-level logic minimisation by recursion over covers (after the espresso that Zorn measured, 1993).
 //!
 //! A cube is a set of assignments, two bits a variable (may be 0, may be 1); a cover is a list of cubes. The
-//! complement of a cover is found by splitting on a variable, complementing both halves and joining them. Every
-//! level allocates cubes and growing lists and frees them on the way back: mixed small sizes, mostly last in, first
-//! out, with lists that are reallocated as they grow.
+//! complement of a cover is found by splitting on a variable, complementing both halves and joining them.
+//! Every level allocates cubes and growing lists and frees them on the way back: mixed small sizes, mostly
+//! last in, first out, with lists that are reallocated as they grow.
 
 use super::{Failure, Metrics, Params, Rng, measured, raw};
 

@@ -1,8 +1,8 @@
 //! Fixed mixes (after the malloc benchmarks of glibc's own test suite).
 //!
-//! `simple`: runs of equal blocks, a few to a few thousand, allocated and freed in the same order, size after size:
-//! the friendliest pattern there is. `thread`: each thread replaces random blocks of a small working set, with sizes
-//! that are the rarer the larger they are, up to 32 KiB.
+//! `simple`: runs of equal blocks, a few to a few thousand, allocated and freed in the same order, size after
+//! size: the friendliest pattern there is. `thread`: each thread replaces random blocks of a small working
+//! set, with sizes that are the rarer the larger they are, up to 32 KiB.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, on_threads, release_all, threads};
 

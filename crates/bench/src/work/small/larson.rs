@@ -1,8 +1,8 @@
 //! A server whose threads inherit each other's blocks (after Larson and Krishnan, 1998).
 //!
-//! Each lane owns a table of blocks and replaces random ones with new ones of 8 to 1000 bytes. After a while the
-//! thread of the lane ends and a fresh one takes over the table: from then on it frees what its predecessor
-//! allocated, as a server's threads do with the sessions they pass on.
+//! Each lane owns a table of blocks and replaces random ones with new ones of 8 to 1000 bytes. After a while
+//! the thread of the lane ends and a fresh one takes over the table: from then on it frees what its
+//! predecessor allocated, as a server's threads do with the sessions they pass on.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, release_all, threads};
 use std::sync::mpsc;

@@ -1,8 +1,9 @@
 //! Objects of an interpreter with a tracing collector (after what Lua programs do to their allocator).
 //!
-//! Tables with a growing array, strings of many lengths and small closures are made at a steady rate, most of them
-//! garbage at once. When the heap has doubled since the last time, what the roots reach is marked and everything
-//! else freed in one sweep over the list of all objects: frees come in bursts, in order of age, from everywhere.
+//! Tables with a growing array, strings of many lengths and small closures are made at a steady rate, most of
+//! them garbage at once. When the heap has doubled since the last time, what the roots reach is marked and
+//! everything else freed in one sweep over the list of all objects: frees come in bursts, in order of age,
+//! from everywhere.
 
 use super::{Area, Failure, Metrics, Params, Rng, measured, raw};
 
@@ -33,7 +34,8 @@ fn wrong(what: String) -> Failure {
     Failure::Wrong { workload: "lua", what }
 }
 
-/// What every object begins with. A table's slots are a block of their own; a string's bytes follow its header.
+/// What every object begins with. A table's slots are a block of their own; a string's bytes follow its
+/// header.
 #[repr(C)]
 struct Object {
     next: *mut Object,

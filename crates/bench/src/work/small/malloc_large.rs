@@ -1,7 +1,7 @@
 //! A few big buffers that are replaced in turn (after mimalloc-bench's malloc-large).
 //!
-//! Twenty buffers of 5 to 25 MiB live at a time; each new one replaces a random old one and is cleared in full, as a
-//! buffer of a fresh container is. What counts is how the pages come and go.
+//! Twenty buffers of 5 to 25 MiB live at a time; each new one replaces a random old one and is cleared in
+//! full, as a buffer of a fresh container is. What counts is how the pages come and go.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, raw, release_all};
 

@@ -1,7 +1,8 @@
 //! Threads that come and go, hundreds of times over (after mimalloc-bench's mleak).
 //!
-//! Each thread lives for a moment: it allocates, frees most of it, leaves the rest to the main thread, which frees
-//! it later. An allocator that loses a little with each thread that ends grows here: `end_bytes` shows it.
+//! Each thread lives for a moment: it allocates, frees most of it, leaves the rest to the main thread, which
+//! frees it later. An allocator that loses a little with each thread that ends grows here: `end_bytes` shows
+//! it.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, octaves, release_all, threads};
 use std::sync::mpsc;

@@ -1,12 +1,12 @@
 //! Small programs: the usual kinds of allocator benchmark, each written anew for this suite.
 //!
-//! The field has settled on a few dozen programs because each shows something else: many tiny short-lived blocks,
-//! blocks freed by another thread, threads that come and go, false sharing, objects of an interpreter. Each file
-//! here says which known program it resembles and what it stresses. None is a port; figures are comparable between
-//! the arms of one run and with nothing else.
+//! The field has settled on a few dozen programs because each shows something else: many tiny short-lived
+//! blocks, blocks freed by another thread, threads that come and go, false sharing, objects of an
+//! interpreter. Each file here says which known program it resembles and what it stresses. None is a port;
+//! figures are comparable between the arms of one run and with nothing else.
 //!
-//! Every one is deterministic in what it allocates, apart from the interleaving of threads, does a fixed amount of
-//! work (so that CPU time compares), and checks its result. `permille` scales the work.
+//! Every one is deterministic in what it allocates, apart from the interleaving of threads, does a fixed
+//! amount of work (so that CPU time compares), and checks its result. `permille` scales the work.
 
 pub(super) mod alloc_test;
 pub(super) mod barnes;
@@ -64,7 +64,8 @@ fn release_all(blocks: &mut [Block]) {
     }
 }
 
-/// A number whose logarithm is about evenly spread: an octave of `octaves` above `least`, then a number inside it.
+/// A number whose logarithm is about evenly spread: an octave of `octaves` above `least`, then a number
+/// inside it.
 #[inline]
 fn octaves(rng: &mut Rng, least: usize, octaves: u64) -> usize {
     let base = least << rng.below(octaves);

@@ -1,8 +1,9 @@
 //! Mixed lifetimes on threads that come and go (after mimalloc's own stress test).
 //!
-//! Each thread allocates in bursts, mostly small and now and then large blocks, keeps some for long, frees others at
-//! once and lays some into places that all threads share, taking out what lies there: such blocks are freed by
-//! whoever finds them, perhaps after their maker has ended. Threads are made anew each round.
+//! Each thread allocates in bursts, mostly small and now and then large blocks, keeps some for long, frees
+//! others at once and lays some into places that all threads share, taking out what lies there: such blocks
+//! are freed by any thread that finds them, perhaps after their maker has ended. Threads are made anew each
+//! round.
 
 use super::{
     Area, Block, Failure, Metrics, Params, Rng, measured, octaves, on_threads, raw, release_all, threads,

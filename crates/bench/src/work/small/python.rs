@@ -1,8 +1,8 @@
 //! Objects of an interpreter that counts references (after what Python programs do to their allocator).
 //!
-//! A toy job runs over and over: make text, split it into words, count them in a dictionary, turn the dictionary
-//! into a list of pairs, and forget everything. Objects die the moment their count reaches zero, mostly in reverse
-//! order of birth; lists grow by an eighth at a time, dictionaries double.
+//! A toy job runs over and over: make text, split it into words, count them in a dictionary, turn the
+//! dictionary into a list of pairs, and forget everything. Objects die the moment their count reaches zero,
+//! mostly in reverse order of birth; lists grow by an eighth at a time, dictionaries double.
 
 use super::{Failure, Metrics, Params, Rng, measured, raw};
 

@@ -1,8 +1,8 @@
 //! A store of strings (after the load that redis' own benchmark puts on a server).
 //!
-//! A hash table with chains; each entry is a block, its key another, its value a third. Values are set, appended
-//! to (realloc), read and deleted; the table itself doubles as it fills. Block sizes follow the values, lifetimes
-//! follow nothing: what fragments an allocator's pages.
+//! A hash table with chains; each entry is a block, its key another, its value a third. Values are set,
+//! appended to (realloc), read and deleted; the table itself doubles as it fills. Block sizes follow the
+//! values, lifetimes follow nothing: what fragments an allocator's pages.
 
 use super::{Failure, Metrics, Params, Rng, measured, raw};
 
@@ -163,7 +163,8 @@ impl Store {
         }
         let places = self.places * 2;
         let table = raw::calloc(places, size_of::<*mut Entry>()).cast::<*mut Entry>();
-        // SAFETY: every entry is unlinked from the old table and linked into the new; the old table is freed once.
+        // SAFETY: every entry is unlinked from the old table and linked into the new; the old table is freed
+        // once.
         unsafe {
             for place in 0..self.places {
                 let mut entry = *self.table.add(place);

@@ -1,7 +1,7 @@
 //! Random sizes up to 16000 bytes with frees across threads (after rpmalloc's benchmark).
 //!
-//! Each thread replaces random blocks in a table of its own; every few thousand turns it puts the table up for
-//! exchange and goes on with that of another thread, whose blocks it then replaces.
+//! Each thread replaces random blocks in a table of its own; every few thousand turns it puts the table up
+//! for exchange and goes on with that of another thread, whose blocks it then replaces.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, on_threads, release_all, threads};
 use std::sync::Mutex;

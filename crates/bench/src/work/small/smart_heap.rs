@@ -1,8 +1,8 @@
 //! Batches of mixed sizes, freed in another order than they came (after MicroQuill's sh6bench and sh8bench).
 //!
-//! Each turn fills a table with blocks in rising sizes, frees part of it backwards, part of it forwards, and keeps
-//! a few blocks over to the next turn, so that free lists never come back in order. `sh8` exchanges its full table
-//! with the other threads before freeing: most blocks die on a foreign thread.
+//! Each turn fills a table with blocks in rising sizes, frees part of it backwards, part of it forwards, and
+//! keeps a few blocks over to the next turn, so that free lists never come back in order. `sh8` exchanges its
+//! full table with the other threads before freeing: most blocks die on a foreign thread.
 
 use super::{Area, Block, Failure, Metrics, Params, Rng, measured, on_threads, release_all, threads};
 use std::sync::Mutex;

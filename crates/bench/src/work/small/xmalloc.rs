@@ -1,8 +1,9 @@
-//! Producers and consumers: every block is freed by a thread that did not allocate it (after Lever and Boreham's
-//! xmalloc-test, 2000).
+//! Producers and consumers: every block is freed by a thread that did not allocate it (after Lever and
+//! Boreham's xmalloc-test, 2000).
 //!
-//! Producers fill batches, themselves allocated, and put them into a shelf of a few places; consumers take them out
-//! and free everything. An allocator that parks remote frees without giving them back grows here without end.
+//! Producers fill batches, themselves allocated, and put them into a shelf of a few places; consumers take
+//! them out and free everything. An allocator that parks remote frees without giving them back grows here
+//! without end.
 
 use super::{Failure, Metrics, Params, Rng, measured, on_threads, raw, threads};
 use std::sync::{Condvar, Mutex};

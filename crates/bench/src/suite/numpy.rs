@@ -1,0 +1,107 @@
+//! Arrays of numpy, which advises the kernel to back each from 4 MiB up with huge pages (`MADV_HUGEPAGE`).
+//!
+//! An allocator that gives such memory back at each `free` makes the next array fault anew. The program is a
+//! real interpreter with Debian's numpy and not a workload of ours: it reports its own figures, start-up left
+//! out.
+
+use super::{MIB, Plan, Section, line, table};
+use crate::target::{Against, Target, twin};
+use crate::{Arm, Cell, Launch, Peer, Unit, peer};
+
+/// The section's name, with which all its cells begin.
+pub const NUMPY: &str = "numpy";
+/// The interpreter that Debian's numpy belongs to.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// "CPU at most 0.95 of glibc's".
+const CPU: f64 = 0.95;
+/// "minor faults at most 1.1 of those without the advice".
+const FAULTS: f64 = 1.1;
+/// The arm of Vellum in which numpy gives no advice.
+const UNADVISED: &str = "unadvised";
+/// The variable by which numpy leaves the advice out.
+const ADVICE: &str = "NUMPY_MADVISE_HUGEPAGE";
+
+/// Each array is written, and read by the next: what the loop costs and how often it faults.
+const SCRIPT: &str = "
+import json, resource, sys
+import numpy
+count, rounds = int(sys.argv[1]) // 8, int(sys.argv[2])
+def used():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime, usage.ru_minflt
+base = numpy.ones(count)
+cpu, faults = used()
+for number in range(rounds):
+    filled = numpy.full(count, float(number))
+    total = base + filled
+    doubled = total * 2
+    assert doubled[0] == doubled[-1] == 2 * (number + 1)
+cpu, faults = (after - before for after, before in zip(used(), (cpu, faults)))
+print(json.dumps({'cpu_ns': cpu * 1e9, 'minor_faults': faults}))
+";
+
+/// The cells. They run only when named: they need python3-numpy.
+#[must_use]
+pub fn section(plan: &Plan) -> Section {
+    let sizes =
+        plan.pick(vec![MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB], vec![4 * MIB, 16 * MIB, 64 * MIB]);
+    let cells: Vec<Cell> = sizes.iter().map(|bytes| cell(plan, *bytes)).collect();
+    let lines = |target: Target| {
+        let rows = cells.iter().zip(&sizes);
+        rows.map(|(cell, bytes)| line(super::size(*bytes), cell, Some(target.clone()))).collect()
+    };
+    let tables = vec![
+        table(
+            "numpy: three arrays a round, each written once: CPU time, user and system",
+            "cpu_ns",
+            Unit::Millis,
+            lines(Target::at_most(CPU, Against::Arm(peer::GLIBC))),
+        ),
+        table(
+            "numpy: the same, minor faults; unadvised: Vellum where numpy does not ask for huge pages",
+            "minor_faults",
+            Unit::Count,
+            lines(Target::at_most(FAULTS, Against::Arm(UNADVISED))),
+        ),
+    ];
+    Section { name: NUMPY, cells, tables }
+}
+
+/// Whether `--only` means this section or cells of it.
+#[must_use]
+pub fn is_named(only: &str) -> bool {
+    only.starts_with(NUMPY)
+}
+
+fn cell(plan: &Plan, bytes: usize) -> Cell {
+    // As many bytes for each size; of the largest arrays a few rounds at least.
+    let all = plan.pick(960 * MIB, 480 * MIB);
+    let rounds = (all / bytes).max(6);
+    let mut arms = Vec::new();
+    for peer in &plan.roster.peers {
+        let launch = launch(peer, bytes, rounds);
+        if peer.name == peer::VELLUM {
+            let mut unadvised = launch.clone();
+            unadvised.env.push((ADVICE.into(), "0".into()));
+            arms.push(Arm { label: UNADVISED.to_owned(), launch: unadvised });
+        }
+        if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
+            arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
+        }
+        arms.push(Arm { label: peer.name.to_owned(), launch });
+    }
+    let name = format!("{NUMPY}-{}", super::tag(bytes));
+    Cell { name, prepare: None, arms, rounds: plan.rounds, together: false }
+}
+
+fn launch(peer: &Peer, bytes: usize, rounds: usize) -> Launch {
+    Launch {
+        program: PYTHON.into(),
+        args: vec!["-c".into(), SCRIPT.into(), bytes.to_string().into(), rounds.to_string().into()],
+        env: Vec::new(),
+        folder: None,
+        preload: peer.library.clone(),
+        reports: true,
+    }
+}

@@ -1,0 +1,54 @@
+//! `vellum cost` on the command line.
+
+use clap::ValueHint;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run a program, unmodified, and print its source annotated with the cost of its memory operations.
+///
+/// Under each line are the operations it caused: name, count, and mean, smallest, largest time and standard
+/// deviation. Counts are exact. Only some short operations are timed; a ~ marks their times. Build the
+/// program with -g. Exit status: as for vellum run.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:\n  vellum cost -- ./prog args\n  vellum cost -f list.c -- ./prog\n  \
+    vellum cost -s --folded out.folded -- ./prog")]
+pub(crate) struct Cost {
+    /// Show only source files whose path ends in FILE; may be repeated.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Vec<PathBuf>,
+
+    /// Show totals by operation, function and file instead of the source.
+    #[arg(short, long)]
+    pub(crate) summary: bool,
+
+    /// Write the report to FILE instead of standard error; "-" is standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Also write everything as JSON (schema vellum.cost/1); "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Also write stacks with their nanoseconds, one a line, in the format of flame graph tools. This slows
+    /// the program more: every stack is walked to its end.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) folded: Option<PathBuf>,
+
+    /// Measure the program's own allocator instead of Vellum's.
+    #[arg(long)]
+    pub(crate) own_allocator: bool,
+
+    /// Vellum's library (default: the one VELLUM_LIB names, else libvellum.so beside this command).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "own_allocator")]
+    pub(crate) lib: Option<PathBuf>,
+
+    /// The recording library (default: the one VELLUM_COST_LIB names, else libvellum_cost.so beside this
+    /// command).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) recorder: Option<PathBuf>,
+
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND",
+        value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}

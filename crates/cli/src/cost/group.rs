@@ -1,0 +1,81 @@
+//! Operations taken together, with their times.
+//!
+//! A group's mean is that of all its operations, each item's weighed by its exact count; its extremes are
+//! those of the items.
+
+use vellum_cost::Item;
+use vellum_measure::Stat;
+
+/// Items taken together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Group {
+    /// Operations.
+    pub(crate) count: u64,
+    /// Operations whose times are known, as items timed them.
+    covered: f64,
+    timed: u64,
+    /// Nanoseconds, all together.
+    pub(crate) total_ns: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+    /// Disturbed ones among the timed.
+    pub(crate) disturbed: u64,
+}
+
+impl Group {
+    /// Takes `item` in.
+    pub(crate) fn add(&mut self, item: &Item) {
+        self.count += item.count;
+        self.disturbed += item.disturbed.count;
+        let Some(times) = &item.times else { return };
+        let weight = item.count as f64;
+        self.min = if self.timed == 0 { times.min } else { self.min.min(times.min) };
+        self.max = self.max.max(times.max);
+        self.timed += times.n;
+        self.covered += weight;
+        self.total_ns += weight * times.mean;
+        self.squares += weight * (times.std * times.std + times.mean * times.mean);
+    }
+
+    /// The times of all, if any are known.
+    pub(crate) fn times(&self) -> Option<Stat> {
+        if self.timed == 0 {
+            return None;
+        }
+        let mean = self.total_ns / self.covered;
+        let std = (self.squares / self.covered - mean * mean).max(0.0).sqrt();
+        Some(Stat { n: self.timed, mean, min: self.min, max: self.max, std })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_cost::{Cause, Disturbed, Place};
+    use vellum_wire::operation::{Kind, Operation};
+
+    fn item(count: u64, mean: f64, std: f64) -> Item {
+        Item {
+            cause: Cause { place: Place::Unknown, via: None },
+            operation: Operation::of(Kind::Free),
+            count,
+            times: Some(Stat { n: count.min(10), mean, min: mean - std, max: mean + std, std }),
+            disturbed: Disturbed::default(),
+            is_scaled: false,
+        }
+    }
+
+    #[test]
+    fn a_group_is_weighed_by_exact_counts() {
+        let mut group = Group::default();
+        group.add(&item(3, 10.0, 0.0));
+        group.add(&item(1, 50.0, 0.0));
+        let times = group.times().unwrap();
+        assert_eq!((group.count, times.n, times.mean, times.min, times.max), (4, 4, 20.0, 10.0, 50.0));
+        // Three tens and a fifty.
+        assert!((times.std - 300f64.sqrt()).abs() < 1e-9);
+        assert_eq!(group.total_ns, 80.0);
+        assert_eq!(Group::default().times(), None);
+    }
+}

@@ -1,0 +1,274 @@
+//! `vellum cost`: a program's source with what its memory operations cost, line by line.
+//!
+//! As for `vellum run`, the program is unmodified and its exit status is passed on. The report goes to
+//! standard error after the program has ended, or into files.
+
+mod args;
+mod closing;
+mod group;
+mod json;
+mod observed;
+mod summary;
+mod text;
+mod words;
+
+pub(crate) use args::Cost;
+
+use crate::environment::{append, edit, move_to_front, prepend};
+use crate::failure::{FAILED, Failure};
+use crate::gc_account::Account;
+use observed::Observed;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use vellum_cost::{
+    Answers, FaultWatch, Faults, LedgerFile, Place, Profile, Refused, Sources, minor_fault_ns, profile,
+};
+use vellum_process::Symbols;
+use vellum_process::library;
+use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, locate};
+use vellum_report::Output;
+use vellum_report::Style;
+use vellum_timing::clock::{Clock, ClockKind};
+use vellum_wire::cost::LEDGER_ENV;
+use vellum_wire::{Attach, BOARD_ENV};
+
+/// How often the board's memory is reserved ahead.
+const TICK: Duration = Duration::from_millis(100);
+/// Cycles in a microsecond where they are not known: which operations are long is then a guess.
+const CYCLES_A_US: f64 = 2000.0;
+
+/// The ledger could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot create the ledger in which operations are recorded ({0}); make some room in /dev/shm")]
+struct NoLedger(#[source] std::io::Error);
+
+/// Runs the command once, reports, and returns the program's exit status.
+pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
+    let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
+    // A file that cannot be read can still be executed; nothing is known about it then.
+    let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
+    let recorder = library::find_recorder(args.recorder.as_deref())?;
+    let vellum = if args.own_allocator { None } else { Some(library::find(args.lib.as_deref())?) };
+    let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
+    let (report, json, folded) = (prepare(&args.output)?, prepare(&args.json)?, prepare(&args.folded)?);
+    let observed = observe(args, &program, obstacle, &recorder, vellum.as_deref())?;
+    let style = if report.is_some() { Style::plain() } else { Style::of_stderr() };
+    let text = || {
+        if args.summary {
+            summary::render(&observed, style)
+        } else {
+            text::render(&observed, &args.file, style)
+        }
+    };
+    if report.is_none() {
+        crate::stderr::write(format_args!("{}", text()));
+    }
+    let mut status = observed.ended.outcome.shell_status();
+    let flames = || flames(&observed.profile);
+    let json_text = || json::render(&observed);
+    let outputs: [(Option<Output>, &dyn Fn() -> String); 3] =
+        [(report, &text), (json, &json_text), (folded, &flames)];
+    for (output, make) in outputs {
+        if let Some(Err(failure)) = output.map(|output| output.write(make())) {
+            say!("vellum: {failure}");
+            // The program's own failure says more than ours.
+            status = if status == 0 { FAILED } else { status };
+        }
+    }
+    Ok(status)
+}
+
+fn observe(
+    args: &Cost,
+    program: &Path,
+    obstacle: Option<Obstacle>,
+    recorder: &Path,
+    vellum: Option<&Path>,
+) -> Result<Observed, Failure> {
+    let clock = Clock::open(ClockKind::TscFenced);
+    let cycles_a_us = clock.as_ref().map_or(CYCLES_A_US, |clock| 1000.0 / clock.ns_per_tick());
+    let board = BoardFile::create()?;
+    let directory = board.path().parent().unwrap_or(Path::new("/"));
+    let ledger = LedgerFile::create(directory, args.folded.is_some(), cycles_a_us as u32)
+        .map_err(|source| Failure::of(NoLedger(source)))?;
+    let ledger = Arc::new(ledger);
+    let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
+    let env = if preloads {
+        environment(&board, &ledger, recorder, vellum)?
+    } else {
+        std::env::vars_os().collect()
+    };
+    let command = Command {
+        program: program.to_path_buf(),
+        argv: args.command.clone(),
+        env,
+        stdio: [None, None, None],
+    };
+    let minor_fault_ns = minor_fault_ns();
+    let signals = Signals::hold()?;
+    let watch = FaultWatch::prepare();
+    let child = Child::spawn(&command, &signals)?;
+    let pid = child.pid();
+    let symbols = Arc::new(Mutex::new(Symbols::default()));
+    let answers = Answers::start(ledger.clone(), symbols.clone());
+    let (reader, refused) = match watch {
+        Ok(watch) => (Some(watch.start(symbols.clone())), None),
+        Err(refused) => (None, Some(refused)),
+    };
+    let ended = child.wait(Some(TICK), |_| board.reserve_ahead());
+    // From here on nobody may be kept from ending us, and nothing of ours may be left behind.
+    board.remove();
+    answers.stop();
+    let faults = reader.map(vellum_cost::FaultReader::stop);
+    drop(signals);
+    let ended = ended.map_err(Failure::Wait)?;
+    let mut symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
+    let sources = Sources {
+        ledger: &ledger,
+        faults,
+        minor_fault_ns,
+        clock: clock.as_ref().ok(),
+        flames: args.folded.is_some(),
+    };
+    let profile = profile(sources, &mut symbols);
+    // The program may have executed others in its place: its last slot is what it became.
+    let slot = board
+        .claimed()
+        .iter()
+        .rev()
+        .find(|slot| slot.pid.load(std::sync::atomic::Ordering::Relaxed) == pid.0 as u32);
+    let on_vellum = slot.is_some_and(|slot| slot.attach() == Attach::Serving);
+    let mut notes = notes(&profile, obstacle, refused.as_ref(), ended);
+    if vellum.is_some() && !on_vellum && profile.operations > 0 {
+        notes.push("the program did not allocate from Vellum: its own allocator was measured".to_owned());
+    }
+    let collector = Account::of(slot.into_iter());
+    if collector.collections > 0 {
+        notes.push(format!("beside this, its garbage collector: {}", collector.line()));
+    }
+    if let Err(error) = clock {
+        notes.push(format!("operations are counted and not timed: {error}"));
+    }
+    let newer = newer(&profile);
+    notes.extend(newer.iter().map(|(source, module)| {
+        format!("{source} is newer than {}: lines may have moved; build it again", module.display())
+    }));
+    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(Observed { command, program: program.to_path_buf(), ended, profile, on_vellum, newer, notes })
+}
+
+/// Our environment, and what makes the program record.
+fn environment(
+    board: &BoardFile,
+    ledger: &LedgerFile,
+    recorder: &Path,
+    vellum: Option<&Path>,
+) -> Result<Vec<(OsString, OsString)>, Failure> {
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    if let Some(vellum) = vellum {
+        let vellum = board.preloadable(vellum).map_err(Failure::Link)?;
+        edit(&mut env, "LD_PRELOAD", |old| prepend(vellum.as_os_str(), old));
+        edit(&mut env, BOARD_ENV, |_| board.path().into());
+    }
+    let recorder = ledger.preloadable(recorder).map_err(Failure::Link)?;
+    edit(&mut env, "LD_PRELOAD", |old| move_to_front(recorder.as_os_str(), old));
+    edit(&mut env, LEDGER_ENV, |_| ledger.path().into());
+    // As for `vellum run`: a program built with AddressSanitizer, started by ours, would refuse to run.
+    edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
+    Ok(env)
+}
+
+/// Source files that were changed after a module was made of them. Files that are not here tell nothing.
+fn newer(profile: &Profile) -> BTreeMap<Arc<str>, PathBuf> {
+    let changed = |file: &Path| std::fs::metadata(file).and_then(|meta| meta.modified()).ok();
+    let is_newer = |(source, module): &&(Arc<str>, PathBuf)| {
+        changed(Path::new(&**source)).zip(changed(module)).is_some_and(|(source, module)| source > module)
+    };
+    profile.sources.iter().filter(is_newer).cloned().collect()
+}
+
+/// Notes that a reader needs to judge the report.
+fn notes(
+    profile: &Profile,
+    obstacle: Option<Obstacle>,
+    refused: Option<&Refused>,
+    ended: Ended,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if profile.processes == 0 {
+        let why = obstacle
+            .map_or("the recorder did not report (was LD_PRELOAD changed?)".to_owned(), |obstacle| {
+                format!("it is {}", obstacle.words())
+            });
+        notes.push(format!("the program's operations could not be recorded: {why}"));
+    }
+    if profile.processes > 0 && profile.operations == 0 {
+        notes.push(
+            "no operation reached the recorder: does the program have an allocator of its own?".to_owned(),
+        );
+    }
+    if profile.lost > 0 {
+        notes.push(format!("{} operations found no room in the ledger and are missing", profile.lost));
+    }
+    if profile.unanswered > 0 {
+        notes.push(
+            "some instructions were not looked up in time: their operations stand at the innermost line"
+                .to_owned(),
+        );
+    }
+    match (refused, &profile.faults) {
+        (Some(refused), _) => {
+            let usage = &ended.usage;
+            let (minor, major) = (usage.minor_faults, usage.major_faults);
+            notes.push(format!(
+                "{minor} minor and {major} major page faults are not shown by line: {refused}"
+            ));
+        }
+        (None, Some(faults)) => notes.extend(fault_notes(faults)),
+        (None, None) => {}
+    }
+    let bare = |place: &Place| matches!(place, Place::Function { .. } | Place::Offset { .. });
+    if profile.operations > 0
+        && profile.on_lines == 0
+        && profile.items.iter().any(|item| bare(&item.cause.place))
+    {
+        notes.push(
+            "no operation has a source line: is the program built with -g, and not stripped?".to_owned(),
+        );
+    }
+    notes
+}
+
+fn fault_notes(faults: &Faults) -> Option<String> {
+    let total = faults.minor + faults.major;
+    if faults.lost == 0 {
+        return None;
+    }
+    let why = if faults.throttled {
+        " (the kernel shows at most /proc/sys/kernel/perf_event_max_sample_rate a second)"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{} of {total} page faults were not shown one by one{why}: their lines' counts are scaled, and marked ~",
+        faults.lost
+    ))
+}
+
+/// Stacks and nanoseconds, as flame graph tools read them.
+fn flames(profile: &Profile) -> String {
+    let mut lines: BTreeMap<String, f64> = BTreeMap::new();
+    for flame in &profile.flames {
+        let mut names: Vec<String> = flame.names.iter().map(|name| name.replace(';', ":")).collect();
+        names.push(words::label(flame.operation).replace(' ', "_"));
+        *lines.entry(names.join(";")).or_default() += flame.total_ns;
+    }
+    lines.into_iter().fold(String::new(), |mut text, (stack, ns)| {
+        let _ = writeln!(text, "{stack} {ns:.0}");
+        text
+    })
+}

@@ -1,0 +1,93 @@
+//! Sums by operation, by function and by file.
+
+use super::closing::closing;
+use super::group::Group;
+use super::observed::Observed;
+use super::words::{label, times_columns};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use vellum_cost::{Item, Place};
+use vellum_measure::Unit;
+use vellum_report::units::count;
+use vellum_report::{Style, Table};
+
+/// Functions and files that are listed.
+const ROWS_MAX: usize = 25;
+/// The longest name.
+const NAME_WIDTH: usize = 44;
+
+/// The summary.
+pub(crate) fn render(observed: &Observed, style: Style) -> String {
+    let items = &observed.profile.items;
+    let mut text = String::new();
+    let mut table = |title: &str, name: &dyn Fn(&Item) -> Option<String>| {
+        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+        for item in items {
+            if let Some(name) = name(item) {
+                groups.entry(name).or_default().add(item);
+            }
+        }
+        text.push_str(&rows(title, groups, style));
+    };
+    table("by operation", &|item| Some(label(item.operation)));
+    table("by function", &|item| match &item.cause.place {
+        place if place.system_library().is_some() => place.system_library().map(ToString::to_string),
+        Place::Line { function, file, line } if function.is_empty() => Some(format!("{file}:{line}")),
+        Place::Line { function, .. } | Place::Function { function, .. } => Some(function.to_string()),
+        other => Some(other.to_string()),
+    });
+    table("by file", &|item| match &item.cause.place {
+        Place::Line { file, .. } => Some(file.to_string()),
+        Place::Function { module, .. } | Place::Offset { module, .. } => Some(format!("{module} (no lines)")),
+        Place::Unknown => Some(Place::Unknown.to_string()),
+    });
+    text + &closing(observed, style)
+}
+
+/// A table, the dearest first.
+fn rows(title: &str, groups: BTreeMap<String, Group>, style: Style) -> String {
+    let mut groups: Vec<(String, Group)> = groups.into_iter().collect();
+    groups.sort_by(|(_, a), (_, b)| b.total_ns.total_cmp(&a.total_ns).then(b.count.cmp(&a.count)));
+    let heads = [title, "count", "in all", "mean", "min", "max", "std", ""];
+    let mut table = Table::plain(&heads, 1).with_words_last();
+    let more = groups.len().saturating_sub(ROWS_MAX);
+    for (name, group) in groups.iter().take(ROWS_MAX) {
+        let mut row = vec![shortened(name), count(group.count)];
+        if let Some(times) = group.times() {
+            let mark = if times.n < group.count { "~" } else { "" };
+            row.push(format!("{mark}{}", Unit::Nanoseconds.scaled(group.total_ns)));
+            row.extend(times_columns(&times, times.n < group.count));
+            row.extend((group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed))));
+        }
+        table.row(row);
+    }
+    let mut text = table.render("", usize::MAX, style);
+    if more > 0 {
+        let left: u64 = groups[ROWS_MAX..].iter().map(|(_, group)| group.count).sum();
+        let _ = writeln!(text, "and {} more with {} operations", count(more as u64), count(left));
+    }
+    text.push('\n');
+    text
+}
+
+/// The end of a name that is too long: what tells paths apart is there.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME_WIDTH {
+        return name.to_owned();
+    }
+    format!("…{}", name.chars().skip(length - NAME_WIDTH + 1).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        let long = format!("/a/{}/b.c", "x".repeat(80));
+        assert_eq!(shortened(&long).chars().count(), NAME_WIDTH);
+        assert!(shortened(&long).ends_with("/b.c"));
+        assert_eq!(shortened("main"), "main");
+    }
+}

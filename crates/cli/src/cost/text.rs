@@ -1,0 +1,215 @@
+//! The annotated source: under each line its memory operations.
+//!
+//! ```text
+//! -- list.c
+//!    12  struct node *add(struct node *head) {
+//!    13      struct node *n = malloc(sizeof *n);
+//!         - malloc(≤64 B)              100,000   ~11.2 ns       0 ns    41.3 µs     131 ns   timed 3,912
+//!         - page fault                     391
+//! ```
+//!
+//! The columns are those of the paper: operation, count, mean, smallest, largest, standard deviation. A `~`
+//! marks a figure of only some of the operations; their number follows.
+//!
+//! Source: Bates, section "Costing".
+
+use super::closing::closing;
+use super::group::Group;
+use super::observed::Observed;
+use super::words::{label, times_columns};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vellum_report::Style;
+use vellum_report::units::count;
+
+use vellum_cost::{Item, Place};
+use vellum_measure::Stat;
+use vellum_wire::operation::Operation;
+
+/// Lines shown around one that has operations.
+const CONTEXT: u32 = 2;
+/// Files larger than this are not read for their lines.
+const SOURCE_BYTES_MAX: u64 = 32 << 20;
+/// Characters of a source line that are shown.
+const LINE_MAX: usize = 160;
+/// Places without a source line that are listed.
+const PLACES_MAX: usize = 40;
+/// Width of line numbers.
+const NUMBER_WIDTH: usize = 6;
+/// Width of an operation's name.
+const NAME_WIDTH: usize = 40;
+/// Width of a count, and of a time.
+const COUNT_WIDTH: usize = 13;
+const TIME_WIDTH: usize = 10;
+
+/// The whole report.
+pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style) -> String {
+    let mut text = String::new();
+    let mut files: BTreeMap<Arc<str>, BTreeMap<u32, Vec<&Item>>> = BTreeMap::new();
+    let mut elsewhere: Vec<&Item> = Vec::new();
+    for item in &observed.profile.items {
+        match &item.cause.place {
+            Place::Line { file, line, .. } => {
+                files.entry(file.clone()).or_default().entry(*line).or_default().push(item);
+            }
+            _ => elsewhere.push(item),
+        }
+    }
+    let wanted = |file: &str| only.is_empty() || only.iter().any(|only| Path::new(file).ends_with(only));
+    let is_any_shown = files.keys().any(|file| wanted(file)) || (only.is_empty() && !elsewhere.is_empty());
+    if is_any_shown {
+        text.push_str(&header(style));
+    }
+    for (file, lines) in files.iter().filter(|(file, _)| wanted(file)) {
+        source(&mut text, file, lines, observed.newer.get(file).map(PathBuf::as_path), style);
+    }
+    if only.is_empty() && !elsewhere.is_empty() {
+        without_lines(&mut text, &elsewhere, style);
+    }
+    for only in only.iter().filter(|only| !files.keys().any(|file| Path::new(&**file).ends_with(only))) {
+        let there: Vec<&str> = files.keys().map(|file| &**file).collect();
+        let _ =
+            writeln!(text, "no operations in {}; there are some in: {}", only.display(), there.join(", "));
+    }
+    text.push_str(&closing(observed, style));
+    text
+}
+
+fn header(style: Style) -> String {
+    let heads = ["mean", "min", "max", "std"].map(|head| format!("{head:>TIME_WIDTH$}")).join(" ");
+    let indent = NUMBER_WIDTH + 4;
+    style.label(&format!("{:indent$}{:<NAME_WIDTH$} {:>COUNT_WIDTH$} {heads}", "", "operation", "count"))
+        + "\n"
+}
+
+/// One file's lines, with their operations; the module is named if the file was changed after the module was
+/// built.
+fn source(
+    text: &mut String,
+    file: &str,
+    lines: &BTreeMap<u32, Vec<&Item>>,
+    newer_than: Option<&Path>,
+    style: Style,
+) {
+    let _ = writeln!(text, "\n{}", style.bold(&format!("-- {file}")));
+    if let Some(module) = newer_than {
+        let _ = writeln!(text, "    (newer than {}: lines may have moved)", module.display());
+    }
+    let contents = read(file);
+    if contents.is_none() {
+        text.push_str("    (the source is not here: line numbers only)\n");
+    }
+    let there: Vec<&str> = contents.as_deref().map(|contents| contents.lines().collect()).unwrap_or_default();
+    let mut shown = 0;
+    for (&number, items) in lines {
+        let from = number.saturating_sub(CONTEXT).max(shown + 1);
+        if shown > 0 && from > shown + 1 {
+            let _ = writeln!(text, "{:>NUMBER_WIDTH$}", "...");
+        }
+        let until = lines
+            .range(number + 1..)
+            .next()
+            .map_or(number + CONTEXT, |(next, _)| (next - 1).min(number + CONTEXT));
+        for line in from..=until.max(number) {
+            if let Some(words) = there.get(line as usize - 1) {
+                let _ = writeln!(text, "{line:>NUMBER_WIDTH$}  {}", cut(words));
+            } else if line == number {
+                let _ = writeln!(text, "{line:>NUMBER_WIDTH$}");
+            }
+            if line == number {
+                for item in items {
+                    let name = named(item.operation, item.cause.via.as_deref());
+                    let mut group = Group::default();
+                    group.add(item);
+                    text.push_str(&row(&name, &group, item.is_scaled, item.times.as_ref()));
+                }
+            }
+        }
+        shown = until.max(number);
+    }
+}
+
+/// Operations of which no source line is known, by place.
+fn without_lines(text: &mut String, items: &[&Item], style: Style) {
+    let _ = writeln!(text, "\n{}", style.bold("-- without source lines"));
+    let mut places: BTreeMap<String, BTreeMap<String, (Group, bool)>> = BTreeMap::new();
+    for item in items {
+        let place = item
+            .cause
+            .place
+            .system_library()
+            .map_or_else(|| item.cause.place.to_string(), |module| module.to_string());
+        // In a system's library there are as many ways as instructions.
+        let via = item.cause.via.as_deref().filter(|_| item.cause.place.system_library().is_none());
+        let (group, is_scaled) =
+            places.entry(place).or_default().entry(named(item.operation, via)).or_default();
+        group.add(item);
+        *is_scaled |= item.is_scaled;
+    }
+    let total =
+        |rows: &BTreeMap<String, (Group, bool)>| rows.values().map(|(group, _)| group.count).sum::<u64>();
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_by_key(|(_, rows)| std::cmp::Reverse(total(rows)));
+    let more = places.len().saturating_sub(PLACES_MAX);
+    for (place, rows) in places.iter().take(PLACES_MAX) {
+        let _ = writeln!(text, "    {place}");
+        for (name, (group, is_scaled)) in rows {
+            text.push_str(&row(name, group, *is_scaled, group.times().as_ref()));
+        }
+    }
+    if more > 0 {
+        let left: u64 = places[PLACES_MAX..].iter().map(|(_, rows)| total(rows)).sum();
+        let _ = writeln!(
+            text,
+            "    and {} more places with {} operations (all are in the JSON)",
+            count(more as u64),
+            count(left)
+        );
+    }
+}
+
+/// An operation's name, and what the line called that did it.
+fn named(operation: Operation, via: Option<&str>) -> String {
+    let via = via.map(|via| format!(" in {via}")).unwrap_or_default();
+    format!("{}{via}", label(operation))
+}
+
+/// An operation's line.
+fn row(name: &str, group: &Group, is_scaled: bool, times: Option<&Stat>) -> String {
+    let times_done = group.count;
+    let indent = NUMBER_WIDTH + 2;
+    let sure = if is_scaled { "~" } else { "" };
+    let counted = format!("{sure}{}", count(times_done));
+    let mut line = format!("{:indent$}- {name:<NAME_WIDTH$} {counted:>COUNT_WIDTH$}", "");
+    if let Some(times) = times {
+        let is_sampled = times.n < times_done;
+        let columns = times_columns(times, is_sampled).map(|column| format!("{column:>TIME_WIDTH$}"));
+        let _ = write!(line, " {}", columns.join(" "));
+        let timed = is_sampled.then(|| format!("timed {}", count(times.n)));
+        let disturbed = (group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed)));
+        let said: Vec<String> = timed.into_iter().chain(disturbed).collect();
+        if !said.is_empty() {
+            let _ = write!(line, "   {}", said.join(", "));
+        }
+    }
+    line + "\n"
+}
+
+fn read(file: &str) -> Option<String> {
+    let meta = std::fs::metadata(file).ok()?;
+    if !meta.is_file() || meta.len() > SOURCE_BYTES_MAX {
+        return None;
+    }
+    std::fs::read(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A source line as far as it is shown, without what a terminal would obey.
+fn cut(line: &str) -> String {
+    let plain: String = line.trim_end().replace('\t', "    ").chars().filter(|c| !c.is_control()).collect();
+    match plain.char_indices().nth(LINE_MAX) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
+    }
+}

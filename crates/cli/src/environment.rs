@@ -1,0 +1,76 @@
+//! Variables of the environment that a program is started with.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// Changes a variable of an environment, or adds it.
+pub(crate) fn edit(
+    env: &mut Vec<(OsString, OsString)>,
+    name: &str,
+    change: impl FnOnce(Option<&OsStr>) -> OsString,
+) {
+    match env.iter_mut().find(|(known, _)| known == name) {
+        Some((_, value)) => *value = change(Some(value)),
+        None => env.push((name.into(), change(None))),
+    }
+}
+
+/// `first`, then the old list, unless `first` is in it already (a run inside a run).
+pub(crate) fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
+    let old = old.unwrap_or_default();
+    let mut parts = old.as_bytes().split(|&b| b == b':' || b == b' ');
+    if parts.any(|part| part == first.as_bytes()) {
+        return old.into();
+    }
+    let mut list = first.to_os_string();
+    if !old.is_empty() {
+        list.push(":");
+        list.push(old);
+    }
+    list
+}
+
+/// `first`, then the old list without it: it must stand in front of every allocator.
+pub(crate) fn move_to_front(first: &OsStr, old: Option<&OsStr>) -> OsString {
+    let mut list = first.to_os_string();
+    let parts = old.unwrap_or_default().as_bytes().split(|&b| b == b':' || b == b' ');
+    for part in parts.filter(|part| !part.is_empty() && *part != first.as_bytes()) {
+        list.push(":");
+        list.push(OsStr::from_bytes(part));
+    }
+    list
+}
+
+/// The old list, then `last`.
+pub(crate) fn append(last: &str, old: Option<&OsStr>) -> OsString {
+    let mut list = old.unwrap_or_default().to_os_string();
+    if !list.is_empty() {
+        list.push(":");
+    }
+    list.push(last);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_keep_what_was_there() {
+        let lib = OsStr::new("/v.so");
+        assert_eq!(prepend(lib, None), "/v.so");
+        assert_eq!(prepend(lib, Some(OsStr::new(""))), "/v.so");
+        assert_eq!(prepend(lib, Some(OsStr::new("/a.so /b.so"))), "/v.so:/a.so /b.so");
+        assert_eq!(prepend(lib, Some(OsStr::new("/a.so:/v.so"))), "/a.so:/v.so");
+        assert_eq!(append("x=0", None), "x=0");
+        assert_eq!(append("x=0", Some(OsStr::new("y=1"))), "y=1:x=0");
+    }
+
+    #[test]
+    fn editing_replaces_or_adds() {
+        let mut env = vec![("A".into(), "1".into())];
+        edit(&mut env, "A", |old| append("2", old));
+        edit(&mut env, "B", |old| append("3", old));
+        assert_eq!(env, [("A".into(), "1:2".into()), ("B".into(), OsString::from("3"))]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Why a subcommand has no result, and the exit status that this command ends with.
+//!
+//! Here stand the failures that several subcommands can meet. A failure that only one of them can meet is a
+//! type of its own, in its folder, and comes here as [`Failure::Subcommand`]: this file knows no subcommand.
+//!
+//! Every message names the operation, the value and the cure.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use vellum_governor::StopError;
+use vellum_process::library::LibraryError;
+use vellum_process::{BoardError, LocateError, SignalError, SpawnError};
+use vellum_report::OutputError;
+
+/// The exit status when this command, and not the program it runs, failed.
+pub(crate) const FAILED: u8 = 125;
+/// The exit status for a program that cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// The exit status for a program that does not exist.
+const NOT_FOUND: u8 = 127;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The program was not found or cannot be run.
+    #[error(transparent)]
+    Locate(#[from] LocateError),
+    /// The program could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The board could not be made.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+    /// Signals could not be taken over.
+    #[error(transparent)]
+    Signals(#[from] SignalError),
+    /// Signals that end this command could not be taken over.
+    #[error(transparent)]
+    Stop(#[from] StopError),
+    /// A library that is preloaded, or a program that belongs to this command, is missing.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// The link to a library whose path cannot be written in LD_PRELOAD was not made.
+    #[error(
+        "cannot link to the library, whose path has a blank or a colon ({0}); use --lib with a path that has none"
+    )]
+    Link(#[source] io::Error),
+    /// The program could not be waited for.
+    #[error("cannot wait for the program ({0}); its own exit status is lost")]
+    Wait(#[source] io::Error),
+    /// A report could not be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Output {
+        /// The place.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file that a run of a comparison needs could not be opened.
+    #[error("cannot open {what} for a run of the comparison: {source}")]
+    Open {
+        /// What it is.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A run of a comparison failed.
+    #[error("the command failed {occasion} ({how}); a comparison needs a command that succeeds{said}")]
+    Command {
+        /// Which run it was.
+        occasion: String,
+        /// How it ended.
+        how: String,
+        /// The end of what it wrote to standard error, if that was not shown.
+        said: String,
+        /// The exit status to pass on.
+        status: u8,
+    },
+    /// A failure that only one subcommand can meet.
+    #[error("{0}")]
+    Subcommand(#[source] Box<dyn Error>),
+}
+
+impl From<OutputError> for Failure {
+    fn from(OutputError { path, source }: OutputError) -> Failure {
+        Failure::Output { path, source }
+    }
+}
+
+impl Failure {
+    /// A failure that only one subcommand can meet.
+    pub(crate) fn of(error: impl Error + 'static) -> Failure {
+        Failure::Subcommand(Box::new(error))
+    }
+
+    /// The exit status that tells of it.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Failure::Locate(LocateError::NotFound(_)) | Failure::Spawn(SpawnError::NotFound(_)) => NOT_FOUND,
+            Failure::Locate(LocateError::NotExecutable { .. })
+            | Failure::Spawn(SpawnError::NotExecutable { .. }) => NOT_EXECUTABLE,
+            Failure::Command { status, .. } => *status,
+            _ => FAILED,
+        }
+    }
+}

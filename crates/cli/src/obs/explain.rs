@@ -1,0 +1,151 @@
+//! `vellum obs explain`: why the outliers of saved series took longer.
+//!
+//! ```text
+//! x.obs ─▶ Filter ─▶ explain, series by series ─▶ causes and beats: tables │ JSON
+//! ```
+//!
+//! The columns of a line decide what can be explained: starts give periods; faults, switches or processor
+//! time give causes. A missing explanation is reported, with the column that would give it.
+
+use super::status::status;
+use crate::accounts::{BEAT_HEADS, Beats, LOSS_HEADS, Losses, share, sought};
+use crate::explain::explain;
+use crate::failure::Failure;
+use crate::observations::{Choice, Input, pattern};
+use crate::screen;
+use serde::Serialize;
+use vellum_measure::Series;
+use vellum_measure::line::Entry;
+use vellum_report::Style;
+use vellum_report::Table;
+use vellum_report::stdout;
+use vellum_report::units::many;
+
+/// The schema of the JSON.
+const SCHEMA: &str = "vellum.obs.explain/1";
+/// What stands before lines of a series.
+const INDENT: &str = "  ";
+
+/// What to explain.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// Only series in whose name this regular expression is found.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    grep: Option<String>,
+
+    #[command(flatten)]
+    choice: Choice,
+
+    /// Write JSON (schema vellum.obs.explain/1) instead of tables.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    input: Input,
+}
+
+/// The explanation of a series.
+#[derive(Debug, Serialize)]
+struct Told {
+    name: String,
+    labels: Vec<String>,
+    /// Observations.
+    n: usize,
+    /// Layers of outliers, and the share of observations that lies in none.
+    layers: usize,
+    kept_share: f64,
+    /// Causes of lost time; none where nothing was recorded that could show them.
+    losses: Option<Losses>,
+    /// Periodic disturbances; none where starts are not known.
+    beats: Option<Beats>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    series: Vec<Told>,
+}
+
+/// Explains the series.
+pub(crate) fn obs_explain(args: &Explain) -> Result<u8, Failure> {
+    let filter = args.choice.filter(args.grep.as_deref());
+    let mut all = Vec::new();
+    args.input.each(|entry| {
+        let entries = filter.apply(entry).into_iter();
+        all.extend(entries.filter_map(|entry| match entry {
+            Entry::Series(series) => told(&series),
+            Entry::Summary(_) => None,
+        }));
+        Ok(())
+    })?;
+    let number = all.len();
+    if number == 0 {
+        say!(
+            "vellum: nothing to explain: the input has no series of times; `vellum bench --out FILE` writes some"
+        );
+    }
+    let text = if args.json {
+        vellum_report::json(&Document { schema: SCHEMA, series: all })
+    } else {
+        let (style, width) = (Style::of_stdout(), screen::columns());
+        let blocks: Vec<String> = all.iter().map(|one| one.text(style, width)).collect();
+        blocks.join("\n")
+    };
+    stdout::write_all(text.as_bytes())?;
+    Ok(status(Some(number)))
+}
+
+fn told(series: &Series) -> Option<Told> {
+    let explained = explain(series)?;
+    Some(Told {
+        name: series.name.clone(),
+        labels: series.labels.clone(),
+        n: series.observations.len(),
+        layers: explained.layers.count(),
+        kept_share: explained.layers.kept_share(),
+        losses: explained.attribution.as_ref().map(Losses::of),
+        beats: explained.spectrum.as_ref().map(Beats::of),
+    })
+}
+
+impl Told {
+    fn text(&self, style: Style, width: usize) -> String {
+        let head = std::iter::once(&self.name).chain(&self.labels).cloned().collect::<Vec<_>>().join(" ");
+        let mut text = format!(
+            "{}\n{INDENT}{}, {} of outliers; {} lie in none\n",
+            style.bold(&head),
+            many(self.n as u64, "observation"),
+            many(self.layers as u64, "layer"),
+            share(self.kept_share)
+        );
+        let mut say = |sentence: &str| text += &format!("{INDENT}{sentence}\n");
+        match &self.losses {
+            None => {
+                say(
+                    "causes: not known, as nothing but times was recorded; `vellum bench --out` records more",
+                );
+            }
+            Some(losses) if losses.causes.is_empty() => say("causes: no outlier lost time"),
+            Some(losses) => {
+                say(&format!("outliers lost {} of all time, to", share(losses.of_all)));
+                let mut table = Table::plain(&LOSS_HEADS, 1);
+                losses.rows(None).for_each(|row| table.row(row));
+                text += &table.render(&INDENT.repeat(2), width, style);
+            }
+        }
+        let mut say = |sentence: &str| text += &format!("{INDENT}{sentence}\n");
+        match &self.beats {
+            None => say("beats: not known without starts (`vellum bench --out` records them)"),
+            Some(beats) if beats.found.is_empty() => {
+                say(&format!("disturbances that come back regularly: {}", sought(beats.searched_hz)));
+            }
+            Some(beats) => {
+                say("disturbances that come back regularly:");
+                let mut table = Table::plain(&BEAT_HEADS, 1);
+                beats.rows(None).for_each(|row| table.row(row));
+                text += &table.render(&INDENT.repeat(2), width, style);
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,156 @@
+//! `vellum obs`: parts of files of observations, and their figures.
+//!
+//! ```text
+//! obs grep PATTERN ─┐
+//! obs cut RANGES   ─┼─▶ Input (observations) ─▶ Filter (measure) ─▶ lines │ JSON │ CSV
+//! obs stat         ─┤                                 ├──────────▶ stat: table │ lines │ JSON
+//! obs explain      ─┘                                 └──────────▶ explain: tables │ JSON
+//! ```
+//!
+//! Lines are streamed, one series at a time, of any length. JSON and CSV are written at the end.
+//!
+//! Exit statuses as grep(1)'s: 0 if anything was written, 1 if nothing was; 125 if the command failed.
+//!
+//! Source: Bates' `bgrep` and `bcut`, and the summaries his `bench` prints unless asked for observations.
+
+mod explain;
+mod stat;
+mod status;
+
+use crate::failure::Failure;
+use crate::observations::{Choice, Input, pattern};
+use clap::{Subcommand, ValueEnum};
+use status::status;
+use std::io::Write;
+use vellum_measure::Series;
+use vellum_measure::csv;
+use vellum_measure::filter::{Filter, Ranges};
+use vellum_measure::json;
+use vellum_measure::line::{Entry, write_entry};
+use vellum_report::stdout;
+
+/// Extract parts of files of observations, or show their statistics.
+///
+/// Files hold lines, such as NAME:1l:Observation:labels:Time:us 486 402 ..., of any length, or JSON (schema
+/// vellum.observations/1). A line that cannot be read is reported by its number and skipped. Exit status: 0
+/// if anything was written, 1 if nothing was, 125 if vellum itself failed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  vellum obs grep '^BASE' x.obs | vellum plot -oo\n  vellum obs cut 1-200 x.obs\n  \
+    vellum obs stat -o x.obs y.obs\n  vellum obs explain x.obs\n  vellum obs grep --select Cpu --to csv . x.obs"
+)]
+pub(crate) struct Obs {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    /// Entries whose name matches a regular expression ("." is every one).
+    Grep {
+        /// The regular expression to search names for.
+        #[arg(value_parser = pattern)]
+        pattern: String,
+        #[command(flatten)]
+        part: Part,
+    },
+    /// Some observations of each series, by position.
+    ///
+    /// All columns of an observation are cut with it. Summaries pass unchanged: they hold no observations.
+    Cut {
+        /// Positions from 1, as in 1-200 or 5,300- or -10.
+        #[arg(value_name = "RANGES", allow_hyphen_values = true)]
+        ranges: Ranges,
+        #[command(flatten)]
+        part: Part,
+    },
+    /// Count, mean, smallest, largest, deviation and low quantile of each series.
+    ///
+    /// Times are an operation's: less the base, divided by the batch.
+    Stat(stat::Stat),
+    /// Why outliers took longer: causes of lost time, and periodic disturbances.
+    Explain(explain::Explain),
+}
+
+/// From where, which series, and as what.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Part {
+    #[command(flatten)]
+    choice: Choice,
+    /// The output format.
+    #[arg(long, value_name = "FORMAT", default_value = "lines")]
+    to: Format,
+    #[command(flatten)]
+    input: Input,
+}
+
+/// What series are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Lines, as they are read.
+    Lines,
+    /// One JSON document, schema vellum.observations/1.
+    Json,
+    /// One CSV table, a row an observation.
+    Csv,
+}
+
+/// Does what was asked for.
+pub(crate) fn obs(args: &Obs) -> Result<u8, Failure> {
+    match &args.what {
+        What::Grep { pattern, part } => pass(&part.input, &part.choice.filter(Some(pattern)), part.to),
+        What::Cut { ranges, part } => {
+            pass(&part.input, &part.choice.filter(None).cut(ranges.clone()), part.to)
+        }
+        What::Stat(stat) => stat::stat(stat),
+        What::Explain(explain) => explain::obs_explain(explain),
+    }
+}
+
+/// Writes what passes the filter.
+fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
+    let written = stdout::write_with::<_, Failure>(|out| match to {
+        Format::Lines => {
+            let mut written = 0usize;
+            input.each(|entry| {
+                for entry in filter.apply(entry) {
+                    write_entry(out, &entry).map_err(Failure::of)?;
+                    written += 1;
+                }
+                Ok(())
+            })?;
+            Ok(written)
+        }
+        Format::Json | Format::Csv => {
+            let series = all_series(input, filter)?;
+            if to == Format::Json {
+                json::write(out, &series).map_err(Failure::of)?;
+            } else {
+                csv::write(out, &series).map_err(Failure::of)?;
+            }
+            Ok(series.len())
+        }
+    })?;
+    Ok(status(written))
+}
+
+/// All series that pass, and a word about summaries, which have no place beside them.
+fn all_series(input: &Input, filter: &Filter) -> Result<Vec<Series>, Failure> {
+    let (mut all, mut summaries) = (Vec::new(), 0usize);
+    input.each(|entry| {
+        for entry in filter.apply(entry) {
+            match entry {
+                Entry::Series(series) => all.push(series),
+                Entry::Summary(_) => summaries += 1,
+            }
+        }
+        Ok(())
+    })?;
+    if summaries > 0 {
+        let _ = writeln!(
+            std::io::stderr(),
+            "vellum: summaries left out, as they hold no observations: {summaries}; lines (--to lines) keep them"
+        );
+    }
+    Ok(all)
+}

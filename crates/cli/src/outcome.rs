@@ -1,0 +1,32 @@
+//! How a program ended, as reports say it.
+
+use serde::Serialize;
+use std::ffi::CStr;
+
+/// How the program ended.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Exited { status: u8 },
+    Killed { signal: i32, name: String, core_dumped: bool },
+}
+
+impl Outcome {
+    /// An end, for reports.
+    pub(crate) fn of(outcome: vellum_process::Outcome) -> Outcome {
+        match outcome {
+            vellum_process::Outcome::Exited(status) => Outcome::Exited { status },
+            vellum_process::Outcome::Killed { signal, core } => {
+                Outcome::Killed { signal, name: signal_name(signal), core_dumped: core }
+            }
+        }
+    }
+}
+
+/// The C library's words for a signal.
+fn signal_name(signal: i32) -> String {
+    // SAFETY: strsignal returns a NUL-terminated string, valid until the next call; it is copied at once, and
+    // no other thread of this command calls it.
+    let words = unsafe { CStr::from_ptr(libc::strsignal(signal)) };
+    words.to_string_lossy().into_owned()
+}

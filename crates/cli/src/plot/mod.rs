@@ -1,0 +1,261 @@
+//! `vellum plot`: observations as a picture, in the terminal or in a file.
+//!
+//! ```text
+//! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG │ PNG
+//! ```
+//!
+//! Source: Bates' `plot`, with its options `-o` (remove a layer of outliers), `-p` (the kind) and `-z` (an
+//! axis from zero).
+
+use crate::explain::explain;
+use crate::failure::Failure;
+use crate::observations::{Choice, Input, pattern};
+use crate::screen;
+use clap::{ArgAction, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use vellum_measure::Series;
+use vellum_measure::line::Entry;
+use vellum_report::Output;
+use vellum_report::Style;
+use vellum_report::plot::{Kind, Plot, PlotError, SERIES_MAX};
+use vellum_report::stdout;
+
+/// Lines of a plot in a terminal that has more.
+const HEIGHT: usize = 24;
+/// Lines that are left for the prompt.
+const PROMPT: usize = 1;
+
+/// Draw observations: in order, as a histogram, as a cumulative distribution, or against each other.
+///
+/// Without --svg or --png the plot goes to the terminal. Outliers are coloured by their causes, where these
+/// were recorded. Exit status: 0, or 125 if there is nothing to draw or vellum itself failed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  vellum plot x.obs\n  vellum plot x.obs -oo -p histogram --svg x.svg\n  \
+    vellum plot x.obs --grep '^sort$' -p pairs\n  vellum obs cut 1-200 x.obs | vellum plot -z -"
+)]
+pub(crate) struct PlotArgs {
+    #[command(flatten)]
+    input: Input,
+
+    /// Remove a layer of outliers (beyond mean ± 2 standard deviations); repeat for more layers.
+    #[arg(short, long, action = ArgAction::Count)]
+    outliers: u8,
+
+    /// The kind of plot.
+    #[arg(short = 'p', long = "plot", value_name = "KIND", default_value = "order")]
+    kind: KindArg,
+
+    /// Begin the axis of values at zero.
+    #[arg(short, long)]
+    zero: bool,
+
+    /// Only entries whose name matches this regular expression.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    grep: Option<String>,
+
+    #[command(flatten)]
+    choice: Choice,
+
+    /// Write the plot as SVG into this file; "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    svg: Option<PathBuf>,
+
+    /// Write the plot as PNG into this file; "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    png: Option<PathBuf>,
+
+    /// Columns of the plot in the terminal (default: the terminal's, else 80; at least 40).
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<u16>,
+
+    /// Lines of the plot in the terminal (default: 24, or fewer on a low terminal; at least 12).
+    #[arg(long, value_name = "LINES")]
+    height: Option<u16>,
+
+    /// The title (default: the names of what is drawn).
+    #[arg(long)]
+    title: Option<String>,
+
+    /// The width of a histogram's bins, in the unit of the values (default: chosen from the values).
+    #[arg(long, value_name = "WIDTH", value_parser = bin)]
+    bin: Option<f64>,
+
+    /// Do not search for the causes of outliers.
+    #[arg(long)]
+    no_causes: bool,
+
+    /// When to use colour in the terminal.
+    #[arg(long, value_name = "WHEN", default_value = "auto", alias = "color")]
+    colour: Colour,
+}
+
+/// When there is colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    /// On terminals, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The kinds of plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KindArg {
+    /// Values in the order in which they were observed.
+    Order,
+    /// How many values lie in each bin.
+    Histogram,
+    /// Which share of the values lies at or below each value.
+    Ecdf,
+    /// Each value less its partner in the first series.
+    Pairs,
+}
+
+impl From<KindArg> for Kind {
+    fn from(kind: KindArg) -> Kind {
+        match kind {
+            KindArg::Order => Kind::Order,
+            KindArg::Histogram => Kind::Histogram,
+            KindArg::Ecdf => Kind::Ecdf,
+            KindArg::Pairs => Kind::Pairs,
+        }
+    }
+}
+
+fn bin(text: &str) -> Result<f64, String> {
+    let width = text.parse().ok().filter(|width: &f64| *width > 0.0 && width.is_finite());
+    width.ok_or_else(|| "the width of a bin is a number above zero".to_owned())
+}
+
+/// There is no plot.
+#[derive(Debug, thiserror::Error)]
+enum PlotFailure {
+    /// Nothing to draw.
+    #[error("there are no observations to plot{0}")]
+    Nothing(&'static str),
+    /// Too many series.
+    #[error(
+        "{count} series do not fit into one plot; choose at most {SERIES_MAX} by --grep or --label. There are: {names}"
+    )]
+    TooMany {
+        /// How many.
+        count: usize,
+        /// What they are called.
+        names: String,
+    },
+    /// What was found cannot be drawn together, or not so.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}
+
+impl From<PlotFailure> for Failure {
+    fn from(failure: PlotFailure) -> Failure {
+        Failure::of(failure)
+    }
+}
+
+/// Names shown when there are too many series.
+const NAMES_MAX: usize = 20;
+
+/// Draws what was asked for.
+pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
+    let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
+    let png = args.png.as_deref().map(Output::prepare).transpose()?;
+    let to_terminal = svg.is_none() && png.is_none();
+    let plot = drawn(args, &chosen(args)?)?;
+    if let Some(output) = svg {
+        output.write(plot.svg())?;
+    }
+    if let Some(output) = png {
+        output.write(plot.png().map_err(PlotFailure::Plot)?)?;
+    }
+    if to_terminal {
+        let width = args.width.map_or_else(screen::columns, usize::from);
+        let lines = screen::lines().saturating_sub(PROMPT).min(HEIGHT);
+        let height = args.height.map_or(lines, usize::from);
+        let colour = match args.colour {
+            Colour::Auto => Style::of_stdout().is_coloured(),
+            Colour::Always => true,
+            Colour::Never => false,
+        };
+        stdout::write_all(plot.terminal(width, height, colour).as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// The series that are asked for.
+fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
+    let filter = args.choice.filter(args.grep.as_deref());
+    let (mut found, mut summaries, mut read) = (Vec::new(), 0, 0);
+    args.input.each(|entry| {
+        read += 1;
+        for entry in filter.apply(entry) {
+            match entry {
+                Entry::Series(series) => found.push(series),
+                Entry::Summary(_) => summaries += 1,
+            }
+        }
+        Ok(())
+    })?;
+    if found.iter().all(|series| series.observations.is_empty()) {
+        let why = match (read, summaries) {
+            (0, _) => ": the input has no entries",
+            (_, 0) => ": no entry of the input has that name, label or quantity",
+            _ => ": the input holds only summaries; plot a file with the observations themselves",
+        };
+        return Err(PlotFailure::Nothing(why).into());
+    }
+    if found.len() > SERIES_MAX {
+        let count = found.len();
+        let mut names: Vec<&str> = Vec::new();
+        for series in &found {
+            if !names.contains(&series.name.as_str()) && names.len() < NAMES_MAX {
+                names.push(&series.name);
+            }
+        }
+        return Err(PlotFailure::TooMany { count, names: names.join(", ") }.into());
+    }
+    Ok(found)
+}
+
+fn drawn(args: &PlotArgs, series: &[Series]) -> Result<Plot, PlotFailure> {
+    let mut plot = Plot::of(args.kind.into(), series)?.layers(args.outliers).zero(args.zero);
+    if let Some(title) = &args.title {
+        plot = plot.title(title);
+    }
+    if let Some(width) = args.bin {
+        plot = plot.bin(width);
+    }
+    if !args.no_causes {
+        for (subject, series) in plot.subjects_mut().zip(series) {
+            if let Some(attribution) = explain(series).and_then(|explained| explained.attribution) {
+                *subject = std::mem::take(subject).explained(&attribution);
+            }
+        }
+    }
+    Ok(plot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_those_of_the_library() {
+        let named = KindArg::value_variants().iter().map(|kind| Kind::from(*kind));
+        assert!(named.eq(Kind::ALL));
+        for kind in KindArg::value_variants() {
+            let value = kind.to_possible_value().unwrap();
+            assert_eq!(value.get_name(), Kind::from(*kind).name());
+        }
+    }
+
+    #[test]
+    fn a_bin_has_a_width() {
+        assert_eq!(bin("0.5"), Ok(0.5));
+        assert!(["0", "-1", "inf", "NaN", "x"].iter().all(|text| bin(text).is_err()));
+    }
+}

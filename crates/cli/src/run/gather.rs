@@ -1,0 +1,199 @@
+//! From what was observed to what is reported.
+
+use super::launch::{Observed, Plan};
+use super::report::{
+    Attachment, Faults, Memory, PAGE_BYTES, Pages, Process, Report, SCHEMA, Samples, Sampling, SizeBucket,
+    Standing, Stranger, Survivor, Time,
+};
+use crate::outcome::Outcome;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, UNIX_EPOCH};
+use vellum_process::Point;
+use vellum_wire::{Attach, Counter, SIZE_BUCKETS, Slot, size_bucket_floor};
+
+/// The report of one run on Vellum.
+pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {
+    let slots = observed.board.as_deref().map(|board| board.claimed()).unwrap_or_default();
+    let usage = &observed.ended.usage;
+    let series = &observed.sampled.series;
+    let largest = usage.largest_process.0;
+    Report {
+        schema: SCHEMA,
+        vellum_version: env!("CARGO_PKG_VERSION"),
+        command: plan.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        program: plan.program.display().to_string(),
+        started_unix_ns: observed.started.duration_since(UNIX_EPOCH).map_or(0, nanos),
+        outcome: outcome(observed),
+        exit_status: observed.ended.outcome.shell_status(),
+        time: Time {
+            wall_ns: nanos(observed.ended.wall),
+            user_ns: nanos(usage.user),
+            system_ns: nanos(usage.system),
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+        },
+        memory: Memory {
+            peak_bytes: series.peak().map_or(largest, |peak| peak.0.max(largest)),
+            largest_process_peak_bytes: largest,
+            average_bytes: series.average().map(|average| average.0),
+        },
+        faults: Faults { minor: usage.minor_faults, major: usage.major_faults },
+        attachment: attachment(plan, observed, slots),
+        pages: pages(slots),
+        frames_asked: plan.frames.map(|bytes| bytes / PAGE_BYTES),
+        processes: processes(observed, slots),
+        survivors: observed
+            .sampled
+            .survivors
+            .iter()
+            .map(|(pid, name)| Survivor { pid: pid.0, name: name.clone() })
+            .collect(),
+        sampling: Sampling { looks: series.looks(), cost_ns: nanos(observed.sampled.cost) },
+        working_set: observed.working_set.as_ref().and_then(|found| found.as_ref().ok()).cloned(),
+        missing: missing(observed),
+        samples: samples(series.points()),
+    }
+}
+
+/// How the program ended.
+pub(crate) fn outcome(observed: &Observed) -> Outcome {
+    Outcome::of(observed.ended.outcome)
+}
+
+fn attachment(plan: &Plan, observed: &Observed, slots: &[Slot]) -> Attachment {
+    // The program may have executed others in its place: its last slot is what it became.
+    let own = slots.iter().rev().find(|slot| slot.pid.load(Relaxed) == observed.pid.0 as u32);
+    let program = match own {
+        Some(slot) => standing(slot),
+        None if !plan.preloads() => Standing::NotPreloaded,
+        None => Standing::NoAnswer,
+    };
+    let reason = match program {
+        Standing::Serving => None,
+        Standing::OwnAllocator => Some("it brings an allocator of its own".to_owned()),
+        Standing::MemoryChecker => Some("it runs under a memory checker".to_owned()),
+        Standing::Disabled => Some("VELLUM_DISABLE is set".to_owned()),
+        Standing::Claimed => Some("it ended before the library was set up".to_owned()),
+        Standing::NotPreloaded | Standing::NoAnswer => Some(match plan.obstacle {
+            Some(obstacle) => format!("it is {}", obstacle.words()),
+            None => "the library did not report (was LD_PRELOAD changed, or can the library not be loaded?)"
+                .to_owned(),
+        }),
+    };
+    let strangers = observed.sampled.strangers.iter().map(|stranger| Stranger {
+        name: stranger.comm.clone(),
+        processes: stranger.count.into(),
+        obstacle: stranger.why.map(|why| why.name()),
+        words: stranger.why.map(|why| why.words()),
+    });
+    Attachment {
+        library: plan.library.display().to_string(),
+        program,
+        reason,
+        seated_processes: slots.len() as u64,
+        serving_processes: slots.iter().filter(|slot| slot.attach() == Attach::Serving).count() as u64,
+        unseated_processes: observed.board.as_ref().map_or(0, |board| board.unseated().into()),
+        strangers: strangers.collect(),
+    }
+}
+
+fn standing(slot: &Slot) -> Standing {
+    match slot.attach() {
+        Attach::Serving => Standing::Serving,
+        Attach::OwnAllocator => Standing::OwnAllocator,
+        Attach::MemoryChecker => Standing::MemoryChecker,
+        Attach::Disabled => Standing::Disabled,
+        Attach::Claimed => Standing::Claimed,
+    }
+}
+
+/// Sums over all slots, or the highest of a peak. Gauges of "now" are left out: they mean nothing once the
+/// processes have ended.
+fn pages(slots: &[Slot]) -> Pages {
+    let mut counters = BTreeMap::new();
+    for counter in lasting_counters() {
+        let values = slots.iter().map(|slot| slot.get(counter));
+        // Processes reach their peaks at different times: a sum of them would be no moment's truth.
+        let over_all = if counter.is_peak() { values.max().unwrap_or(0) } else { values.sum() };
+        counters.insert(counter.name(), over_all);
+    }
+    let block_sizes = (0..SIZE_BUCKETS)
+        .map(|bucket| SizeBucket {
+            from_bytes: if bucket == 0 { 0 } else { size_bucket_floor(bucket) },
+            below_bytes: size_bucket_floor(bucket + 1),
+            blocks: slots.iter().map(|slot| slot.size_count(bucket)).sum(),
+        })
+        .filter(|bucket| bucket.blocks > 0)
+        .collect();
+    let warm: u64 = slots.iter().map(|slot| slot.get(Counter::BytesWarm)).sum();
+    Pages { counters, faults_avoided: warm / PAGE_BYTES, block_sizes }
+}
+
+fn lasting_counters() -> impl Iterator<Item = Counter> {
+    Counter::ALL.iter().copied().filter(|counter| !counter.name().starts_with("now_"))
+}
+
+fn processes(observed: &Observed, slots: &[Slot]) -> Vec<Process> {
+    // Slots have times of the monotonic clock, and our start is one of the wall clock: reading both now links
+    // them.
+    let monotonic_now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let monotonic_now = Duration::new(monotonic_now.tv_sec as u64, monotonic_now.tv_nsec as u32);
+    let since_start = observed.started.elapsed().unwrap_or_default();
+    let start = nanos(monotonic_now.saturating_sub(since_start));
+    slots
+        .iter()
+        .map(|slot| Process {
+            pid: slot.pid.load(Relaxed),
+            name: String::from_utf8_lossy(&slot.comm_bytes()).trim_end_matches('\0').to_owned(),
+            standing: standing(slot),
+            attached_ns: slot.since_ns.load(Relaxed).saturating_sub(start),
+            counters: lasting_counters()
+                .map(|counter| (counter.name(), slot.get(counter)))
+                .filter(|(_, value)| *value > 0)
+                .collect(),
+        })
+        .collect()
+}
+
+/// What the machine did not let us see.
+fn missing(observed: &Observed) -> Vec<String> {
+    let mut missing = Vec::new();
+    let sampled = &observed.sampled;
+    if !sampled.readable {
+        missing.push(
+            "/proc cannot be read: no samples; the peak is that of the largest single process".to_owned(),
+        );
+    } else if sampled.series.looks() < 2 {
+        missing.push(
+            "the run was too short to sample: the peak is that of the largest single process".to_owned(),
+        );
+    }
+    // A run too short to sample is too short for a curve: one reason is enough.
+    if missing.is_empty() {
+        missing.extend(observed.working_set.as_ref().and_then(|found| found.as_ref().err()).cloned());
+    }
+    missing
+}
+
+fn samples(points: &[Point]) -> Samples {
+    let mut samples = Samples::default();
+    for point in points {
+        samples.at_ns.push(nanos(point.at));
+        samples.processes.push(point.processes);
+        samples.resident_bytes.push(point.resident.0);
+        samples.resident_max_bytes.push(point.resident_max.0);
+        samples.minor_faults.push(point.minor_faults);
+        samples.major_faults.push(point.major_faults);
+        samples.cached_bytes.push(point.cached.0);
+        samples.live_bytes.push(point.live.0);
+        samples.extents_out.push(point.extents);
+        samples.cache_hits.push(point.cache_hits);
+        samples.warm_bytes.push(point.warm.0);
+    }
+    samples
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

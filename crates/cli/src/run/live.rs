@@ -1,0 +1,179 @@
+//! The line that shows a long run going on.
+//!
+//! The terminal belongs to the program. A line drawn at the cursor would end up inside the program's next
+//! output. So ours is drawn in the row *below* the cursor, which then returns to its place:
+//!
+//! ```text
+//! program's last output▮                 the cursor: the program's next output goes here, as without us
+//!   12.3 s  resident 412 MiB ...         ours, erased (cursor to end of screen) before anything else
+//! ```
+//!
+//! It is drawn only while that is safe. The run has lasted [`LIVE_AFTER`]. Standard error is a terminal of
+//! which we are in the foreground, in line mode: a program that has switched the mode, such as an editor,
+//! draws itself. If the program's output goes to the same terminal, the job has made no write call for
+//! [`QUIET`], by `/proc/PID/io`; where that cannot be read there is no line.
+
+use rustix::fs::fstat;
+use rustix::process::getpgrp;
+use rustix::termios::{LocalModes, isatty, tcgetattr, tcgetpgrp, tcgetwinsize};
+use std::io::Write;
+use std::time::Duration;
+use vellum_process::{Meanwhile, Now};
+use vellum_report::units;
+
+/// A run shorter than this has no live line.
+const LIVE_AFTER: Duration = Duration::from_secs(1);
+/// On a shared terminal, the job must have written nothing for this long.
+const QUIET: Duration = Duration::from_secs(1);
+/// How often the line changes.
+const REDRAW: Duration = Duration::from_millis(200);
+/// Over how long the fault rate is taken.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
+
+/// The width of a terminal that does not say.
+const COLUMNS_DEFAULT: usize = 80;
+
+/// Makes a row below the cursor (scrolling if need be), saves the cursor, goes there.
+const BELOW: &str = "\x1bD\x1b[A\x1b7\x1b[B\r";
+/// Clears to the end of the row, goes back.
+const BACK: &str = "\x1b[K\x1b8";
+/// Clears from the cursor to the end of the screen.
+const ERASE: &str = "\x1b[J";
+
+/// The live line of one run.
+#[derive(Debug)]
+pub(crate) struct Live {
+    shared: bool,
+    shown: bool,
+    drawn_at: Duration,
+    writes: Option<u64>,
+    quiet_since: Duration,
+    rate_from: (Duration, u64),
+    rate: f64,
+}
+
+impl Live {
+    /// A live line, if standard error is a terminal that can show one.
+    pub(crate) fn on_stderr() -> Option<Live> {
+        let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
+        let able = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        if !(able && isatty(err)) {
+            return None;
+        }
+        let device = |fd| fstat(fd).map(|stat| (stat.st_rdev, stat.st_ino)).ok();
+        let shared = isatty(out) && device(out) == device(err);
+        Some(Live {
+            shared,
+            shown: false,
+            drawn_at: Duration::ZERO,
+            writes: None,
+            quiet_since: Duration::ZERO,
+            rate_from: (Duration::ZERO, 0),
+            rate: 0.0,
+        })
+    }
+
+    /// Whether the job's write calls must be counted for it.
+    pub(crate) fn wants_writes(&self) -> bool {
+        self.shared
+    }
+
+    /// Draws or erases the line as fits the moment.
+    pub(crate) fn update(&mut self, what: Meanwhile, now: &Now) {
+        let at = now.point.at;
+        if now.writes != self.writes {
+            (self.writes, self.quiet_since) = (now.writes, at);
+        }
+        let quiet = !self.shared || (self.writes.is_some() && at.saturating_sub(self.quiet_since) >= QUIET);
+        let wanted = what == Meanwhile::Tick && at >= LIVE_AFTER && quiet && terminal_is_ours();
+        if !wanted {
+            self.erase();
+        } else if !self.shown || at.saturating_sub(self.drawn_at) >= REDRAW {
+            self.draw(now);
+        }
+    }
+
+    fn draw(&mut self, now: &Now) {
+        let point = &now.point;
+        let window = point.at.saturating_sub(self.rate_from.0);
+        if window >= RATE_WINDOW {
+            let faults = point.minor_faults + point.major_faults;
+            self.rate = faults.saturating_sub(self.rate_from.1) as f64 / window.as_secs_f64();
+            self.rate_from = (point.at, faults);
+        }
+        // A terminal that does not know its width says 0.
+        let columns = tcgetwinsize(rustix::stdio::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { COLUMNS_DEFAULT } else { columns };
+        let text = line(now, self.rate);
+        // One column short: a full row would wrap.
+        let text = &text[..text.len().min(columns.saturating_sub(1))];
+        put(&format!("{BELOW}\x1b[2m{text}\x1b[0m{BACK}"));
+        (self.shown, self.drawn_at) = (true, point.at);
+    }
+
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            put(ERASE);
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.erase();
+    }
+}
+
+/// The line's text (ASCII, so that a byte is a column).
+fn line(now: &Now, faults_per_second: f64) -> String {
+    let point = &now.point;
+    let mut text = format!(
+        "  vellum  {}  resident {} (peak {})  {} faults/s",
+        units::time(point.at),
+        units::bytes(point.resident.0),
+        units::bytes(now.peak.0),
+        units::count(faults_per_second as u64),
+    );
+    if point.extents > 0 {
+        text.push_str(&format!("  cached {}", units::bytes(point.cached.0)));
+    }
+    if point.processes > 1 {
+        text.push_str(&format!("  {} processes", point.processes));
+    }
+    text
+}
+
+/// Whether we are in the foreground of a terminal in line mode.
+fn terminal_is_ours() -> bool {
+    let err = rustix::stdio::stderr();
+    let line_mode = LocalModes::ICANON | LocalModes::ECHO;
+    tcgetpgrp(err).is_ok_and(|group| group == getpgrp())
+        && tcgetattr(err).is_ok_and(|modes| modes.local_modes.contains(line_mode))
+}
+
+/// Writes in one call, so that nothing of the program's comes between. A terminal that is gone shows nothing.
+fn put(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_process::{Bytes, Point};
+
+    #[test]
+    fn every_number_has_its_unit() {
+        let point = Point {
+            at: Duration::from_millis(12_340),
+            processes: 3,
+            resident: Bytes(412 << 20),
+            extents: 1,
+            cached: Bytes(8 << 20),
+            ..Point::default()
+        };
+        let now = Now { point, peak: Bytes(1 << 30), writes: None };
+        let expected = "  vellum  12.34 s  resident 412 MiB (peak 1.00 GiB)  1,500 faults/s  cached 8.00 MiB  3 processes";
+        assert_eq!(line(&now, 1500.4), expected);
+        assert!(line(&now, 0.0).is_ascii());
+    }
+}

@@ -1,0 +1,283 @@
+//! The report's data: what the text, the JSON and the page are all made from.
+//!
+//! Field names and order are the JSON schema `vellum.run/1`, documented in docs/run-schema.md. A field's
+//! meaning never changes within a version; new fields may be added. Times are nanoseconds, sizes bytes, both
+//! whole numbers. A value that could not be measured is null, and named in `missing`.
+
+use super::working_set::WorkingSet;
+use crate::outcome::Outcome;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The schema's name and version.
+pub(crate) const SCHEMA: &str = "vellum.run/1";
+
+/// The page size a "fault avoided" is reckoned in: Vellum's page, whatever the kernel maps at a time.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) schema: &'static str,
+    pub(crate) vellum_version: &'static str,
+    pub(crate) command: Vec<String>,
+    pub(crate) program: String,
+    pub(crate) started_unix_ns: u64,
+    pub(crate) outcome: Outcome,
+    pub(crate) exit_status: u8,
+    pub(crate) time: Time,
+    pub(crate) memory: Memory,
+    pub(crate) faults: Faults,
+    pub(crate) attachment: Attachment,
+    pub(crate) pages: Pages,
+    /// Pages of frames that were asked for; a process under a limit may have fewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) frames_asked: Option<u64>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) survivors: Vec<Survivor>,
+    pub(crate) sampling: Sampling,
+    pub(crate) working_set: Option<WorkingSet>,
+    pub(crate) missing: Vec<String>,
+    pub(crate) samples: Samples,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Time {
+    pub(crate) wall_ns: u64,
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Memory {
+    /// Of the whole job at one moment: the highest sample, or `largest_process_peak_bytes` if that is more.
+    pub(crate) peak_bytes: u64,
+    pub(crate) largest_process_peak_bytes: u64,
+    pub(crate) average_bytes: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Faults {
+    pub(crate) minor: u64,
+    pub(crate) major: u64,
+}
+
+/// Who ran on Vellum's memory and who did not.
+#[derive(Debug, Serialize)]
+pub(crate) struct Attachment {
+    pub(crate) library: String,
+    /// How the program itself stands.
+    pub(crate) program: Standing,
+    /// Why it does not run on Vellum, in words.
+    pub(crate) reason: Option<String>,
+    pub(crate) seated_processes: u64,
+    pub(crate) serving_processes: u64,
+    /// Processes for which the board had no slot left.
+    pub(crate) unseated_processes: u64,
+    pub(crate) strangers: Vec<Stranger>,
+}
+
+/// How a process stands to Vellum's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standing {
+    /// It allocates from Vellum.
+    Serving,
+    /// The library is there and passes calls through: the program has an allocator of its own.
+    OwnAllocator,
+    /// The library is there and passes calls through: a memory checker is at work.
+    MemoryChecker,
+    /// The library is there and switched off.
+    Disabled,
+    /// The library arrived and has not said more: the process was not yet, or no longer, set up.
+    Claimed,
+    /// The library was not put into its environment, because it could not enter.
+    NotPreloaded,
+    /// The library was put into its environment and never reported.
+    NoAnswer,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Stranger {
+    pub(crate) name: String,
+    pub(crate) processes: u64,
+    /// An obstacle's name (static, privileged, musl, sanitizer, foreign), if it is known.
+    pub(crate) obstacle: Option<&'static str>,
+    #[serde(skip)]
+    pub(crate) words: Option<&'static str>,
+}
+
+/// What the page layers of all processes did.
+#[derive(Debug, Serialize)]
+pub(crate) struct Pages {
+    pub(crate) counters: BTreeMap<&'static str, u64>,
+    pub(crate) faults_avoided: u64,
+    pub(crate) block_sizes: Vec<SizeBucket>,
+}
+
+impl Pages {
+    /// A counter's value, by its enum rather than its name.
+    pub(crate) fn get(&self, counter: vellum_wire::Counter) -> u64 {
+        self.counters.get(counter.name()).copied().unwrap_or(0)
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct SizeBucket {
+    pub(crate) from_bytes: u64,
+    pub(crate) below_bytes: u64,
+    pub(crate) blocks: u64,
+}
+
+/// One process that took a slot.
+#[derive(Debug, Serialize)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) name: String,
+    pub(crate) standing: Standing,
+    /// After the program's start.
+    pub(crate) attached_ns: u64,
+    pub(crate) counters: BTreeMap<&'static str, u64>,
+}
+
+/// A process still alive when the program had ended.
+#[derive(Debug, Serialize)]
+pub(crate) struct Survivor {
+    pub(crate) pid: i32,
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Sampling {
+    pub(crate) looks: u64,
+    pub(crate) cost_ns: u64,
+}
+
+/// The samples, a column each; all columns are equally long.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Samples {
+    pub(crate) at_ns: Vec<u64>,
+    pub(crate) processes: Vec<u32>,
+    pub(crate) resident_bytes: Vec<u64>,
+    pub(crate) resident_max_bytes: Vec<u64>,
+    pub(crate) minor_faults: Vec<u64>,
+    pub(crate) major_faults: Vec<u64>,
+    pub(crate) cached_bytes: Vec<u64>,
+    pub(crate) live_bytes: Vec<u64>,
+    pub(crate) extents_out: Vec<u64>,
+    pub(crate) cache_hits: Vec<u64>,
+    pub(crate) warm_bytes: Vec<u64>,
+}
+
+impl Standing {
+    /// The standing in words, to follow "its memory".
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Standing::Serving => "Vellum",
+            Standing::OwnAllocator => "its own allocator",
+            Standing::MemoryChecker => "a memory checker's",
+            Standing::Disabled => "the C library's (disabled)",
+            Standing::Claimed => "not known",
+            Standing::NotPreloaded | Standing::NoAnswer => "the C library's",
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod sample {
+    //! A report to test the writers with.
+
+    use super::*;
+
+    /// A run of two processes on Vellum that did a little of everything.
+    pub(crate) fn report() -> Report {
+        let counters = [
+            ("extents_out", 1234),
+            ("bytes_out", 5 << 30),
+            ("cache_hits", 1200),
+            ("bytes_warm", 4 << 30),
+            ("regrown_bytes", 3 << 20),
+            ("bytes_discarded", 1 << 20),
+            ("flushed_decay_bytes", 7 << 20),
+            ("flushed_pressure_bytes", 2 << 20),
+            ("mmap_served", 1),
+            ("mmap_served_bytes", 8 << 20),
+            ("peak_live_bytes", 300 << 20),
+        ];
+        let process = |pid, name: &str| Process {
+            pid,
+            name: name.into(),
+            standing: Standing::Serving,
+            attached_ns: 2_000_000,
+            counters: counters.into(),
+        };
+        Report {
+            schema: SCHEMA,
+            vellum_version: "0.0.0",
+            command: vec!["python3".into(), "script <one>.py".into()],
+            program: "/usr/bin/python3".into(),
+            started_unix_ns: 0,
+            outcome: Outcome::Exited { status: 0 },
+            exit_status: 0,
+            time: Time {
+                wall_ns: 2_314_000_000,
+                user_ns: 2_102_000_000,
+                system_ns: 181_000_000,
+                voluntary_switches: 3,
+                involuntary_switches: 4,
+            },
+            memory: Memory {
+                peak_bytes: 412 << 20,
+                largest_process_peak_bytes: 400 << 20,
+                average_bytes: Some(211 << 20),
+            },
+            faults: Faults { minor: 103_211, major: 2 },
+            attachment: Attachment {
+                library: "/opt/libvellum.so".into(),
+                program: Standing::Serving,
+                reason: None,
+                seated_processes: 2,
+                serving_processes: 2,
+                unseated_processes: 0,
+                strangers: vec![
+                    Stranger {
+                        name: "busybox".into(),
+                        processes: 2,
+                        obstacle: Some("static"),
+                        words: Some("statically linked"),
+                    },
+                    Stranger { name: "brief".into(), processes: 1, obstacle: None, words: None },
+                ],
+            },
+            pages: Pages {
+                counters: counters.into(),
+                faults_avoided: 1 << 20,
+                block_sizes: vec![
+                    SizeBucket { from_bytes: 16, below_bytes: 32, blocks: 1000 },
+                    SizeBucket { from_bytes: 1 << 20, below_bytes: 1 << 21, blocks: 1 },
+                ],
+            },
+            frames_asked: None,
+            processes: vec![process(10, "python3"), process(11, "<b>")],
+            survivors: vec![Survivor { pid: 12, name: "daemon".into() }],
+            sampling: Sampling { looks: 3, cost_ns: 1_000_000 },
+            working_set: None,
+            missing: Vec::new(),
+            samples: Samples {
+                at_ns: vec![1_000_000, 1_000_000_000, 2_314_000_000],
+                processes: vec![1, 2, 2],
+                resident_bytes: vec![1 << 20, 400 << 20, 300 << 20],
+                resident_max_bytes: vec![1 << 20, 412 << 20, 300 << 20],
+                minor_faults: vec![10, 100_000, 103_211],
+                major_faults: vec![0, 1, 2],
+                cached_bytes: vec![0, 10 << 20, 20 << 20],
+                live_bytes: vec![0, 100 << 20, 0],
+                extents_out: vec![0, 1000, 1234],
+                cache_hits: vec![0, 900, 1200],
+                warm_bytes: vec![0, 3 << 30, 4 << 30],
+            },
+        }
+    }
+}

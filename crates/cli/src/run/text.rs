@@ -1,0 +1,351 @@
+//! The report on standard error: short, aligned, a unit on every number.
+//!
+//! ```text
+//! vellum: python3 script.py: exit status 0
+//!   time      wall 2.31 s       user 2.10 s       system 181 ms
+//!   resident  peak 412 MiB      average 211 MiB
+//!   ...
+//! ```
+//!
+//! Lines about things that did not happen are left out, unless their absence is news.
+
+use super::report::{PAGE_BYTES, Report, Standing};
+use super::working_set::WorkingSet;
+use crate::text::{ending, shown_command};
+use crate::working_set_text::{cost, grain, meaning};
+use crate::wrap::wrapped;
+use std::io::Write;
+use std::time::Duration;
+use vellum_reference::Window;
+use vellum_report::Style;
+use vellum_report::units::{bytes, count, many, time};
+use vellum_wire::Counter;
+
+/// Names of strangers and survivors that are spelled out.
+const NAMES_MAX: usize = 4;
+/// Width of the labels' column.
+const LABEL_WIDTH: usize = 9;
+/// Width of each of a line's cells but the last.
+const CELL_WIDTH: usize = 20;
+
+/// Prints the report to standard error in one write.
+pub(crate) fn print(report: &Report, style: Style) {
+    let _ = std::io::stderr().lock().write_all(render(report, style).as_bytes());
+}
+
+/// The report as text.
+pub(crate) fn render(report: &Report, style: Style) -> String {
+    let mut lines = Lines { text: String::new(), style };
+    let command = shown_command(&report.command);
+    lines.text.push_str(&format!(
+        "{}: {}\n",
+        style.bold(&format!("vellum: {command}")),
+        ending(&report.outcome)
+    ));
+    let (used, memory, faults) = (&report.time, &report.memory, &report.faults);
+    let nanos = |ns| time(Duration::from_nanos(ns));
+    lines.cells(
+        "time",
+        &[
+            format!("wall {}", nanos(used.wall_ns)),
+            format!("user {}", nanos(used.user_ns)),
+            format!("system {}", nanos(used.system_ns)),
+        ],
+    );
+    let mut cells = vec![format!("peak {}", bytes(memory.peak_bytes))];
+    cells.extend(memory.average_bytes.map(|average| format!("average {}", bytes(average))));
+    if report.samples.processes.iter().any(|processes| *processes > 1) {
+        cells.push(format!("largest process {}", bytes(memory.largest_process_peak_bytes)));
+    }
+    lines.cells("resident", &cells);
+    lines.cells(
+        "faults",
+        &[format!("minor {}", count(faults.minor)), format!("major {}", count(faults.major))],
+    );
+    if report.attachment.serving_processes > 0 {
+        pages(&mut lines, report);
+    }
+    if let Some(set) = &report.working_set {
+        working_set(&mut lines, set);
+    }
+    notes(&mut lines, report);
+    lines.text
+}
+
+fn pages(lines: &mut Lines, report: &Report) {
+    let pages = &report.pages;
+    let get = |counter| pages.get(counter);
+    lines.cells(
+        "pages",
+        &[
+            many(get(Counter::ExtentsOut), "extent"),
+            format!("{} handed out", bytes(get(Counter::BytesOut))),
+            format!("peak in use {}", bytes(get(Counter::PeakLive))),
+        ],
+    );
+    let mut cache = vec![
+        many(get(Counter::CacheHits), "hit"),
+        format!("{} warm", bytes(get(Counter::BytesWarm))),
+        format!("{} avoided", many(pages.faults_avoided, "fault")),
+    ];
+    if get(Counter::BytesCleared) > 0 {
+        cache.push(format!("{} cleared", bytes(get(Counter::BytesCleared))));
+    }
+    lines.cells("cache", &cache);
+    let moved = [Counter::RegrownBytes, Counter::BytesRemapped, Counter::BytesCopied];
+    if moved.iter().any(|counter| get(*counter) > 0) {
+        lines.cells(
+            "growth",
+            &[
+                format!("{} in place", bytes(get(Counter::RegrownBytes))),
+                format!("{} remapped", bytes(get(Counter::BytesRemapped))),
+                format!("{} copied", bytes(get(Counter::BytesCopied))),
+            ],
+        );
+    }
+    returned(lines, report);
+    if get(Counter::GcCollections) > 0 {
+        let nanos = |counter| time(Duration::from_nanos(get(counter)));
+        lines.cells(
+            "gc",
+            &[
+                many(get(Counter::GcCollections), "collection"),
+                format!("paused {}", nanos(Counter::GcPauseNs)),
+                format!("longest {}", nanos(Counter::PeakGcPauseNs)),
+            ],
+        );
+    }
+    if get(Counter::PeakPagedFrames) > 0 {
+        paging(lines, report);
+    }
+    if get(Counter::SmallBlocks) > 0 {
+        lines.cells("small", &[many(get(Counter::SmallBlocks), "block")]);
+    }
+    if get(Counter::MmapServed) > 0 {
+        let served = many(get(Counter::MmapServed), "mapping");
+        lines.cells("mmap", &[served, format!("{} served", bytes(get(Counter::MmapServedBytes)))]);
+    }
+    if get(Counter::OutOfMemory) > 0 {
+        lines.note(&format!("{} answered with out-of-memory", many(get(Counter::OutOfMemory), "request")));
+    }
+}
+
+/// What the pager did, in the words of the source's tables.
+fn paging(lines: &mut Lines, report: &Report) {
+    let get = |counter| report.pages.get(counter);
+    let size = |counter| bytes(get(counter) * PAGE_BYTES);
+    lines.cells(
+        "paged",
+        &[
+            format!("peak {}", size(Counter::PeakPagedPages)),
+            format!("in frames of {}", size(Counter::PeakPagedFrames)),
+            format!("{} brought ahead", many(get(Counter::PagedAhead), "page")),
+        ],
+    );
+    if let Some(asked) = report.frames_asked.filter(|&asked| asked > get(Counter::PeakPagedFrames)) {
+        lines.note(&format!(
+            "{} of frames were asked for; the limit of a control group leaves room for no more than these",
+            bytes(asked * PAGE_BYTES)
+        ));
+    }
+    let kinds = |zero, not, read| {
+        vec![
+            format!("{} zero-filled", count(get(zero))),
+            format!("{} not read", count(get(not))),
+            format!("{} read", count(get(read))),
+        ]
+    };
+    let mut on_read = kinds(Counter::PagedReadZeroFilled, Counter::PagedReadNotRead, Counter::PagedReadRead);
+    on_read.push(format!("{} found", count(get(Counter::PagedFound))));
+    lines.cells("on read", &on_read);
+    let on_write = kinds(Counter::PagedWriteZeroFilled, Counter::PagedWriteNotRead, Counter::PagedWriteRead);
+    lines.cells("on write", &on_write);
+    lines.cells(
+        "paged out",
+        &[
+            format!("{} discarded", count(get(Counter::PagedDiscarded))),
+            format!("{} written", count(get(Counter::PagedWritten))),
+            format!("{} unchanged", count(get(Counter::PagedUnchanged))),
+            format!("{} flushed", count(get(Counter::PagedFlushed))),
+        ],
+    );
+}
+
+/// What went back to the kernel, and why.
+fn returned(lines: &mut Lines, report: &Report) {
+    let get = |counter| report.pages.get(counter);
+    let reasons = [
+        (Counter::FlushedDecay, "idle"),
+        (Counter::FlushedPeak, "peak"),
+        (Counter::FlushedPressure, "pressure"),
+        (Counter::FlushedAsked, "asked"),
+    ];
+    let flushed: u64 = reasons.iter().map(|(counter, _)| get(*counter)).sum();
+    let discarded = get(Counter::BytesDiscarded);
+    if flushed + discarded == 0 {
+        return;
+    }
+    let why: Vec<String> = reasons
+        .iter()
+        .filter(|(counter, _)| get(*counter) > 0)
+        .map(|(counter, why)| format!("{why} {}", bytes(get(*counter))))
+        .collect();
+    let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join(", ")) };
+    lines.cells(
+        "returned",
+        &[format!("{} discarded", bytes(discarded)), format!("{} flushed{why}", bytes(flushed))],
+    );
+}
+
+/// What was referenced, and the memory that it is worth.
+fn working_set(lines: &mut Lines, set: &WorkingSet) {
+    let curve = &set.frame.curve;
+    let nanos = |ns| time(Duration::from_nanos(ns));
+    let at = |window: &Window| format!("{} in {}", bytes(window.bytes), nanos(window.window_ns));
+    // The ends of the curve and its middle: all of it is in the JSON and on the page.
+    let mut shown: Vec<&Window> =
+        [curve.first(), curve.get(curve.len() / 2), curve.last()].into_iter().flatten().collect();
+    shown.dedup();
+    lines.cells("working", &shown.into_iter().map(at).collect::<Vec<_>>());
+    if let Some(words) = grain(set.frame.grain) {
+        lines.wrapped("grain", &words);
+    }
+    for (label, words) in meaning(&set.frame, set.delay.as_ref()) {
+        lines.wrapped(label, &words);
+    }
+    lines.wrapped("watching", &cost(&set.frame));
+    if let Some(caveat) = &set.frame.caveat {
+        lines.note(caveat);
+    }
+}
+
+/// Who did not take part, and what could not be seen.
+fn notes(lines: &mut Lines, report: &Report) {
+    let attachment = &report.attachment;
+    if let Some(reason) = &attachment.reason {
+        let how = match attachment.program {
+            Standing::NotPreloaded | Standing::NoAnswer => "ran without Vellum",
+            _ => "ran with Vellum passing its calls through",
+        };
+        lines.note(&format!("the program {how}: {reason}"));
+    }
+    // A library that could enter nobody is one fact, not one for each process.
+    let nobody = attachment.program == Standing::NoAnswer && attachment.seated_processes == 0;
+    if !attachment.strangers.is_empty() && !nobody {
+        let total: u64 = attachment.strangers.iter().map(|stranger| stranger.processes).sum();
+        let names = attachment.strangers.iter().map(|stranger| {
+            let times =
+                if stranger.processes > 1 { format!(" x{}", stranger.processes) } else { String::new() };
+            let why = stranger.words.map(|words| format!(", {words}")).unwrap_or_default();
+            match times.len() + why.len() {
+                0 => stranger.name.clone(),
+                _ => {
+                    format!("{} ({})", stranger.name, format!("{times}{why}").trim_start_matches([',', ' ']))
+                }
+            }
+        });
+        lines.note(&format!("{} ran without Vellum: {}", many(total, "other process"), some(names)));
+    }
+    if attachment.unseated_processes > 0 {
+        let more = many(attachment.unseated_processes, "process");
+        lines.note(&format!("{more} found the statistics board full: not counted above"));
+    }
+    if !report.survivors.is_empty() {
+        let number = report.survivors.len() as u64;
+        let names =
+            report.survivors.iter().map(|survivor| format!("{} (pid {})", survivor.name, survivor.pid));
+        lines.note(&format!("{} still running: {}", many(number, "background process"), some(names)));
+    }
+    for missing in &report.missing {
+        lines.note(missing);
+    }
+}
+
+/// The first few of `names`, and how many more there are.
+fn some(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let mut list: Vec<String> = names.take(NAMES_MAX).collect();
+    if more > 0 {
+        list.push(format!("{more} more"));
+    }
+    list.join(", ")
+}
+
+struct Lines {
+    text: String,
+    style: Style,
+}
+
+impl Lines {
+    fn cells(&mut self, label: &str, cells: &[String]) {
+        let mut line = String::new();
+        for (index, cell) in cells.iter().enumerate() {
+            let last = index + 1 == cells.len();
+            line.push_str(&if last { cell.clone() } else { format!("{cell:<CELL_WIDTH$} ") });
+        }
+        self.line(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), &line);
+    }
+
+    fn wrapped(&mut self, label: &str, text: &str) {
+        for (at, text) in wrapped(text, LABEL_WIDTH + 3).into_iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            self.line(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), &text);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.line(&self.style.notice(&format!("{:<LABEL_WIDTH$}", "note")), text);
+    }
+
+    fn line(&mut self, label: &str, text: &str) {
+        self.text.push_str(&format!("  {label} {text}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::report::sample;
+
+    #[test]
+    fn the_whole_report_is_aligned_and_has_units() {
+        let expected = "\
+vellum: python3 'script <one>.py': exit status 0
+  time      wall 2.31 s          user 2.10 s          system 181 ms
+  resident  peak 412 MiB         average 211 MiB      largest process 400 MiB
+  faults    minor 103,211        major 2
+  pages     1,234 extents        5.00 GiB handed out  peak in use 300 MiB
+  cache     1,200 hits           4.00 GiB warm        1,048,576 faults avoided
+  growth    3.00 MiB in place    0 B remapped         0 B copied
+  returned  1.00 MiB discarded   9.00 MiB flushed (idle 7.00 MiB, pressure 2.00 MiB)
+  mmap      1 mapping            8.00 MiB served
+  note      3 other processes ran without Vellum: busybox (x2, statically linked), brief
+  note      1 background process still running: daemon (pid 12)
+";
+        assert_eq!(render(&sample::report(), Style::plain()), expected);
+    }
+
+    #[test]
+    fn without_vellum_the_page_layer_is_not_mentioned() {
+        let mut report = sample::report();
+        report.attachment.program = Standing::NotPreloaded;
+        report.attachment.reason = Some("it is linked against musl".into());
+        report.attachment.serving_processes = 0;
+        report.memory.average_bytes = None;
+        report.missing.push("the run was too short".into());
+        let text = render(&report, Style::plain());
+        assert!(
+            text.contains("note      the program ran without Vellum: it is linked against musl\n"),
+            "{text}"
+        );
+        assert!(text.contains("note      the run was too short\n"), "{text}");
+        assert!(!text.contains("cache") && !text.contains("average"), "{text}");
+    }
+
+    #[test]
+    fn lists_of_names_are_cut() {
+        let names = |n: usize| some((0..n).map(|i| format!("p{i}")).collect::<Vec<_>>().into_iter());
+        assert_eq!(names(2), "p0, p1");
+        assert_eq!(names(6), "p0, p1, p2, p3, 2 more");
+    }
+}

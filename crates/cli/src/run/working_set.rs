@@ -1,0 +1,106 @@
+//! The working set of a program that `vellum run` runs: watched by a thread of its own, said in the report.
+//!
+//! The thread sleeps until the next sample. It begins after [`BEGIN_AFTER`], so that short programs are not
+//! disturbed, and keeps to [`BUDGET`], which leaves the rest of one percent to the sampler.
+//!
+//! S is measured after the program has ended, and only if there is a curve: the run is not disturbed.
+
+use serde::Serialize;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use vellum_process::Pid;
+use vellum_reference::{Delay, Frame, Options, SourceKind, Target, WatchError, Watcher};
+
+/// A program that ends before is not looked at.
+const BEGIN_AFTER: Duration = Duration::from_millis(100);
+/// The part of the program's CPU time that watching may cost.
+const BUDGET: f64 = 0.008;
+
+/// The working set of one run, as it is reported.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct WorkingSet {
+    pub(crate) source: SourceKind,
+    pub(crate) delta_ns: u64,
+    pub(crate) delay: Option<Delay>,
+    #[serde(flatten)]
+    pub(crate) frame: Frame,
+}
+
+/// The thread that watches.
+#[derive(Debug)]
+pub(crate) struct References {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<Option<Watcher>, WatchError>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Shared {
+    /// Sleeps for this long; true if the watch is to end.
+    fn sleep(&self, time: Duration) -> bool {
+        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.wake.wait_timeout_while(stop, time, |stop| !*stop);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl References {
+    /// Begins to watch the program and its descendants.
+    pub(crate) fn start(program: Pid) -> References {
+        let shared = Arc::new(Shared::default());
+        let theirs = shared.clone();
+        let work = move || watch(program, &theirs);
+        let thread = std::thread::Builder::new().name("references".into()).spawn(work).ok();
+        References { shared, thread }
+    }
+
+    /// Ends the watch, and says what was learnt; else why nothing was.
+    pub(crate) fn stop(self) -> Result<WorkingSet, String> {
+        *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.shared.wake.notify_all();
+        let Some(Ok(watched)) = self.thread.map(JoinHandle::join) else {
+            return Err("no working-set curve: its thread could not be started".to_owned());
+        };
+        let watched = watched.map_err(|why| format!("no working-set curve: {why}"))?;
+        let Some(mut watcher) = watched else {
+            let least = vellum_report::units::time(BEGIN_AFTER);
+            return Err(format!("no working-set curve: programs that end within {least} are not watched"));
+        };
+        watcher.finish();
+        if watcher.curve().is_none() {
+            let clock = match watcher.clock() {
+                Duration::ZERO => "no user CPU time under watch is".to_owned(),
+                clock => format!("{} of user CPU time under watch are", vellum_report::units::time(clock)),
+            };
+            return Err(format!("no working-set curve: {clock} too little"));
+        }
+        // Without S there is a curve all the same.
+        let delay = Delay::measure().ok();
+        Ok(WorkingSet {
+            source: watcher.source(),
+            delta_ns: watcher.options().delta.as_nanos() as u64,
+            frame: watcher.frame(delay.as_ref()),
+            delay,
+        })
+    }
+}
+
+/// Watches until it is stopped; `None` if that was before the first sample.
+fn watch(program: Pid, shared: &Shared) -> Result<Option<Watcher>, WatchError> {
+    if shared.sleep(BEGIN_AFTER) {
+        return Ok(None);
+    }
+    let options = Options { budget: BUDGET, ..Options::default() };
+    let mut watcher = Watcher::new(Target::Processes(vec![program]), options)?;
+    while let Some(wait) = watcher.step()?.wait {
+        if shared.sleep(wait) {
+            break;
+        }
+    }
+    Ok(Some(watcher))
+}

@@ -1,0 +1,122 @@
+//! A working set in words, for `vellum watch` and `vellum run`: grain, knee, memory to give, cost.
+
+use std::time::Duration;
+use vellum_reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit};
+use vellum_report::units::{bytes, count, many, time};
+
+/// Fewer cycles are said to be few beside what they are the ground of.
+const CYCLES_ENOUGH: u64 = 3;
+
+/// The page size in words, if it is not the usual one.
+pub(crate) fn grain(grain: Grain) -> Option<String> {
+    let part = |huge: f64| format!("{:.0} % in huge pages of 2 MiB", huge * 100.0);
+    match grain {
+        Grain::Base => None,
+        Grain::Mixed { huge } => Some(format!("4 KiB pages but {}, which count whole", part(huge))),
+        Grain::Huge { huge } => {
+            Some(format!("{}: sizes are of huge pages, each of which counts whole", part(huge)))
+        }
+    }
+}
+
+/// The meaning of a curve: the knee, the memory to give, the slowdown with less, and S.
+pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if let Some(verdict) = &frame.verdict {
+        let knee = &verdict.knee;
+        let (size, window) = (bytes(knee.bytes), time(Duration::from_nanos(knee.window_ns as u64)));
+        let mut found = match knee.kind {
+            Kind::Knee => format!("{size}, in a window of {window}"),
+            Kind::NeedsNothingMore => {
+                format!("none: it needs nothing more than {size}, which a window of {window} holds")
+            }
+            Kind::TakesAll => format!("none: it takes all it is given, {size} in a window of {window}"),
+        };
+        if let (Some(low), Some(high)) = (knee.low_bytes, knee.high_bytes) {
+            found += &format!(" (95 %: {} to {})", bytes(low), bytes(high));
+        }
+        lines.push(("knee", found));
+        let longest = time(Duration::from_nanos(verdict.longest_window_ns as u64));
+        let mut give = match verdict.ground {
+            Ground::Curve => {
+                let slower = percent(verdict.give.slowdown);
+                format!("{}: about {slower} slower than with all", bytes(verdict.give.bytes))
+            }
+            Ground::All => format!(
+                "{}, all it had: a limit smaller by an eighth or more would cost over 2 %, as far as was seen",
+                bytes(verdict.give.bytes)
+            ),
+        };
+        if frame.cycles < CYCLES_ENOUGH {
+            give += &format!("; judged by {} of at most {longest}", many(frame.cycles.max(1), "cycle"));
+        }
+        lines.push(("give", give));
+        lines.push(("less", less(&verdict.less)));
+    }
+    if let Some(delay) = delay {
+        lines.push(("delay", delay_words(delay)));
+    } else {
+        lines.push((
+            "delay",
+            "not known; set the delay of a page fault with --delay, as in --delay 100us".to_owned(),
+        ));
+    }
+    lines
+}
+
+fn less(limits: &[Limit]) -> String {
+    let words = limits.iter().map(|limit| {
+        let at_least = if limit.at_least { "at least " } else { "" };
+        format!("at {} {at_least}+{}", bytes(limit.bytes), percent(limit.slowdown))
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn percent(part: f64) -> String {
+    let percent = part * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{} %", count(percent.round() as u64)) }
+}
+
+fn delay_words(delay: &Delay) -> String {
+    let each = time(Duration::from_nanos(delay.mean_ns as u64));
+    match &delay.device {
+        Device::Given => format!("{each} a fault, as given"),
+        Device::Swap { name } => {
+            format!(
+                "{each} a fault, measured on swap {name} ({}, paging out counted in)",
+                many(delay.faults as u64, "fault")
+            )
+        }
+        Device::File { directory, swap: true } => format!(
+            "{each} a fault, measured on files in {} ({}); swap could not be measured",
+            directory.display(),
+            many(delay.faults as u64, "fault")
+        ),
+        Device::File { directory, swap: false } => format!(
+            "{each} a fault, measured on files in {} ({}); there is no swap, so a limit below what it has written kills",
+            directory.display(),
+            many(delay.faults as u64, "fault")
+        ),
+    }
+}
+
+/// The cost of the watch, in words.
+pub(crate) fn cost(frame: &Frame) -> String {
+    let nanos = Duration::from_nanos;
+    let cost = &frame.cost;
+    let mut text = format!(
+        "{:.2} % of its CPU time ({} ours, {} its own), longest stall {}",
+        cost.share * 100.0,
+        time(nanos(cost.cpu_ns)),
+        time(nanos(cost.imposed_ns)),
+        time(nanos(cost.longest_stall_ns)),
+    );
+    if let Some(first) = frame.first_curve_ns {
+        text += &format!("; first curve after {}", time(nanos(first)));
+    }
+    text + &match frame.cycles {
+        0 if frame.curve.is_empty() => String::new(),
+        0 => "; from the first cycle, which still runs".to_owned(),
+        cycles => format!("; from {}", many(cycles, "cycle")),
+    }
+}

@@ -1,0 +1,105 @@
+//! How many of 116 ways to misuse memory are caught: by the C library, by Vellum, and by Vellum's hardened
+//! mode.
+//!
+//! ```text
+//! cargo test --profile checked -p vellum-conformance --test conformance -- misuse_cases --nocapture
+//! ```
+//!
+//! prints the table. `VELLUM_TEST_ALLOCATORS=/path/to/libmimalloc-secure.so:...` adds columns for other
+//! allocators.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use vellum_conformance::{Outcome, Place, plain, served};
+
+/// Cases there are.
+const CASES: usize = 116;
+/// Cases that Vellum catches, at least: as many as glibc 2.36.
+const CAUGHT_MIN: usize = 79;
+/// Cases that its hardened mode catches, at least.
+const CAUGHT_HARDENED_MIN: usize = 113;
+/// The exit status of a case that found out that no harm was done.
+const HARMLESS: i32 = 10;
+/// The exit status of a case that could not be tried.
+const BROKEN: i32 = 1;
+
+struct Column {
+    name: String,
+    outcomes: Vec<Outcome>,
+}
+
+impl Column {
+    fn new(name: &str, cases: &[&str], run: impl Fn(&str) -> Outcome) -> Column {
+        let outcomes: Vec<Outcome> = cases.iter().map(|case| run(case)).collect();
+        let broken = outcomes.iter().find(|outcome| outcome.status.code() == Some(BROKEN));
+        assert!(broken.is_none(), "{}", broken.map(ToString::to_string).unwrap_or_default());
+        Column { name: name.into(), outcomes }
+    }
+
+    fn caught(&self) -> usize {
+        self.outcomes.iter().filter(|outcome| outcome.status.code() != Some(0)).count()
+    }
+}
+
+fn described(outcome: &Outcome) -> String {
+    match (outcome.status.code(), outcome.status.signal()) {
+        (Some(0), _) => "-".into(),
+        (Some(HARMLESS), _) => "no harm".into(),
+        (Some(code), _) => format!("exit {code}"),
+        (_, Some(6)) => "abort".into(),
+        (_, Some(11)) => "fault".into(),
+        (_, signal) => format!("signal {}", signal.unwrap_or_default()),
+    }
+}
+
+fn print(cases: &[&str], columns: &[Column]) {
+    let row = |first: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!(" {cell:>16}")).collect();
+        println!("{first:32}{cells}");
+    };
+    row("case/bytes", columns.iter().map(|column| column.name.clone()).collect());
+    for (index, case) in cases.iter().enumerate() {
+        row(case, columns.iter().map(|column| described(&column.outcomes[index])).collect());
+    }
+    row("caught", columns.iter().map(|column| format!("{} of {CASES}", column.caught())).collect());
+}
+
+#[test]
+fn misuse_is_caught_as_often_as_promised() {
+    let place = Place::new();
+    let program = place.program("misuse_cases.c", &["-pthread", "-lstdc++"]);
+    let names = plain(Command::new(&program)).succeeded().text();
+    let cases: Vec<&str> = names.lines().collect();
+    assert_eq!(cases.len(), CASES, "{names}");
+    let command = |case: &str| {
+        let mut command = Command::new(&program);
+        command.arg(case);
+        command
+    };
+    let mut columns = vec![
+        Column::new("glibc", &cases, |case| plain(command(case))),
+        Column::new("vellum", &cases, |case| served(command(case))),
+        Column::new("vellum hardened", &cases, |case| {
+            let mut command = command(case);
+            command.env("VELLUM_HARDEN", "1");
+            served(command)
+        }),
+    ];
+    let others = std::env::var("VELLUM_TEST_ALLOCATORS").unwrap_or_default();
+    for library in others.split(':').filter(|library| !library.is_empty()) {
+        let name = Path::new(library).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        columns.push(Column::new(&name, &cases, |case| {
+            let mut command = command(case);
+            command.env("LD_PRELOAD", library);
+            plain(command)
+        }));
+    }
+    print(&cases, &columns);
+    assert!(columns[1].caught() >= CAUGHT_MIN, "{} are caught, not {CAUGHT_MIN}", columns[1].caught());
+    assert!(
+        columns[2].caught() >= CAUGHT_HARDENED_MIN,
+        "{} are caught hardened, not {CAUGHT_HARDENED_MIN}",
+        columns[2].caught()
+    );
+}

@@ -1,0 +1,293 @@
+//! Page faults by the place that caused them.
+//!
+//! A thread reads the kernel's rings ([`super::perf`]) and keeps a table of each process's mapped files. For
+//! a fault in a library it walks the piece of stack that came with it up to the user's own code, as the
+//! recorder does on its own stack. It keeps one count for each stack.
+//!
+//! Faults cannot be timed one by one; the cost of an ordinary one is measured once, in this process
+//! ([`minor_fault_ns`]).
+
+use super::answers::locked;
+use super::perf::{Event, Fault, Refused, Rings, parse};
+use super::place::Instruction;
+use rustix::event::Timespec;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use vellum_process::ring::Ring;
+use vellum_process::{Function, Standing, Symbols, is_recorder};
+use vellum_unwind::Frame;
+
+/// How long rings are waited for at a time.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// Frames that are looked at.
+const FRAMES_MAX: usize = 64;
+/// Pages touched to measure the cost of a fault.
+const TRIAL_PAGES: usize = 256;
+/// Repetitions of that; the quickest counts.
+const TRIALS: usize = 3;
+
+/// The faults of a job.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// Counts by stack (innermost first) and whether the fault was major.
+    pub by_stack: HashMap<(Vec<Instruction>, bool), u64>,
+    /// Minor faults in user mode, and in the kernel if it shows them, exactly; the recorder's own among them.
+    pub minor: u64,
+    /// Major ones.
+    pub major: u64,
+    /// Faults of the recorder itself, among those seen.
+    pub own: u64,
+    /// Faults that were counted and not shown.
+    pub lost: u64,
+    /// Whether the kernel held faults back because there were too many in a moment.
+    pub throttled: bool,
+    /// Whether faults inside the kernel are seen too.
+    pub sees_kernel: bool,
+}
+
+/// Watches for faults.
+#[derive(Debug)]
+pub struct FaultWatch {
+    rings: Rings,
+}
+
+impl FaultWatch {
+    /// Prepares to watch the child that the calling thread starts next, and all that descend from it.
+    ///
+    /// # Errors
+    /// Where the kernel does not show faults to this user.
+    pub fn prepare() -> Result<FaultWatch, Refused> {
+        Ok(FaultWatch { rings: Rings::open()? })
+    }
+
+    /// Begins to read, in a thread of its own.
+    pub fn start(self, symbols: Arc<Mutex<Symbols>>) -> FaultReader {
+        let ended = Arc::new(AtomicBool::new(false));
+        let theirs = ended.clone();
+        FaultReader { ended, thread: std::thread::spawn(move || read(self.rings, &theirs, &symbols)) }
+    }
+}
+
+/// The thread that reads.
+#[derive(Debug)]
+pub struct FaultReader {
+    ended: Arc<AtomicBool>,
+    thread: JoinHandle<Faults>,
+}
+
+impl FaultReader {
+    /// Ends the thread and returns the faults until now.
+    pub fn stop(self) -> Faults {
+        self.ended.store(true, Relaxed);
+        // A panic in there is a bug that the tests would show; the report then goes without faults.
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn read(mut rings: Rings, ended: &AtomicBool, symbols: &Mutex<Symbols>) -> Faults {
+    let mut book =
+        Book { faults: Faults { sees_kernel: rings.sees_kernel, ..Faults::default() }, ..Book::default() };
+    let mut seen = 0;
+    loop {
+        // Read before the rings, so that they then hold all faults before the end.
+        let last = ended.load(Relaxed);
+        for event in rings.drain() {
+            seen += u64::from(matches!(event, Event::Fault(_)));
+            book.note(event, symbols);
+        }
+        if last {
+            break;
+        }
+        rings.wait(LOOK);
+    }
+    let mut faults = book.faults;
+    (faults.minor, faults.major) = rings.counts();
+    faults.lost = (faults.minor + faults.major).saturating_sub(seen);
+    faults
+}
+
+/// The faults in the records of a ring that has no event.
+pub(crate) fn of_ring(ring: &mut Ring, major_id: u64) -> Faults {
+    let (mut book, symbols) = (Book::default(), Mutex::new(Symbols::default()));
+    let mut events = Vec::new();
+    ring.drain(|record| events.extend(parse(record, major_id)));
+    for (_, event) in events {
+        book.note(event, &symbols);
+    }
+    book.faults
+}
+
+/// The state of the job's processes.
+#[derive(Default)]
+struct Book {
+    faults: Faults,
+    spaces: HashMap<u32, Space>,
+    paths: HashMap<Vec<u8>, Arc<Path>>,
+    /// Whether instructions are the user's, and so the end of a walk.
+    users: HashMap<Instruction, bool>,
+}
+
+/// The files that a process has mapped to be executed, by address.
+#[derive(Clone, Debug, Default)]
+struct Space(BTreeMap<u64, Mapped>);
+
+#[derive(Clone, Debug)]
+struct Mapped {
+    end: u64,
+    offset: u64,
+    path: Arc<Path>,
+}
+
+impl Space {
+    fn map(&mut self, start: u64, mapped: Mapped) {
+        // Older mappings there are gone; the rest of them belongs to files whose unmapping was not seen.
+        let end = mapped.end;
+        self.0.retain(|&other, there| other >= end || there.end <= start);
+        self.0.insert(start, mapped);
+    }
+
+    fn at(&self, address: u64) -> Option<(u64, &Mapped)> {
+        let (start, mapped) = self.0.range(..=address).next_back()?;
+        (address < mapped.end).then_some((*start, mapped))
+    }
+}
+
+impl Book {
+    fn note(&mut self, event: Event, symbols: &Mutex<Symbols>) {
+        match event {
+            Event::Map { pid, start, bytes, offset, path } => {
+                let path = self.paths.entry(path).or_insert_with_key(|path| {
+                    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+                    // The same file under two names is one.
+                    path.canonicalize().map_or_else(|_| path.into(), Into::into)
+                });
+                let mapped = Mapped { end: start.saturating_add(bytes), offset, path: path.clone() };
+                self.spaces.entry(pid).or_default().map(start, mapped);
+            }
+            Event::Fork { pid, parent } if pid != parent => {
+                let space = self.spaces.get(&parent).cloned().unwrap_or_default();
+                self.spaces.insert(pid, space);
+            }
+            Event::Fork { .. } => {}
+            Event::Exec { pid } => {
+                self.spaces.remove(&pid);
+            }
+            Event::Throttled => self.faults.throttled = true,
+            Event::Fault(fault) => self.fault(&fault, &mut locked(symbols)),
+        }
+    }
+
+    fn fault(&mut self, fault: &Fault, symbols: &mut Symbols) {
+        let mut frame = Frame { pc: fault.pc, sp: fault.sp, bp: fault.bp };
+        let mut stack = Vec::new();
+        // The first instruction is the one that faulted; the others are return addresses.
+        let mut back = 0;
+        while stack.len() < FRAMES_MAX {
+            let at = self.instruction(fault.pid, frame.pc - back, symbols);
+            let Some(module) = at.module.clone() else {
+                stack.push(at);
+                break;
+            };
+            // The recorder's own faults are not the program's.
+            if stack.is_empty() && is_recorder(&module) {
+                self.faults.own += 1;
+                return;
+            }
+            let is_users = self.is_users(&at, symbols);
+            let rule = symbols.rule(&module, at.address);
+            stack.push(at);
+            if is_users {
+                break;
+            }
+            let load = |address: u64| {
+                let from = usize::try_from(address.checked_sub(fault.sp)?).ok()?;
+                fault.stack.get(from..)?.first_chunk::<8>().map(|word| u64::from_ne_bytes(*word))
+            };
+            let Some(caller) = rule.and_then(|rule| frame.caller(rule, load)) else { break };
+            frame = caller;
+            back = 1;
+        }
+        *self.faults.by_stack.entry((stack, fault.is_major)).or_default() += 1;
+    }
+
+    fn instruction(&self, pid: u32, pc: u64, symbols: &mut Symbols) -> Instruction {
+        let mapped = self.spaces.get(&pid).and_then(|space| space.at(pc));
+        let found = mapped.and_then(|(start, mapped)| {
+            let address =
+                symbols.address_of_offset(&mapped.path, (pc - start).wrapping_add(mapped.offset))?;
+            Some(Instruction { module: Some(mapped.path.clone()), address })
+        });
+        found.unwrap_or(Instruction { module: None, address: pc })
+    }
+
+    fn is_users(&mut self, at: &Instruction, symbols: &mut Symbols) -> bool {
+        if let Some(known) = self.users.get(at) {
+            return *known;
+        }
+        let is_users = at.module.as_deref().is_some_and(|module| match symbols.standing(module) {
+            Standing::Library => false,
+            Standing::Bare => true,
+            Standing::Lines => symbols.functions(module, at.address).iter().any(Function::is_users),
+        });
+        self.users.insert(at.clone(), is_users);
+        is_users
+    }
+}
+
+/// The undisturbed cost of a minor fault of fresh anonymous memory here, in nanoseconds; `None` if it cannot
+/// be measured.
+pub fn minor_fault_ns() -> Option<f64> {
+    let bytes = TRIAL_PAGES * rustix::param::page_size();
+    let mut best = f64::INFINITY;
+    for _ in 0..TRIALS {
+        // SAFETY: a new mapping, touched only here and given back below.
+        unsafe {
+            let base = mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+            .ok()?;
+            // With huge pages one fault would stand for many.
+            let _ = madvise(base, bytes, Advice::LinuxNoHugepage);
+            let began = Instant::now();
+            for page in 0..TRIAL_PAGES {
+                base.cast::<u8>().add(page * rustix::param::page_size()).write_volatile(1);
+            }
+            best = best.min(began.elapsed().as_nanos() as f64 / TRIAL_PAGES as f64);
+            munmap(base, bytes).ok()?;
+        }
+    }
+    Some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_mapping_takes_the_place_of_an_earlier_one() {
+        let file = |name: &str| -> Arc<Path> { Path::new(name).into() };
+        let mut space = Space::default();
+        space.map(100, Mapped { end: 200, offset: 0, path: file("a") });
+        space.map(300, Mapped { end: 400, offset: 0, path: file("b") });
+        space.map(150, Mapped { end: 160, offset: 7, path: file("c") });
+        assert!(space.at(120).is_none(), "unmapped before its place could be taken");
+        assert_eq!(space.at(155).unwrap().1.path.as_ref(), Path::new("c"));
+        assert!(space.at(160).is_none() && space.at(99).is_none());
+        assert_eq!(space.at(399).unwrap().1.path.as_ref(), Path::new("b"));
+    }
+
+    #[test]
+    fn a_fault_costs_something() {
+        let ns = minor_fault_ns().expect("memory can be mapped");
+        assert!(ns > 0.0 && ns.is_finite());
+    }
+}

@@ -1,0 +1,341 @@
+//! The ledger's file: made for the job, mapped here, read at the end.
+//!
+//! It lies beside the board, in the directory that is removed when the run is over. It is sparse: unused
+//! parts take no memory.
+//!
+//! Invariant: every length read is checked against the file, and that of a log entry against its chunk: a
+//! program may have written anywhere.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use vellum_process::library;
+use vellum_wire::cost::{
+    ASIDE_BIT, ChunkHead, ChunkKind, ENTRY_ALIGN, EntryHead, EntryKind, FRAMES_MAX, GRAIN, GRAINS,
+    LEDGER_BYTES, LedgerView, MODULE_WORDS, NO_PARENT, Record, STACK_WORDS,
+};
+use vellum_wire::operation::Operation;
+
+/// The longest path of a module.
+const PATH_MAX: usize = 4096;
+/// The longest entry of a log: a module with its path, or a whole stack, which is shorter.
+const ENTRY_BYTES_MAX: usize = MODULE_WORDS * 8 + PATH_MAX;
+const _: () = assert!((STACK_WORDS + FRAMES_MAX) * 8 <= ENTRY_BYTES_MAX);
+
+/// A ledger in a file, mapped here.
+#[derive(Debug)]
+pub struct LedgerFile {
+    path: PathBuf,
+    base: usize,
+    view: LedgerView,
+}
+
+/// A module that a process had mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedModule {
+    /// Modules had been unmapped this often before.
+    pub epoch: u32,
+    /// From this address …
+    pub start: u64,
+    /// … to before this one.
+    pub end: u64,
+    /// The difference between loaded addresses and the file's own.
+    pub bias: u64,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// A process, or a program executed in its place, as it recorded itself.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// The process id in its own namespace.
+    pub pid: u32,
+    /// The command's name when it began to record.
+    pub name: String,
+    /// The number of the process it was forked from.
+    pub parent: Option<u32>,
+    /// Its modules, in the order in which they were met.
+    pub modules: Vec<MappedModule>,
+    /// Its stacks by their hashes: return addresses, innermost first.
+    pub stacks: HashMap<u64, Vec<u64>>,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// The number of its process.
+    pub process: u32,
+    /// A return address or a stack's hash.
+    pub place: u64,
+    /// Which epoch the addresses are of.
+    pub epoch: u32,
+    /// What was done.
+    pub operation: Operation,
+    /// How often.
+    pub count: u64,
+    /// Times.
+    pub times: Times,
+}
+
+/// Times of operations, in cycles, each weighed by how many operations it stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Operations timed.
+    pub timed: u64,
+    /// Operations that those stand for.
+    pub covered: f64,
+    /// Sum of times.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest, asides among them.
+    pub max: f64,
+    /// Timings that took long where others took less than a microsecond, and are in none of the above but
+    /// `min` and `max`.
+    pub asides: Asides,
+}
+
+/// Timings that took long although others of the same operation are short: see [`ASIDE_BIT`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asides {
+    /// How many.
+    pub count: u64,
+    /// Sum of their times, in cycles.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
+}
+
+impl Times {
+    /// Operations timed, asides among them.
+    pub fn all(&self) -> u64 {
+        self.timed.saturating_add(self.asides.count)
+    }
+}
+
+impl Asides {
+    /// Adds others.
+    pub fn add(&mut self, others: Asides) {
+        self.count = self.count.saturating_add(others.count);
+        self.sum += others.sum;
+        self.squares += others.squares;
+    }
+}
+
+impl LedgerFile {
+    /// Makes a ledger in `directory`, which should be nobody else's.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn create(directory: &Path, whole_stacks: bool, cycles_per_us: u32) -> io::Result<LedgerFile> {
+        let path = directory.join("ledger");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        file.set_len(LEDGER_BYTES as u64)?;
+        // SAFETY: a new mapping at a place the kernel chooses; the file is ours and as long as the mapping.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                LEDGER_BYTES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )?
+        };
+        // SAFETY: page-aligned, zeroed (a new file), and unmapped only when `self` is dropped.
+        let view = unsafe { LedgerView::create(base.cast()) };
+        view.head().whole_stacks.store(u32::from(whole_stacks), Relaxed);
+        view.head().cycles_per_us.store(cycles_per_us, Relaxed);
+        Ok(LedgerFile { path, base: base as usize, view })
+    }
+
+    /// The path other processes open.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The mapping. Not to be used after this is dropped.
+    pub fn view(&self) -> LedgerView {
+        self.view
+    }
+
+    /// [`library::preloadable`], with a link beside the ledger if one is needed.
+    ///
+    /// # Errors
+    /// When the link cannot be made.
+    pub fn preloadable(&self, library: &Path) -> io::Result<PathBuf> {
+        library::preloadable(library, self.path.parent().unwrap_or(Path::new("/")))
+    }
+
+    /// The module whose log entry begins at `offset`.
+    pub fn module_at(&self, offset: u64) -> Option<MappedModule> {
+        let offset = usize::try_from(offset).ok().filter(|offset| offset.is_multiple_of(ENTRY_ALIGN))?;
+        let (kind, body) = self.entry_at(offset, LEDGER_BYTES)?;
+        (kind == EntryKind::Module as u32).then(|| module(&body))?
+    }
+
+    /// The kind and bytes of the log entry at `offset`, if it ends by `end` and is no longer than entries
+    /// are.
+    fn entry_at(&self, offset: usize, end: usize) -> Option<(u32, Vec<u8>)> {
+        let head = self.view.at(offset, size_of::<EntryHead>())?;
+        // SAFETY: aligned, within the mapping, and any bit pattern is a valid head.
+        let head = unsafe { &*head.cast::<EntryHead>() };
+        let kind = head.kind.load(Acquire);
+        let bytes = head.bytes.load(Relaxed) as usize;
+        let start = offset + size_of::<EntryHead>();
+        if bytes > ENTRY_BYTES_MAX || start.checked_add(bytes)? > end {
+            return None;
+        }
+        let body = self.view.at(start, bytes)?;
+        // SAFETY: within the mapping; the bytes were written before the kind, and are not written again.
+        Some((kind, unsafe { std::slice::from_raw_parts(body, bytes) }.to_vec()))
+    }
+
+    /// Everything recorded so far: processes by number, and all records.
+    pub fn read(&self) -> (HashMap<u32, Recorded>, Vec<Entry>) {
+        let mut processes = HashMap::new();
+        let (mut entries, mut asides) = (Vec::new(), HashMap::new());
+        let claimed = (self.view.head().grains.load(Acquire) as usize).min(GRAINS);
+        let mut index = 0;
+        while index < claimed {
+            let Some(memory) = self.view.grain(index) else { break };
+            // SAFETY: within the mapping, aligned; any bit pattern is a valid head.
+            let head = unsafe { &*memory.cast::<ChunkHead>() };
+            let kind = head.kind.load(Acquire);
+            let grains = (head.grains.load(Relaxed) as usize).clamp(1, claimed - index);
+            if kind == ChunkKind::Unwritten as u32 {
+                index += 1;
+                continue;
+            }
+            if kind == ChunkKind::Table as u32 {
+                let slots = grains * (GRAIN / size_of::<Record>());
+                // SAFETY: `grains` grains are within the mapping; any bit pattern is a valid record.
+                let records = unsafe { std::slice::from_raw_parts(memory.cast::<Record>(), slots) };
+                let process = head.process.load(Relaxed);
+                for record in &records[1..] {
+                    match entry(process, record) {
+                        Some((entry, false)) => entries.push(entry),
+                        Some((aside, true)) => {
+                            asides.entry(key(&aside)).or_insert_with(Asides::default).add(aside.times.asides);
+                        }
+                        None => {}
+                    }
+                }
+            } else if kind == ChunkKind::Log as u32 {
+                self.read_log(head, memory, grains, processes.entry(head.process.load(Relaxed)).or_default());
+            }
+            index += grains;
+        }
+        join_asides(&mut entries, asides);
+        (processes, entries)
+    }
+
+    fn read_log(&self, head: &ChunkHead, memory: *const u8, grains: usize, into: &mut Recorded) {
+        into.pid = head.pid.load(Relaxed);
+        into.name = name(&head.comm);
+        let parent = head.count.load(Relaxed);
+        into.parent = (parent != NO_PARENT).then_some(parent);
+        let start = self.view.offset_of(memory) + size_of::<ChunkHead>();
+        let used = (head.used.load(Acquire) as usize).min(grains * GRAIN - size_of::<ChunkHead>());
+        let mut at = start;
+        while at + size_of::<EntryHead>() <= start + used {
+            let Some((kind, body)) = self.entry_at(at, start + used) else { break };
+            // Written by a process that was killed meanwhile.
+            if kind == 0 {
+                break;
+            }
+            if kind == EntryKind::Module as u32 {
+                into.modules.extend(module(&body));
+            } else if kind == EntryKind::Stack as u32 {
+                let words = words(&body);
+                if words.len() > STACK_WORDS && words.len() <= STACK_WORDS + FRAMES_MAX {
+                    into.stacks.insert(words[0], words[STACK_WORDS..].to_vec());
+                }
+            }
+            at += (size_of::<EntryHead>() + body.len()).next_multiple_of(ENTRY_ALIGN);
+        }
+    }
+}
+
+impl Drop for LedgerFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `create`; views are documented not to outlive it.
+        let _ = unsafe { munmap(self.base as *mut _, LEDGER_BYTES) };
+    }
+}
+
+fn words(body: &[u8]) -> Vec<u64> {
+    body.chunks_exact(8).map(|word| u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| word[i]))).collect()
+}
+
+fn module(body: &[u8]) -> Option<MappedModule> {
+    let (numbers, path) = body.split_at_checked(MODULE_WORDS * 8)?;
+    let [epoch, start, end, bias] = words(numbers).try_into().ok()?;
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+    Some(MappedModule { epoch: epoch as u32, start, end, bias, path })
+}
+
+fn name(words: &[AtomicU64; 2]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
+    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+}
+
+/// The key that an entry and its asides have in common.
+type Key = (u32, u64, u32, u16);
+
+fn key(entry: &Entry) -> Key {
+    (entry.process, entry.place, entry.epoch, entry.operation.bits())
+}
+
+/// Gives each entry's asides to it: they may lie in another table of the same process.
+fn join_asides(entries: &mut [Entry], mut asides: HashMap<Key, Asides>) {
+    if asides.is_empty() {
+        return;
+    }
+    for entry in entries {
+        if let Some(own) = asides.remove(&key(entry)) {
+            entry.times.asides = own;
+        }
+    }
+}
+
+/// The entry in a record, and whether it is one of asides.
+fn entry(process: u32, record: &Record) -> Option<(Entry, bool)> {
+    let place = record.place.load(Acquire);
+    let what = record.what.load(Relaxed);
+    let count = record.count.load(Relaxed);
+    if place == 0 || count == 0 {
+        return None;
+    }
+    let (timed, gap) = halves(record.timed.load(Relaxed));
+    let (min, max) = halves(record.extremes.load(Relaxed));
+    let times = Times {
+        timed: timed.into(),
+        covered: if timed == 0 { 0.0 } else { record.due.load(Relaxed).saturating_sub(gap.into()) as f64 },
+        sum: record.sum.load(Relaxed) as f64,
+        squares: f64::from_bits(record.squares.load(Relaxed)),
+        min: f32::from_bits(min).into(),
+        max: f32::from_bits(max).into(),
+        asides: Asides::default(),
+    };
+    let is_aside = what & ASIDE_BIT != 0;
+    let times = if is_aside {
+        Times { asides: Asides { count, sum: times.sum, squares: times.squares }, ..Times::default() }
+    } else {
+        times
+    };
+    let operation = Operation::from_bits(what as u16)?;
+    Some((Entry { process, place, epoch: (what >> 32) as u32, operation, count, times }, is_aside))
+}
+
+fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}

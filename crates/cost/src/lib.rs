@@ -1,0 +1,33 @@
+//! What a program's memory operations cost, by the source line that caused them.
+//!
+//! The work of `vellum cost`, without its output. There are two sources: the preloaded library
+//! (`vellum-recorder`) counts and times each operation where it happens, and the kernel shows page faults.
+//! Both give instructions; this crate finds their source lines.
+//!
+//! ```text
+//!  program ── libvellum_cost.so ──▶ ledger ──────────────┐
+//!     │             ▲  │ is this instruction the user's?  ├─▶ profile ─▶ Item { cause, operation,
+//!     │         Answers ◀─┘      ▲                        │                     count, times }
+//!     │                       Symbols (debug information) │
+//!     └── page faults ──▶ FaultReader ────────────────────┘
+//! ```
+//!
+//! Words: an *operation* is a call that allocates, resizes or frees memory, or a page fault. A *record*
+//! counts one operation at one instruction or stack. The *cause* is the user's line; *via* is the function
+//! that the line called.
+
+mod answers;
+mod faults;
+mod ledger;
+mod perf;
+mod place;
+mod profile;
+#[doc(hidden)]
+pub mod readers;
+
+pub use answers::Answers;
+pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
+pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
+pub use perf::Refused;
+pub use place::{Cause, Causes, Instruction, Place, names};
+pub use profile::{Disturbed, Flame, Item, Own, Profile, Sources, profile};

@@ -1,0 +1,228 @@
+//! From a stack to the place that caused an operation.
+//!
+//! ```text
+//! stack, innermost first:  operator new's caller ─ … ─ main
+//! each address expanded:   inlined functions, innermost first, at each
+//!                          allocate · _M_allocate · push_back · fill (user's line) · main
+//!                                                   ▲          ▲
+//!                                                   via        the place
+//! ```
+//!
+//! The place is the innermost line that a user wrote. What that line called, if it did not do the operation
+//! itself, is named beside it. Where there is no such line: the innermost function of an executable without
+//! debug information; else of a library that is not the system's; else the innermost function of all.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vellum_process::{Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library};
+
+/// An instruction of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Instruction {
+    /// The module's file; `None` for an address in no module that is known.
+    pub module: Option<Arc<Path>>,
+    /// Its address in the file's own terms, or as it was in the process.
+    pub address: u64,
+}
+
+/// The place that caused an operation, as exactly as it is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// A line of source.
+    Line {
+        /// The file, as the compiler named it.
+        file: Arc<str>,
+        /// The line, from 1.
+        line: u32,
+        /// The function, in short; empty where it has no name.
+        function: Arc<str>,
+    },
+    /// A function of a module without debug information.
+    Function {
+        /// The module's file.
+        module: Arc<str>,
+        /// The function, in short.
+        function: Arc<str>,
+    },
+    /// An address of a module without symbols.
+    Offset {
+        /// The module's file.
+        module: Arc<str>,
+        /// The address in the file's own terms.
+        offset: u64,
+    },
+    /// Code that belongs to no file, as just-in-time compilers make it.
+    Unknown,
+}
+
+impl Place {
+    /// The system library it lies in, if it does: reports seldom need more detail there.
+    pub fn system_library(&self) -> Option<&Arc<str>> {
+        match self {
+            Place::Function { module, .. } | Place::Offset { module, .. } => {
+                is_systems_library(Path::new(&**module)).then_some(module)
+            }
+            Place::Line { .. } | Place::Unknown => None,
+        }
+    }
+
+    /// Whether it is a source line.
+    pub fn is_line(&self) -> bool {
+        matches!(self, Place::Line { .. })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line { file, line, .. } => write!(f, "{file}:{line}"),
+            Place::Function { module, function } => write!(f, "{function} ({module})"),
+            Place::Offset { module, offset } => write!(f, "{module}+{offset:#x}"),
+            Place::Unknown => f.write_str("(code outside of any file)"),
+        }
+    }
+}
+
+/// A place, and the function it called that did the operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cause {
+    /// Who caused it.
+    pub place: Place,
+    /// The function that the place called; `None` if it did the operation itself.
+    pub via: Option<Arc<str>>,
+}
+
+/// Finds causes, each stack's once.
+#[derive(Debug, Default)]
+pub struct Causes {
+    known: HashMap<Vec<Instruction>, Cause>,
+    texts: HashMap<Box<str>, Arc<str>>,
+    sources: BTreeSet<(Arc<str>, PathBuf)>,
+}
+
+impl Causes {
+    /// The source files of all places so far, each with the modules that were made of it.
+    pub fn sources(&self) -> &BTreeSet<(Arc<str>, PathBuf)> {
+        &self.sources
+    }
+
+    /// What caused an operation whose stack is `stack`, innermost first.
+    pub fn cause(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Cause {
+        if let Some(known) = self.known.get(stack) {
+            return known.clone();
+        }
+        let cause = self.by_line(stack, symbols).unwrap_or_else(|| self.by_module(stack, symbols));
+        self.known.insert(stack.to_vec(), cause.clone());
+        cause
+    }
+
+    fn by_line(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Option<Cause> {
+        let mut called: Option<String> = None;
+        for instruction in stack {
+            let Some(module) = instruction.module.as_deref() else {
+                called = None;
+                continue;
+            };
+            // The recorder only passes calls on.
+            if is_recorder(module) {
+                continue;
+            }
+            let may_be_users = symbols.standing(module) == Standing::Lines;
+            for function in symbols.functions(module, instruction.address).iter() {
+                if let (true, true, Some(file), Some(line)) =
+                    (may_be_users, function.is_users(), &function.file, function.line)
+                {
+                    let name = self.text(function.name.as_deref().unwrap_or_default());
+                    self.sources.insert((file.clone(), module.to_path_buf()));
+                    let place = Place::Line { file: file.clone(), line, function: name };
+                    let via = called.map(|name| self.text(&name));
+                    return Some(Cause { place, via });
+                }
+                called = shown(module, &function.name);
+            }
+        }
+        None
+    }
+
+    fn by_module(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Cause {
+        let standing = |symbols: &mut Symbols, at: &Instruction| {
+            at.module.as_deref().map(|module| symbols.standing(module))
+        };
+        let bare = stack.iter().position(|at| standing(symbols, at) == Some(Standing::Bare));
+        let own = || {
+            stack.iter().position(|at| at.module.as_deref().is_some_and(|module| !is_systems_library(module)))
+        };
+        let index = bare.or_else(own).unwrap_or(0);
+        let Some(at) = stack.get(index) else {
+            return Cause { place: Place::Unknown, via: None };
+        };
+        let Some(module) = at.module.as_deref() else {
+            return Cause { place: Place::Unknown, via: None };
+        };
+        let name = outermost_name(&symbols.functions(module, at.address));
+        let module = self.text(&module.to_string_lossy());
+        let place = match name {
+            Some(function) => Place::Function { module, function: self.text(&function) },
+            None => Place::Offset { module, offset: at.address },
+        };
+        let passes = |at: &&Instruction| !at.module.as_deref().is_some_and(is_recorder);
+        let callee = stack[..index].iter().rev().find(passes);
+        let via = callee.and_then(|at| {
+            let module = at.module.as_deref()?;
+            shown(module, &outermost_name(&symbols.functions(module, at.address)))
+        });
+        Cause { place, via: via.map(|name| self.text(&name)) }
+    }
+
+    /// One copy of each text.
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        self.texts.insert(text.into(), new.clone());
+        new
+    }
+}
+
+fn outermost_name(functions: &[Function]) -> Option<String> {
+    functions.last().and_then(|function| function.name.clone())
+}
+
+/// The name shown for a function of a library: its own, or the library's; the runtime's own functions are all
+/// the allocator.
+fn shown(module: &Path, name: &Option<String>) -> Option<String> {
+    if is_own_library(module) {
+        return Some(ALLOCATOR.to_owned());
+    }
+    let file = || module.file_name().map(|file| file.to_string_lossy().into_owned());
+    name.clone().filter(|name| !name.is_empty()).or_else(file)
+}
+
+/// The name of all functions of our runtime.
+const ALLOCATOR: &str = "the allocator";
+
+/// The names on a stack for a flame graph, outermost first: functions with those inlined into them.
+pub fn names(stack: &[Instruction], symbols: &mut Symbols) -> Vec<String> {
+    let mut names = Vec::new();
+    for at in stack.iter().rev() {
+        let Some(module) = at.module.as_deref() else {
+            names.push("?".to_owned());
+            continue;
+        };
+        if is_recorder(module) {
+            continue;
+        }
+        for function in symbols.functions(module, at.address).iter().rev() {
+            names.push(function.name.clone().unwrap_or_else(|| offset_name(module, at.address)));
+        }
+    }
+    names
+}
+
+fn offset_name(module: &Path, address: u64) -> String {
+    let file = module.file_name().map_or_else(|| PathBuf::from(module), PathBuf::from);
+    format!("{}+{address:#x}", file.display())
+}

@@ -1,0 +1,457 @@
+//! What a job's memory operations cost, by place: everything recorded and seen, joined.
+//!
+//! ```text
+//! ledger: records, modules, stacks ─┐
+//!                                   ├─▶ cause of each ─▶ sums by (cause, operation) ─▶ Profile
+//! kernel: faults by stack ──────────┘
+//! ```
+//!
+//! Invariants: the counts of all items add up to the totals; an item's times are of [`Item::timed`]
+//! operations, weighed to stand for all of them, with the base subtracted. Long timings that the recorder put
+//! aside are disturbances ([`Disturbed`]) if they are few among short ones; else they are times like the
+//! others.
+
+use super::faults::Faults;
+use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};
+use super::place::{Cause, Causes, Instruction, names};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use vellum_measure::{Base, Stat};
+use vellum_process::Symbols;
+use vellum_timing::clock::Clock;
+use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, STACK_BIT};
+use vellum_wire::operation::{Kind, Operation};
+
+/// Forks of forks that are followed to find a module or stack.
+const ANCESTORS_MAX: usize = 64;
+/// An operation with a smaller mean time is short, nanoseconds: a few long times among short ones are
+/// disturbances.
+const SHORT_NS: f64 = 1000.0;
+
+/// What one place did of one operation.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Who caused it.
+    pub cause: Cause,
+    /// What it was.
+    pub operation: Operation,
+    /// How often; exact, but for page faults of which some were not shown ([`Item::is_scaled`]).
+    pub count: u64,
+    /// Times in nanoseconds, the base subtracted; `n` is how many were timed, the disturbed among them.
+    /// `None` for operations that cannot be timed.
+    pub times: Option<Stat>,
+    /// Those that were disturbed: they are in `n` and the largest of the times, and not in their mean and
+    /// deviation.
+    pub disturbed: Disturbed,
+    /// Whether the count is a share of an exact total that was seen in part.
+    pub is_scaled: bool,
+}
+
+impl Item {
+    /// Operations timed.
+    pub fn timed(&self) -> u64 {
+        self.times.map_or(0, |times| times.n)
+    }
+
+    /// Whether only some of the operations were timed.
+    pub fn is_sampled(&self) -> bool {
+        self.times.is_some_and(|times| times.n < self.count)
+    }
+
+    /// Nanoseconds that all of them took together, as far as is known.
+    pub fn total_ns(&self) -> Option<f64> {
+        self.times.map(|times| times.mean * self.count as f64)
+    }
+}
+
+/// Operations that took over [`DISTURBED_US`](vellum_wire::cost::DISTURBED_US) where most take less than a
+/// microsecond: another thread had the processor meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Disturbed {
+    /// How many of the timed ones.
+    pub count: u64,
+    /// Nanoseconds that they took together.
+    pub total_ns: f64,
+}
+
+impl Disturbed {
+    /// Adds others.
+    pub fn add(&mut self, others: Disturbed) {
+        self.count = self.count.saturating_add(others.count);
+        self.total_ns += others.total_ns;
+    }
+}
+
+/// A stack of a flame graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flame {
+    /// Functions, the outermost first.
+    pub names: Vec<String>,
+    /// What was done.
+    pub operation: Operation,
+    /// How often.
+    pub count: u64,
+    /// Nanoseconds, all together.
+    pub total_ns: f64,
+}
+
+/// What recording itself costs.
+#[derive(Clone, Debug)]
+pub struct Own {
+    /// Timings of nothing, in nanoseconds: the smallest was subtracted from every time.
+    pub base: Base,
+    /// Nanoseconds to count an operation.
+    pub count_ns: f64,
+    /// Nanoseconds to count and time one.
+    pub timed_ns: f64,
+    /// Nanoseconds of all threads' processor time that went into attaching, looking up, walking new stacks
+    /// and asking.
+    pub rare_ns: f64,
+    /// Nanoseconds, all together: counting, timing, rare work ([`Own::rare_ns`]), and the recorder's page
+    /// faults. Without the kernel's time to show faults, and the loader's to load the recorder.
+    pub total_ns: f64,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub struct Profile {
+    /// One item a place and operation, ordered by place.
+    pub items: Vec<Item>,
+    /// Operations recorded, page faults not among them.
+    pub operations: u64,
+    /// How many of those have a source line.
+    pub on_lines: u64,
+    /// Operations timed.
+    pub timed: u64,
+    /// Those of them that were disturbed.
+    pub disturbed: Disturbed,
+    /// Page faults, where the kernel shows them.
+    pub faults: Option<Faults>,
+    /// Faults of the program, by all places together.
+    pub faults_placed: u64,
+    /// How many of those have a source line.
+    pub faults_on_lines: u64,
+    /// Nanoseconds of an ordinary minor fault on this machine.
+    pub minor_fault_ns: Option<f64>,
+    /// What recording costs, when it was measured and the counter can be trusted.
+    pub own: Option<Own>,
+    /// Processes, and programs executed in their place, that recorded.
+    pub processes: u64,
+    /// The loader's own operations, before anything could be recorded.
+    pub early: u64,
+    /// Operations that found no room.
+    pub lost: u64,
+    /// Questions about instructions that were not answered in time.
+    pub unanswered: u64,
+    /// Source files that lines are of, each with the modules that were made of it.
+    pub sources: BTreeSet<(Arc<str>, PathBuf)>,
+    /// Stacks for a flame graph, when whole stacks were recorded.
+    pub flames: Vec<Flame>,
+}
+
+/// What goes into a profile besides the ledger.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    /// The ledger, of a job that has ended.
+    pub ledger: &'a LedgerFile,
+    /// What page faults were seen.
+    pub faults: Option<Faults>,
+    /// Nanoseconds of an ordinary minor fault.
+    pub minor_fault_ns: Option<f64>,
+    /// The counter; `None` where it cannot be trusted.
+    pub clock: Option<&'a Clock>,
+    /// Whether flame graphs are wanted.
+    pub flames: bool,
+}
+
+#[derive(Default)]
+struct Sum {
+    count: u64,
+    times: Times,
+}
+
+impl Sum {
+    fn add(&mut self, count: u64, times: &Times) {
+        // Counts are what programs wrote.
+        self.count = self.count.saturating_add(count);
+        if times.all() == 0 {
+            return;
+        }
+        let sum = &mut self.times;
+        sum.min = if sum.all() == 0 { times.min } else { sum.min.min(times.min) };
+        sum.max = sum.max.max(times.max);
+        sum.timed = sum.timed.saturating_add(times.timed);
+        sum.covered += times.covered;
+        sum.sum += times.sum;
+        sum.squares += times.squares;
+        sum.asides.add(times.asides);
+    }
+
+    /// Means of the times and of their squares, in cycles, and whether asides were left out as disturbances.
+    fn means(&self, ns_per_cycle: f64) -> Option<(f64, f64, bool)> {
+        let Times { timed, covered, sum, squares, asides, .. } = self.times;
+        let kept = (timed > 0 && covered > 0.0).then(|| (sum / covered, squares / covered));
+        let is_short = kept.is_some_and(|(mean, _)| mean * ns_per_cycle < SHORT_NS);
+        let are_few = timed >= asides.count.saturating_mul(KEPT_PER_ASIDE_MIN);
+        match kept {
+            Some((mean, square)) if is_short && are_few || asides.count == 0 => Some((mean, square, true)),
+            _ if self.times.all() == 0 => None,
+            // As many as were timed stand for each kind.
+            _ => {
+                let (mean, square) = kept.unwrap_or_default();
+                let (timed, n) = (timed as f64, self.times.all() as f64);
+                Some(((mean * timed + asides.sum) / n, (square * timed + asides.squares) / n, false))
+            }
+        }
+    }
+
+    /// The times in nanoseconds, and the disturbed ones.
+    fn stat(&self, ns_per_cycle: f64, base_cycles: f64) -> Option<(Stat, Disturbed)> {
+        let (mean, square, are_disturbed) = self.means(ns_per_cycle)?;
+        let Times { asides, .. } = self.times;
+        let times = &self.times;
+        let n = times.all();
+        let used = if are_disturbed { times.timed } else { n };
+        let variance = (square - mean * mean).max(0.0);
+        let unbiased = if used > 1 { variance * used as f64 / (used - 1) as f64 } else { 0.0 };
+        // Times below the base, by a step of the clock, count as zero.
+        let ns = |cycles: f64| (cycles - base_cycles).max(0.0) * ns_per_cycle;
+        let (min, max) = (ns(times.min), ns(times.max));
+        // Extremes were kept with fewer digits than sums.
+        let mean = ns(mean).clamp(min, max.max(min));
+        let stat = Stat { n, mean, min, max, std: unbiased.sqrt() * ns_per_cycle };
+        let total = (asides.sum - asides.count as f64 * base_cycles).max(0.0) * ns_per_cycle;
+        let disturbed = if are_disturbed {
+            Disturbed { count: asides.count, total_ns: total }
+        } else {
+            Disturbed::default()
+        };
+        Some((stat, disturbed))
+    }
+}
+
+/// Joins everything.
+pub fn profile(sources: Sources<'_>, symbols: &mut Symbols) -> Profile {
+    let head = sources.ledger.view().head();
+    let (processes, entries) = sources.ledger.read();
+    let mut causes = Causes::default();
+    let mut sums: BTreeMap<(Cause, Operation), Sum> = BTreeMap::new();
+    let mut paths = Paths::default();
+    let (mut operations, mut on_lines, mut timed) = (0_u64, 0_u64, 0_u64);
+    let ns_per_cycle = sources.clock.map(Clock::ns_per_tick);
+    let base_cycles = head.own.min.load(Relaxed) as f64;
+    let mut flames = Vec::new();
+    for entry in &entries {
+        let stack = stack(entry, &processes, &mut paths);
+        let cause = causes.cause(&stack, symbols);
+        operations = operations.saturating_add(entry.count);
+        timed = timed.saturating_add(entry.times.all());
+        if cause.place.is_line() {
+            on_lines = on_lines.saturating_add(entry.count);
+        }
+        if sources.flames {
+            let mut alone = Sum::default();
+            alone.add(entry.count, &entry.times);
+            let stat = ns_per_cycle.and_then(|ns| alone.stat(ns, base_cycles));
+            let total_ns = stat.map_or(0.0, |(stat, _)| stat.mean * entry.count as f64);
+            let names = names(&stack, symbols);
+            flames.push(Flame { names, operation: entry.operation, count: entry.count, total_ns });
+        }
+        sums.entry((cause, entry.operation)).or_default().add(entry.count, &entry.times);
+    }
+    let mut items: Vec<Item> = sums
+        .into_iter()
+        .map(|((cause, operation), sum)| {
+            let stat = ns_per_cycle.and_then(|ns| sum.stat(ns, base_cycles));
+            let (times, disturbed) = stat.map_or((None, Disturbed::default()), |(stat, of)| (Some(stat), of));
+            Item { cause, operation, count: sum.count, times, disturbed, is_scaled: false }
+        })
+        .collect();
+    let mut disturbed = Disturbed::default();
+    items.iter().for_each(|item| disturbed.add(item.disturbed));
+    let (mut faults_placed, mut faults_on_lines) = (0, 0);
+    if let Some(faults) = &sources.faults {
+        let found = fault_items(faults, &mut causes, symbols);
+        faults_placed = found.iter().map(|item| item.count).sum();
+        faults_on_lines = found.iter().filter(|item| item.cause.place.is_line()).map(|item| item.count).sum();
+        items.extend(found);
+        if sources.flames {
+            let each = sources.minor_fault_ns.unwrap_or(0.0);
+            flames.extend(faults.by_stack.iter().map(|((stack, is_major), count)| Flame {
+                names: names(stack, symbols),
+                operation: fault_operation(*is_major),
+                count: *count,
+                total_ns: *count as f64 * each,
+            }));
+        }
+    }
+    let own_faults_ns = sources.faults.as_ref().map_or(0, |faults| faults.own) as f64
+        * sources.minor_fault_ns.unwrap_or_default();
+    let own = sources.clock.and_then(|clock| own(sources.ledger, clock, operations, timed, own_faults_ns));
+    items.sort_by(|a, b| (&a.cause, a.operation).cmp(&(&b.cause, b.operation)));
+    Profile {
+        items,
+        operations,
+        on_lines,
+        timed,
+        disturbed,
+        faults: sources.faults,
+        faults_placed,
+        faults_on_lines,
+        minor_fault_ns: sources.minor_fault_ns,
+        own,
+        processes: processes.len() as u64,
+        early: head.early.load(Relaxed),
+        lost: head.lost.load(Relaxed),
+        unanswered: head.unanswered.load(Relaxed).into(),
+        sources: causes.sources().clone(),
+        flames,
+    }
+}
+
+fn own(ledger: &LedgerFile, clock: &Clock, operations: u64, timed: u64, own_faults_ns: f64) -> Option<Own> {
+    let ns_per_cycle = clock.ns_per_tick();
+    let own = &ledger.view().head().own;
+    let n = own.n.load(Relaxed);
+    if n == 0 {
+        return None;
+    }
+    let float = |word: &std::sync::atomic::AtomicU64| f64::from_bits(word.load(Relaxed)) * ns_per_cycle;
+    let whole = |word: &std::sync::atomic::AtomicU64| word.load(Relaxed) as f64 * ns_per_cycle;
+    let (mean, min, max, std) = (float(&own.mean), whole(&own.min), whole(&own.max), float(&own.std));
+    let base = Base { clock: clock.kind().name().to_owned(), n, mean, min, max, std, step: clock.step_ns() };
+    let (count_ns, timed_ns) = (float(&own.count), float(&own.timed));
+    let rare_ns = ledger.view().head().spent.load(Relaxed) as f64;
+    let counted = operations.saturating_sub(timed);
+    let total_ns = counted as f64 * count_ns + timed as f64 * timed_ns + rare_ns + own_faults_ns;
+    Some(Own { base, count_ns, timed_ns, rare_ns, total_ns })
+}
+
+fn fault_operation(is_major: bool) -> Operation {
+    Operation::of(if is_major { Kind::MajorFault } else { Kind::MinorFault })
+}
+
+/// Faults by cause, in proportion to those that were shown where some were not.
+fn fault_items(faults: &Faults, causes: &mut Causes, symbols: &mut Symbols) -> Vec<Item> {
+    let mut sums: BTreeMap<(Cause, bool), u64> = BTreeMap::new();
+    for ((stack, is_major), count) in &faults.by_stack {
+        *sums.entry((causes.cause(stack, symbols), *is_major)).or_default() += count;
+    }
+    let seen: u64 = sums.values().sum::<u64>() + faults.own;
+    let scale = if seen == 0 { 1.0 } else { (seen + faults.lost) as f64 / seen as f64 };
+    sums.into_iter()
+        .map(|((cause, is_major), count)| Item {
+            cause,
+            operation: fault_operation(is_major),
+            count: (count as f64 * scale).round() as u64,
+            times: None,
+            disturbed: Disturbed::default(),
+            is_scaled: faults.lost > 0,
+        })
+        .collect()
+}
+
+/// One copy of each module's path.
+#[derive(Default)]
+struct Paths(HashMap<Box<Path>, Arc<Path>>);
+
+impl Paths {
+    fn of(&mut self, path: &Path) -> Arc<Path> {
+        if let Some(known) = self.0.get(path) {
+            return known.clone();
+        }
+        // The same file under two names is one.
+        let new: Arc<Path> = path.canonicalize().map_or_else(|_| path.into(), Into::into);
+        self.0.insert(path.into(), new.clone());
+        new
+    }
+}
+
+/// The process's own record and those of the processes it was forked from, nearest first.
+fn lineage(process: u32, processes: &HashMap<u32, Recorded>) -> impl Iterator<Item = &Recorded> {
+    let mut next = Some(process);
+    std::iter::from_fn(move || {
+        let found = processes.get(&next?)?;
+        next = found.parent;
+        Some(found)
+    })
+    .take(ANCESTORS_MAX)
+}
+
+/// The instructions of an entry's stack, innermost first.
+fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -> Vec<Instruction> {
+    let direct = [entry.place];
+    let addresses: &[u64] = if entry.place & STACK_BIT == 0 {
+        &direct
+    } else {
+        let mut known =
+            lineage(entry.process, processes).filter_map(|process| process.stacks.get(&entry.place));
+        known.next().map_or(&[], Vec::as_slice)
+    };
+    addresses
+        .iter()
+        // Return addresses: the call is before.
+        .map(|address| address.wrapping_sub(1))
+        .map(|pc| match module_of(pc, entry, processes) {
+            Some(module) => {
+                Instruction { module: Some(paths.of(&module.path)), address: pc.wrapping_sub(module.bias) }
+            }
+            None => Instruction { module: None, address: pc },
+        })
+        .collect()
+}
+
+/// The module at `pc` when the entry was made: the last of those known by then.
+fn module_of<'a>(pc: u64, entry: &Entry, processes: &'a HashMap<u32, Recorded>) -> Option<&'a MappedModule> {
+    lineage(entry.process, processes).find_map(|process| {
+        let there = process.modules.iter().filter(|module| module.start <= pc && pc < module.end);
+        there.filter(|module| module.epoch <= entry.epoch).max_by_key(|module| module.epoch)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Asides;
+
+    /// Cycles are nanoseconds here, and a timing of nothing takes none.
+    fn stat(timed: u64, mean: f64, asides: &[f64]) -> (Stat, Disturbed) {
+        let sum_of = |power: i32| asides.iter().map(|ns| ns.powi(power)).sum();
+        let n = timed as f64;
+        let times = Times {
+            timed,
+            covered: n,
+            sum: n * mean,
+            squares: n * mean * mean,
+            min: asides.iter().copied().fold(if timed > 0 { mean } else { f64::INFINITY }, f64::min),
+            max: asides.iter().copied().fold(mean, f64::max),
+            asides: Asides { count: asides.len() as u64, sum: sum_of(1), squares: sum_of(2) },
+        };
+        let mut sum = Sum::default();
+        sum.add(timed + asides.len() as u64, &times);
+        sum.stat(1.0, 0.0).expect("something was timed")
+    }
+
+    #[test]
+    fn a_few_long_times_among_short_ones_are_disturbances() {
+        let (stat, disturbed) = stat(31, 50.0, &[5e6]);
+        assert_eq!((stat.n, stat.mean, stat.min, stat.max, stat.std), (32, 50.0, 50.0, 5e6, 0.0));
+        assert_eq!(disturbed, Disturbed { count: 1, total_ns: 5e6 });
+    }
+
+    #[test]
+    fn many_long_times_are_what_the_operation_takes() {
+        let (half, disturbed) = stat(2, 100.0, &[30e3, 30e3]);
+        assert_eq!((half.n, half.mean, disturbed.count), (4, 15_050.0, 0));
+        let (only, disturbed) = stat(0, 0.0, &[40e3]);
+        assert_eq!((only.n, only.mean, only.min, disturbed.count), (1, 40e3, 40e3, 0));
+    }
+
+    #[test]
+    fn among_long_times_nothing_is_a_disturbance() {
+        let (stat, disturbed) = stat(9, 5e3, &[95e3]);
+        assert_eq!((stat.n, stat.mean, disturbed.count), (10, 14e3, 0));
+    }
+}

@@ -1,0 +1,12 @@
+//! Readers of bytes that others have written, for the fuzz targets (`vellum-fuzz`) only; see
+//! `vellum_process::readers`.
+
+use crate::faults;
+use vellum_process::ring::Ring;
+
+/// A ring of page faults, as `vellum cost` reads it: how many stacks it has. The first two words are where it
+/// is written and read next.
+#[must_use]
+pub fn ring_of_faults(bytes: &[u8], major_id: u64) -> usize {
+    Ring::of_bytes(bytes).map_or(0, |mut ring| faults::of_ring(&mut ring, major_id).by_stack.len())
+}

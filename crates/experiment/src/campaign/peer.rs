@@ -1,0 +1,87 @@
+//! Allocators to compare with, as far as a distribution's packages bring them.
+//!
+//! A peer is a shared object that is preloaded; glibc is what a program has without one. One that is not
+//! installed is named, with the package that brings it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The C library's own malloc.
+pub const GLIBC: &str = "glibc";
+/// This project's.
+pub const VELLUM: &str = "vellum";
+
+/// An allocator that can be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Short name.
+    pub name: &'static str,
+    /// What to preload; nothing for glibc.
+    pub library: Option<PathBuf>,
+    /// The version as far as it is known, for people.
+    pub version: String,
+}
+
+/// An allocator that is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Short name.
+    pub name: &'static str,
+    /// What to do about it.
+    pub cure: String,
+}
+
+/// Name, file and Debian package of each.
+const PACKAGED: [(&str, &str, &str); 3] = [
+    ("mimalloc2", "libmimalloc.so.2", "libmimalloc2.0"),
+    ("jemalloc", "libjemalloc.so.2", "libjemalloc2"),
+    ("tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+];
+
+/// Where distributions put shared objects.
+fn folders() -> [PathBuf; 5] {
+    let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    [&multiarch, "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"].map(PathBuf::from)
+}
+
+/// glibc and every packaged allocator: here, or missing.
+#[must_use]
+pub fn packaged() -> Vec<Result<Peer, Missing>> {
+    // SAFETY: returns a constant string of the C library.
+    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let glibc = Peer { name: GLIBC, library: None, version: version.to_string_lossy().into_owned() };
+    let others = PACKAGED.iter().map(|(name, file, package)| find(name, file, package));
+    std::iter::once(Ok(glibc)).chain(others).collect()
+}
+
+fn find(name: &'static str, file: &str, package: &str) -> Result<Peer, Missing> {
+    let found = folders().into_iter().map(|folder| folder.join(file)).find(|path| path.is_file());
+    let library = found.ok_or_else(|| Missing { name, cure: format!("apt-get install {package}") })?;
+    let version = versioned_name(&library);
+    Ok(Peer { name, library: Some(library), version })
+}
+
+/// `2.0` of a link to `libmimalloc.so.2.0`.
+fn versioned_name(file: &Path) -> String {
+    let real = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    let name = real.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    name.split_once(".so.").map_or_else(|| "unknown".to_owned(), |(_, version)| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_peer_is_a_file_or_has_a_cure() {
+        let all = packaged();
+        assert_eq!(all.len(), PACKAGED.len() + 1);
+        assert!(matches!(&all[0], Ok(glibc) if glibc.library.is_none() && glibc.version.contains('.')));
+        for peer in &all[1..] {
+            match peer {
+                Ok(peer) => assert!(peer.library.as_deref().is_some_and(Path::is_file)),
+                Err(missing) => assert!(missing.cure.contains("apt-get install")),
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A program that does nothing: what starting and ending a process costs by itself.
+//!
+//! `/bin/true` is no such thing: it is loaded by a dynamic loader, maps a C library, sets up a locale. This
+//! one is written here byte by byte, one page that is mapped and one system call that ends it, and lives in a
+//! file in memory:
+//!
+//! ```text
+//! 0x000  ELF header ─ entry ──────────────┐
+//! 0x040  one program header: load it all  │
+//! 0x078  xor edi, edi ; mov eax, 231 ; syscall      exit_group(0)
+//! ```
+//!
+//! Where memory may not be executed from files (a sysctl can forbid it), or on another processor, `/bin/true`
+//! stands in and says so.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The program's length in bytes, and where its code begins.
+const CODE_AT: usize = 0x78;
+/// Where it is mapped: any address a program may have.
+#[cfg(target_arch = "x86_64")]
+const BASE: u64 = 0x0040_0000;
+/// What stands in.
+const STAND_IN: &str = "/bin/true";
+
+/// The program, ready to be started.
+#[derive(Debug)]
+pub(super) struct Nothing {
+    /// Keeps the file in memory alive while its path is used.
+    _file: Option<OwnedFd>,
+    pub(super) path: CString,
+    /// What it is, for people.
+    pub(super) what: &'static str,
+}
+
+impl Nothing {
+    /// The file in memory.
+    pub(super) fn new() -> io::Result<Nothing> {
+        let image = image().ok_or(io::ErrorKind::Unsupported)?;
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let file = rustix::fs::memfd_create(c"nothing", flags)?;
+        let mut rest = &image[..];
+        while !rest.is_empty() {
+            let written = rustix::io::write(&file, rest)?;
+            rest = &rest[written..];
+        }
+        rustix::fs::fchmod(&file, rustix::fs::Mode::RUSR | rustix::fs::Mode::XUSR)?;
+        // A file that is open for writing cannot be run; opened anew, and the first descriptor dropped, it
+        // can.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let reopened: OwnedFd = std::fs::File::open(path)?.into();
+        let path = CString::new(format!("/proc/self/fd/{}", reopened.as_raw_fd()))?;
+        Ok(Nothing { _file: Some(reopened), path, what: "a program of one system call" })
+    }
+
+    /// What is used where the file in memory cannot be run.
+    pub(super) fn stand_in() -> Nothing {
+        let path = CString::new(STAND_IN).unwrap_or_default();
+        Nothing { _file: None, path, what: STAND_IN }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn image() -> Option<[u8; 0x81]> {
+    let mut bytes = [0u8; 0x81];
+    let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
+    // ELF, 64 bits, little end first, version 1; an executable for x86-64.
+    put(0x00, &[0x7f, b'E', b'L', b'F', 2, 1, 1]);
+    put(0x10, &[2, 0, 62, 0, 1, 0, 0, 0]);
+    put(0x18, &(BASE + CODE_AT as u64).to_le_bytes());
+    // Program headers at 0x40; sizes of both headers; one of them.
+    put(0x20, &0x40u64.to_le_bytes());
+    put(0x34, &[0x40, 0, 0x38, 0, 1, 0]);
+    // Load, readable and executable, from the file's start, all of it, page-aligned.
+    put(0x40, &[1, 0, 0, 0, 5, 0, 0, 0]);
+    put(0x50, &BASE.to_le_bytes());
+    put(0x58, &BASE.to_le_bytes());
+    put(0x60, &0x81u64.to_le_bytes());
+    put(0x68, &0x81u64.to_le_bytes());
+    put(0x70, &0x1000u64.to_le_bytes());
+    put(CODE_AT, &[0x31, 0xff, 0xb8, 231, 0, 0, 0, 0x0f, 0x05]);
+    Some(bytes)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn image() -> Option<[u8; 0]> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::read::elf::{ElfFile64, ProgramHeader};
+    use object::{Endianness, Object};
+
+    #[test]
+    fn it_is_a_program_as_others_read_it() {
+        let Some(image) = image() else {
+            vellum_skip::skip("not written for this processor");
+            return;
+        };
+        let file: ElfFile64<Endianness> = ElfFile64::parse(&image[..]).unwrap();
+        assert_eq!(file.entry(), BASE + CODE_AT as u64);
+        let header = &file.elf_program_headers()[0];
+        let endian = file.endian();
+        assert_eq!(file.elf_program_headers().len(), 1);
+        assert_eq!(header.p_memsz(endian), image.len() as u64);
+        assert_eq!(header.p_offset(endian), 0);
+    }
+
+    #[test]
+    fn it_ends_well() {
+        for nothing in [Nothing::new().unwrap_or_else(|_| Nothing::stand_in()), Nothing::stand_in()] {
+            let status = std::process::Command::new(nothing.path.to_str().unwrap()).status().unwrap();
+            assert!(status.success(), "{}", nothing.what);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One process: started without copying this one, waited for, and what it used.
+//!
+//! `posix_spawn` shares this process's memory with the child until it executes (as `vfork` does), so the time
+//! of starting does not grow with what this process holds, and no page of ours is copied afterwards. Stamps
+//! are taken just before it and just after `wait4` returns; what the child used is the kernel's own account
+//! of it (`wait4`'s rusage), to the microsecond.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::null_mut;
+use vellum_process::{Command, Outcome, SpawnError, Told, Usage};
+use vellum_timing::clock::{Clock, monotonic_ns};
+
+/// How one process went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessRun {
+    /// When it was started, nanoseconds of `CLOCK_MONOTONIC`.
+    pub start_ns: u64,
+    /// From just before its start to just after its end was seen, nanoseconds.
+    pub wall_ns: f64,
+    /// What it and the children it waited for used.
+    pub usage: Usage,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl ProcessRun {
+    /// User and system time, nanoseconds.
+    #[must_use]
+    pub fn cpu_ns(&self) -> f64 {
+        (self.usage.user + self.usage.system).as_nanos() as f64
+    }
+}
+
+/// A program with all that its start needs, laid out once.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    program: CString,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+}
+
+impl Prepared {
+    pub(super) fn new(command: &Command) -> Result<Prepared, SpawnError> {
+        let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| SpawnError::Nul);
+        let argv = command.argv.iter().map(|arg| text(arg.as_bytes()));
+        let pair = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
+            text(&[name.as_bytes(), b"=", value.as_bytes()].concat())
+        };
+        Ok(Prepared {
+            program: text(command.program.as_os_str().as_bytes())?,
+            argv: argv.collect::<Result<_, _>>()?,
+            env: command.env.iter().map(pair).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// A program without arguments or environment.
+    pub(super) fn bare(program: &CStr) -> Prepared {
+        Prepared { program: program.to_owned(), argv: vec![program.to_owned()], env: Vec::new() }
+    }
+
+    /// Runs it once with these as its standard descriptors.
+    pub(super) fn run(&self, clock: &Clock, stdio: [RawFd; 3]) -> Result<ProcessRun, SpawnError> {
+        let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
+            texts.iter().map(|text| text.as_ptr().cast_mut()).chain([null_mut()]).collect()
+        };
+        let (argv, env) = (pointers(&self.argv), pointers(&self.env));
+        let settings = Settings::new(stdio)?;
+        let (mut pid, mut status) = (0, 0);
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        let start_ns = monotonic_ns();
+        let first = clock.stamp();
+        // SAFETY: the strings, both null-terminated arrays, actions and attributes live across the call,
+        // which only reads them.
+        let failed = unsafe {
+            let (actions, attributes) = (&raw const settings.actions, &raw const settings.attributes);
+            libc::posix_spawn(
+                &mut pid,
+                self.program.as_ptr(),
+                actions,
+                attributes,
+                argv.as_ptr(),
+                env.as_ptr(),
+            )
+        };
+        if failed != 0 {
+            return Err(self.error(io::Error::from_raw_os_error(failed)));
+        }
+        let told = Told::of(pid);
+        let waited = loop {
+            // SAFETY: status and usage live across the call and are only written by it; the child is ours and
+            // not waited for.
+            let waited = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
+            if waited >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                break waited;
+            }
+        };
+        let second = clock.stamp();
+        drop(told);
+        if waited < 0 {
+            return Err(SpawnError::System { call: "wait4", source: io::Error::last_os_error() });
+        }
+        Ok(ProcessRun {
+            start_ns,
+            wall_ns: clock.between(first, second),
+            // SAFETY: wait4 returned the child, so it filled `usage`.
+            usage: Usage::from(unsafe { usage.assume_init() }),
+            outcome: outcome_of(status),
+        })
+    }
+
+    fn error(&self, source: io::Error) -> SpawnError {
+        let path = std::path::PathBuf::from(std::ffi::OsStr::from_bytes(self.program.as_bytes()));
+        match source.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) if !path.exists() => SpawnError::NotFound(path),
+            Some(libc::EAGAIN | libc::ENOMEM) => SpawnError::System { call: "posix_spawn", source },
+            _ => SpawnError::NotExecutable { path, source },
+        }
+    }
+}
+
+fn outcome_of(status: libc::c_int) -> Outcome {
+    if libc::WIFSIGNALED(status) {
+        Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+    } else {
+        Outcome::Exited(libc::WEXITSTATUS(status) as u8)
+    }
+}
+
+/// What a child gets and what becomes of its signals: standard descriptors, no signal blocked, `SIGPIPE` as
+/// usual.
+struct Settings {
+    actions: libc::posix_spawn_file_actions_t,
+    attributes: libc::posix_spawnattr_t,
+}
+
+impl Settings {
+    fn new(stdio: [RawFd; 3]) -> Result<Settings, SpawnError> {
+        let failed = |call| SpawnError::System { call, source: io::Error::last_os_error() };
+        // SAFETY: both are initialised by the calls before any other use and destroyed when dropped; the sets
+        // are initialised before they are read.
+        unsafe {
+            let mut settings: Settings = MaybeUninit::zeroed().assume_init();
+            if libc::posix_spawn_file_actions_init(&mut settings.actions) != 0 {
+                return Err(failed("posix_spawn_file_actions_init"));
+            }
+            if libc::posix_spawnattr_init(&mut settings.attributes) != 0 {
+                libc::posix_spawn_file_actions_destroy(&mut settings.actions);
+                // Nothing to destroy twice.
+                std::mem::forget(settings);
+                return Err(failed("posix_spawnattr_init"));
+            }
+            for (to, from) in stdio.into_iter().enumerate() {
+                // Even of a descriptor to itself: the child's must not close when it executes.
+                libc::posix_spawn_file_actions_adddup2(&mut settings.actions, from, to as RawFd);
+            }
+            let mut set: libc::sigset_t = MaybeUninit::zeroed().assume_init();
+            libc::sigemptyset(&mut set);
+            libc::posix_spawnattr_setsigmask(&mut settings.attributes, &set);
+            libc::sigaddset(&mut set, libc::SIGPIPE);
+            libc::posix_spawnattr_setsigdefault(&mut settings.attributes, &set);
+            let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF;
+            libc::posix_spawnattr_setflags(&mut settings.attributes, flags as libc::c_short);
+            Ok(settings)
+        }
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        // SAFETY: both were initialised, and are not used afterwards.
+        unsafe {
+            libc::posix_spawn_file_actions_destroy(&mut self.actions);
+            libc::posix_spawnattr_destroy(&mut self.attributes);
+        }
+    }
+}

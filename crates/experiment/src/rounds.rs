@@ -1,0 +1,210 @@
+//! The loop: draw an order, give each arm its turn, ask whether to go on.
+//!
+//! Invariants: every complete round has every arm once. A signal that [asks to stop](Interrupt) is looked for
+//! before each turn, an executor's error ends the run at once. In both cases the executor has all
+//! observations made before.
+
+use crate::{ArmOrder, Orders, Stop};
+use std::time::{Duration, Instant};
+use vellum_measure::{Interval, Next, Why};
+use vellum_process::Interrupt;
+
+/// One arm's run in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Which round, from 0.
+    pub round: usize,
+    /// Which place in the round, from 0.
+    pub place: usize,
+    /// Which arm, from 0.
+    pub arm: usize,
+}
+
+/// Runs arms. Every `FnMut(Turn) -> Result<(), E>` is one.
+pub trait Executor {
+    /// Why an arm could not be run.
+    type Error;
+
+    /// Runs one arm once, and keeps the observation.
+    ///
+    /// # Errors
+    /// Whatever is to end the experiment.
+    fn run(&mut self, turn: Turn) -> Result<(), Self::Error>;
+
+    /// Asked after each round: whether to go on.
+    #[inline]
+    fn goes_on(&mut self) -> bool {
+        true
+    }
+
+    /// The interval of the answer so far, for [`Stop::Narrow`].
+    fn interval(&self) -> Option<Interval> {
+        None
+    }
+
+    /// The time spent since `began`. An executor that has stamps need not read a clock for it.
+    #[inline]
+    fn spent(&self, began: Instant) -> Duration {
+        began.elapsed()
+    }
+}
+
+impl<E, F: FnMut(Turn) -> Result<(), E>> Executor for F {
+    type Error = E;
+
+    fn run(&mut self, turn: Turn) -> Result<(), E> {
+        self(turn)
+    }
+}
+
+/// Why an experiment ended without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its rule said so.
+    Rule(Why),
+    /// Its executor said so.
+    Executor,
+    /// This signal asked for it; the last round may be incomplete.
+    Signal(i32),
+}
+
+/// An experiment under way: whose turn it is.
+#[derive(Debug)]
+pub struct Experiment {
+    orders: Orders,
+    rounds: usize,
+}
+
+impl Experiment {
+    /// Of `arms` arms, their orders drawn from `seed`.
+    #[must_use]
+    pub fn new(order: ArmOrder, arms: usize, seed: u64) -> Experiment {
+        Experiment { orders: Orders::new(order, arms, seed), rounds: 0 }
+    }
+
+    /// Goes on until `stop` says so of all rounds there are, `executor` does, or a signal arrives.
+    ///
+    /// # Errors
+    /// The executor's.
+    #[inline]
+    pub fn run<X: Executor>(&mut self, stop: &Stop, executor: &mut X) -> Result<End, X::Error> {
+        let began = Instant::now();
+        loop {
+            let more = match stop.next(self.rounds, || executor.spent(began), || executor.interval()) {
+                Next::Stop(why) => return Ok(End::Rule(why)),
+                Next::Measure(more) => more,
+            };
+            for _ in 0..more {
+                if let Some(end) = self.round(executor)? {
+                    return Ok(end);
+                }
+            }
+        }
+    }
+
+    /// Runs one round; says why it was the last, if it was.
+    ///
+    /// # Errors
+    /// The executor's.
+    #[inline]
+    pub fn round<X: Executor>(&mut self, executor: &mut X) -> Result<Option<End>, X::Error> {
+        let signal = || Interrupt::arrived().map(End::Signal);
+        for (place, &arm) in self.orders.draw().iter().enumerate() {
+            if let Some(end) = signal() {
+                return Ok(Some(end));
+            }
+            executor.run(Turn { round: self.rounds, place, arm })?;
+        }
+        if let Some(end) = signal() {
+            return Ok(Some(end));
+        }
+        self.rounds += 1;
+        Ok(if executor.goes_on() { None } else { Some(End::Executor) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_measure::Plan;
+
+    #[test]
+    fn every_round_has_every_arm_once_in_random_order() {
+        let mut turns = Vec::new();
+        let mut executor = |turn| -> Result<(), ()> {
+            turns.push(turn);
+            Ok(())
+        };
+        let mut experiment = Experiment::new(ArmOrder::Random, 4, 7);
+        assert_eq!(experiment.run(&Stop::rounds(30), &mut executor), Ok(End::Rule(Why::RoundsMax)));
+        assert_eq!(experiment.run(&Stop::rounds(50), &mut executor), Ok(End::Rule(Why::RoundsMax)));
+        assert_eq!(turns.len(), 4 * 50, "it goes on where it was");
+        let mut first = [0; 4];
+        for (number, round) in turns.chunks(4).enumerate() {
+            let mut arms: Vec<usize> = round.iter().map(|turn| turn.arm).collect();
+            first[arms[0]] += 1;
+            arms.sort_unstable();
+            assert_eq!(arms, [0, 1, 2, 3]);
+            assert!(
+                round.iter().enumerate().all(|(place, turn)| (turn.round, turn.place) == (number, place))
+            );
+        }
+        // Binomial with mean 12.5 and deviation 3.1: three deviations either way (seed 7).
+        assert!(first.iter().all(|times| (4..=21).contains(times)), "{first:?}");
+    }
+
+    #[test]
+    fn an_error_ends_it_and_loses_nothing() {
+        let mut kept = Vec::new();
+        let mut executor = |turn: Turn| {
+            if turn.round == 2 && turn.place == 1 {
+                return Err("it broke");
+            }
+            kept.push(turn);
+            Ok(())
+        };
+        let ran = Experiment::new(ArmOrder::Random, 3, 1).run(&Stop::rounds(9), &mut executor);
+        assert_eq!(ran, Err("it broke"));
+        assert_eq!(kept.len(), 2 * 3 + 1);
+    }
+
+    /// Whose answer gets narrower, and who has enough after some rounds.
+    struct Narrowing {
+        rounds: usize,
+        enough: usize,
+    }
+
+    impl Executor for Narrowing {
+        type Error = ();
+
+        fn run(&mut self, turn: Turn) -> Result<(), ()> {
+            self.rounds = turn.round + 1;
+            Ok(())
+        }
+
+        fn goes_on(&mut self) -> bool {
+            self.rounds < self.enough
+        }
+
+        fn interval(&self) -> Option<Interval> {
+            let half_width = 1.0 / (self.rounds as f64).sqrt();
+            Some(Interval { estimate: 1.0, low: (-half_width).exp(), high: half_width.exp() })
+        }
+    }
+
+    #[test]
+    fn the_rule_stops_it_and_so_does_the_executor() {
+        let run = |stop, enough| {
+            let mut executor = Narrowing { rounds: 0, enough };
+            let end = Experiment::new(ArmOrder::Fixed, 2, 1).run(&stop, &mut executor).unwrap();
+            (end, executor.rounds)
+        };
+        let narrow = Stop::Narrow(Plan::new(0.08, u64::MAX));
+        let (end, rounds) = run(narrow, usize::MAX);
+        assert_eq!(end, End::Rule(Why::NarrowEnough));
+        assert!((157..320).contains(&rounds), "{rounds} rounds for 1/sqrt(rounds) <= 0.08");
+        assert_eq!(run(narrow, 3), (End::Executor, 3));
+        let at_once = Stop::Time { time: Duration::ZERO, least: 2, most: 9 };
+        assert_eq!(run(at_once, usize::MAX), (End::Rule(Why::BudgetSpent), 2));
+    }
+}

@@ -1,0 +1,81 @@
+//! When an experiment ends by itself: after a number of rounds, a time, or when its answer is narrow enough.
+//!
+//! No rule asks *where* the interval of the answer lies, only how wide it is: see [`Plan`] for why.
+
+use std::time::Duration;
+use vellum_measure::{Interval, Next, Plan, Why};
+
+/// When an experiment ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stop {
+    /// After this time, but not before `least` rounds, and after `most` rounds in any case.
+    Time {
+        /// How long to go on.
+        time: Duration,
+        /// The fewest rounds, even when the time is over.
+        least: usize,
+        /// The most rounds.
+        most: usize,
+    },
+    /// When the interval of the answer is as narrow as the plan says, or the plan's time is over.
+    Narrow(Plan),
+}
+
+impl Stop {
+    /// After this number of rounds.
+    #[must_use]
+    pub const fn rounds(rounds: usize) -> Stop {
+        Stop::Time { time: Duration::ZERO, least: rounds, most: rounds }
+    }
+
+    /// Whether to stop after `rounds` rounds in `spent`, or after how many more to ask again. The interval is
+    /// asked for only when it decides.
+    #[inline]
+    pub(crate) fn next(
+        &self,
+        rounds: usize,
+        spent: impl Fn() -> Duration,
+        interval: impl FnOnce() -> Option<Interval>,
+    ) -> Next {
+        match self {
+            Stop::Time { most, .. } if rounds >= *most => Next::Stop(Why::RoundsMax),
+            Stop::Time { time, least, .. } if rounds >= *least && spent() >= *time => {
+                Next::Stop(Why::BudgetSpent)
+            }
+            Stop::Time { .. } => Next::Measure(1),
+            Stop::Narrow(plan) => {
+                let spent_ns = u64::try_from(spent().as_nanos()).unwrap_or(u64::MAX);
+                plan.next(rounds, spent_ns, interval)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_and_rounds_end_it() {
+        let second = Duration::from_secs(1);
+        let next = |stop: Stop, rounds, spent| stop.next(rounds, || spent, || None);
+        let stop = Stop::Time { time: second, least: 3, most: 5 };
+        assert_eq!(next(stop, 2, second), Next::Measure(1), "not before the least");
+        assert_eq!(next(stop, 3, second), Next::Stop(Why::BudgetSpent));
+        assert_eq!(next(stop, 4, second / 2), Next::Measure(1));
+        assert_eq!(next(stop, 5, second / 2), Next::Stop(Why::RoundsMax));
+        assert_eq!(next(Stop::rounds(1), 0, second), Next::Measure(1));
+        assert_eq!(next(Stop::rounds(0), 0, second), Next::Stop(Why::RoundsMax));
+    }
+
+    #[test]
+    fn a_narrow_interval_ends_it() {
+        let stop = Stop::Narrow(Plan::new(0.01, u64::MAX));
+        let after = |width: f64| {
+            let interval = Interval { estimate: 1.0, low: (-width).exp(), high: width.exp() };
+            stop.next(100, || Duration::from_secs(1), || Some(interval))
+        };
+        assert_eq!(after(0.009), Next::Stop(Why::NarrowEnough));
+        assert!(matches!(after(0.02), Next::Measure(_)));
+    }
+}

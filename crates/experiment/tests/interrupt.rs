@@ -1,0 +1,96 @@
+//! A signal that asks to stop ends experiments with the observations there are.
+//!
+//! One test: the signals of a process and their state are shared by all of its threads.
+
+use std::time::Duration;
+use vellum_experiment::campaign::{Arm, Campaign, Cell, Launch};
+use vellum_experiment::duel::{DuelOptions, duel};
+use vellum_experiment::process_duel::{ProcessDuelError, ProcessOptions, process_duel_while};
+use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_process::{Command, Interrupt};
+
+fn ask() {
+    // SAFETY: a signal to this process, which catches it.
+    assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
+}
+
+#[test]
+fn a_signal_keeps_the_observations_there_are() {
+    let caught = Interrupt::catch().unwrap();
+    let mut kept = Vec::new();
+    let mut executor = |turn: Turn| -> Result<(), ()> {
+        kept.push(turn);
+        if (turn.round, turn.place) == (1, 1) {
+            ask();
+        }
+        Ok(())
+    };
+    let end = Experiment::new(ArmOrder::Random, 3, 1).run(&Stop::rounds(9), &mut executor);
+    assert_eq!((end, kept.len()), (Ok(End::Signal(libc::SIGTERM)), 5));
+    drop(caught);
+
+    let caught = Interrupt::catch().unwrap();
+    let mut calls = 0;
+    let options =
+        DuelOptions { warm_up: Duration::ZERO, time: Duration::from_secs(60), ..Default::default() };
+    let operation = || std::thread::sleep(Duration::from_micros(100));
+    let counted = || {
+        calls += 1;
+        if calls == 100 {
+            ask();
+        }
+        operation();
+    };
+    let ended = duel(counted, operation, &options).unwrap();
+    assert!((1..100).contains(&ended.len()), "{} rounds", ended.len());
+    drop(caught);
+
+    let shell = Command {
+        program: "/bin/sh".into(),
+        argv: ["sh", "-c", ":"].map(Into::into).into(),
+        env: Vec::new(),
+        stdio: [None, None, None],
+    };
+    for (rounds, complete) in [(2, true), (0, false)] {
+        let caught = Interrupt::catch().unwrap();
+        let options = ProcessOptions { rounds_min: 9, rounds_max: 9, warm_up: 0, ..Default::default() };
+        if rounds == 0 {
+            ask();
+        }
+        let ended = process_duel_while(&shell, &shell, &options, |so_far| {
+            if so_far.len() == rounds {
+                ask();
+            }
+            true
+        });
+        match ended {
+            Ok(duel) => assert!(complete && duel.rounds.len() == rounds, "{} rounds", duel.rounds.len()),
+            Err(error) => {
+                assert!(!complete && matches!(error, ProcessDuelError::Interrupted { .. }), "{error}");
+            }
+        }
+        drop(caught);
+    }
+
+    let _caught = Interrupt::catch().unwrap();
+    let launch = Launch {
+        program: "/bin/sh".into(),
+        args: ["-c", "true"].map(Into::into).into(),
+        env: Vec::new(),
+        folder: None,
+        preload: None,
+        reports: false,
+    };
+    let arms = ["one", "two", "three"].map(|label| Arm { label: label.to_owned(), launch: launch.clone() });
+    let cell = Cell { name: "cell".into(), prepare: None, arms: arms.into(), rounds: 9, together: false };
+    let campaign = Campaign { seed: 3, allowed: Duration::from_secs(60), budget: None };
+    // It arrives while the second arm of the second round is run.
+    let sheets = campaign.run(&[cell], |done, _, _| {
+        if done == 4 {
+            ask();
+        }
+    });
+    let runs: Vec<_> = sheets[0].arms.iter().flat_map(|(_, runs)| runs).collect();
+    assert_eq!((runs.len(), sheets[0].made()), (5, 5), "{runs:?}");
+    assert!(runs.iter().all(|run| run.result.is_ok()), "{runs:?}");
+}

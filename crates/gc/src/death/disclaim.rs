@@ -1,0 +1,223 @@
+//! Disclaimers: callbacks that decide, when an object was found dead, whether it goes.
+//!
+//! A finalizer runs once, on demand, and nothing can be taken back. A *disclaimer* is asked each time its
+//! object is found dead, right after the collection: it lets the object go, or keeps it until the next one.
+//! It serves to write a table of weak references: the disclaimer takes the object's entry out, unless
+//! somebody has found it there meanwhile.
+//!
+//! ```text
+//! alive ──▶ found dead: due ──▶ asked ──▶ 0: disclaimer dropped; garbage at the next collection
+//!   ▲                                └──▶ else: as if nothing had happened
+//!   └───────────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//! * An object that is due is a root until its disclaimer was asked: until then it is found whole.
+//! * If its disclaimer `follows`, objects that a dead object refers to stay until it has gone. Of a chain the
+//!   first is asked first; objects in a ring are never asked.
+//!   the first is asked first, and what is in a ring never is.
+//! * Disclaimers run with the world going on and no lock held.
+//! * Objects with disclaimers do not move: the table knows them by their addresses.
+//!
+//! Source: the disclaim notifiers of the Boehm-Demers-Weiser collector. There they run while memory is swept,
+//! with the allocation lock held; here after the collection, so that they may allocate and wait.
+
+use crate::death::table::{Step, Table};
+use crate::space::block::Address;
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
+use core::ffi::{c_int, c_void};
+use vellum_pages::OutOfMemory;
+use vellum_pages::Plain;
+
+/// Whether an object that was found dead stays: 0 lets it go.
+pub type DisclaimFn = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
+
+/// An object's disclaimer.
+#[derive(Clone, Copy)]
+pub(crate) struct Disclaimer {
+    pub function: DisclaimFn,
+    pub data: Address,
+    /// Objects that the object refers to stay for it, even from finalizers.
+    follows: bool,
+    /// The object was found dead, and is to be asked.
+    due: bool,
+    /// It is being asked.
+    asked: bool,
+    /// The program has wanted it since.
+    wanted: bool,
+}
+
+// SAFETY: numbers, flags and a pointer to code, which own nothing; a filler is a copy of a value.
+unsafe impl Plain for Disclaimer {}
+
+/// All of them, by their objects.
+pub(crate) struct Disclaimers {
+    table: Table<Disclaimer>,
+    /// Those that are due and not being asked yet.
+    due: usize,
+    /// The place in the table from which the next of them is searched.
+    from: usize,
+}
+
+impl Disclaimers {
+    pub(crate) const fn new() -> Disclaimers {
+        Disclaimers { table: Table::new(), due: 0, from: 0 }
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Bytes by which the table grows when one is added.
+    pub(crate) fn bytes_to_grow(&self) -> usize {
+        self.table.bytes_to_grow()
+    }
+
+    /// Gives the object a disclaimer in place of the one it had, or with `None` none.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; it has none then.
+    pub(crate) fn set(
+        &mut self,
+        object: Address,
+        function: Option<DisclaimFn>,
+        data: Address,
+        follows: bool,
+    ) -> Result<(), OutOfMemory> {
+        self.forget(object);
+        let Some(function) = function else { return Ok(()) };
+        let new = Disclaimer { function, data, follows, due: false, asked: false, wanted: false };
+        self.table.insert(object, new)
+    }
+
+    /// Whether the object was not found dead, or is wanted since.
+    pub(crate) fn is_marked(&self, object: Address) -> bool {
+        self.table.get(object).is_none_or(|this| !this.due || this.wanted)
+    }
+
+    /// Records whether an object that was found dead is wanted.
+    pub(crate) fn want(&mut self, object: Address, wanted: bool) {
+        if let Some(this) = self.table.get(object).filter(|this| this.due) {
+            // It is in the table already, so there is room.
+            let _ = self.table.insert(object, Disclaimer { wanted, ..this });
+        }
+    }
+
+    /// Whether any is to be asked.
+    pub(crate) fn any_due(&self) -> bool {
+        self.due > 0
+    }
+
+    /// Calls `visit` with every object that has one.
+    pub(crate) fn each(&self, mut visit: impl FnMut(Address)) {
+        self.table.each(|object, _| visit(object));
+    }
+
+    /// Drops the object's disclaimer, if it has one.
+    pub(crate) fn forget(&mut self, object: Address) {
+        if self.table.remove(object).is_some_and(|this| this.due && !this.asked) {
+            self.due -= 1;
+        }
+    }
+
+    /// Whether as many are due as are counted.
+    pub(crate) fn is_counted(&self) -> bool {
+        let mut due = 0;
+        self.table.each(|_, this| due += usize::from(this.due && !this.asked));
+        due == self.due
+    }
+
+    /// Marks the objects that are due, and the arguments of disclaimers.
+    pub(crate) fn mark_roots(&self, marker: &mut Marker<'_, impl Movement>) {
+        self.table.each(|object, this| {
+            marker.root(this.data);
+            if this.due {
+                marker.root(object);
+            }
+        });
+    }
+
+    /// Marks what dead objects with `follows` refer to. Everything that is reachable is marked already.
+    pub(crate) fn follow(&self, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+        self.table.each(|object, this| {
+            if this.follows && !marker.is_marked(object) {
+                marker.contents(object);
+                marker.drain(blocks);
+            }
+        });
+    }
+
+    /// Finds those that are due, and keeps their objects. Objects that finalizers may see are marked already.
+    pub(crate) fn find_due(&mut self, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+        let mut found = 0;
+        self.table.retain(|object, this| {
+            if !this.due && !marker.is_marked(object) {
+                (this.due, this.wanted) = (true, false);
+                found += 1;
+            }
+            true
+        });
+        if found == 0 {
+            return;
+        }
+        self.due += found;
+        self.table.each(|object, this| {
+            if this.due {
+                marker.root(object);
+            }
+        });
+        marker.drain(blocks);
+    }
+
+    /// Takes those to be asked next; returns how many.
+    pub(crate) fn take(&mut self, taken: &mut [(Address, Option<Disclaimer>)]) -> usize {
+        let mut count = 0;
+        if self.due == 0 {
+            return 0;
+        }
+        // Twice at most: the table may have been made anew since the last step, so that the rest lies before
+        // `from`.
+        for _ in 0..2 {
+            self.from = self.table.step(self.from, |object, this| {
+                if !this.due || this.asked {
+                    return Step::Keep;
+                }
+                let Some(place) = taken.get_mut(count) else { return Step::Stop };
+                this.asked = true;
+                *place = (object, Some(*this));
+                count += 1;
+                Step::Keep
+            });
+            if count > 0 {
+                break;
+            }
+            self.from = 0;
+        }
+        self.due -= count;
+        count
+    }
+
+    /// Whether the object is being asked.
+    pub(crate) fn is_asked(&self, object: Address) -> bool {
+        self.table.get(object).is_some_and(|this| this.asked)
+    }
+
+    /// Records the answers: these objects were asked, each with whether it stays.
+    pub(crate) fn settle(&mut self, answers: &[(Address, bool)]) {
+        for &(object, stays) in answers {
+            let Some(this) = self.table.get(object).filter(|this| this.asked) else { continue };
+            if stays {
+                let anew = Disclaimer { due: false, asked: false, wanted: false, ..this };
+                // It is in the table already, so there is room.
+                let _ = self.table.insert(object, anew);
+            } else {
+                self.table.remove(object);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Ephemerons: a value that lives as long as its key, an object, and does not keep the key alive.
+//!
+//! An ordinary table from objects to values would keep both for ever. One with weak keys keeps a key whose
+//! value refers to it. An ephemeron's value is alive if something else refers to it, or if its key is alive;
+//! whether the key is alive is decided without it (Hayes 1997).
+//!
+//! Tracing may take several rounds: a value that is kept may lead to further keys. Each round reads the whole
+//! table, and marks at least one object.
+//!
+//! A key is known by its address, and does not move. A value may move; its address is changed then.
+
+use crate::death::table::Table;
+use crate::space::block::Address;
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
+
+/// Marks the values of marked keys.
+pub(crate) fn follow(
+    ephemerons: &mut Table<Address>,
+    marker: &mut Marker<'_, impl Movement>,
+    blocks: &[usize],
+) {
+    loop {
+        let mut found = false;
+        ephemerons.retain(|key, value| {
+            if marker.is_marked(key) && !marker.is_marked(*value) {
+                marker.value(value);
+                found = true;
+            }
+            true
+        });
+        if !found {
+            return;
+        }
+        marker.drain(blocks);
+    }
+}
+
+/// Drops the ephemerons of dead keys; the addresses of other values that have moved are changed.
+pub(crate) fn settle(ephemerons: &mut Table<Address>, marker: &Marker<'_, impl Movement>) {
+    ephemerons.retain(|key, value| {
+        if let Some(now) = marker.moved_to(*value) {
+            *value = now;
+        }
+        marker.is_marked(key)
+    });
+}

@@ -1,0 +1,117 @@
+//! Finalizers of dead objects, and when links ([`links`](crate::death::links)) are cleared.
+//!
+//! The order of a collection's last steps, with everything that is reachable marked:
+//!
+//! 1. early links to unmarked objects become null, the others follow their objects;
+//! 2. dead objects with unordered finalizers are due;
+//! 3. objects that those with ordered finalizers refer to are traced, and those still unmarked are due: no
+//!    other object that is to be finalized refers to them; the due ones are traced;
+//! 4. of the rest, those that wait for all others ([`Order::Last`]) are due;
+//! 5. due objects are traced: they stay until their finalizers have run;
+//! 6. late links to unmarked objects become null.
+//!
+//! The table knows an object by its address, which the finalizer gets: objects with finalizers do not move.
+
+use crate::death::table::Table;
+use crate::event::{self, Event};
+use crate::space::block::Address;
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
+use vellum_pages::Plain;
+
+/// A finalizer: it runs when an object has died, with the object and the argument given with it.
+pub type Function = unsafe extern "C" fn(object: *mut core::ffi::c_void, data: *mut core::ffi::c_void);
+
+/// Which of several dead objects that refer to each other are finalized first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Order {
+    /// An object comes before those that it refers to; objects in a ring never come.
+    Ordered = 0,
+    /// All at once.
+    Unordered = 1,
+    /// As [`Ordered`](Order::Ordered), but an object may refer to itself.
+    IgnoringItself = 2,
+    /// As [`Ordered`](Order::Ordered), but also after the objects that unordered finalizers may see.
+    Last = 3,
+}
+
+impl From<bool> for Order {
+    /// Whether unordered.
+    fn from(unordered: bool) -> Order {
+        if unordered { Order::Unordered } else { Order::Ordered }
+    }
+}
+
+/// An object's finalizer.
+#[derive(Clone, Copy)]
+pub(crate) struct Finalizer {
+    pub function: Function,
+    pub data: Address,
+    pub order: Order,
+    /// The object has died; the finalizer is to run.
+    pub due: bool,
+}
+
+// SAFETY: numbers, flags and a pointer to code, which own nothing; a filler is a copy of a value.
+unsafe impl Plain for Finalizer {}
+
+/// Marks the roots that the table holds: objects that are due, and the finalizers' arguments.
+pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, impl Movement>) {
+    finalizers.each(|object, finalizer| {
+        marker.root(finalizer.data);
+        if finalizer.due {
+            marker.root(object);
+        }
+    });
+}
+
+/// Finds the objects whose finalizers are due, and keeps them alive. Returns how many became due.
+pub(crate) fn find_due<M: Movement>(
+    finalizers: &mut Table<Finalizer>,
+    marker: &mut Marker<'_, M>,
+    blocks: &[Address],
+) -> usize {
+    let mut found = 0;
+    let mut last = false;
+    let mut judge =
+        |finalizers: &mut Table<Finalizer>, marker: &Marker<'_, M>, is_meant: fn(Order) -> bool| {
+            finalizers.retain(|object, finalizer| {
+                if !finalizer.due && is_meant(finalizer.order) && !marker.is_marked(object) {
+                    finalizer.due = true;
+                    found += 1;
+                    event::tell_value(Event::Due, object);
+                }
+                true
+            });
+        };
+    judge(finalizers, marker, |order| order == Order::Unordered);
+    finalizers.each(|object, finalizer| {
+        if !finalizer.due && !marker.is_marked(object) {
+            last |= finalizer.order == Order::Last;
+            if finalizer.order == Order::IgnoringItself && !M::MOVES {
+                marker.contents_but_itself(object);
+            } else {
+                marker.contents(object);
+            }
+            marker.drain(blocks);
+        }
+    });
+    judge(finalizers, marker, |order| matches!(order, Order::Ordered | Order::IgnoringItself));
+    keep_due(finalizers, marker, blocks);
+    if last {
+        judge(finalizers, marker, |order| order == Order::Last);
+        keep_due(finalizers, marker, blocks);
+    }
+    found
+}
+
+/// Traces the objects that are due.
+fn keep_due(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+    finalizers.each(|object, finalizer| {
+        if finalizer.due {
+            marker.root(object);
+        }
+    });
+    marker.drain(blocks);
+}

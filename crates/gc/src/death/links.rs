@@ -1,0 +1,105 @@
+//! Links: pointers that become null when their object dies (BDW's disappearing links).
+//!
+//! A link is known by its own address. It lies where the collector does not scan, or it would keep its object
+//! alive itself.
+//!
+//! The object of a link may move. The link is changed then, if it holds the object's address when a
+//! collection begins. If it holds anything else (some programs hide such pointers by inverting their bits),
+//! the object stays where it is. An object that has a link *in* it stays, too, as the link is known by its
+//! address.
+//!
+//! # Invariants
+//! * A link that is not null leads to an object that is alive, or to one whose death no collection has seen
+//!   yet.
+//! * A link within a dead object is dropped and not written: the memory will soon be another object's.
+
+use crate::death::table::Table;
+use crate::space::address_table::AddressTable;
+use crate::space::block::Address;
+use crate::space::size_class::WORD;
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
+use vellum_pages::Plain;
+
+/// A pointer, known by its own address, that becomes null when its object dies.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    /// The first byte of its object.
+    pub object: Address,
+    /// It stays until the object's finalizer has run and the object is dead once more.
+    pub late: bool,
+}
+
+// SAFETY: a number and a flag, which own nothing; a filler is a copy of a value.
+unsafe impl Plain for Link {}
+
+/// The most links that are scanned when a large object is freed; with more, the object waits for the next
+/// collection.
+const FEW: usize = 1024;
+
+pub(crate) fn read(link: Address) -> usize {
+    // SAFETY: a link may be read and written until its object dies or it is unregistered, by the contract of
+    // its registration.
+    unsafe { core::ptr::with_exposed_provenance::<usize>(link).read_volatile() }
+}
+
+pub(crate) fn write(link: Address, value: usize) {
+    // SAFETY: a link may be read and written until its object dies or it is unregistered, by the contract of
+    // its registration.
+    unsafe { core::ptr::with_exposed_provenance_mut::<usize>(link).write_volatile(value) };
+}
+
+/// Clears links to dead objects, the `late` ones or the others, and updates the others of that kind if their
+/// objects have moved. Everything that the trace is to mark before that is marked.
+pub(crate) fn settle(links: &mut Table<Link>, late: bool, marker: &Marker<'_, impl Movement>) {
+    links.retain(|link, this| {
+        if this.late != late {
+            return true;
+        }
+        // A link within a dead object goes with it.
+        if !marker.is_marked(link) {
+            return false;
+        }
+        if !marker.is_marked(this.object) {
+            write(link, 0);
+            return false;
+        }
+        // A link that lies in a field has been changed by the trace.
+        if let Some(now) = marker.moved_to(read(link)) {
+            write(link, now);
+        }
+        this.object = marker.moved_to(this.object).unwrap_or(this.object);
+        true
+    });
+}
+
+/// Whether the link at `link` can be changed when its object, of `bytes` bytes from `object` on, moves.
+pub(crate) fn can_follow(link: Address, object: Address, bytes: usize) -> bool {
+    link.is_multiple_of(WORD) && (object..object + bytes).contains(&read(link))
+}
+
+/// Pins, by `pin`, objects whose links cannot follow them, and objects that have links in them.
+pub(crate) fn pin(links: &Table<Link>, space: &AddressTable, mut pin: impl FnMut(Address)) {
+    links.each(|link, target| {
+        pin(link);
+        let bytes = space.block_of(target.object).map_or(0, |block| block.size.get());
+        if !can_follow(link, target.object, bytes) {
+            pin(target.object);
+        }
+    });
+}
+
+/// Clears the links to an object that its user frees; false if there are too many links to scan.
+pub(crate) fn clear_to(links: &mut Table<Link>, object: Address) -> bool {
+    if links.len() > FEW {
+        return false;
+    }
+    links.retain(|link, this| {
+        let stays = this.object != object;
+        if !stays {
+            write(link, 0);
+        }
+        stays
+    });
+    true
+}

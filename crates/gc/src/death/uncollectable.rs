@@ -1,0 +1,74 @@
+//! Kept objects: they stay until their users free them, and keep the objects that they refer to.
+//!
+//! ```text
+//! alloc_kept   small, where nothing moves   a slot of its own    its blocks are roots, whole
+//!              else, and `keep`             any slot             the object's address is in a table
+//! ```
+//!
+//! A program that frees every object itself (C++ with a global `operator new` that the collector scans) has
+//! hundreds of thousands of them: an entry each would cost more than the object.
+//!
+//! # Invariants
+//! * Every allocated object of a kept block stays. One that is freed is always remembered until it is taken
+//!   back (`explicit_free`).
+//! * Unused objects of a thread's run in such a block read zero, and are freed when the thread ends or
+//!   collects.
+//!
+//! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots in the same
+//! way.
+
+use crate::death::table::Table;
+use crate::space::block::{Address, Block};
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
+
+/// The kept objects.
+pub(crate) struct Kept {
+    /// Those that do not lie in blocks of their own.
+    pub table: Table<u8>,
+    /// There are such blocks.
+    pub any_blocks: bool,
+}
+
+impl Kept {
+    pub(crate) const fn new() -> Kept {
+        Kept { table: Table::new(), any_blocks: false }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
+    /// Drops the object's entry, if it has one.
+    pub(crate) fn forget(&mut self, object: Address) {
+        self.table.remove(object);
+    }
+
+    /// Whether the object of `block` at `object` is kept.
+    pub(crate) fn has(&self, block: &Block, object: Address) -> bool {
+        block.is_kept() || self.table.get(object).is_some()
+    }
+
+    /// Calls `visit` with those in the table.
+    pub(crate) fn each(&self, mut visit: impl FnMut(Address)) {
+        self.table.each(|object, _| visit(object));
+    }
+
+    /// Marks them all. `blocks` is all blocks there are.
+    pub(crate) fn mark(&self, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+        self.table.each(|object, _| marker.root(object));
+        if self.any_blocks {
+            for &block in blocks {
+                // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+                let block: &'static Block = unsafe { &*(block as *const Block) };
+                if block.is_kept() {
+                    marker.whole(block);
+                }
+            }
+        }
+    }
+}

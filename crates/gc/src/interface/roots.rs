@@ -1,0 +1,84 @@
+//! Roots that a program adds, excludes and removes ([`roots`](crate::trace::roots)).
+
+use crate::mutator::access::{Refused, address, look};
+use crate::mutator::attach;
+use crate::mutator::collect::look_with_room;
+use crate::space::size_class::WORD;
+use crate::trace::roots::{ImageFn, Range};
+use vellum_pages::PAGE;
+
+/// Adds the words from `start` up to `end` to the roots: they are scanned, as static data is.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// The range may be read until it is removed.
+pub unsafe fn add_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    add(start, end, false)
+}
+
+/// Adds the words from `start` up to `end` to the roots. They are scanned as the pointers of typed objects
+/// are: their objects may move, and they are changed then.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// The range may be read and written until it is removed. Each of its words holds a pointer, or a value that
+/// is no address in the heap.
+pub unsafe fn add_precise_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    add(start, end, true)
+}
+
+fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
+    let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
+    look_with_room(|_| PAGE, |heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory))
+}
+
+/// Adds the words from `start` up to `end` to the roots as long as the calling thread lives: its thread-local
+/// data in a library that was loaded late, or other memory of its own.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// The range may be read until it is removed or the thread ends.
+pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
+    let key = attach::attached().ok_or(Refused::OutOfMemory)?.key();
+    look_with_room(|_| PAGE, |heap| heap.roots.add_of_thread(range, key).map_err(|_| Refused::OutOfMemory))
+}
+
+/// Excludes whole words of static data from `start` up to `end` from the roots: they are not scanned from the
+/// next collection on.
+///
+/// # Errors
+/// [`Refused::OutOfMemory`].
+///
+/// # Safety
+/// No word there is the only one that leads to a live object, until [`include_roots`].
+pub unsafe fn exclude_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
+    let range = whole_words(start, end);
+    look_with_room(|_| PAGE, |heap| heap.roots.exclude(range).map_err(|_| Refused::OutOfMemory))
+}
+
+/// Undoes every [`exclude_roots`] of ranges within this one; returns how many there were.
+pub fn include_roots(start: *const u8, end: *const u8) -> usize {
+    look(|heap| heap.roots.include(whole_words(start, end))).unwrap_or(0)
+}
+
+/// Sets the function that is asked which libraries' static data is scanned; returns the previous one.
+pub fn on_image(hook: Option<ImageFn>) -> Option<ImageFn> {
+    look(|heap| heap.roots.on_image(hook)).flatten()
+}
+
+fn whole_words(start: *const u8, end: *const u8) -> Range {
+    Range { start: address(start).next_multiple_of(WORD), end: address(end) / WORD * WORD }
+}
+
+/// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns how many there
+/// were.
+pub fn remove_roots(start: *const u8, end: *const u8) -> usize {
+    look(|heap| heap.roots.remove(Range { start: address(start), end: address(end) })).unwrap_or(0)
+}

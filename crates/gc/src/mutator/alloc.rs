@@ -1,0 +1,297 @@
+//! Allocation beyond the inline functions: the next run, the next block, a collection, large objects.
+
+use crate::death::explicit_free;
+use crate::death::run::run_after_collection;
+use crate::debug::checks;
+use crate::hook::Hook;
+use crate::mutator::access::{holding, with_heap};
+use crate::mutator::collect::{self, collect_in_need, ensure_started, slice_if_due};
+use crate::mutator::supply::Supply;
+use crate::mutator::thread::Thread;
+use crate::mutator::{attach, tls};
+use crate::plan::mark_sweep::incremental;
+use crate::space::block::{Block, Scan};
+use crate::space::layout::Layout;
+use crate::space::size_class::{
+    ALIGN_MAX, ATOMIC_FIRST, BLOCK, CLASS_LAST, GRANULE, SMALL_MAX, TYPED_FIRST, WORD, bytes_of, class_of,
+};
+use crate::trace::frames;
+use core::ptr::null;
+use vellum_pages::{BLOCK_MAX, PAGE};
+
+/// The function that is called when there is no memory: `vel_gc_full_fn` of the header.
+pub type FullFn = unsafe extern "C" fn(bytes: usize) -> *mut core::ffi::c_void;
+
+static ON_FULL: Hook<FullFn> = Hook::none();
+
+/// Sets the function that is called when there is no memory; returns the previous one.
+pub fn on_full(hook: Option<FullFn>) -> Option<FullFn> {
+    ON_FULL.set(hook)
+}
+
+/// An untyped object of `bytes` bytes, reading zero; null if there is no memory.
+pub fn alloc(bytes: usize) -> *mut u8 {
+    if bytes <= SMALL_MAX { small(class_of(bytes), bytes) } else { large(bytes, Scan::Words, null()) }
+}
+
+/// An object without pointers, contents undefined; null if there is no memory.
+pub fn alloc_atomic(bytes: usize) -> *mut u8 {
+    if bytes <= SMALL_MAX {
+        small(ATOMIC_FIRST + class_of(bytes), bytes)
+    } else {
+        large(bytes, Scan::Nothing, null())
+    }
+}
+
+/// An object of a type, reading zero; null if there is no memory.
+pub fn alloc_typed(layout: &'static Layout) -> *mut u8 {
+    small(layout.slot.get() as usize, layout.bytes.get() as usize)
+}
+
+/// The same, with the ordinary case inlined: `vel_gc_new` of the header.
+#[inline]
+pub fn alloc_typed_inline(layout: &'static Layout) -> *mut u8 {
+    let run = tls::run(layout.slot.get() as usize);
+    let bytes = layout.bytes.get() as usize;
+    // Read and written once and in order: a collection may stop the thread in between, and relies on it.
+    // SAFETY: the thread's own run, or one that is empty and so is not written.
+    unsafe {
+        let object = run.next.as_ptr().read_volatile();
+        if run.end.get().wrapping_sub(object) >= bytes {
+            run.next.as_ptr().write_volatile(object + bytes);
+            return core::ptr::with_exposed_provenance_mut(object);
+        }
+    }
+    alloc_typed(layout)
+}
+
+/// An array of `count` elements of a type, reading zero; null if there is no memory.
+pub fn alloc_array(layout: &'static Layout, count: usize) -> *mut u8 {
+    let Some(bytes) = (layout.words.get() as usize * WORD).checked_mul(count.max(1)) else {
+        return full(usize::MAX);
+    };
+    if bytes > SMALL_MAX {
+        let scan = layout.scan();
+        let object = large(bytes, scan, layout);
+        if scan == Scan::Nothing && !object.is_null() {
+            // SAFETY: a new object of `bytes` bytes. Without pointers its memory was not cleared.
+            unsafe { object.write_bytes(0, bytes) };
+        }
+        return object;
+    }
+    let class = class_of(bytes);
+    let slot = match layout.array_slots[class].get() {
+        0 => {
+            let Some(thread) = attach::attached() else { return full(bytes) };
+            let slot = with_heap(thread, |heap| heap.slot_of(layout, class));
+            usize::from(slot)
+        }
+        slot => usize::from(slot),
+    };
+    if slot < TYPED_FIRST && layout.scan() == Scan::Procedure {
+        // There are no more slots, and an untyped one would not call the callback: a large object knows its
+        // type itself.
+        return large(bytes, Scan::Procedure, layout);
+    }
+    small(slot, bytes)
+}
+
+/// An object aligned to `align`, a power of two up to [`ALIGN_MAX`]; null if it is not, or there is no
+/// memory.
+pub fn alloc_aligned(bytes: usize, align: usize, atomic: bool) -> *mut u8 {
+    if !align.is_power_of_two() || align > ALIGN_MAX {
+        return core::ptr::null_mut();
+    }
+    let bytes = bytes.max(1);
+    // Objects of a class lie at multiples of its size from a block's start, which is aligned to every
+    // alignment served.
+    let class = (class_of(bytes.min(SMALL_MAX))..=CLASS_LAST)
+        .find(|&class| bytes_of(class).is_multiple_of(align) && bytes <= bytes_of(class));
+    match (class, atomic) {
+        (Some(class), false) => small(class, bytes),
+        (Some(class), true) => small(ATOMIC_FIRST + class, bytes),
+        (None, false) => large(bytes, Scan::Words, null()),
+        (None, true) => large(bytes, Scan::Nothing, null()),
+    }
+}
+
+const _: () = assert!(BLOCK.is_multiple_of(ALIGN_MAX) && ALIGN_MAX.is_multiple_of(GRANULE));
+
+/// An object of `slot`.
+pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
+    let Some(thread) = attach::attached() else { return full(bytes) };
+    thread.expect_not_collecting();
+    thread.enter();
+    let before = collections(thread);
+    if checks::is_on() && checks::is_time(thread, Some(slot)) {
+        collect::collect_eagerly(&mut thread.lock(), thread);
+    }
+    let object = match take(thread, slot) {
+        Some(object) => Some(object),
+        None if let Some(object) = explicit_free::again(thread, slot) => Some(object),
+        None if refill(thread, slot) => take(thread, slot),
+        None => None,
+    };
+    let collected = collections(thread) != before;
+    frames::hand_over(thread, object.unwrap_or(0));
+    thread.leave();
+    finish(object, bytes, collected)
+}
+
+/// How often this thread has collected.
+fn collections(thread: &Thread) -> u32 {
+    thread.collections.get()
+}
+
+/// Ends an allocation: calls the hook if there is no memory, runs finalizers if it has collected.
+#[inline]
+fn finish(object: Option<usize>, bytes: usize, collected: bool) -> *mut u8 {
+    if collected {
+        holding(&[object.unwrap_or(0)], run_after_collection);
+    }
+    match object {
+        Some(object) => core::ptr::with_exposed_provenance_mut(object),
+        None => full(bytes),
+    }
+}
+
+#[cold]
+fn full(bytes: usize) -> *mut u8 {
+    // SAFETY: the program vouched that it may be called when it set the hook.
+    ON_FULL.get().map_or(core::ptr::null_mut(), |hook| unsafe { hook(bytes).cast() })
+}
+
+/// The next object of the thread's run of `slot`. The size is the block's, as the slot's is behind the lock.
+#[inline]
+fn take(thread: &Thread, slot: usize) -> Option<usize> {
+    let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
+    let object = run.next.get();
+    if object == run.end.get() {
+        return None;
+    }
+    // SAFETY: a run that is not empty has a block; descriptors are never unmapped.
+    let size = unsafe { (*cursor.block.get()).size.get() };
+    run.next.set(object + size);
+    Some(object)
+}
+
+/// Gets the thread a run of `slot`; false if there is no memory.
+fn refill(thread: &'static Thread, slot: usize) -> bool {
+    let cursor = &thread.cursors[slot];
+    // SAFETY: null, or a descriptor.
+    if let Some(block) = unsafe { cursor.block.get().as_ref() }
+        && next_run(thread, slot, block)
+    {
+        return true;
+    }
+    cursor.block.set(null());
+    let mut collected = false;
+    loop {
+        let Some(block) = next_block(thread, slot, &mut collected) else { return false };
+        cursor.block.set(block);
+        cursor.index.set(0);
+        // Without the lock: its release would wait until the cleared memory has left the store buffer.
+        if next_run(thread, slot, block) {
+            return true;
+        }
+    }
+}
+
+/// A block with room for `slot`, after a collection if one is due; `None` if there is no memory.
+fn next_block(thread: &'static Thread, slot: usize, collected: &mut bool) -> Option<&'static Block> {
+    let mut heap = thread.lock();
+    if !ensure_started(&mut heap) {
+        return None;
+    }
+    heap.count_taken(thread);
+    loop {
+        slice_if_due(&mut heap, thread);
+        match heap.supply(slot, *collected) {
+            Supply::Block(block) => return Some(block),
+            Supply::Collect => *collected |= collect_in_need(&mut heap, thread),
+            Supply::Full => return None,
+        }
+    }
+}
+
+/// Makes the block's next free objects the thread's run, cleared if they must be; false if there are none.
+#[inline]
+fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
+    let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
+    let size = block.size.get();
+    let Some((from, mut to)) = block.take_run(cursor.index.get(), RUN_MAX) else { return false };
+    if checks::is_on() {
+        let end = from + checks::objects_until_time(thread, slot, to - from);
+        block.clear_allocated(end, to);
+        to = end;
+    }
+    cursor.index.set(to);
+    if incremental::is_white() {
+        block.clear_marks(from, to);
+    }
+    let start = block.base.get() + from as usize * size;
+    let bytes = (to - from) as usize * size;
+    if !(ATOMIC_FIRST..TYPED_FIRST).contains(&slot) {
+        // SAFETY: free objects of a block that only this thread allocates from, just taken as its run.
+        unsafe { clear(start, bytes) };
+    }
+    run.next.set(start);
+    run.end.set(start + bytes);
+    thread.uncounted.set(thread.uncounted.get() + bytes);
+    true
+}
+
+/// Bytes of a run at most. So a block of a size that is seldom asked for is touched only as far as it is
+/// used, and cleared memory is still in the nearest cache when it is used.
+const RUN_MAX: usize = PAGE;
+
+/// Clears `bytes` bytes from `start`, whole granules.
+///
+/// # Safety
+/// Nobody else uses them.
+#[inline(always)]
+unsafe fn clear(start: usize, bytes: usize) {
+    /// Holes up to this many bytes are cleared before a call would have begun to.
+    const FEW: usize = 8 * GRANULE;
+    let start = core::ptr::with_exposed_provenance_mut::<u128>(start);
+    if bytes > FEW {
+        // SAFETY: by this function's condition.
+        return unsafe { start.cast::<u8>().write_bytes(0, bytes) };
+    }
+    for granule in 0..bytes / GRANULE {
+        // SAFETY: by this function's condition. Volatile: else the compiler would make it the very call that
+        // it replaces.
+        unsafe { start.add(granule).write_volatile(0) };
+    }
+}
+
+/// An object with pages of its own.
+fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
+    if bytes > BLOCK_MAX {
+        return full(bytes);
+    }
+    let Some(thread) = attach::attached() else { return full(bytes) };
+    let mut collected = false;
+    let object = with_heap(thread, |heap| {
+        if !ensure_started(heap) {
+            return None;
+        }
+        if checks::is_on() && checks::is_time(thread, None) {
+            collect::collect_eagerly(heap, thread);
+        }
+        heap.count_taken(thread);
+        loop {
+            slice_if_due(heap, thread);
+            match heap.large(bytes, scan, layout, collected) {
+                Supply::Block(block) => {
+                    thread.large.set(block);
+                    frames::hand_over(thread, block.base.get());
+                    return Some(block.base.get());
+                }
+                Supply::Collect => collected |= collect_in_need(heap, thread),
+                Supply::Full => return None,
+            }
+        }
+    });
+    finish(object, bytes, collected)
+}

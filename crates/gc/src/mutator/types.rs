@@ -1,0 +1,71 @@
+//! Types and slots, made when a program first names them.
+
+use crate::heap::Heap;
+use crate::space::block::Scan;
+use crate::space::layout::{Layout, Shape};
+use crate::space::size_class::{SLOTS_MAX, bytes_of};
+use crate::space::slot::{NO_SLOT, Slot};
+use crate::trace::visitor::TraceFn;
+use core::cell::Cell;
+use vellum_pages::PAGE;
+
+impl Heap {
+    /// The layout of `shape`, made if there is none; `None` if memory is out. `procedure` is the callback
+    /// whose address the shape has.
+    pub(crate) fn layout(
+        &mut self,
+        shape: Shape,
+        procedure: Option<(TraceFn, usize)>,
+    ) -> Option<&'static Layout> {
+        let mut next = self.space.layouts;
+        // SAFETY: null, or a layout, which lives for ever.
+        while let Some(layout) = unsafe { next.as_ref() } {
+            if layout.shape() == shape {
+                return Some(layout);
+            }
+            next = layout.next.get();
+        }
+        let is_there = self.space.layout_room.any() || (self.may_take(PAGE) && self.space.layout_room.fill());
+        if !is_there {
+            return None;
+        }
+        let layout = self.space.layout_room.take()?;
+        layout.words.set(shape.words);
+        layout.has_pointers.set(shape.has_pointers());
+        layout.pointers.set(shape.pointers);
+        layout.procedure.set(procedure);
+        if procedure.is_some() && !self.has_procedures {
+            self.has_procedures = true;
+            self.drop_cycle();
+            self.end_account();
+        }
+        layout.next.set(self.space.layouts);
+        self.space.layouts = layout;
+        let class = crate::space::size_class::class_of(shape.bytes());
+        layout.bytes.set(shape.bytes() as u32);
+        layout.slot.set(u32::from(self.slot_of(layout, class)));
+        Some(layout)
+    }
+
+    /// The slot of objects of `class` made of elements of `layout`, made if there is none. Where slots have
+    /// run out it is the untyped one.
+    pub(crate) fn slot_of(&mut self, layout: &'static Layout, class: usize) -> u16 {
+        let known: &Cell<u16> = &layout.array_slots[class];
+        if known.get() != 0 {
+            return known.get();
+        }
+        // Pointer-free objects of a type read zero at first, and so cannot share the atomic slots.
+        let slot = self.new_slot(class, layout.scan(), layout);
+        known.set(slot.unwrap_or(class as u16));
+        known.get()
+    }
+
+    pub(crate) fn new_slot(&mut self, class: usize, scan: Scan, layout: *const Layout) -> Option<u16> {
+        let slot = self.space.slots.len();
+        if slot == SLOTS_MAX || slot == self.space.slots.capacity() && !self.may_take(PAGE) {
+            return None;
+        }
+        self.space.slots.push(Slot { size: bytes_of(class), scan, layout, ..NO_SLOT }).ok()?;
+        Some(slot as u16)
+    }
+}

@@ -1,0 +1,372 @@
+//! A whole collection, from its preparation to what it gives back.
+//!
+//! ```text
+//! prepare   loader's list, room in the lists      (locks may be taken: the world still runs)
+//! stop      every thread
+//! retire    the caller's runs go back, freed objects go; others' runs are kept
+//! pin       objects that must not move, where anything does (`evacuation`)
+//! roots     static data, stacks, kept objects
+//! trace     finalizers and links too
+//! sweep     bitmaps: marks become allocation bits; empty blocks go to the pool
+//! go on
+//! return    the pool's surplus blocks
+//! ```
+//!
+//! Nothing in between takes a lock: a thread may have been stopped while it held the page layer's or
+//! `malloc`'s.
+
+use crate::death::deaths::Deaths;
+use crate::death::ephemerons;
+use crate::death::finalizers;
+use crate::death::links;
+use crate::event::{self, Event};
+use crate::heap::Heap;
+use crate::mutator::thread::{self, Thread};
+use crate::mutator::{stop, tls};
+use crate::plan::contract::Plan;
+use crate::plan::evacuation::Evacuation;
+use crate::plan::pause::Pause;
+use crate::plan::sweep::{give_back, sweep};
+use crate::sizing::choice::Sizing;
+use crate::sizing::limits::cost_ns;
+use crate::sizing::policy::Found;
+use crate::sizing::watch::Spent;
+use crate::space::address_table::AddressTable;
+use crate::space::block::Block;
+use crate::space::heap_space::HeapSpace;
+use crate::trace::mark::{Marker, Paused, StackMemory, give_back_stack};
+use crate::trace::movement::{InPlace, Movement};
+use crate::trace::root_statistics::Rooted;
+use crate::trace::roots::Roots;
+use crate::trace::{callbacks, frames, loader, parallel};
+use core::sync::atomic::Ordering;
+use vellum_pages::Pages;
+use vellum_sys::{clock, usage};
+
+/// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the
+/// lists is out.
+pub(crate) fn collect(plan: &dyn Plan, heap: &mut Heap, thread: &'static Thread) -> bool {
+    loader::still(|| collect_with_libraries(plan, heap, thread))
+}
+
+fn collect_with_libraries(plan: &dyn Plan, heap: &mut Heap, thread: &'static Thread) -> bool {
+    heap.drop_cycle();
+    if !prepare(heap) || !plan.prepare(heap) {
+        return false;
+    }
+    heap.tell(Event::Begin);
+    callbacks::tell_begin();
+    plan.choose(heap);
+    heap.vacate_free();
+    let markers =
+        parallel::markers_ready(&heap.config, heap.stats.live_bytes, heap.has_procedures, &heap.space.table);
+    let pause = Pause::begin();
+    let met_before = heap.sizing.watch.is_short().then(usage::thread_met);
+    let sweep = with_world_stopped(heap, thread, |heap| {
+        let before = clock::now_ns();
+        heap.check_after("the program ran", Heap::validate);
+        retire(heap);
+        for &block in heap.space.blocks.iter() {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(block as *const Block) };
+            block.begin_trace();
+            if heap.is_sparse(block) {
+                block.begin_evacuation();
+            }
+        }
+        for other in thread::known().filter(|other| !other.is_current()) {
+            other.keep_runs(heap.slots_in_use());
+        }
+        heap.pin();
+        heap.tell(Event::MarkBegin);
+        let (rooted, marked) = trace(heap, markers);
+        heap.check_after("tracing", Heap::check_traced);
+        heap.finish_copies();
+        let free_before = heap.space.pool.len();
+        let sweep = told(heap, sweep);
+        plan.settle(heap, free_before);
+        heap.stats.root_ns_total += rooted - before;
+        heap.stats.mark_ns_total += marked - rooted;
+        heap.stats.sweep_ns_total += clock::now_ns() - marked;
+        sweep
+    });
+    let spent_ns = pause.end(heap);
+    if let Some(before) = met_before {
+        let met = usage::thread_met().since(before);
+        heap.sizing.watch.met(met, spent_ns, heap.stats.pause_ns_last, sweep.live);
+    }
+    end(plan, heap, sweep, Some(spent_ns));
+    plan.ended(heap, spent_ns);
+    true
+}
+
+/// The sweep that follows a trace, with its events.
+pub(crate) fn told(heap: &mut Heap, sweep: impl FnOnce(&mut Heap) -> Found) -> Found {
+    heap.tell(Event::MarkEnd);
+    heap.tell(Event::SweepBegin);
+    let sweep = sweep(heap);
+    event::tell_value(Event::SweepEnd, sweep.bytes);
+    sweep
+}
+
+/// Gets the memory that a collection needs, before the world is stopped; false if memory is out.
+pub(crate) fn prepare(heap: &mut Heap) -> bool {
+    let blocks = heap.space.blocks.len();
+    heap.roots.refresh().is_ok()
+        && heap.space.pool.reserve(blocks).is_ok()
+        && heap.space.doomed.reserve(blocks).is_ok()
+}
+
+/// Runs `work` with the world stopped and the stack of the caller, who is inside and holds the lock, known.
+#[inline(never)]
+pub(crate) fn with_world_stopped<R>(
+    heap: &mut Heap,
+    thread: &Thread,
+    work: impl FnOnce(&mut Heap) -> R,
+) -> R {
+    let mut registers = [0; 6];
+    let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
+    thread.stack_low.store(thread.in_use_from(low), Ordering::Relaxed);
+    heap.tell(Event::StopBegin);
+    stop::world();
+    event::tell_of_threads(Event::Stopped);
+    heap.tell(Event::StopEnd);
+    let result = work(heap);
+    heap.tell(Event::GoOnBegin);
+    event::tell_of_threads(Event::GoesOn);
+    stop::go_on();
+    heap.tell(Event::GoOnEnd);
+    core::hint::black_box(&registers);
+    result
+}
+
+/// Ends a collection, with the world going on: sets when the next one is due, and gives memory back. If the
+/// collection was a whole one, it took `spent_ns` nanoseconds of CPU time.
+pub(crate) fn end(plan: &dyn Plan, heap: &mut Heap, found: Found, spent_ns: Option<u64>) {
+    end_as(plan, heap, found, spent_ns, true);
+}
+
+/// The same of a minor collection.
+pub(crate) fn end_minor(plan: &dyn Plan, heap: &mut Heap, found: Found) {
+    end_as(plan, heap, found, None, false);
+}
+
+fn end_as(plan: &dyn Plan, heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bool) {
+    heap.stats.collections += 1;
+    heap.stats.live_bytes = found.live as u64;
+    if let Some(spent_ns) = spent_ns {
+        heap.incremental.ns_a_kib = spent_ns / (heap.space.bytes as u64 >> 10).max(1);
+    }
+    heap.incremental.slicing_failed = false;
+    if let Some(cpu_ns) = spent_ns {
+        let spent = Spent { cpu_ns, live: found.live, allocated: heap.sizing.used };
+        let always = matches!(heap.config.sizing, Sizing::SquareRoot { .. });
+        heap.sizing.watch.collected(spent, always);
+    }
+    heap.space.bytes = found.bytes;
+    found.roots = heap.sizing.root_words * size_of::<usize>();
+    found.cost_ns =
+        cost_ns(heap.sizing.root_words, heap.stats.marked_objects_last as usize, heap.space.blocks.len());
+    plan.size(heap, found, is_major);
+    give_back(heap, plan.kept(heap), is_major);
+    heap.shrink_tables();
+    if spent_ns.is_some() {
+        Pages::global().collected(heap.sizing.watch.is_short());
+    }
+    heap.publish();
+    heap.check_after("a collection", Heap::validate);
+    heap.tell(Event::End);
+}
+
+/// Takes back the unused objects of the caller's runs, and freed objects. Other threads may have
+/// been stopped in the middle of an allocation, and keep theirs
+/// ([`Thread::keep_runs`](crate::mutator::thread::Thread::keep_runs)).
+pub(crate) fn retire(heap: &mut Heap) {
+    for thread in thread::known() {
+        heap.count_taken(thread);
+    }
+    if let Some(thread) = thread::known().find(|thread| thread.is_current()) {
+        thread.retire_runs(heap.slots_in_use(), true);
+    }
+    heap.take_back_freed();
+}
+
+/// Marks every live object, moving those that may move. Returns two times: when the roots were scanned, and
+/// when everything was.
+fn trace(heap: &mut Heap, markers: u32) -> (u64, u64) {
+    let Heap { space, roots, stack, deaths, config, copies, .. } = heap;
+    let HeapSpace { table, slots, descriptors, blocks, .. } = space;
+    let precise_stacks = config.precise_stacks;
+    let reached = Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks };
+    // Objects alive the last time were in use since: they fit the cache, or the trace goes through memory.
+    let near = heap.stats.live_bytes <= heap.sizing.cache_bytes as u64;
+    let traced = if copies.any() {
+        let movement = Evacuation { space: table, slots, copies, descriptors };
+        follow(Marker::new(table, *stack, config.only_starts, movement).when_near(near), reached)
+    } else if markers > 1 {
+        follow_together(table, *stack, config.only_starts, reached)
+    } else {
+        follow(Marker::new(table, *stack, config.only_starts, InPlace).when_near(near), reached)
+    };
+    let rooted_ns = traced.rooted_ns;
+    account(heap, &traced);
+    (rooted_ns, clock::now_ns())
+}
+
+/// Ends a trace in slices, whose roots are marked: `rooted` was found at the end.
+pub(crate) fn end_trace(heap: &mut Heap, left: Paused, mut rooted: Rooted) {
+    let Heap { space, roots, stack, deaths, config, .. } = heap;
+    let HeapSpace { table, slots, blocks, .. } = space;
+    let precise_stacks = config.precise_stacks;
+    let reached = Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks };
+    let marker = Marker::resume(table, *stack, config.only_starts, InPlace, left);
+    // The cost of roots is measured by collections at one go only.
+    rooted.searched = 0;
+    let traced = Traced { rooted, ..conclude(marker, reached) };
+    account(heap, &traced);
+    heap.check_after("a trace in slices", Heap::check_traced_in_slices);
+}
+
+pub(crate) fn account(heap: &mut Heap, traced: &Traced) {
+    if traced.rooted.searched > 0 {
+        heap.sizing.root_words = traced.rooted.searched;
+    }
+    heap.stats.roots_found += traced.rooted.words;
+    heap.stats.rooted_blocks += traced.rooted.blocks;
+    heap.deaths.due += traced.due;
+    heap.stats.marked_objects_last = traced.marked;
+    heap.stats.overflows += traced.overflows;
+    if let Some(helped) = traced.helped {
+        heap.stats.parallel += 1;
+        heap.stats.helped_objects += helped;
+    }
+    give_back_stack(heap.stack, traced.deepest);
+}
+
+/// The roots of a trace, and the tables whose entries it decides on.
+pub(crate) struct Reached<'h> {
+    pub roots: &'h Roots,
+    pub deaths: &'h mut Deaths,
+    pub blocks: &'h [usize],
+    pub slots_used: usize,
+    pub precise_stacks: bool,
+}
+
+impl Reached<'_> {
+    /// [`mark_roots`] of these.
+    pub(crate) fn mark_roots<M: Movement>(&self, marker: &mut Marker<'_, M>) -> Rooted {
+        self.deaths.kept.mark(marker, self.blocks);
+        mark_roots(marker, self.roots, self.deaths, self.slots_used, self.precise_stacks)
+    }
+}
+
+/// The outcome of a trace.
+pub(crate) struct Traced {
+    pub rooted_ns: u64,
+    /// The counts of its roots, if it began with them.
+    pub rooted: Rooted,
+    /// Finalizers that became due.
+    pub due: usize,
+    pub marked: u64,
+    pub overflows: u64,
+    /// The most words the stack held.
+    pub deepest: usize,
+    /// Objects that helpers marked, if there were any.
+    pub helped: Option<u64>,
+}
+
+/// Follows every pointer from the roots, and handles dead objects with finalizers and links.
+fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
+    let rooted = from.mark_roots(&mut marker);
+    Traced { rooted, ..conclude(marker, from) }
+}
+
+/// The same with helpers, for as long as there is something to share.
+fn follow_together(space: &AddressTable, stack: StackMemory, only_starts: bool, from: Reached<'_>) -> Traced {
+    let mut marker = Marker::new(space, stack, only_starts, InPlace);
+    let rooted = from.mark_roots(&mut marker);
+    let rooted_ns = clock::now_ns();
+    let (left, helped) = parallel::trace(space, from.blocks, stack, only_starts, marker.pause());
+    let marker = Marker::resume(space, stack, only_starts, InPlace, left);
+    Traced { rooted, rooted_ns, helped: Some(helped), ..conclude(marker, from) }
+}
+
+/// Marks what the roots lead to, except for objects kept until freed, and counts ambiguous roots that do. The
+/// world is stopped, and the caller's stack known.
+pub(crate) fn mark_roots<M: Movement>(
+    marker: &mut Marker<'_, M>,
+    roots: &Roots,
+    deaths: &Deaths,
+    slots_used: usize,
+    precise_stacks: bool,
+) -> Rooted {
+    let mut bytes = 0;
+    marker.rooted = roots.looks.begin();
+    marker.in_roots = true;
+    for range in roots.each() {
+        bytes += range.end.saturating_sub(range.start);
+        // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was
+        // added.
+        unsafe { marker.root_words(range.start, range.end) };
+    }
+    for thread in thread::known() {
+        if !precise_stacks {
+            let (start, end) = thread.data.get();
+            let low = thread.stack_low.load(Ordering::Acquire) & !7;
+            let high = thread.stack_end();
+            let (aside, aside_end) = thread.aside.get();
+            bytes += high.saturating_sub(low) + end.saturating_sub(start);
+            // SAFETY: the thread is stopped, blocked or this one: its stack from there up, the one that it is
+            // stopped on, and its static data, are mapped.
+            unsafe {
+                marker.root_words(low, high);
+                marker.root_words(aside & !7, aside_end);
+                marker.root_words(start, end);
+            }
+        }
+        if !thread.is_current() {
+            thread.next_objects(slots_used).for_each(|object| marker.root(object));
+        }
+    }
+    finalizers::mark_roots(&deaths.finalizers, marker);
+    deaths.disclaimers.mark_roots(marker);
+    callbacks::mark_roots(marker);
+    if precise_stacks {
+        frames::mark_held(marker);
+    }
+    for range in roots.precise() {
+        // SAFETY: the program vouched for these ranges when it added them.
+        unsafe { marker.fields(range.start, range.end) };
+    }
+    marker.rooted.searched = bytes / size_of::<usize>() + frames::mark(marker);
+    marker.in_roots = false;
+    marker.rooted
+}
+
+/// Follows every pointer from marked objects, and handles dead ones with finalizers and links.
+pub(crate) fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
+    let rooted_ns = clock::now_ns();
+    let Deaths { finalizers, disclaimers, links, ephemerons, .. } = from.deaths;
+    marker.drain(from.blocks);
+    ephemerons::follow(ephemerons, &mut marker, from.blocks);
+    disclaimers.follow(&mut marker, from.blocks);
+    links::settle(links, false, &marker);
+    let due = match finalizers.len() {
+        0 => 0,
+        _ => finalizers::find_due(finalizers, &mut marker, from.blocks),
+    };
+    disclaimers.find_due(&mut marker, from.blocks);
+    // Objects that finalizers revive may be keys of ephemerons, too.
+    ephemerons::follow(ephemerons, &mut marker, from.blocks);
+    links::settle(links, true, &marker);
+    ephemerons::settle(ephemerons, &marker);
+    Traced {
+        rooted_ns,
+        rooted: Rooted::default(),
+        due,
+        marked: marker.marked,
+        overflows: marker.overflows,
+        deepest: marker.deepest,
+        helped: None,
+    }
+}

@@ -1,0 +1,169 @@
+//! How a heap applies its sizing policy: it asks the policy at the end of each collection, and again in the
+//! middle of a large budget.
+
+use crate::config::{Config, ROOM_MIN};
+use crate::heap::Heap;
+use crate::sizing::choice::Sizing;
+use crate::sizing::memory::Memory;
+use crate::sizing::policy::{Found, Major, Policy, Seen, Shape, Sizes};
+use crate::sizing::watch::TRUST_ALL;
+use crate::sizing::{growth, knee, limits, modified, original, square_root};
+use crate::space::block_source;
+use crate::space::size_class::BLOCK;
+use vellum_pages::AvailableMemory;
+use vellum_pages::Pages;
+use vellum_sys::clock;
+use vellum_sys::pressure;
+use vellum_sys::usage;
+
+/// Bytes below which a heap does not sample memory: it is too small to matter.
+const LOOK_MIN: usize = 1 << 20;
+/// Bytes of a budget to be handed out before memory is sampled again, at least.
+const STEP_MIN: usize = 4 << 20;
+/// How long a sample holds, in milliseconds.
+const LOOK_MS: u64 = 100;
+/// There is plenty of memory if the heap wants less than one part in `PLENTY_PART` of what is available, and
+/// that is more than one part in `LEFT_PART` of its footprint.
+const PLENTY_PART: u64 = 2;
+const LEFT_PART: u64 = 8;
+/// A slot that has no block takes from the reserve, rather than collect, before one part in this many of the
+/// budget is used.
+const EARLY_PART: usize = 4;
+
+impl Sizing {
+    /// Calls `with` with the policy of this name.
+    fn policy<R>(self, with: impl FnOnce(&dyn Policy) -> R) -> R {
+        match self {
+            Sizing::Knee => with(&knee::Knee),
+            Sizing::Original { mem_limit, ratio } => with(&original::Original { mem_limit, ratio }),
+            Sizing::Modified { mem_limit, min_new_size, min_old_incr } => {
+                with(&modified::Modified { mem_limit, min_new_size, min_old_incr })
+            }
+            Sizing::SquareRoot { c } => with(&square_root::SquareRoot { c }),
+        }
+    }
+
+    /// The sizes after a collection; `last` is the major one before if this was a minor one. However small
+    /// the policy's sizes, some of the heap is free: nobody wants a collection for each object.
+    pub(crate) fn sizes(self, seen: &Seen, last: Option<&Major>) -> Sizes {
+        let Sizes { free, old_max } = self.policy(|policy| match last {
+            Some(last) => policy.minor(seen, last),
+            None => policy.major(seen),
+        });
+        Sizes { free: free.max(ROOM_MIN), old_max: old_max.max(seen.live.saturating_add(ROOM_MIN)) }
+    }
+}
+
+impl Heap {
+    /// Sets when to collect next, by what the last collection found. For plans whose collections trace the
+    /// whole heap.
+    pub(crate) fn set_room(&mut self, found: Found) {
+        self.sizing.used = 0;
+        let found = match self.copies.too_dear {
+            true => Found { sparse: 0, young_to_copy: 0, ..found },
+            false => found,
+        };
+        self.sizing.found = found;
+        let config = limits::under(self.config, self.limit());
+        self.sizing.reserve = limits::reserve(&config, found);
+        self.sizing.room = self.room_for(found);
+    }
+
+    /// The allocation budget until the next collection, in bytes.
+    pub(crate) fn room_for(&mut self, found: Found) -> usize {
+        let config = limits::under(self.config, self.limit());
+        let plenty = self.plenty(&config, found);
+        let copies = match config.sizing {
+            Sizing::Knee => limits::copies(config.plan, found, plenty),
+            _ => limits::for_copies(&config, found),
+        };
+        let seen = Seen {
+            live: found.live,
+            old: found.live,
+            spread: found.bytes.max(found.live),
+            shape: Shape::InPlace { copies },
+            plenty,
+            rates: self.sizing.watch.rates(),
+            memory: Memory::PLENTY,
+        };
+        self.sizes(seen, None).free
+    }
+
+    /// The allocation budget while memory is plenty, in bytes.
+    pub(crate) fn plenty(&mut self, config: &Config, found: Found) -> usize {
+        let room = match config.divisor {
+            0 => growth::room(config, self.sizing.cache_bytes, found),
+            divisor => self.sizing.paid.room(divisor as usize, found),
+        };
+        room.max(growth::room_told(config, self.sizing.cache_bytes, found))
+    }
+
+    /// The sizes. The available memory is found out first if the policy depends on it.
+    pub(crate) fn sizes(&mut self, mut seen: Seen, last: Option<&Major>) -> Sizes {
+        if self.config.sizing == Sizing::Knee {
+            seen.memory = self.memory_for(knee::footprint(&seen, seen.plenty), seen.plenty);
+        }
+        let sizes = self.config.sizing.sizes(&seen, last);
+        self.sizing.watch.decided(knee::footprint(&seen, sizes.free) <= seen.memory.target);
+        sizes
+    }
+
+    /// Bytes of this heap that may be backed by frames: in use, free blocks, and the page layer's cache.
+    fn held(&self) -> u64 {
+        let cached = if block_source::is_paged() { 0 } else { Pages::global().cached() };
+        (self.space.bytes + self.space.pool.len() * BLOCK) as u64 + cached
+    }
+
+    /// The memory for a heap that wants a footprint of `footprint` bytes with a budget of `room`.
+    pub(super) fn memory_for(&mut self, footprint: usize, room: usize) -> Memory {
+        (self.sizing.watch.check_at, self.sizing.watch.check_every) = (usize::MAX, usize::MAX);
+        if footprint < LOOK_MIN {
+            (self.sizing.watch.is_short, self.sizing.watch.counts) = (false, false);
+            return Memory::PLENTY;
+        }
+        let held = self.held();
+        let enough = (footprint as u64)
+            .saturating_sub(held)
+            .saturating_mul(PLENTY_PART)
+            .max(footprint as u64 / LEFT_PART);
+        let now_ms = clock::now_ms();
+        let watch = &mut self.sizing.watch;
+        let looked = watch.looked_ms == 0 || now_ms.wrapping_sub(watch.looked_ms) >= LOOK_MS;
+        if looked {
+            // Blocks that the process pages itself have the pager's frames, whatever other memory there is.
+            watch.outlook = match block_source::frames() {
+                Some((free, _)) => AvailableMemory { available: free, swap: u64::MAX, is_given: true },
+                None => Pages::global().available_memory(enough),
+            };
+            watch.looked_ms = now_ms.max(1);
+            watch.held = held;
+        }
+        let available = watch.available(held);
+        let advised = Pages::global().advised(held);
+        // So what others take meanwhile is seen before the heap has taken a quarter of what is left.
+        let step = usize::try_from(available / 4).unwrap_or(usize::MAX).max(STEP_MIN);
+        if step < room {
+            (watch.check_at, watch.check_every) = (step, step);
+        }
+        let is_plenty = enough <= available && advised.is_none_or(|bytes| footprint as u64 <= bytes);
+        let was_short = watch.is_short;
+        watch.is_short = !is_plenty || watch.trust < TRUST_ALL;
+        watch.counts = watch.is_short || watch.outlook.is_given || advised.is_some();
+        if !watch.counts {
+            (watch.swapped, watch.is_stalled) = (0, false);
+            return Memory::PLENTY;
+        }
+        if looked || watch.is_short && !was_short {
+            watch.swapped = block_source::frames().map_or_else(usage::swapped, |(_, missing)| missing);
+            watch.is_stalled = watch.is_short && pressure::is_stalled();
+        }
+        watch.memory(held, advised)
+    }
+
+    /// Whether a slot without room may have a new block; if not, it is time to collect.
+    pub(crate) fn may_have_block(&self) -> bool {
+        let (after, limit) = (self.space.bytes + BLOCK, self.limit());
+        after + self.sizing.reserve <= limit
+            || (after <= limit && self.sizing.used < self.sizing.room / EARLY_PART)
+    }
+}

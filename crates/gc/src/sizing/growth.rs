@@ -1,0 +1,172 @@
+//! The allocation budget (`room`) until the next collection, while memory is plenty.
+//!
+//! ```text
+//! |- live -|------------------ room ------------------|
+//!          |- cache -| is the room where a collection costs next to nothing
+//! ```
+//!
+//! A program that was written for another collector may have that one's rule (`divisor`). The
+//! Boehm-Demers-Weiser collector lets enough be allocated to pay for the bytes that each collection scans,
+//! and that has been these programs' compromise of time and memory ever since. It also lets a heap fill all
+//! of its free memory first: so the heap stays as large as it was ([`Paid`]), unless far less is alive.
+//!
+//! Else, without a size given, the best budget grows with the square root of the live bytes (Kirisame, Shenoy
+//! and Panchekha 2022). With a size, memory is there to be used, but not at any cost. Where little is alive,
+//! a collection costs less than the cache misses of using all of the memory. Then the budget is limited to
+//! the second-level cache. (Table 7 of Smith and Morrisett 1998 shows the same: its client times grow with
+//! the heap.)
+
+use super::limits::for_copies;
+use crate::config::{Config, ROOM_MEAN, ROOM_MIN, ROOM_PART};
+use crate::sizing::policy::Found;
+
+/// Nanoseconds saved for each KiB allocated by staying in the cache. Measured as 160 (clearing, and the first
+/// use of each object), and halved, so that a wrong guess costs no more than is gained.
+const SAVED_NS_PER_KIB: usize = 80;
+/// One part in this many of the second-level cache is budget; the rest is for live objects, and for the
+/// program.
+const CACHE_PART: usize = 2;
+
+/// Bytes of the second-level cache; 0 where the C library does not know them.
+pub(crate) fn cache_bytes() -> usize {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: plain call.
+    let cache = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
+    #[cfg(not(target_env = "gnu"))]
+    let cache = 0;
+    usize::try_from(cache).unwrap_or(0)
+}
+
+/// The least growth of a heap with a divisor: 64 of libgc's blocks (MINHINCR). libgc grows by a third at
+/// least, and is mostly larger than it must be.
+const STEP: usize = 256 << 10;
+/// The most budget of a heap with a divisor: twice what pays for a collection, or this many bytes.
+const ROOM_OVER: usize = 1 << 20;
+
+/// The size of the heap of a collector with a divisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Paid {
+    bytes: usize,
+}
+
+impl Paid {
+    pub(crate) const NOTHING: Paid = Paid { bytes: 0 };
+
+    /// The allocation budget, by which the heap may have to grow. Further calls after the same collection
+    /// return the same.
+    pub(super) fn room(&mut self, divisor: usize, found: Found) -> usize {
+        let paid = (looked_through(found) / divisor).max(ROOM_MIN);
+        self.bytes = self.bytes.max((found.live + paid).next_multiple_of(STEP));
+        // Half of the holes will be filled.
+        let spread = found.bytes.max(found.live);
+        let free = self.bytes.saturating_sub(spread) + (spread - found.live) / 2;
+        let most = (paid * 2).max(ROOM_OVER);
+        self.bytes = self.bytes.min(spread + most);
+        free.clamp(paid, most)
+    }
+}
+
+/// The allocation budget without a divisor.
+pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
+    if config.fixed_bytes == 0 {
+        let mean = (found.live as u128 * ROOM_MEAN as u128).isqrt() as usize;
+        let part = (found.live / 100).saturating_mul(config.percent as usize);
+        return part.max(mean.min(found.live * 4)).max(ROOM_MIN);
+    }
+    room_in(config.fixed_bytes, config, cache_bytes, found)
+}
+
+/// The same for a heap that has a least size (`Config::least_bytes`): as if it had been made of that size.
+pub(super) fn room_told(config: &Config, cache_bytes: usize, found: Found) -> usize {
+    match config.least_bytes {
+        0 => 0,
+        least => room_in(least, config, cache_bytes, found),
+    }
+}
+
+/// The same in a heap of `bytes` bytes.
+fn room_in(bytes: usize, config: &Config, cache_bytes: usize, found: Found) -> usize {
+    let taken = found.live + for_copies(config, found);
+    let room = bytes.saturating_sub(taken).max(bytes / ROOM_PART);
+    let cache = cache_bytes / CACHE_PART;
+    let is_cheap = cache >= ROOM_MIN && found.cost_ns < (cache >> 10) * SAVED_NS_PER_KIB;
+    if is_cheap { room.min(cache) } else { room }
+}
+
+/// The cost of a collection, in bytes scanned: objects with pointers are found and scanned, those without are
+/// only found, and roots are only scanned.
+fn looked_through(found: Found) -> usize {
+    let atomic = found.live - found.scanned.min(found.live);
+    found.scanned * 2 + atomic / 4 + found.roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PlanName;
+    use crate::sizing::limits::cost_ns;
+
+    const MIB: usize = 1 << 20;
+    const FIXED: Config = Config { fixed_bytes: 8 * MIB, limit_bytes: 8 * MIB, ..Config::DEFAULT };
+
+    #[test]
+    fn a_heap_with_little_alive_stays_in_the_cache() {
+        let little = Found { live: 8 << 10, cost_ns: cost_ns(10_000, 500, 70), ..Found::default() };
+        assert_eq!(room(&FIXED, 2 * MIB, little), MIB);
+        assert_eq!(room(&FIXED, 0, little), 8 * MIB - (8 << 10));
+        let much = Found { live: 2 * MIB, cost_ns: cost_ns(10_000, 100_000, 500), ..Found::default() };
+        assert_eq!(room(&FIXED, 2 * MIB, much), 6 * MIB);
+        let full = Found { live: 8 * MIB, ..much };
+        assert_eq!(room(&FIXED, 2 * MIB, full), 8 * MIB / ROOM_PART);
+    }
+
+    #[test]
+    fn what_collections_look_through_is_paid_for() {
+        let found = Found { live: 7 * MIB, scanned: 3 * MIB, roots: 2 * MIB, ..Found::default() };
+        for (divisor, paid) in [(3, 3 * MIB), (1, 9 * MIB), (1000, ROOM_MIN)] {
+            let mut heap = Paid::NOTHING;
+            let room = heap.room(divisor, found);
+            assert!((paid..paid + STEP).contains(&room), "{divisor}: {room}");
+            assert_eq!(heap.room(divisor, found), room, "asked again it says the same");
+        }
+    }
+
+    #[test]
+    fn a_heap_with_a_divisor_stays_as_large_as_it_is_unless_little_lives() {
+        let mut heap = Paid::NOTHING;
+        let much = Found { live: 12 * MIB, scanned: 9 * MIB, ..Found::default() };
+        let room = heap.room(3, much);
+        let less = Found { live: 10 * MIB, ..much };
+        assert_eq!(heap.room(3, less), room + 2 * MIB);
+        let spread = Found { bytes: 12 * MIB, ..less };
+        assert_eq!(heap.room(3, spread), room + MIB, "half of what is free of two megabytes is used");
+        let little = Found { live: MIB, scanned: MIB / 2, ..Found::default() };
+        assert_eq!(heap.room(3, little), ROOM_OVER);
+        assert_eq!(heap, Paid { bytes: 2 * MIB });
+    }
+
+    #[test]
+    fn a_heap_that_was_told_a_size_has_it_from_then_on_and_grows_beyond() {
+        let told = Config { least_bytes: 8 * MIB, ..Config::DEFAULT };
+        let found = Found { live: MIB, cost_ns: usize::MAX, ..Found::default() };
+        assert_eq!(room_told(&Config::DEFAULT, 2 * MIB, found), 0);
+        assert_eq!(room_told(&told, 2 * MIB, found), 7 * MIB);
+        let grown = Found { live: 64 * MIB, ..found };
+        assert!(room_told(&told, 2 * MIB, grown) < room(&told, 2 * MIB, grown));
+        let little = Found { live: 8 << 10, cost_ns: 0, ..found };
+        assert_eq!(room_told(&told, 2 * MIB, little), MIB, "but it stays in the cache where that costs less");
+    }
+
+    #[test]
+    fn what_is_to_be_copied_is_no_room() {
+        let found = Found {
+            live: 2 * MIB,
+            sparse: MIB / 2,
+            young: 4 * MIB,
+            young_to_copy: MIB / 2,
+            ..Found::default()
+        };
+        let copying = Config { plan: PlanName::MostlyCopying, ..FIXED };
+        assert_eq!(room(&copying, 0, found), 6 * MIB - for_copies(&copying, found));
+    }
+}

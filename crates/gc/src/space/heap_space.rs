@@ -1,0 +1,56 @@
+//! The heap's memory: its blocks, free blocks and slots.
+//!
+//! # Invariants (checked by `validate`)
+//! * `blocks` has every block and large object once; the address table leads to each.
+//! * A slot's list of blocks with room has only blocks of the slot, none of which is a thread's.
+//! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
+
+use crate::space::address_table::AddressTable;
+use crate::space::block::Address;
+use crate::space::descriptors::Descriptors;
+use crate::space::layout::{Layout, LayoutRoom};
+use crate::space::slot::Slot;
+use core::ptr::null;
+use vellum_pages::Buffer;
+
+/// See the head of this file.
+pub(crate) struct HeapSpace {
+    /// Which address belongs to which block.
+    pub table: AddressTable,
+    /// The kinds of objects, [`SLOTS_MAX`](crate::SLOTS_MAX) at most. The first ones are those of untyped
+    /// objects, by class.
+    pub slots: Buffer<Slot>,
+    pub layouts: *const Layout,
+    pub layout_room: LayoutRoom,
+    /// Descriptors' addresses.
+    pub blocks: Buffer<Address>,
+    /// Free blocks' addresses.
+    pub pool: Buffer<Address>,
+    /// Blocks of the pool that were not needed at the last collection.
+    pub surplus: usize,
+    /// The last collection gave most of the heap back.
+    pub shrinks: bool,
+    /// Extents of dead large objects.
+    pub doomed: Buffer<Address>,
+    pub descriptors: Descriptors,
+    /// Bytes of blocks and large objects.
+    pub bytes: usize,
+}
+
+impl HeapSpace {
+    pub(crate) const fn new() -> HeapSpace {
+        HeapSpace {
+            table: AddressTable::none(),
+            slots: Buffer::new(),
+            layouts: null(),
+            layout_room: LayoutRoom::new(),
+            blocks: Buffer::new(),
+            pool: Buffer::new(),
+            surplus: 0,
+            shrinks: false,
+            doomed: Buffer::new(),
+            descriptors: Descriptors::new(),
+            bytes: 0,
+        }
+    }
+}

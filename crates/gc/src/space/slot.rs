@@ -1,0 +1,39 @@
+//! Slots: objects of one size whose pointers lie alike, and their statistics.
+
+use crate::space::block::{Block, Scan};
+use crate::space::layout::Layout;
+use crate::space::survivor_statistics::{ALL, Young};
+use core::ptr::null;
+use vellum_pages::Plain;
+
+/// Objects of one size whose pointers lie alike.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot {
+    pub size: usize,
+    pub scan: Scan,
+    pub layout: *const Layout,
+    /// Its objects stay until they are freed.
+    pub kept: bool,
+    /// Blocks with room.
+    pub roomy: *const Block,
+    /// How many of [`ALL`] young objects survived the last time.
+    pub survival: u32,
+    /// Survivors lie apart from each other.
+    pub scattered: bool,
+    pub young: Young,
+}
+
+// SAFETY: a record of numbers and of pointers that own nothing.
+unsafe impl Plain for Slot {}
+
+/// A slot that is not in use.
+pub(crate) const NO_SLOT: Slot = Slot {
+    size: 0,
+    scan: Scan::Nothing,
+    layout: null(),
+    kept: false,
+    roomy: null(),
+    survival: ALL,
+    scattered: false,
+    young: Young { met: 0, left: 0, reached: 0, runs: 0 },
+};

@@ -1,0 +1,109 @@
+//! Mark bytes: marks of a byte each, for as long as several threads mark.
+//!
+//! Threads that share a word of mark bits must set a bit by an atomic operation, which waits for everything
+//! before it. The misses of prefetched objects no longer overlap then, and marking takes twice as long
+//! (measured: 7 and 15 ns an object). A byte needs a plain store only. Two threads that store the same byte
+//! at the same time have both marked the object, and both scan it: that takes a little longer, and no more.
+//!
+//! ```text
+//! address - base  >> 4  ──▶  region of a block: 1024 bytes, of which as many are used as it has objects
+//! ```
+//!
+//! The table is address space. Touched pages, at most a sixteenth of the heap, stay.
+//!
+//! # Invariants
+//! * Between traces of several threads every byte is zero.
+//! * The bits of a block ([`Block::marks`]) are the marks of before; they are only read while several
+//!   threads mark.
+//!
+use crate::space::address_table::AddressTable;
+use crate::space::block::{Block, Index};
+use crate::space::size_class::GRANULE;
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use vellum_sys::map;
+
+/// The byte of the granule at address 0, by arithmetic: 0 while there is no table.
+static BIASED: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the table for the addresses of `space`, once; false if there is no address space for it.
+pub(crate) fn make(space: &AddressTable) -> bool {
+    if BIASED.load(Ordering::Relaxed) != 0 {
+        return true;
+    }
+    let (base, bytes) = space.span();
+    let Ok(start) = map::reserve_writable(bytes / GRANULE) else { return false };
+    BIASED.store(start.wrapping_sub(base / GRANULE), Ordering::Release);
+    true
+}
+
+/// Where the bytes are, for a marker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes(usize);
+
+impl Bytes {
+    /// The table that [`make`] has made; useless before.
+    pub(crate) fn get() -> Bytes {
+        Bytes(BIASED.load(Ordering::Acquire))
+    }
+
+    /// The byte of an object.
+    #[inline(always)]
+    fn of(self, block: &Block, index: Index) -> &'static AtomicU8 {
+        let place = self.0.wrapping_add(block.base.get() / GRANULE) + index.0 as usize;
+        // SAFETY: the table has a byte for each granule of the span, an object takes one at least, and the
+        // table is never unmapped.
+        unsafe { &*core::ptr::with_exposed_provenance::<AtomicU8>(place) }
+    }
+
+    /// Marks an object; false if it was marked already or is not allocated. Two threads at once may both get
+    /// true.
+    #[inline(always)]
+    pub(crate) fn mark(self, block: &Block, index: Index) -> bool {
+        if block.marks(index.0 / 64).get() >> (index.0 % 64) & 1 != 0 {
+            return false;
+        }
+        let byte = self.of(block, index);
+        if byte.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        byte.store(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Moves the block's mark bytes into its bitmap, and clears them. By one thread, when the others are
+    /// done.
+    pub(crate) fn settle(self, block: &Block) {
+        /// Bytes read at a time.
+        const WORD: u32 = 8;
+        /// Collects the lowest bits of eight bytes in the highest byte.
+        const GATHER: u64 = 0x0102_0408_1020_4080;
+        for pair in 0..block.pairs.get() {
+            let mut bits = 0;
+            for part in (0..64u32.min(block.count.get().saturating_sub(pair * 64))).step_by(WORD as usize) {
+                let first =
+                    core::ptr::from_ref(self.of(block, Index(pair * 64 + part))).cast::<u64>().cast_mut();
+                // SAFETY: a region has a multiple of eight bytes and begins at one; no other thread marks
+                // now.
+                let bytes = unsafe { first.read() };
+                if bytes != 0 {
+                    bits |= (bytes.wrapping_mul(GATHER) >> (u64::BITS - WORD)) << part;
+                    // SAFETY: the same eight bytes; no other thread marks now.
+                    unsafe { first.write(0) };
+                }
+            }
+            block.marks(pair).set(block.marks(pair).get() | bits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The multiplication that gathers bits puts each where it belongs.
+    #[test]
+    fn eight_bytes_become_eight_bits() {
+        for bits in 0..=255u64 {
+            let bytes = (0..8).fold(0, |bytes, bit| bytes | (bits >> bit & 1) << (bit * 8));
+            assert_eq!(u64::wrapping_mul(bytes, 0x0102_0408_1020_4080) >> 56, bits, "{bytes:#x}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Static data: the writable segments of the program and its libraries.
+//!
+//! The loader's list of objects names these segments. It is read before the world is stopped, as reading
+//! takes the loader's lock, and only when the loader's counters show a change. The list does not change until
+//! the collection is over (`loader`). Ranges that the program excludes are cut out of the segments then:
+//! tables of numbers that look like pointers, and caches that are to keep nothing alive.
+
+use crate::hook::Hook;
+use crate::trace::loader;
+use crate::trace::root_statistics::Looks;
+use core::ffi::{c_char, c_int, c_void};
+use vellum_pages::{Buffer, OutOfMemory, Plain};
+
+/// `vel_gc_image_fn` of the header: whether a writable segment of a library is scanned.
+pub type ImageFn = unsafe extern "C" fn(library: *const c_char, start: *const c_void, bytes: usize) -> c_int;
+
+static IMAGE: Hook<ImageFn> = Hook::none();
+
+/// A range of addresses, from `start` up to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub start: usize,
+    pub end: usize,
+}
+
+// SAFETY: two addresses: any bits are a valid value, and it owns nothing.
+unsafe impl Plain for Range {}
+
+/// A range, and the thread with whose end it is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owned {
+    range: Range,
+    thread: usize,
+}
+
+// SAFETY: addresses: any bits are a valid value, and it owns nothing.
+unsafe impl Plain for Owned {}
+
+/// The ranges that are scanned besides stacks.
+pub(crate) struct Roots {
+    images: Buffer<Range>,
+    added: Buffer<Range>,
+    precise: Buffer<Range>,
+    /// Ranges that are removed when their thread ends.
+    owned: Buffer<Owned>,
+    /// Whole words of static data that are not scanned.
+    excluded: Buffer<Range>,
+    /// The loader's counts of objects loaded and unloaded, when `images` was read.
+    read_at: (u64, u64),
+    /// The scans of the roots so far.
+    pub looks: Looks,
+}
+
+impl Roots {
+    pub(crate) const fn new() -> Roots {
+        Roots {
+            images: Buffer::new(),
+            added: Buffer::new(),
+            precise: Buffer::new(),
+            owned: Buffer::new(),
+            excluded: Buffer::new(),
+            read_at: (0, 0),
+            looks: Looks::new(),
+        }
+    }
+
+    /// Reads the loader's list if it has changed.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: the list is not complete, so nothing may be collected.
+    pub(crate) fn refresh(&mut self) -> Result<(), OutOfMemory> {
+        if loader::is_stuck() {
+            return Ok(());
+        }
+        let mut reading = Reading {
+            images: &mut self.images,
+            excluded: &self.excluded,
+            known: self.read_at,
+            now: None,
+            result: Ok(()),
+        };
+        // SAFETY: the callback gets the pointer to `reading`, which lives across the call.
+        unsafe { libc::dl_iterate_phdr(Some(image), (&raw mut reading).cast()) };
+        let (now, result) = (reading.now, reading.result);
+        match result {
+            Ok(()) => self.read_at = now.unwrap_or(self.read_at),
+            Err(_) => self.read_at = (0, 0),
+        }
+        result
+    }
+
+    /// Keeps only readable ranges, where the list cannot be read again: a library may have been about to be
+    /// unloaded.
+    pub(crate) fn keep_readable(&mut self) {
+        remove(&mut self.images, |range: Range| {
+            vellum_sys::stack::readable_from(range.start, range.end) != range.start
+        });
+    }
+
+    pub(crate) fn add(&mut self, range: Range, precise: bool) -> Result<(), OutOfMemory> {
+        if precise { self.precise.push(range) } else { self.added.push(range) }
+    }
+
+    /// Removes the added ranges that lie in `range`; returns how many.
+    pub(crate) fn remove(&mut self, range: Range) -> usize {
+        let is_within = |this: Range| this.start >= range.start && this.end <= range.end;
+        remove(&mut self.added, is_within)
+            + remove(&mut self.precise, is_within)
+            + remove(&mut self.owned, |owned| is_within(owned.range))
+    }
+
+    /// Excludes a range of static data.
+    pub(crate) fn exclude(&mut self, range: Range) -> Result<(), OutOfMemory> {
+        self.excluded.push(range)?;
+        self.read_at = (0, 0);
+        Ok(())
+    }
+
+    /// Undoes [`Roots::exclude`] of the ranges that lie in `range`; returns how many.
+    pub(crate) fn include(&mut self, range: Range) -> usize {
+        self.read_at = (0, 0);
+        remove(&mut self.excluded, |this: Range| this.start >= range.start && this.end <= range.end)
+    }
+
+    /// Sets the function that is asked about libraries' segments, and asks it about all; returns the previous
+    /// one.
+    pub(crate) fn on_image(&mut self, hook: Option<ImageFn>) -> Option<ImageFn> {
+        self.read_at = (0, 0);
+        IMAGE.set(hook)
+    }
+
+    /// Adds a range that goes when [`Roots::thread_ends`].
+    pub(crate) fn add_of_thread(&mut self, range: Range, thread: usize) -> Result<(), OutOfMemory> {
+        self.owned.push(Owned { range, thread })
+    }
+
+    /// Removes the ranges of the thread.
+    pub(crate) fn thread_ends(&mut self, thread: usize) {
+        remove(&mut self.owned, |owned| owned.thread == thread);
+    }
+
+    /// Removes the ranges of all threads but this one.
+    pub(crate) fn other_threads_end(&mut self, thread: usize) {
+        remove(&mut self.owned, |owned| owned.thread != thread);
+    }
+
+    /// Bytes the lists take.
+    pub(crate) fn bytes(&self) -> usize {
+        let ranges = self.images.capacity() + self.added.capacity() + self.precise.capacity();
+        (ranges + self.excluded.capacity()) * size_of::<Range>() + self.owned.capacity() * size_of::<Owned>()
+    }
+
+    /// Every range of pointers that may be changed.
+    pub(crate) fn precise(&self) -> impl Iterator<Item = Range> {
+        self.precise.iter().copied()
+    }
+
+    /// Every range of words that may be pointers, as far as they are aligned.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Range> {
+        let owned = self.owned.iter().map(|owned| owned.range);
+        self.images.iter().chain(self.added.iter()).copied().chain(owned)
+    }
+}
+
+/// Removes those for which `goes` returns true; returns how many.
+fn remove<T: Plain>(ranges: &mut Buffer<T>, goes: impl Fn(T) -> bool) -> usize {
+    let mut kept = 0;
+    for index in 0..ranges.len() {
+        let this = ranges[index];
+        if !goes(this) {
+            ranges[kept] = this;
+            kept += 1;
+        }
+    }
+    let removed = ranges.len() - kept;
+    ranges.truncate(kept);
+    removed
+}
+
+/// Calls `keep` with the parts of `range` outside the excluded ones, until it fails.
+fn cut<E>(range: Range, excluded: &[Range], mut keep: impl FnMut(Range) -> Result<(), E>) -> Result<(), E> {
+    let mut at = range.start;
+    while at < range.end {
+        let ahead = excluded.iter().filter(|this| this.end > at && this.start < range.end);
+        let next = ahead.min_by_key(|this| this.start);
+        let end = next.map_or(range.end, |next| next.start.max(at));
+        if end > at {
+            keep(Range { start: at, end })?;
+        }
+        at = next.map_or(range.end, |next| next.end);
+    }
+    Ok(())
+}
+
+struct Reading<'r> {
+    images: &'r mut Buffer<Range>,
+    excluded: &'r [Range],
+    known: (u64, u64),
+    now: Option<(u64, u64)>,
+    result: Result<(), OutOfMemory>,
+}
+
+unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading: *mut c_void) -> libc::c_int {
+    // SAFETY: `dl_iterate_phdr` passes the pointer it was given, which is to a `Reading` that lives.
+    let reading = unsafe { &mut *reading.cast::<Reading<'_>>() };
+    if bytes < size_of::<libc::dl_phdr_info>() {
+        return 1;
+    }
+    // SAFETY: the loader's structure, of `bytes` bytes, which are enough.
+    let info = unsafe { &*info };
+    if reading.now.is_none() {
+        let now = (info.dlpi_adds, info.dlpi_subs);
+        if now == reading.known {
+            return 1;
+        }
+        reading.now = Some(now);
+        reading.images.truncate(0);
+    }
+    // SAFETY: the loader's table of program headers has this many entries.
+    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let own = (&raw const IMAGE) as usize;
+    let is_program = info.dlpi_name.is_null() || {
+        // SAFETY: the loader's name of the object: a C string, and not null.
+        unsafe { *info.dlpi_name == 0 }
+    };
+    for header in
+        headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0)
+    {
+        let start = info.dlpi_addr as usize + header.p_vaddr as usize;
+        let range = Range { start: start.next_multiple_of(8), end: start + header.p_memsz as usize };
+        // A library's copy of the collector has nothing else in its data: there are no roots there.
+        if !is_program && (range.start..range.end).contains(&own) {
+            continue;
+        }
+        let bytes = header.p_memsz as usize;
+        // SAFETY: the program vouched when it set the hook that it may be called while the loader's list is
+        // read.
+        let has_roots = |hook: ImageFn| unsafe { hook(info.dlpi_name, start as *const c_void, bytes) } != 0;
+        if !is_program && !IMAGE.get().is_none_or(has_roots) {
+            continue;
+        }
+        reading.result = cut(range, reading.excluded, |part| reading.images.push(part));
+        if reading.result.is_err() {
+            return 1;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_excluded_is_cut_out() {
+        let parts = |start, end, excluded: &[(usize, usize)]| {
+            let excluded: Vec<Range> = excluded.iter().map(|&(start, end)| Range { start, end }).collect();
+            let mut found = Vec::new();
+            let all = cut::<()>(Range { start, end }, &excluded, |part| {
+                found.push((part.start, part.end));
+                Ok(())
+            });
+            assert_eq!(all, Ok(()));
+            found
+        };
+        assert_eq!(parts(80, 160, &[]), [(80, 160)]);
+        assert_eq!(parts(80, 160, &[(0, 80), (160, 200)]), [(80, 160)]);
+        assert_eq!(parts(80, 160, &[(96, 104), (88, 96), (120, 128)]), [(80, 88), (104, 120), (128, 160)]);
+        assert_eq!(parts(80, 160, &[(0, 88), (152, 400), (96, 128), (104, 112)]), [(88, 96), (128, 152)]);
+        assert_eq!(parts(80, 160, &[(0, 400)]), []);
+        assert_eq!(cut(Range { start: 0, end: 8 }, &[], |_| Err("full")), Err("full"));
+    }
+}

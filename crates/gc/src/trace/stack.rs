@@ -1,0 +1,69 @@
+//! Where a thread's roots are: its stack, and its static thread-local data.
+
+use crate::mutator::tls;
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+
+/// Bytes below the thread pointer in which static thread-local data is looked for.
+const STATIC_MAX: usize = 1 << 20;
+
+/// A thread's stack: addresses from `start` up to `end`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stack {
+    pub start: usize,
+    pub end: usize,
+}
+
+/// The calling thread's stack; `None` if the C library does not say.
+pub(crate) fn of_this_thread() -> Option<Stack> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: fills in the attributes, for the calling thread.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut start, mut bytes) = (core::ptr::null_mut::<c_void>(), 0usize);
+    // SAFETY: the attributes were filled in; then they are let go.
+    let got = unsafe {
+        let got = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut bytes);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        got
+    };
+    (got == 0).then_some(Stack { start: start as usize, end: start as usize + bytes })
+}
+
+/// The calling thread's number.
+pub(crate) fn tid() -> u32 {
+    // SAFETY: plain call.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
+}
+
+/// The calling thread's static thread-local data as start and end. Empty if it lies on the stack, as it does
+/// with threads of glibc.
+pub(crate) fn thread_data(stack: &Stack) -> (usize, usize) {
+    let pointer = tls::thread_pointer();
+    if (stack.start..stack.end).contains(&pointer) {
+        return (0, 0);
+    }
+    let mut found = Found { pointer, low: pointer };
+    // SAFETY: the callback gets the pointer to `found`, which lives across the call.
+    unsafe { libc::dl_iterate_phdr(Some(module), (&raw mut found).cast()) };
+    (found.low & !(size_of::<usize>() - 1), pointer)
+}
+
+struct Found {
+    pointer: usize,
+    low: usize,
+}
+
+unsafe extern "C" fn module(info: *mut libc::dl_phdr_info, bytes: usize, found: *mut c_void) -> libc::c_int {
+    if bytes < size_of::<libc::dl_phdr_info>() {
+        return 0;
+    }
+    // SAFETY: `dl_iterate_phdr` passes the pointer it was given, and a structure that is at least as long.
+    let (info, found) = unsafe { (&*info, &mut *found.cast::<Found>()) };
+    let data = info.dlpi_tls_data as usize;
+    if data != 0 && data < found.pointer && found.pointer - data < STATIC_MAX {
+        found.low = found.low.min(data);
+    }
+    0
+}

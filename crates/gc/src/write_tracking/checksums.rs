@@ -1,0 +1,116 @@
+//! Checksums of pages, which show whether write tracking misses a write: in heaps that check themselves.
+//!
+//! ```text
+//! note    a page counts as unwritten from now on       its contents are summed up
+//! forget  it came to the heap, and counts as written
+//! agrees  the account says it was not written          so its contents must be the same
+//! ```
+//!
+//! A trace in slices is right if the account is, and if every scanned pointer is followed. The second is
+//! checked for objects whose words are all pointers. A word of an untyped object may be a leftover from
+//! before the object: it seems to lead there, and was scanned when it led nowhere. For such objects only the
+//! first can be checked, here.
+//!
+//! # Invariants
+//! * The sum of a page of zeros is 0, as is that of an unknown page: the kernel reports nothing of pages
+//!   without frames.
+//! * Nothing here takes a lock: other threads may have been stopped anywhere.
+
+use crate::space::address_table::AddressTable;
+use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use vellum_sys::{PAGE, map};
+
+/// The factor that mixes words: odd, with bits all over (2⁶⁴ divided by the golden ratio).
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The sum of the page at address 0, were it in the span; null while there are none.
+static SUMS: AtomicPtr<u64> = AtomicPtr::new(null_mut());
+
+/// Sums of the pages of a space.
+#[derive(Debug)]
+pub(crate) struct Sums(());
+
+impl Sums {
+    /// Sums of no page yet; `None` if there is no address space for them. One account has them at a time.
+    pub(crate) fn new(space: &AddressTable) -> Option<Sums> {
+        let (base, bytes) = space.span();
+        let table_bytes = bytes / PAGE * size_of::<u64>();
+        let known = SUMS.load(Ordering::Relaxed);
+        if !known.is_null() {
+            // SAFETY: the table has `table_bytes` bytes, and the sums of the previous account are not needed.
+            return unsafe { map::flush(known.wrapping_add(base / PAGE).addr(), table_bytes) }
+                .is_ok()
+                .then_some(Sums(()));
+        }
+        let start = map::reserve_writable(table_bytes).ok()?;
+        SUMS.store(with_exposed_provenance_mut::<u64>(start).wrapping_sub(base / PAGE), Ordering::Relaxed);
+        Some(Sums(()))
+    }
+
+    /// Records the contents of the pages from `start` up to `end`.
+    pub(crate) fn note(&self, start: usize, end: usize) {
+        for page in (start..end).step_by(PAGE) {
+            // SAFETY: the table has an entry for each page of the span; blocks lie in it, and their pages may
+            // be read.
+            unsafe { entry(page).write(sum(page)) };
+        }
+    }
+
+    /// Drops the sums of the pages from `start` up to `end`: their contents are unknown.
+    pub(crate) fn forget(&self, start: usize, end: usize) {
+        // SAFETY: the table has an entry for each page of the span, and blocks lie in it.
+        (start..end).step_by(PAGE).for_each(|page| unsafe { entry(page).write(0) });
+    }
+
+    /// Whether the contents of the pages from `start` up to `end` are those recorded.
+    pub(crate) fn agrees(&self, start: usize, end: usize) -> bool {
+        // SAFETY: the table has an entry for each page of the span; blocks lie in it, and may be read.
+        (start..end).step_by(PAGE).all(|page| unsafe { entry(page).read() == sum(page) })
+    }
+}
+
+fn entry(page: usize) -> *mut u64 {
+    SUMS.load(Ordering::Relaxed).wrapping_add(page / PAGE)
+}
+
+/// # Safety
+/// The page may be read.
+unsafe fn sum(page: usize) -> u64 {
+    let words = with_exposed_provenance::<u64>(page);
+    // SAFETY: by this function's condition. Volatile: a thread may have been stopped in the middle of a write
+    // to it.
+    let word = |index: usize| unsafe { words.add(index).read_volatile() };
+    (0..PAGE / size_of::<u64>()).fold(0, |sum, index| (sum ^ word(index)).wrapping_mul(MIX).rotate_left(29))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::null;
+
+    #[test]
+    fn a_page_agrees_until_it_is_written() {
+        const PAGES: usize = 8;
+        let start = map::reserve_writable(PAGES * PAGE).expect("memory");
+        let end = start + PAGES * PAGE;
+        // SAFETY: within the range.
+        let write = |page: usize, to: u8| unsafe {
+            with_exposed_provenance_mut::<u8>(start + page * PAGE + 77).write_volatile(to);
+        };
+        let sums = Sums::new(&AddressTable::over(&[null(); 2], start)).expect("address space");
+        assert!(sums.agrees(start, end), "of pages without frames nothing is known");
+        write(3, 1);
+        assert!(!sums.agrees(start, end) && sums.agrees(start, start + 3 * PAGE));
+        sums.note(start, end);
+        assert!(sums.agrees(start, end));
+        write(3, 2);
+        assert!(!sums.agrees(start, end) && sums.agrees(start + 4 * PAGE, end));
+        write(3, 0);
+        assert!(!sums.agrees(start, end), "it held something else");
+        sums.forget(start, end);
+        assert!(sums.agrees(start, end), "the page holds zeros");
+        // SAFETY: nobody uses the range any more.
+        unsafe { map::release(start, PAGES * PAGE) }.expect("a mapped range");
+    }
+}

@@ -1,0 +1,59 @@
+//! Scanning the written parts of the heap again, with the world stopped.
+//!
+//! An account (`write_tracking`) has the parts of the heap that were written to since their last scan. The
+//! objects that marked objects there lead to are marked; or they are moved, and the fields changed. If the
+//! account was lost on the way, everything counts as written.
+//!
+//! # Invariants
+//! * Where the caller [drains](Written::drains), the mark stack holds objects found in one part only: it is
+//!   emptied after each part.
+
+use crate::space::address_table::AddressTable;
+use crate::space::block::{Address, Block};
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
+use crate::write_tracking::{Dirty, Look, Which};
+
+/// The blocks whose written parts are scanned, and how.
+pub(crate) struct Written {
+    /// Blocks of this kind.
+    pub which: Which,
+    /// Objects found are traced at once. Not where nothing may move yet.
+    pub drains: bool,
+}
+
+impl Written {
+    /// Scans the written parts of `blocks`, which are all of the heap's.
+    pub(crate) fn look_through<M: Movement>(
+        &self,
+        marker: &mut Marker<'_, M>,
+        dirty: &mut Dirty,
+        space: &AddressTable,
+        blocks: &[Address],
+    ) {
+        let mut again = |start, end| {
+            marker.again(start, end);
+            if self.drains {
+                marker.drain(blocks);
+            }
+        };
+        let mut from = 0;
+        loop {
+            match dirty.look(space, &mut from, false, self.which) {
+                Look::Written(start, end) => again(start, end),
+                Look::On => {}
+                Look::End => break,
+            }
+        }
+        if !dirty.is_lost() {
+            return;
+        }
+        for &address in blocks {
+            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
+            let block = unsafe { &*(address as *const Block) };
+            if self.which.is(block) && block.extent.get() != 0 {
+                again(block.base.get(), block.base.get() + block.extent.get());
+            }
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! The tests of `dead.rs`, where objects move.
-
-#[path = "dead.rs"]
-mod dead;

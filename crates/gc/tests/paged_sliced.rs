@@ -1,5 +1,0 @@
-//! The tests of `sliced.rs` on paged blocks.
-
-mod paged;
-#[path = "sliced.rs"]
-mod sliced;

@@ -1,5 +1,0 @@
-//! The tests of `threads.rs` on paged blocks.
-
-mod paged;
-#[path = "threads.rs"]
-mod threads;

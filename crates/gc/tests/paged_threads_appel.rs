@@ -1,5 +1,0 @@
-//! The tests of `threads_appel.rs` on paged blocks.
-
-mod paged;
-#[path = "threads.rs"]
-mod threads;

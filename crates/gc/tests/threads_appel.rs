@@ -1,4 +1,0 @@
-//! The tests of `threads.rs`, where there are generations.
-
-#[path = "threads.rs"]
-mod threads;

@@ -1,4 +1,0 @@
-//! The tests of `tight.rs`, where there are generations.
-
-#[path = "tight.rs"]
-mod tight;

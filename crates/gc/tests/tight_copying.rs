@@ -1,4 +1,0 @@
-//! The tests of `tight.rs`, where objects move.
-
-#[path = "tight.rs"]
-mod tight;

@@ -1,0 +1,43 @@
+//! Where the stacks of threads end.
+
+use crate::variables::GC_stackbottom;
+use crate::vel;
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Relaxed, Release},
+};
+
+/// The thread that starts the heap may change stacks, and says so by [`GC_stackbottom`]; the program may have
+/// said so already.
+pub(crate) fn heap_started() {
+    let _ = GC_stackbottom.compare_exchange(0, stack_end().addr(), Relaxed, Relaxed);
+    MAIN.store(handle(), Release);
+    // SAFETY: the variable stays, and holds where the stack ends that the thread is on.
+    unsafe { vel::vel_gc_stack_end_at(GC_stackbottom.as_ptr().cast_const().cast()) };
+}
+
+/// The handle of the thread whose stack is [`GC_stackbottom`]'s.
+pub(crate) static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// The calling thread's handle.
+pub(crate) fn handle() -> *mut c_void {
+    // SAFETY: may be called on any thread.
+    unsafe { vel::vel_gc_thread() }
+}
+
+/// The highest address of the calling thread's stack; null if the C library cannot tell.
+pub(crate) fn stack_end() -> *mut c_void {
+    // SAFETY: the attributes are initialised by the first call, and destroyed.
+    unsafe {
+        let mut attributes = core::mem::zeroed::<libc::pthread_attr_t>();
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+            return null_mut();
+        }
+        let (mut lowest, mut bytes) = (null_mut(), 0);
+        let told = libc::pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut bytes);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if told == 0 { lowest.wrapping_byte_add(bytes) } else { null_mut() }
+    }
+}

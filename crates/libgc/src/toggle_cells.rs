@@ -1,0 +1,118 @@
+//! The cells of toggle references: references from outside that are strong or weak, as the program says at
+//! each collection.
+//!
+//! A reference is a cell of `malloc`'s memory, where the collector does not look. While it is weak a late
+//! link clears it when its object has gone; while it is strong the roots procedure names it.
+//!
+//! Invariants: a cell stays where it is and is never given back, but used again once it is empty; the list of
+//! cells grows only, and is exchanged for a longer one whole, so that it can be read with the world stopped
+//! at any moment.
+
+use crate::{variables, vel};
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// `GC_ToggleRefStatus`.
+const DROP: c_int = 0;
+const STRONG: c_int = 1;
+
+/// `GC_toggleref_func`: what an object's reference is to be.
+pub type Toggle = unsafe extern "C" fn(object: *mut c_void) -> c_int;
+
+pub(crate) static CALLBACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// A reference; null: none.
+pub(crate) struct Cell {
+    pub(crate) object: AtomicPtr<c_void>,
+    pub(crate) is_strong: AtomicBool,
+}
+
+/// Cells of the first list.
+const LEAST: usize = 64;
+
+/// The list: as many cells as [`LENGTH`] says, in room for [`ROOM`].
+static LIST: AtomicPtr<*const Cell> = AtomicPtr::new(null_mut());
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+static ROOM: AtomicUsize = AtomicUsize::new(0);
+
+fn cells() -> impl Iterator<Item = &'static Cell> {
+    let (length, list) = (LENGTH.load(Acquire), LIST.load(Acquire));
+    // SAFETY: that many entries are there, each a cell, which are never given back. Who goes through them has
+    // stopped the world, or holds the lock that changes are made under.
+    (0..length).map(move |index| unsafe { &**list.add(index) })
+}
+
+/// No cell before this one is empty, unless it was emptied by hand since the last collection.
+static FULL: AtomicUsize = AtomicUsize::new(0);
+
+/// An empty cell; `None` if there is no memory. The caller holds the lock.
+pub(crate) fn empty_cell() -> Option<&'static Cell> {
+    let full = FULL.load(Relaxed);
+    for (index, cell) in cells().enumerate().skip(full) {
+        FULL.store(index, Relaxed);
+        if cell.object.load(Relaxed).is_null() {
+            return Some(cell);
+        }
+    }
+    FULL.store(LENGTH.load(Relaxed), Relaxed);
+    let (length, room, list) = (LENGTH.load(Relaxed), ROOM.load(Relaxed), LIST.load(Relaxed));
+    // SAFETY: plain calls; the new list has room for the old one's entries and one more, and nobody reads the
+    // old one when the new one is there: who goes through a list has stopped this thread elsewhere, or waits
+    // for the lock.
+    unsafe {
+        let cell = libc::malloc(size_of::<Cell>()).cast::<Cell>();
+        if cell.is_null() {
+            return None;
+        }
+        cell.write(Cell { object: AtomicPtr::new(null_mut()), is_strong: AtomicBool::new(false) });
+        if length == room {
+            let room = (room * 2).max(LEAST);
+            let longer = libc::malloc(room * size_of::<*const Cell>()).cast::<*const Cell>();
+            if longer.is_null() {
+                libc::free(cell.cast());
+                return None;
+            }
+            if length > 0 {
+                longer.copy_from_nonoverlapping(list, length);
+            }
+            LIST.store(longer, Release);
+            ROOM.store(room, Relaxed);
+            libc::free(list.cast());
+        }
+        LIST.load(Relaxed).add(length).write(cell);
+        LENGTH.store(length + 1, Release);
+        Some(&*cell)
+    }
+}
+
+/// Asks what each reference is to be, and names those that are strong. The world is stopped.
+pub(crate) fn name_roots(visitor: *const vel::Visitor) {
+    // SAFETY: null or what was set.
+    let callback = unsafe { variables::function::<Toggle>(&CALLBACK) };
+    // Cells become empty in collections.
+    FULL.store(0, Relaxed);
+    for cell in cells() {
+        let object = cell.object.load(Relaxed);
+        if object.is_null() {
+            continue;
+        }
+        if let Some(callback) = callback {
+            // SAFETY: the program's own function, with an object that is there.
+            match unsafe { callback(object) } {
+                DROP => {
+                    cell.object.store(null_mut(), Relaxed);
+                    continue;
+                }
+                status => cell.is_strong.store(status == STRONG, Relaxed),
+            }
+        }
+        if cell.is_strong.load(Relaxed) {
+            // SAFETY: the visitor is the one of this call.
+            unsafe { vel::vel_gc_visit(visitor, object) };
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Background work on the heaps of idle threads, by the page layer's helper; and starting and trimming.
+//!
+//! A heap whose gate was not passed between two ticks belongs to a thread that is asleep, or busy
+//! elsewhere, or on its fast paths all the while. Once per such pause the helper closes the gate, gives back
+//! slabs of which other threads have freed what was left, and spare units; slabs in which the thread still
+//! has a block it leaves alone, as that may be freed this moment. What stays is the lists `malloc` pops from,
+//! at most one slab a class. A thread that is allocating is never disturbed. A heap without a thread gives
+//! those lists back too.
+//!
+//! Slabs that cannot go as a whole give back the pages on which nothing is in use: see [`crate::scavenge`]. A
+//! round holds a gate for some slabs only, and then opens it for a moment.
+
+use crate::heap::{Heap, LOST};
+use crate::pass::{VISITORS_SLABS, returned};
+use crate::registry;
+use core::sync::atomic::{AtomicU32, Ordering};
+use vellum_pages::{DECAY_PARTS, Pages, Severity};
+use vellum_sys::{Caps, Lock, barrier, caps, clock, thread};
+
+/// The most ticks between two looks at the same unfinished slabs.
+const PAUSE_MAX: u32 = 64;
+/// How long the helper goes on with passes in one tick.
+const PASSES_MS: u64 = 20;
+
+/// How often, and after how long, a program that asks for a trim looks whether the helper's round is over.
+const TRIM_PATIENCE: u32 = 1000;
+const MOMENT_NS: u64 = 1_000_000;
+
+/// Ticks so far.
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// One round of the helper, or one fork, at a time.
+pub(crate) static ROUND: Lock = Lock::new();
+
+/// Prepares what must be prepared before the program runs: while there is one thread, it costs least.
+pub fn start() {
+    registry::make_key();
+    crate::foreign::note_break();
+    crate::backtrace::prepare();
+    barrier::register();
+}
+
+/// Tells the process's counters what heaps have counted privately: the calling thread's.
+pub fn flush_counts() {
+    if let Some(heap) = registry::current()
+        && heap.gate.enter()
+    {
+        heap.flush_counts();
+        heap.gate.leave();
+    }
+}
+
+/// Looks after the heaps of idle threads. Runs on the page layer's helper: no thread-locals, no waiting.
+pub(crate) fn tick() {
+    if !ROUND.try_lock() {
+        return;
+    }
+    let is_short = Pages::global().was_short();
+    let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(DECAY_PARTS as u32);
+    if is_due && Pages::global().discard_mode().decays() {
+        registry::all().for_each(Heap::request_pass);
+    }
+    if is_short {
+        registry::all().for_each(|heap| heap.pass.request(true));
+    }
+    rounds(registry::all, false, clock::now_ms() + PASSES_MS);
+    note_turns();
+    Pages::global().withdraw_huge();
+    Pages::global().note_sparse(registry::all().any(|heap| heap.pass.is_sparse()));
+    ROUND.unlock();
+}
+
+/// Gives back what is free in every heap that can be reached, then everything the page layer keeps. The bytes
+/// released.
+pub fn trim() -> usize {
+    let before = returned();
+    let own = registry::current();
+    if let Some(heap) = own
+        && heap.gate.enter()
+    {
+        heap.flush();
+        heap.finish_pass();
+        heap.gate.leave();
+    }
+    // Bounded, as a handler of `fork` may ask while the fork holds the lock.
+    if (0..TRIM_PATIENCE).any(|_| ROUND.try_lock() || pause()) {
+        note_turns();
+        let others = || registry::all().filter(|heap| !own.is_some_and(|own| core::ptr::eq(*heap, own)));
+        others().for_each(|heap| heap.pass.request_anew());
+        // Not the caller's: a signal handler of this thread would wait at its gate for ever.
+        rounds(others, true, u64::MAX);
+        note_turns();
+        Pages::global().withdraw_huge();
+        ROUND.unlock();
+    }
+    Pages::global().trim(Severity::Everything) + (returned() - before)
+}
+
+/// Waits a moment. False, as nothing has come of it.
+fn pause() -> bool {
+    thread::wait(&AtomicU32::new(0), 0, MOMENT_NS);
+    false
+}
+
+/// Looks after those of `heaps` that are idle and want it: once, and then goes on with their passes until
+/// these are over or the time is.
+fn rounds<I: Iterator<Item = &'static Heap>>(heaps: impl Fn() -> I, forced: bool, until_ms: u64) {
+    if !caps::has(Caps::MEMBARRIER) {
+        return;
+    }
+    let mut is_first = true;
+    loop {
+        let wants = |heap: &&'static Heap| match is_first {
+            true => wants_care(heap, forced),
+            false => heap.pass.is_due() && is_idle(heap),
+        };
+        if !heaps().any(|heap| wants(&heap)) {
+            return;
+        }
+        heaps().filter(wants).for_each(|heap| heap.gate.close());
+        if !barrier::fence_every_thread() {
+            return heaps().for_each(|heap| heap.gate.open());
+        }
+        for heap in heaps().filter(|heap| heap.gate.is_closed() && !heap.gate.is_inside()) {
+            if is_first {
+                care_for(heap);
+            }
+            if heap.pass.is_due() {
+                heap.advance_pass(VISITORS_SLABS);
+            }
+        }
+        heaps().for_each(|heap| heap.gate.open());
+        is_first = false;
+        if clock::now_ms() >= until_ms {
+            return;
+        }
+    }
+}
+
+/// Notes who has passed a gate since the last time: the others are idle.
+fn note_turns() {
+    for heap in registry::all() {
+        heap.seen_turns.set(heap.gate.turns());
+        heap.patience.set(heap.patience.get().saturating_sub(1));
+    }
+}
+
+fn is_idle(heap: &Heap) -> bool {
+    let turns = heap.gate.turns();
+    turns == heap.seen_turns.get() && turns & 1 == 0 && heap.tenant.load(Ordering::Relaxed) != LOST
+}
+
+fn wants_care(heap: &'static Heap, forced: bool) -> bool {
+    let is_swept = heap.swept_turns.get() == heap.gate.turns();
+    let is_due = || !heap.woken.is_empty() && (forced || heap.patience.get() == 0);
+    is_idle(heap) && (!is_swept || heap.pass.is_due() || is_due())
+}
+
+/// Takes in what others have freed, and gives back what is free as a whole. It walks all slabs, so it is done
+/// once a tick and not before each part of a pass.
+fn care_for(heap: &'static Heap) {
+    if !registry::with_orphan(heap, Heap::flush) {
+        heap.drain_finished();
+        heap.sweep();
+        heap.flush_counts();
+        heap.return_spares(0);
+        heap.magazine.flush();
+    }
+    let turns = heap.gate.turns();
+    // Slabs that are not finished, of a thread that does nothing about them: nobody tells when they are, so
+    // they are looked at now and then.
+    let pause = match (heap.woken.is_empty(), heap.swept_turns.replace(turns) == turns) {
+        (true, _) => 0,
+        (false, false) => 1,
+        (false, true) => (heap.pause.get() * 2).clamp(1, PAUSE_MAX),
+    };
+    heap.pause.set(pause);
+    heap.patience.set(pause);
+}

@@ -1,0 +1,75 @@
+//! How much of what the process holds is in use: for those who ask, block by block.
+//!
+//! Nothing is counted on the fast paths. All slabs are visited instead, while their threads go on: what
+//! changes meanwhile is counted as it was or as it is. Blocks on a heap's own list count as in use in their
+//! slab, so those lists are walked, too; a walk ends where a seal does not hold, as the list of another
+//! thread may move on. The page layer stands still during the walks: a slab on whose blocks a list has led us
+//! can neither be unmapped nor become memory that the program or the hardened mode protects.
+
+use crate::class::{CLASSES, SHAPES};
+use crate::heap::Heap;
+use crate::registry;
+use crate::slab::Slab;
+use crate::space::Space;
+use core::sync::atomic::Ordering::Relaxed;
+use vellum_pages::{PAGE, Pages, UNIT};
+
+/// Bytes, by what they are. Blocks count whole, as `malloc_usable_size` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Of blocks in use.
+    pub in_use: usize,
+    /// Free beside blocks in use: in slabs, and kept by threads for their next requests. Frames are there.
+    pub free_in_slabs: usize,
+    /// Of pages inside slabs whose frames have gone back.
+    pub returned: usize,
+}
+
+/// The figures of the process; `handed_out` is what the page layer has in use.
+pub fn figures(handed_out: usize) -> Figures {
+    let space = Space::get();
+    let (mut slabs, mut blocks, mut returned) = (0, 0, 0);
+    for (start, bytes) in Pages::global().mapped() {
+        for unit in (start..start + bytes).step_by(UNIT) {
+            let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
+            if let Some(slab) = slab.filter(|slab| !slab.owner.load(Relaxed).is_null()) {
+                slabs += UNIT;
+                blocks += in_use(slab) * slab.bytes.get() as usize;
+                returned += slab.vacated().count_ones() as usize * PAGE;
+            }
+        }
+    }
+    let listed: usize =
+        Pages::global().while_still(|| registry::all().map(|heap| listed(heap, &space)).sum());
+    let idle: usize = registry::all().map(Heap::idle_bytes).sum();
+    let others = handed_out.saturating_sub(slabs + idle);
+    let in_use = others + blocks.saturating_sub(listed);
+    let free_in_slabs = handed_out.saturating_sub(in_use + returned);
+    Figures { in_use, free_in_slabs, returned }
+}
+
+/// Blocks of a slab that are in use, or on the list of its heap.
+fn in_use(slab: &Slab) -> usize {
+    let (carved, needed) = (u32::from(slab.carved.get()), slab.needed.load(Relaxed));
+    let asleep = || carved.wrapping_add(needed).wrapping_sub(u32::from(slab.slept.get()));
+    let live = if slab.awake.get() { needed } else { asleep() };
+    live.min(carved).saturating_sub(slab.remote.blocks()) as usize
+}
+
+/// Bytes of the blocks on a heap's lists, while the page layer stands still.
+fn listed(heap: &Heap, space: &Space) -> usize {
+    let length = |class: usize| {
+        let mut block = heap.free[class].get();
+        let mut blocks = 0;
+        while blocks < usize::from(SHAPES[class].capacity) && space.slab_of(block.cast()).is_some() {
+            // SAFETY: the head is of a slab of the heap's, as its blocks there count as in use, and all links
+            // of that list lead to blocks of the same slab. Its unit is mapped and readable until it is given
+            // back, for which the page layer would have to move.
+            let Some(next) = (unsafe { (*block).sealed_next() }) else { break };
+            blocks += 1;
+            block = next;
+        }
+        blocks * SHAPES[class].bytes as usize
+    };
+    (1..CLASSES).map(length).sum()
+}

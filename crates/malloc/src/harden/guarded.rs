@@ -1,0 +1,155 @@
+//! A few blocks, chosen at random, with a page of their own between two that fault.
+//!
+//! ```text
+//! ┌ ─ ─ ─ ┬───────────────┬ ─ ─ ─ ┬───────────────┬ ─ ─ ─ ┐
+//!  guard  │         block │ guard │ block         │ guard      two slots, one at either side
+//! └ ─ ─ ─ ┴───────────────┴ ─ ─ ─ ┴───────────────┴ ─ ─ ─ ┘
+//! ```
+//!
+//! Reading or writing past the block's end (or, in half of them, before its start) faults at that instant; so
+//! does any use after free, as the slot is inaccessible until it is used again, which is as late as can be.
+//! What lies between the block and the page's other end holds a pattern that is checked when the block is
+//! freed. One allocation in [`RARITY`] on average is such a one, so that in a fleet of processes every bug is
+//! met by some. This is the idea of GWP-ASan and of Electric Fence before it.
+
+use super::quarantine::random;
+use crate::misuse;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use vellum_pages::{Misuse, PAGE};
+use vellum_sys::lock::Guarded;
+use vellum_sys::{Lock, map};
+
+/// Slots.
+const SLOTS: usize = 512;
+/// Allocations per sample, on average.
+const RARITY: usize = 500;
+/// The address space: a guard before each slot, and one behind the last.
+const BYTES: usize = (2 * SLOTS + 1) * PAGE;
+/// The pattern around a block.
+const PATTERN: u8 = 0xa5;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Fresh,
+    Used,
+    Freed,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    state: State,
+    offset: u16,
+    bytes: u16,
+}
+
+struct Pool {
+    slots: [Slot; SLOTS],
+    /// The slot to be tried next; a freed one waits for a whole round.
+    next: usize,
+}
+
+static POOL: Guarded<Pool> =
+    Guarded::new(Pool { slots: [Slot { state: State::Fresh, offset: 0, bytes: 0 }; SLOTS], next: 0 });
+static BASE: AtomicUsize = AtomicUsize::new(0);
+/// Allocations left until the next sample.
+static LEFT: AtomicUsize = AtomicUsize::new(RARITY / 2);
+
+/// Whether `address` lies where these blocks do.
+pub(super) fn owns(address: *const u8) -> bool {
+    let base = BASE.load(Relaxed);
+    base != 0 && (address as usize).wrapping_sub(base) < BYTES
+}
+
+fn is_due() -> bool {
+    // Not exact where threads meet, and need not be.
+    match LEFT.load(Relaxed) {
+        0 => {
+            LEFT.store(random(2 * RARITY), Relaxed);
+            true
+        }
+        left => {
+            LEFT.store(left - 1, Relaxed);
+            false
+        }
+    }
+}
+
+fn page_of(base: usize, slot: usize) -> usize {
+    base + (2 * slot + 1) * PAGE
+}
+
+/// A block, if this allocation is to be a sample and there is a slot.
+pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
+    if bytes == 0 || bytes > PAGE || align > PAGE || !is_due() {
+        return None;
+    }
+    let mut pool = POOL.lock();
+    if BASE.load(Relaxed) == 0 {
+        BASE.store(map::reserve_inaccessible(BYTES).ok()?, Relaxed);
+    }
+    let index = pool.next;
+    if pool.slots[index].state == State::Used {
+        // Looked at one a sample: in a program that keeps its blocks, samples become rare.
+        pool.next = (index + 1) % SLOTS;
+        return None;
+    }
+    let page = page_of(BASE.load(Relaxed), index);
+    // SAFETY: a slot that is nobody's.
+    unsafe { map::make_writable(page, PAGE) }.ok()?;
+    pool.next = (index + 1) % SLOTS;
+    let step = align.max(crate::class::GRANULE);
+    let offset = if random(2) == 0 { (PAGE - bytes) & !(step - 1) } else { 0 };
+    pool.slots[index] = Slot { state: State::Used, offset: offset as u16, bytes: bytes as u16 };
+    drop(pool);
+    let start: *mut u8 = core::ptr::with_exposed_provenance_mut(page);
+    // SAFETY: within the page, which nobody else knows of.
+    unsafe {
+        start.write_bytes(PATTERN, PAGE);
+        start.add(offset).write_bytes(0, bytes);
+        Some(start.add(offset))
+    }
+}
+
+/// The slot whose block starts at `address`, or the end of the process if there is none in use.
+fn find(function: &str, address: *mut u8) -> (usize, usize, Slot) {
+    let base = BASE.load(Relaxed);
+    let page = (address as usize - base) / PAGE;
+    let index = (page.saturating_sub(1) / 2).min(SLOTS - 1);
+    let slot = POOL.lock().slots[index];
+    let start = page_of(base, index) + usize::from(slot.offset);
+    match slot.state {
+        State::Used if start == address as usize => (index, page_of(base, index), slot),
+        State::Used => misuse::refuse(function, address, Misuse::InsideBlock { start }),
+        State::Freed => misuse::refuse(function, address, Misuse::AlreadyFree),
+        State::Fresh => misuse::refuse(function, address, Misuse::NotOurs),
+    }
+}
+
+/// The requested size of a block in use.
+pub(super) fn requested(function: &str, address: *mut u8) -> usize {
+    usize::from(find(function, address).2.bytes)
+}
+
+/// Frees a block.
+///
+/// # Safety
+/// The program gives it up.
+pub(super) unsafe fn free(address: *mut u8) {
+    let (index, page, slot) = find("free", address);
+    let (start, end) = (usize::from(slot.offset), usize::from(slot.offset) + usize::from(slot.bytes));
+    // SAFETY: the slot's page is accessible while its block is in use.
+    let bytes = unsafe { core::slice::from_raw_parts(page as *const u8, PAGE) };
+    if bytes[..start].iter().chain(&bytes[end..]).any(|&byte| byte != PATTERN) {
+        let mut line = misuse::begin("free", address);
+        line.text("bytes around the block were written to (").decimal(u64::from(slot.bytes));
+        misuse::end(line.text(" bytes, on a page of its own)"));
+    }
+    // SAFETY: nobody uses the page until it is handed out again.
+    let is_shut = unsafe { map::make_inaccessible(page, PAGE).is_ok() && map::flush(page, PAGE).is_ok() };
+    POOL.lock().slots[index].state = if is_shut { State::Freed } else { State::Used };
+}
+
+/// The lock, for holding it across a fork.
+pub(super) fn lock() -> &'static Lock {
+    POOL.raw()
+}

@@ -1,0 +1,283 @@
+//! The hardened mode: slower, and far fewer ways to hurt oneself unnoticed. Off unless `VELLUM_HARDEN=1`.
+//!
+//! While it is on, threads keep the empty heap in front of the fast paths, so that every request falls
+//! through to the slow paths, and those ask [`is_on`]. The heap that blocks really come from is in a
+//! thread-local word of its own. So the mode costs nothing while it is off.
+//!
+//! ```text
+//! malloc ─▶ zero bytes? ──▶ `zero`: an address without memory
+//!        ─▶ a sample? ────▶ `guarded`: a page of its own between two that fault
+//!        ─▶ small ────────▶ block of a slab, with a `tail`
+//!                            └ free ─▶ filled ─▶ `quarantine` ─▶ slab
+//!        ─▶ large ────────▶ extent with a `tail` and a page that faults
+//!                            └ free ─▶ inaccessible ─▶ `quarantine` ─▶ page layer
+//! ```
+//!
+//! | module | what it catches |
+//! | --- | --- |
+//! | [`tail`] | writing past the requested size, by one byte, when the block is freed or resized; freeing twice while in quarantine; a size that is not the block's |
+//! | [`quarantine`] | writing after free, once the block leaves it, or at the end of the process |
+//! | [`guarded`] | reading and writing out of bounds and after free, at that instant, of a few blocks |
+//! | [`large`] | the same of all large blocks, past the last page |
+//! | [`zero`] | any use of a block of zero bytes |
+//!
+//! Contents are zero when handed out, and zero from the moment of being freed: nothing that is read by
+//! mistake is old data. `realloc` always moves. Blocks that were handed out before the mode was switched on,
+//! by the loader, stay ordinary ones ([`Slab::hardened`]); so do those of paged memory.
+
+mod guarded;
+mod large;
+mod quarantine;
+mod tail;
+mod zero;
+
+use crate::alloc::{REQUEST_MAX, check_live, out_of_memory};
+use crate::class::{GRANULE, SMALL_MAX, aligned_class_of, bytes_of, class_of};
+use crate::heap::{Heap, LOST};
+use crate::misuse;
+use crate::slab::Slab;
+use crate::space::Space;
+use crate::{foreign, paged, registry, tls};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::Release};
+use vellum_pages::PAGE;
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether the mode is on.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// Switches the mode on, for good. To be called while the process has one thread.
+pub fn harden() {
+    // What was handed out before stays in a heap that nobody uses any more.
+    if let Some(heap) = registry::current() {
+        tls::set_heap(tls::empty());
+        heap.tenant.store(LOST, Relaxed);
+    }
+    Space::get();
+    quarantine::begin();
+    ON.store(true, Release);
+}
+
+/// The calling thread's heap while the mode is on.
+#[inline]
+pub(crate) fn heap() -> Option<&'static Heap> {
+    if !is_on() {
+        return None;
+    }
+    tls::inner_heap()
+}
+
+/// Allocates `bytes` zeroed bytes at a multiple of `align`, a power of two.
+#[cold]
+pub(crate) fn allocate(align: usize, bytes: usize) -> *mut u8 {
+    if bytes > REQUEST_MAX {
+        return out_of_memory();
+    }
+    if bytes == 0
+        && let Some(address) = zero::allocate(align)
+    {
+        return address;
+    }
+    if paged::wants(bytes) {
+        return paged::alloc(bytes, align, true);
+    }
+    if let Some(block) = guarded::allocate(align, bytes) {
+        return block;
+    }
+    let whole = bytes + tail::BYTES;
+    let class = match align {
+        _ if whole > SMALL_MAX || align > PAGE => None,
+        _ if align > GRANULE => aligned_class_of(whole, align),
+        _ => Some(class_of(whole)),
+    };
+    match class {
+        Some(class) => small(class, bytes),
+        None => large::allocate(align, bytes),
+    }
+}
+
+fn small(class: usize, bytes: usize) -> *mut u8 {
+    let Some(heap) = registry::attached() else {
+        return out_of_memory();
+    };
+    let Some(block) = crate::alloc::take(heap, class) else {
+        // A signal handler interrupted this very path, or memory is out: the page layer knows.
+        return large::allocate(GRANULE, bytes);
+    };
+    // SAFETY: the block has that many bytes, and is nobody's yet.
+    unsafe {
+        block.write_bytes(0, bytes);
+        tail::write(block, bytes, bytes_of(class));
+    }
+    block
+}
+
+/// What an address is.
+enum Place {
+    /// A block of zero bytes.
+    Zero,
+    /// One of the sampled blocks.
+    Guarded,
+    /// A block with a tail, of that many bytes altogether, in a slab or not.
+    Small(usize),
+    Large(usize),
+    /// One handed out before the mode was switched on.
+    Early(&'static Slab),
+    /// Not Vellum's, or paged.
+    Foreign,
+}
+
+/// Finds out what `address` is, and ends the process if no block starts there or it is free.
+unsafe fn place(function: &str, address: *mut u8) -> Place {
+    if zero::owns(address) {
+        zero::check(function, address);
+        return Place::Zero;
+    }
+    if guarded::owns(address) {
+        return Place::Guarded;
+    }
+    let Some(slab) = Space::get().slab_of(address) else {
+        return Place::Foreign;
+    };
+    if slab.owner.load(Relaxed).is_null() {
+        return match large::whole(function, slab, address) {
+            Some(whole) => Place::Large(whole),
+            None => Place::Early(slab),
+        };
+    }
+    // SAFETY: the slab is that of the address.
+    unsafe { check_live(function, slab, address) };
+    if slab.hardened.get() { Place::Small(slab.bytes.get() as usize) } else { Place::Early(slab) }
+}
+
+/// The requested size of a block, whose tail is checked; `None` for those that have none.
+unsafe fn requested(function: &str, address: *mut u8, place: &Place) -> Option<usize> {
+    match place {
+        Place::Zero => Some(0),
+        Place::Guarded => Some(guarded::requested(function, address)),
+        // SAFETY: a block with a tail starts there.
+        Place::Small(whole) | Place::Large(whole) => Some(unsafe { tail::check(function, address, *whole) }),
+        Place::Early(_) | Place::Foreign => None,
+    }
+}
+
+/// Frees a block. `said` is the size that the program gives with it, if it does.
+///
+/// # Safety
+/// As for [`crate::free`].
+#[cold]
+pub(crate) unsafe fn free(address: *mut u8, said: Option<usize>) {
+    // SAFETY: an address that is no block ends the process; the caller gives up what is one.
+    unsafe {
+        let place = place("free", address);
+        let requested = requested("free", address, &place);
+        if let (Some(requested), Some(said)) = (requested, said)
+            && requested != said
+        {
+            misuse::refuse_size(address, said, requested);
+        }
+        match place {
+            Place::Zero => zero::free(address),
+            Place::Guarded => guarded::free(address),
+            Place::Small(whole) => {
+                tail::fill(address, whole);
+                quarantine::push_small(address, whole);
+            }
+            Place::Large(whole) => {
+                if !large::shut(address, whole) || !quarantine::push_large(address, whole) {
+                    large::give_back(address, whole);
+                }
+            }
+            Place::Early(slab) => crate::alloc::free_plain(slab, address),
+            Place::Foreign => foreign::free(address),
+        }
+    }
+}
+
+/// Frees a block of a slab that has left quarantine.
+///
+/// # Safety
+/// It was put there, and is nobody's.
+unsafe fn dismiss(address: *mut u8, whole: usize) {
+    // SAFETY: as this function says.
+    unsafe {
+        tail::check_fill(address, whole);
+        if let Some(slab) = Space::get().slab_of(address) {
+            crate::alloc::free_plain(slab, address);
+        }
+    }
+}
+
+/// The bytes that may be used of a block: those asked for.
+///
+/// # Safety
+/// As for [`crate::usable_size`].
+pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
+    // SAFETY: an address that is no block ends the process.
+    unsafe {
+        let place = place(function, address);
+        match (requested(function, address, &place), place) {
+            (Some(bytes), _) => bytes,
+            (None, Place::Early(slab)) if slab.owner.load(Relaxed).is_null() => {
+                crate::large::usable_size(function, address)
+            }
+            (None, Place::Early(slab)) => slab.bytes.get() as usize,
+            (None, _) => foreign::usable_size(address),
+        }
+    }
+}
+
+/// Resizes a block, by moving it.
+///
+/// # Safety
+/// As for [`crate::realloc`]; `address` is not null.
+pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
+    if Space::get().slab_of(address).is_none() && !zero::owns(address) && !guarded::owns(address) {
+        // SAFETY: the block is in use, by this function's condition, and not of the span.
+        return unsafe { foreign::realloc(address, bytes) };
+    }
+    // SAFETY: the block is in use; it is given up once its contents are in the new one, which is at least as
+    // long as what is copied.
+    unsafe {
+        let old = usable_size("realloc", address);
+        if bytes == 0 {
+            free(address, None);
+            return core::ptr::null_mut();
+        }
+        let new = allocate(GRANULE, bytes);
+        if !new.is_null() {
+            new.copy_from_nonoverlapping(address, old.min(bytes));
+            free(address, None);
+        }
+        new
+    }
+}
+
+/// Looks at everything in quarantine, for a process that ends: a write after a free is reported then at the
+/// latest.
+pub fn check_quarantine() {
+    if is_on() {
+        quarantine::check();
+    }
+}
+
+/// Before `fork`, in the parent.
+pub(crate) fn fork_prepare() {
+    quarantine::lock().lock();
+    guarded::lock().lock();
+}
+
+/// After `fork`, in the parent.
+pub(crate) fn fork_parent() {
+    guarded::lock().unlock();
+    quarantine::lock().unlock();
+}
+
+/// After `fork`, in the child.
+pub(crate) fn fork_child() {
+    guarded::lock().reset_after_fork();
+    quarantine::lock().reset_after_fork();
+}

@@ -1,0 +1,175 @@
+//! Freed blocks that wait before their memory is used again, so that what still uses them is seen.
+//!
+//! ```text
+//! small ─▶ a random one of 256 places ─ whichever was there ─▶ queue ─▶ its slab
+//! large ─────────────────────────────────────────────────────▶ queue ─▶ the page layer
+//! ```
+//!
+//! Both queues are bounded by number and by bytes. So a small block waits for as many frees as its queue is
+//! long, and nobody can say for how many more.
+//!
+//! The lock is held for a few words only: blocks are looked at and given back outside it.
+
+use super::{dismiss, tail};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use vellum_sys::Lock;
+use vellum_sys::lock::Guarded;
+
+/// Small blocks in random places.
+const SHUFFLED: usize = 256;
+/// Small blocks in the queue, at most.
+const SMALL_MAX: usize = 8192;
+/// Their bytes.
+const SMALL_BYTES_MAX: usize = 16 << 20;
+/// Large blocks in the queue, at most.
+const LARGE_MAX: usize = 256;
+/// Their bytes: address space, as their frames have been given back. Longer blocks do not wait.
+const LARGE_BYTES_MAX: usize = 64 << 20;
+
+/// A block: its address and its length. The address 0 is none.
+#[derive(Clone, Copy)]
+struct Entry {
+    address: usize,
+    whole: usize,
+}
+
+const NONE: Entry = Entry { address: 0, whole: 0 };
+
+impl Entry {
+    fn start(&self) -> *mut u8 {
+        core::ptr::with_exposed_provenance_mut(self.address)
+    }
+}
+
+/// First in, first out.
+struct Queue<const LENGTH: usize> {
+    entries: [Entry; LENGTH],
+    first: usize,
+    count: usize,
+    bytes: usize,
+}
+
+impl<const LENGTH: usize> Queue<LENGTH> {
+    const fn new() -> Queue<LENGTH> {
+        Queue { entries: [NONE; LENGTH], first: 0, count: 0, bytes: 0 }
+    }
+
+    /// The oldest entry, if there is no room for one more of `whole` bytes.
+    fn make_room(&mut self, whole: usize, bytes_max: usize) -> Option<Entry> {
+        let is_full = self.count == LENGTH || self.bytes + whole > bytes_max;
+        if !is_full || self.count == 0 {
+            return None;
+        }
+        let entry = self.entries[self.first];
+        self.first = (self.first + 1) % LENGTH;
+        self.count -= 1;
+        self.bytes -= entry.whole;
+        Some(entry)
+    }
+
+    /// Appends an entry. False if the queue is full.
+    fn push(&mut self, entry: Entry) -> bool {
+        if self.count == LENGTH {
+            return false;
+        }
+        self.entries[(self.first + self.count) % LENGTH] = entry;
+        self.count += 1;
+        self.bytes += entry.whole;
+        true
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Entry> {
+        (0..self.count).map(|index| self.entries[(self.first + index) % LENGTH])
+    }
+}
+
+struct Quarantine {
+    shuffled: [Entry; SHUFFLED],
+    small: Queue<SMALL_MAX>,
+    large: Queue<LARGE_MAX>,
+}
+
+static QUARANTINE: Guarded<Quarantine> =
+    Guarded::new(Quarantine { shuffled: [NONE; SHUFFLED], small: Queue::new(), large: Queue::new() });
+
+/// The state of the generator of places.
+static RANDOM: AtomicU64 = AtomicU64::new(1);
+
+/// Seeds what is random.
+pub(super) fn begin() {
+    RANDOM.store(crate::seal::random() as u64 | 1, Relaxed);
+}
+
+/// A random number below `bound`, good enough for places. Threads that draw at the same time may draw the
+/// same.
+pub(super) fn random(bound: usize) -> usize {
+    let mut state = RANDOM.load(Relaxed);
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    RANDOM.store(state, Relaxed);
+    (state >> 16) as usize % bound
+}
+
+/// Puts a freed block of a slab in quarantine.
+///
+/// # Safety
+/// The block is nobody's, and filled.
+pub(super) unsafe fn push_small(address: *mut u8, whole: usize) {
+    let place = random(SHUFFLED);
+    let entry = Entry { address: address as usize, whole };
+    let entry = core::mem::replace(&mut QUARANTINE.lock().shuffled[place], entry);
+    if entry.address == 0 {
+        return;
+    }
+    loop {
+        let mut quarantine = QUARANTINE.lock();
+        let leaving = match quarantine.small.make_room(entry.whole, SMALL_BYTES_MAX) {
+            Some(leaving) => leaving,
+            None if quarantine.small.push(entry) => return,
+            None => entry,
+        };
+        drop(quarantine);
+        // SAFETY: the block was in quarantine until now.
+        unsafe { dismiss(leaving.start(), leaving.whole) };
+    }
+}
+
+/// Puts a freed large block in quarantine. False if it is too long for that.
+pub(super) fn push_large(address: *mut u8, whole: usize) -> bool {
+    let entry = Entry { address: address as usize, whole };
+    if whole > LARGE_BYTES_MAX {
+        return false;
+    }
+    loop {
+        let mut quarantine = QUARANTINE.lock();
+        match quarantine.large.make_room(whole, LARGE_BYTES_MAX) {
+            Some(leaving) => {
+                drop(quarantine);
+                // SAFETY: the block was in quarantine until now.
+                unsafe { super::large::give_back(leaving.start(), leaving.whole) };
+            }
+            None => return quarantine.large.push(entry),
+        }
+    }
+}
+
+/// Looks whether blocks of slabs in quarantine are as they were left, and ends the process if one is not.
+pub(super) fn check() {
+    let quarantine = QUARANTINE.lock();
+    let waiting = quarantine.shuffled.iter().copied().chain(quarantine.small.iter());
+    // SAFETY: the blocks are in quarantine, where the lock keeps them.
+    let written = waiting
+        .filter(|entry| entry.address != 0)
+        .find(|entry| unsafe { tail::written_at(entry.start(), entry.whole) }.is_some());
+    drop(quarantine);
+    if let Some(entry) = written {
+        // SAFETY: as above; the process ends here.
+        unsafe { tail::check_fill(entry.start(), entry.whole) };
+    }
+}
+
+/// The lock, for holding it across a fork.
+pub(super) fn lock() -> &'static Lock {
+    QUARANTINE.raw()
+}

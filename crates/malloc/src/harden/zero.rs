@@ -1,0 +1,91 @@
+//! Blocks of zero bytes: addresses without memory. Each is different, and reading or writing it faults.
+//!
+//! They are [`SPACING`] bytes apart in a range that is never accessible; a bit each says which are out. When
+//! all are out, or one is wanted that is aligned more, an ordinary block with a tail serves.
+
+use crate::misuse;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use vellum_pages::Misuse;
+use vellum_sys::map;
+
+/// Bytes between two.
+const SPACING: usize = 16;
+/// Blocks of zero bytes that can be out at a time.
+const SLOTS: usize = 1 << 16;
+const BYTES: usize = SLOTS * SPACING;
+const WORDS: usize = SLOTS / u64::BITS as usize;
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static OUT: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+/// The word to look for a free bit in first.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+/// Words looked at before an ordinary block serves.
+const PATIENCE: usize = 64;
+
+fn base() -> Option<usize> {
+    match BASE.load(Relaxed) {
+        0 => {}
+        base => return Some(base),
+    }
+    let start = map::reserve_inaccessible(BYTES).ok()?;
+    match BASE.compare_exchange(0, start, Relaxed, Relaxed) {
+        Ok(_) => Some(start),
+        Err(theirs) => {
+            // SAFETY: reserved a moment ago, and known to nobody.
+            let _ = unsafe { map::release(start, BYTES) };
+            Some(theirs)
+        }
+    }
+}
+
+/// Whether `address` lies where these blocks do.
+pub(super) fn owns(address: *const u8) -> bool {
+    let base = BASE.load(Relaxed);
+    base != 0 && (address as usize).wrapping_sub(base) < BYTES
+}
+
+/// A block of zero bytes, if there is one.
+pub(super) fn allocate(align: usize) -> Option<*mut u8> {
+    if align > SPACING {
+        return None;
+    }
+    let base = base()?;
+    for _ in 0..PATIENCE {
+        let word = NEXT.load(Relaxed) % WORDS;
+        let taken = OUT[word].load(Relaxed);
+        if taken == u64::MAX {
+            NEXT.store(word + 1, Relaxed);
+            continue;
+        }
+        let bit = taken.trailing_ones();
+        if OUT[word].fetch_or(1 << bit, Relaxed) & 1 << bit == 0 {
+            let slot = word * u64::BITS as usize + bit as usize;
+            return Some(core::ptr::without_provenance_mut(base + slot * SPACING));
+        }
+    }
+    None
+}
+
+fn bit(address: *const u8) -> (&'static AtomicU64, u64) {
+    let slot = (address as usize - BASE.load(Relaxed)) / SPACING;
+    (&OUT[slot / u64::BITS as usize], 1 << (slot % u64::BITS as usize))
+}
+
+/// Ends the process if no block at `address` is out.
+pub(super) fn check(function: &str, address: *mut u8) {
+    let (word, bit) = bit(address);
+    if !(address as usize).is_multiple_of(SPACING) {
+        misuse::refuse(function, address, Misuse::NotOurs);
+    }
+    if word.load(Relaxed) & bit == 0 {
+        misuse::refuse(function, address, Misuse::AlreadyFree);
+    }
+}
+
+/// Frees a block that has been checked.
+pub(super) fn free(address: *mut u8) {
+    let (word, bit) = bit(address);
+    if word.fetch_and(!bit, Relaxed) & bit == 0 {
+        misuse::refuse("free", address, Misuse::AlreadyFree);
+    }
+}

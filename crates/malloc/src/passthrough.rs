@@ -1,0 +1,215 @@
+//! Passthrough: leaving the program's memory to the allocator it would have had without Vellum.
+//!
+//! Decided once, early, by the runtime: when the user asks, when the program brings its own allocator, or
+//! when a memory checker watches it. From then on threads get no heap, so that every request takes the slow
+//! path, which forwards it. Blocks handed out before stay Vellum's, and are recognised by their address.
+//!
+//! One thing cannot wait for the runtime. The dynamic linker and the constructors of other libraries allocate
+//! before it is asked, and a sanitizer's runtime ends the process if it finds anything mapped where Vellum
+//! has its arenas. So the first request of all looks whether such a runtime is among the loaded objects, by
+//! name, without allocating; from then on it has every request, as it would have without Vellum.
+
+use core::ffi::CStr;
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use libc::{c_int, c_void, size_t};
+use vellum_sys::lock::Guarded;
+
+/// The functions of the next allocator.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each field is the C function of its name")]
+pub struct Next {
+    pub malloc: unsafe extern "C" fn(size_t) -> *mut c_void,
+    pub calloc: unsafe extern "C" fn(size_t, size_t) -> *mut c_void,
+    pub realloc: unsafe extern "C" fn(*mut c_void, size_t) -> *mut c_void,
+    pub free: unsafe extern "C" fn(*mut c_void),
+    pub posix_memalign: unsafe extern "C" fn(*mut *mut c_void, size_t, size_t) -> c_int,
+    pub malloc_usable_size: unsafe extern "C" fn(*mut c_void) -> size_t,
+}
+
+static NEXT: AtomicPtr<Next> = AtomicPtr::new(null_mut());
+
+/// Forwards every further request to `next`.
+pub fn pass_through(next: &'static Next) {
+    NEXT.store(core::ptr::from_ref(next).cast_mut(), Ordering::Release);
+    crate::registry::detach();
+}
+
+/// Whether Vellum passes requests through.
+pub fn is_passthrough() -> bool {
+    next().is_some()
+}
+
+/// Whether the first request has been there.
+static HAS_LOOKED: AtomicBool = AtomicBool::new(false);
+
+/// The next allocator, if Vellum passes requests through.
+#[inline]
+pub(crate) fn next() -> Option<&'static Next> {
+    if !HAS_LOOKED.load(Ordering::Relaxed) {
+        look();
+    }
+    // SAFETY: set once, to a static.
+    unsafe { NEXT.load(Ordering::Acquire).as_ref() }
+}
+
+/// Parts of the names of sanitizers' runtimes that have an allocator. One that is linked into the program
+/// itself has every request anyhow.
+const SANITIZERS: [&[u8]; 5] = [b"tsan", b"asan", b"msan", b"hwasan", b"lsan"];
+
+/// Whether the object of that path is one: `libtsan.so.2`, `libclang_rt.asan-x86_64.so`.
+fn is_sanitizer(path: &[u8]) -> bool {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    let rest = name.strip_prefix(b"libclang_rt.").or_else(|| name.strip_prefix(b"lib"));
+    rest.is_some_and(|rest| {
+        SANITIZERS
+            .iter()
+            .any(|&kind| rest.strip_prefix(kind).is_some_and(|rest| matches!(rest, [b'.' | b'-' | b'_', ..])))
+    })
+}
+
+/// What the dynamic linker tells debuggers of a loaded object: the public beginning of glibc's and musl's
+/// `struct link_map`.
+#[repr(C)]
+struct Object {
+    bias: usize,
+    name: *const libc::c_char,
+    dynamic: usize,
+    next: *const Object,
+}
+
+/// The same of all objects: the beginning of `struct r_debug`.
+#[repr(C)]
+struct Objects {
+    version: c_int,
+    first: *const Object,
+}
+
+/// An entry of an object's dynamic section.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Dynamic {
+    tag: usize,
+    value: usize,
+}
+
+const DT_NULL: usize = 0;
+const DT_DEBUG: usize = 21;
+
+/// The first of the loaded objects, from the program's own dynamic section. Not by `dl_iterate_phdr`: a
+/// sanitizer takes the place of that, and cannot be called before it has been set up. Null for a program
+/// without a dynamic linker.
+fn first_object() -> *const Object {
+    // SAFETY: plain calls; the C library answers from what the kernel has passed.
+    let (headers, count) =
+        unsafe { (libc::getauxval(libc::AT_PHDR) as usize, libc::getauxval(libc::AT_PHNUM) as usize) };
+    if headers == 0 {
+        return core::ptr::null();
+    }
+    // SAFETY: the kernel says how many headers of the program are mapped there.
+    let headers = unsafe { core::slice::from_raw_parts(headers as *const libc::Elf64_Phdr, count) };
+    let find = |kind: u32| headers.iter().find(|header| header.p_type == kind);
+    let bias =
+        find(libc::PT_PHDR).map_or(0, |own| (headers.as_ptr() as usize).wrapping_sub(own.p_vaddr as usize));
+    let Some(dynamic) = find(libc::PT_DYNAMIC) else { return core::ptr::null() };
+    let mut entry = bias.wrapping_add(dynamic.p_vaddr as usize) as *const Dynamic;
+    loop {
+        // SAFETY: the section ends with an entry of tag 0.
+        let Dynamic { tag, value } = unsafe { *entry };
+        if tag == DT_NULL {
+            return core::ptr::null();
+        }
+        if tag == DT_DEBUG {
+            // SAFETY: 0, or what the linker keeps for debuggers.
+            return unsafe { (value as *const Objects).as_ref() }
+                .map_or(core::ptr::null(), |objects| objects.first);
+        }
+        // SAFETY: not the last.
+        entry = unsafe { entry.add(1) };
+    }
+}
+
+/// Whether a sanitizer's runtime is among the objects that were loaded with the program.
+fn has_sanitizer() -> bool {
+    let mut next = first_object();
+    // SAFETY: null or an object's description; nobody unloads any before the program has begun.
+    while let Some(object) = unsafe { next.as_ref() } {
+        // SAFETY: null or a C string.
+        if !object.name.is_null() && is_sanitizer(unsafe { CStr::from_ptr(object.name) }.to_bytes()) {
+            return true;
+        }
+        next = object.next;
+    }
+    false
+}
+
+/// Passes requests through if a sanitizer's runtime is there. Vellum serves requests made meanwhile, if any.
+#[cold]
+fn look() {
+    if HAS_LOOKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if has_sanitizer()
+        && let Some(next) = Next::find()
+    {
+        static FOUND: Guarded<Option<Next>> = Guarded::new(None);
+        *FOUND.lock() = Some(next);
+        // SAFETY: written a moment ago, by the only thread that ever comes here, and not changed again.
+        if let Some(next) = unsafe { FOUND.assume_held() } {
+            pass_through(next);
+        }
+    }
+}
+
+impl Next {
+    /// The allocator that comes after this library's, if it has all of these functions.
+    pub fn find() -> Option<Next> {
+        // SAFETY: plain call with a C string.
+        let find = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        let found =
+            [c"malloc", c"calloc", c"realloc", c"free", c"posix_memalign", c"malloc_usable_size"].map(find);
+        if found.iter().any(|function| function.is_null()) {
+            return None;
+        }
+        let [malloc, calloc, realloc, free, posix_memalign, malloc_usable_size] = found;
+        // SAFETY: the functions have the signatures that the C standard, POSIX and malloc.h give their names.
+        Some(unsafe {
+            Next {
+                malloc: transmute::<*mut c_void, unsafe extern "C" fn(size_t) -> *mut c_void>(malloc),
+                calloc: transmute::<*mut c_void, unsafe extern "C" fn(size_t, size_t) -> *mut c_void>(calloc),
+                realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, size_t) -> *mut c_void>(
+                    realloc,
+                ),
+                free: transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(free),
+                posix_memalign: transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn(*mut *mut c_void, size_t, size_t) -> c_int,
+                >(posix_memalign),
+                malloc_usable_size: transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> size_t>(
+                    malloc_usable_size,
+                ),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_sanitizer;
+
+    #[test]
+    fn sanitizers_are_known_by_name() {
+        let runtimes: [&[u8]; 5] = [
+            b"/lib/x86_64-linux-gnu/libtsan.so.2",
+            b"libasan.so.8",
+            b"/usr/lib/gcc/liblsan.so",
+            b"/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.asan-x86_64.so",
+            b"libhwasan.so.0",
+        ];
+        assert!(runtimes.iter().all(|path| is_sanitizer(path)));
+        let others: [&[u8]; 6] =
+            [b"", b"/libtsan.so.2/libc.so.6", b"libubsan.so.1", b"libtsandbox.so", b"libvellum.so", b"lib"];
+        assert!(!others.iter().any(|path| is_sanitizer(path)));
+    }
+}

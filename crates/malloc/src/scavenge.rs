@@ -1,0 +1,181 @@
+//! Which slabs of a heap give pages back, and when.
+//!
+//! A **pass** visits every awake slab of a heap. It marks those that it meets for the first time since they
+//! woke, and vacates ([`crate::vacated`]) those that it has marked: they have not been needed for the decay
+//! time. A pass is due every decay time for heaps that have changed since the last. The helper makes it, a
+//! few slabs at a time, while the heap is idle; else its thread, on its slow paths. It also puts the fullest
+//! slabs in front. An **eager** pass (`malloc_trim`, memory that is short) vacates every slab at once. Pages
+//! of the slab being carved that hold nothing yet go too: they may be left from an earlier life of the unit.
+
+use crate::class::CLASSES;
+use crate::heap::{Bin, Heap};
+use crate::pass::note_returned;
+use crate::slab::{Block, Slab};
+use crate::space::block_at;
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{Ordering::Acquire, Ordering::Relaxed};
+use vellum_pages::Pages;
+
+/// Kinds of slabs, by how full they are.
+const FILLINGS: usize = 4;
+/// Slabs of a class that are put in order: the next to be taken.
+const SORTED_MAX: usize = 256;
+
+impl Heap {
+    /// Makes a pass due if the heap has changed since the last one.
+    pub(crate) fn request_pass(&self) {
+        if self.pass.idle_turns.load(Relaxed) != self.gate.turns() {
+            self.pass.request(false);
+        }
+    }
+
+    /// Visits up to `most` slabs. Inside the gate, or with the gate held.
+    pub(crate) fn advance_pass(&'static self, most: usize) {
+        let pass = &self.pass;
+        let is_anew = pass.is_anew.swap(false, Acquire);
+        let is_eager = pass.is_eager.load(Relaxed);
+        if pass.class.get() == 0 || is_anew {
+            pass.has_marked.set(false);
+            pass.began_turns.set(self.gate.turns());
+            self.enter_class(1, is_eager);
+        }
+        let mut visited = 0;
+        while visited < most {
+            // SAFETY: slabs on a bin's list are live descriptions, and one that leaves its list is passed
+            // over.
+            let Some(slab) = (unsafe { pass.next.get().as_ref() }) else {
+                if pass.class.get() + 1 == CLASSES {
+                    return self.end_pass();
+                }
+                self.enter_class(pass.class.get() + 1, is_eager);
+                continue;
+            };
+            pass.next.set(slab.next.get());
+            if slab.rest.meet() || is_eager {
+                self.vacate(slab, is_eager);
+            } else {
+                pass.has_marked.set(true);
+            }
+            visited += 1;
+        }
+    }
+
+    fn enter_class(&self, class: usize, is_eager: bool) {
+        let bin = &self.bins[class];
+        sort(bin);
+        self.pass.class.set(class);
+        self.pass.next.set(bin.awake.get());
+        // SAFETY: the slab being carved is a live description.
+        let Some(slab) = (unsafe { bin.carving.get().as_ref() }) else { return };
+        if slab.rest.is_bare() {
+            return;
+        }
+        if slab.rest.meet() || is_eager {
+            slab.rest.bare();
+            self.flush_pages(slab, slab.uncarved(), is_eager);
+        } else {
+            self.pass.has_marked.set(true);
+        }
+    }
+
+    /// Vacates every slab. Inside the gate.
+    pub(crate) fn finish_pass(&'static self) {
+        self.pass.request_anew();
+        while self.pass.is_due() {
+            self.advance_pass(usize::MAX);
+        }
+    }
+
+    fn end_pass(&self) {
+        let pass = &self.pass;
+        pass.class.set(0);
+        pass.next.set(null());
+        pass.is_eager.store(false, Relaxed);
+        pass.is_due.store(false, Relaxed);
+        if !pass.has_marked.get() {
+            pass.idle_turns.store(pass.began_turns.get(), Relaxed);
+        }
+    }
+
+    /// Gives back the pages of a slab on which nothing is in use, and answers whether there were any;
+    /// `is_asked` says why.
+    pub(crate) fn vacate(&self, slab: &Slab, is_asked: bool) -> bool {
+        let pages = slab.vacate(self.unit_of(slab));
+        self.flush_pages(slab, pages, is_asked);
+        pages != 0
+    }
+
+    fn flush_pages(&self, slab: &Slab, pages: u16, is_asked: bool) {
+        if pages != 0 {
+            let unit = self.unit_of(slab) as usize;
+            // SAFETY: these pages hold nothing, or nothing but free blocks that are on no list.
+            let bytes = unsafe { Pages::global().flush_inside(unit, pages, is_asked) };
+            note_returned(bytes);
+        }
+    }
+
+    /// Takes blocks out of an awake slab with vacated pages, which stays awake while it has such. Inside the
+    /// gate.
+    pub(crate) fn take_sparse(&self, bin: &Bin, slab: &Slab) -> *mut Block {
+        let unit = self.unit_of(slab);
+        let taken = slab.remote.take();
+        let (mut chain, mut blocks) = slab.gather();
+        let mut next = taken.head.map_or(null_mut(), |granule| block_at(unit, granule));
+        while !next.is_null() {
+            let block = next;
+            // SAFETY: the list's blocks are free, belong to the slab, and end in null.
+            unsafe {
+                next = (*block).next();
+                (*block).link(chain);
+            }
+            chain = block;
+            blocks += 1;
+        }
+        if chain.is_null() {
+            (chain, blocks) = slab.restore(unit);
+        }
+        if slab.vacated() == 0 {
+            self.unlink(bin, slab);
+            slab.sleep();
+        } else {
+            slab.needed.store(slab.live().wrapping_add(blocks).wrapping_sub(taken.blocks), Relaxed);
+        }
+        self.count(bin, slab.bytes.get(), blocks);
+        chain
+    }
+}
+
+/// Puts the fullest of a class's first slabs in front: the next blocks come from there, and sparse slabs
+/// empty.
+fn sort(bin: &Bin) {
+    let (mut first, mut last) = ([null::<Slab>(); FILLINGS], [null::<Slab>(); FILLINGS]);
+    let mut rest = bin.awake.get();
+    for _ in 0..SORTED_MAX {
+        // SAFETY: slabs on a bin's list are live descriptions, here as below.
+        let Some(slab) = (unsafe { rest.as_ref() }) else { break };
+        rest = slab.next.get();
+        let filling = slab.live() as usize * FILLINGS / (usize::from(slab.shape().capacity) + 1);
+        let sparseness = FILLINGS - 1 - filling.min(FILLINGS - 1);
+        // SAFETY: as above.
+        match unsafe { last[sparseness].as_ref() } {
+            Some(before) => before.next.set(slab),
+            None => first[sparseness] = slab,
+        }
+        slab.previous.set(last[sparseness]);
+        slab.next.set(null());
+        last[sparseness] = slab;
+    }
+    // From the sparsest to the fullest, each in front of those before.
+    for (first, last) in first.into_iter().zip(last).rev() {
+        // SAFETY: as above.
+        let (Some(head), Some(end)) = (unsafe { first.as_ref() }, unsafe { last.as_ref() }) else { continue };
+        end.next.set(rest);
+        // SAFETY: as above.
+        if let Some(behind) = unsafe { rest.as_ref() } {
+            behind.previous.set(end);
+        }
+        head.previous.set(null());
+        rest = head;
+    }
+    bin.awake.set(rest);
+}

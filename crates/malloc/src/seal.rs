@@ -1,0 +1,239 @@
+//! Free blocks are sealed: their link cannot be forged, and a block that is free shows it.
+//!
+//! A free block's first word leads to the next free block; its second is the link's **seal**:
+//!
+//! ```text
+//! free block   ┌────────┬────────────────────────┬ ─ ─
+//!              │  next  │  next + address + KEY  │
+//!              └────────┴────────────────────────┴ ─ ─
+//! ```
+//!
+//! `KEY` is random, one a process, but for its highest byte. Taking a block off a list compares the two
+//! words, so that a link that was overwritten, in whole or in part, ends the process before the address it
+//! names is handed out: an attacker who can write to free memory must guess 56 bits. The address keeps a
+//! sealed pair from being valid in another block. A sum, as one instruction adds two registers into a third.
+//!
+//! The seal is broken (zeroed) when a block is handed out. So a block that is being freed and has a valid
+//! seal is free already, whatever happened in between. The highest byte of the key is [`MARK`], and the rest
+//! is small enough that it is that of every seal too: `free` looks at that byte alone, and at the whole seal
+//! only where it is the mark, off the fast path. Blocks that were never on a list may hold a seal from an
+//! earlier life of their unit: only whole slabs of a batch are handed out so, and their slabs are marked
+//! ([`crate::slab::Slab::unclean`]).
+//!
+//! Why a second word and not a link that is itself encoded: the comparison is off the way from one
+//! allocation's link to the next one's, so it costs instructions and no latency; encoding, decoding and
+//! looking for redundancy in the result would be more instructions; and where a few low bytes are
+//! overwritten, an encoded link decodes to some address of the same slab, while the seal fails.
+//!
+//! What it does not stop: an attacker who can also *read* a free block and knows its address knows the key.
+//!
+//! The order of stores matters to a forked child, which may find another thread's fast path half done: a
+//! block's seal is written before the block is on a list, and broken after it has left.
+
+use crate::misuse::{self, Fault};
+use core::arch::{asm, global_asm};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::Release, compiler_fence};
+
+// The process's key; 0 until the first block is placed. A hidden symbol, so that it is one operand away: a
+// static of another crate is reached through the global offset table.
+global_asm!(
+    ".pushsection .bss.vellum_key,\"aw\",@nobits",
+    ".balign 8",
+    ".globl vellum_key",
+    ".hidden vellum_key",
+    ".type vellum_key,@object",
+    ".size vellum_key,8",
+    "vellum_key:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// Spreads a weak seed over all bits: the golden ratio's fraction.
+const SPREAD: usize = 0x9e37_79b9_7f4a_7c15;
+
+/// The highest byte of every seal. No text in UTF-8 has it, no pointer, no small number and no usual
+/// floating-point one.
+const MARK: u8 = 0xf5;
+const MARK_SHIFT: u32 = usize::BITS - u8::BITS;
+const MARK_UNIT: usize = 1 << MARK_SHIFT;
+const MARK_SHIFTED: usize = (MARK as usize) << MARK_SHIFT;
+/// What the sum of two addresses stays below.
+const ADDRESSES: usize = 1 << 48;
+
+/// A free block.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// The next free block of the same list.
+    next: Cell<*mut Block>,
+    /// See the module.
+    seal: Cell<usize>,
+}
+
+const _: () = assert!(size_of::<Block>() <= crate::class::GRANULE);
+
+/// Draws the key, before any block is handed out. May be called again, and by several threads.
+pub(crate) fn draw_key() {
+    let place: *const AtomicUsize;
+    // SAFETY: the address of the word above.
+    unsafe {
+        asm!("lea {}, [rip + vellum_key]", out(reg) place, options(pure, nomem, nostack, preserves_flags));
+    };
+    // SAFETY: that word lives for ever, and zero is a number.
+    let key = unsafe { &*place };
+    if key.load(Relaxed) == 0 {
+        // The first to come decides. A key of 0 would mean: not drawn.
+        let _ = key.compare_exchange(0, key_of(random()), Relaxed, Relaxed);
+    }
+}
+
+/// The key made of a random word: the mark on top, and the rest such that two addresses can be added and
+/// leave the mark alone.
+fn key_of(random: usize) -> usize {
+    MARK_SHIFTED | (random % (MARK_UNIT - ADDRESSES))
+}
+
+/// `word` mixed with the key.
+#[inline(always)]
+pub(crate) fn keyed(word: usize) -> usize {
+    let mut word = word;
+    // SAFETY: reads the word above, which does not change once a block has been handed out.
+    unsafe {
+        asm!("xor {}, qword ptr [rip + vellum_key]", inout(reg) word, options(pure, readonly, nostack));
+    }
+    word
+}
+
+/// A random word from the kernel, or what it gave the process at its start.
+pub(crate) fn random() -> usize {
+    let mut word = 0usize;
+    let place = [&raw mut word as usize, size_of::<usize>(), libc::GRND_NONBLOCK as usize, 0, 0, 0];
+    // SAFETY: the kernel writes at most a word's bytes to `word`.
+    let got = unsafe { vellum_sys::raw::syscall(libc::SYS_getrandom, place) };
+    if got == Ok(size_of::<usize>()) {
+        return word;
+    }
+    // SAFETY: plain call.
+    let start = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const usize;
+    // SAFETY: sixteen random bytes that the kernel put on the first stack, of any alignment.
+    let seed = if start.is_null() { 0 } else { unsafe { start.read_unaligned() } };
+    // Another program may use the same bytes for its own secrets, and where there are none an address must
+    // do.
+    (seed ^ (&raw const word as usize)).wrapping_mul(SPREAD).rotate_left(29).wrapping_mul(SPREAD)
+}
+
+impl Block {
+    /// What the seal must be if the block leads to `next`.
+    #[inline(always)]
+    fn seal_of(&self, next: *mut Block) -> usize {
+        let mut word = (next as usize).wrapping_add(core::ptr::from_ref(self) as usize);
+        // SAFETY: reads the key, which does not change once a block has been handed out.
+        unsafe {
+            asm!("add {}, qword ptr [rip + vellum_key]", inout(reg) word, options(pure, readonly, nostack));
+        }
+        word
+    }
+
+    /// Makes the block a free one that leads to `next`.
+    #[inline(always)]
+    pub(crate) fn link(&self, next: *mut Block) {
+        self.next.set(next);
+        self.seal.set(self.seal_of(next));
+        compiler_fence(Release);
+    }
+
+    /// Whether the seal has the mark that all seals have. A block that has it need not be free: see
+    /// [`Block::is_sealed`].
+    #[inline(always)]
+    pub(crate) fn may_be_sealed(&self) -> bool {
+        (self.seal.get() >> MARK_SHIFT) as u8 == MARK
+    }
+
+    /// Whether the block has a valid seal: it is free, or was and has not been on a list since.
+    #[inline]
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed_next().is_some()
+    }
+
+    /// Where the block leads to, if its seal is valid.
+    #[inline(always)]
+    pub(crate) fn sealed_next(&self) -> Option<*mut Block> {
+        let next = self.next.get();
+        (self.seal_of(next) == self.seal.get()).then_some(next)
+    }
+
+    /// Where the block leads to, or the end of the process if its seal is not valid.
+    #[inline]
+    pub(crate) fn next(&self) -> *mut Block {
+        match self.sealed_next() {
+            Some(next) => next,
+            None => misuse::refuse_small("malloc", core::ptr::from_ref(self).cast(), Fault::Overwritten),
+        }
+    }
+
+    /// Breaks the seal of a block that is being handed out.
+    #[inline(always)]
+    pub(crate) fn unseal(&self) {
+        compiler_fence(Release);
+        self.seal.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::null_mut;
+
+    #[test]
+    fn a_seal_holds_for_one_link_at_one_place() {
+        draw_key();
+        let blank = || Block { next: Cell::new(null_mut()), seal: Cell::new(0) };
+        let (a, b) = (blank(), blank());
+        assert!(!a.is_sealed(), "zeros are no seal");
+        a.link(core::ptr::from_ref(&b).cast_mut());
+        assert!(a.is_sealed());
+        assert_eq!(a.next(), core::ptr::from_ref(&b).cast_mut());
+        b.next.set(a.next.get());
+        b.seal.set(a.seal.get());
+        assert!(!b.is_sealed(), "another block's seal");
+        for bit in 0..usize::BITS {
+            let link = a.next.get();
+            a.next.set((link as usize ^ 1 << bit) as *mut Block);
+            assert!(!a.is_sealed(), "bit {bit} of the link");
+            a.next.set(link);
+        }
+        a.unseal();
+        assert!(!a.is_sealed());
+        a.link(null_mut());
+        assert!(a.is_sealed() && a.next().is_null());
+    }
+
+    #[test]
+    fn keys_differ() {
+        assert_ne!(random(), random());
+        assert_ne!(key_of(random()), key_of(random()));
+    }
+
+    #[test]
+    fn every_seal_has_the_mark() {
+        let sums = [0, 1, ADDRESSES / 2, ADDRESSES - 1];
+        for random in
+            [0, 1, usize::MAX, MARK_UNIT - 1, MARK_UNIT - ADDRESSES - 1, MARK_UNIT - ADDRESSES, random()]
+        {
+            for sum in sums {
+                let seal = key_of(random) + sum;
+                assert_eq!(seal >> MARK_SHIFT, usize::from(MARK), "random {random:#x}, addresses {sum:#x}");
+            }
+        }
+        draw_key();
+        let block = Block { next: Cell::new(null_mut()), seal: Cell::new(0) };
+        assert!(!block.may_be_sealed(), "zeros have no mark");
+        block.link(core::ptr::from_ref(&block).cast_mut());
+        assert!(block.may_be_sealed() && block.is_sealed());
+        block.seal.set(block.seal.get() ^ 1);
+        assert!(block.may_be_sealed() && !block.is_sealed(), "the mark is not the seal");
+        block.unseal();
+        assert!(!block.may_be_sealed());
+    }
+}

@@ -1,0 +1,90 @@
+//! Available memory: how much this process may still use, for callers that can do with more or less: the
+//! nearest limit, what can be paged out, and what a governor advises.
+//!
+//! Reading it takes some tens of microseconds. A caller that needs little says how much is enough, and what
+//! is only needed where memory is short is not looked at.
+
+use crate::advice;
+use crate::pages::Pages;
+use crate::state::State;
+use crate::tag::Kind;
+use crate::units::PAGE;
+use core::sync::atomic::{AtomicU64, Ordering};
+use vellum_sys::limits::{Available, Limits, SCRATCH};
+use vellum_sys::lock::Guarded;
+use vellum_sys::{Caps, caps, clock, limits};
+
+/// Looks between which the control group's place is taken for unchanged.
+const REDISCOVER: u64 = 256;
+/// A limit of one part in this many of the machine's memory, or less, is what somebody has given a job; a
+/// larger one only guards the machine.
+const GIVEN_PART: u64 = 2;
+
+static LIMITS: Guarded<Limits> = Guarded::new(Limits::unknown());
+static SCRATCH_SPACE: Guarded<[u8; SCRATCH]> = Guarded::new([0; SCRATCH]);
+static LOOKS: AtomicU64 = AtomicU64::new(0);
+
+/// In a forked child: the holder of these does not exist there, and what they guard may be half written.
+pub(crate) fn reset_after_fork() {
+    LIMITS.raw().reset_after_fork();
+    SCRATCH_SPACE.raw().reset_after_fork();
+    LOOKS.store(0, Ordering::Relaxed);
+}
+
+/// The limits this process lives under.
+pub(crate) fn current() -> Limits {
+    if LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {
+        let found = Limits::discover(&mut SCRATCH_SPACE.lock());
+        *LIMITS.lock() = found;
+    }
+    *LIMITS.lock()
+}
+
+/// The memory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvailableMemory {
+    /// Bytes that may still be taken, counting files' pages that the kernel would give up for them.
+    pub available: u64,
+    /// Bytes that may be paged out.
+    pub swap: u64,
+    /// Whether a control group gives this process's job much less than the machine has: then that is the
+    /// job's to use.
+    pub is_given: bool,
+}
+
+impl AvailableMemory {
+    /// As if there were no end of it.
+    pub const UNLIMITED: AvailableMemory =
+        AvailableMemory { available: u64::MAX, swap: u64::MAX, is_given: false };
+}
+
+impl Pages {
+    /// What memory there is. Where `enough` bytes are available, no more is looked at.
+    pub fn available_memory(&self, enough: u64) -> AvailableMemory {
+        if !caps::has(Caps::CGROUP) {
+            return AvailableMemory::UNLIMITED;
+        }
+        let Available { bytes, swap, limit } = current().available(enough);
+        let is_given = limit <= limits::machine_total() / GIVEN_PART;
+        AvailableMemory { available: bytes, swap, is_given }
+    }
+
+    /// Bytes of memory that a heap may come to by a governor's advice, which is for all of the process: of
+    /// what it holds, `held` bytes, cached memory among them, are the heap's. `None` without advice.
+    pub fn advised(&self, held: u64) -> Option<u64> {
+        let bytes = advice::heard(clock::now_ms())?;
+        let (live, cached) = self.live_and_cached();
+        Some(bytes.saturating_sub((live + cached).saturating_sub(held)))
+    }
+
+    /// Bytes that are kept for reuse and may hold frames.
+    pub fn cached(&self) -> u64 {
+        self.live_and_cached().1
+    }
+
+    /// Bytes in use, and kept for reuse.
+    pub(crate) fn live_and_cached(&self) -> (u64, u64) {
+        let state: &State = &self.state.lock();
+        (state.live * PAGE as u64, state.free_pages(Kind::Warm) * PAGE as u64)
+    }
+}

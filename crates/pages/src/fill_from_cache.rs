@@ -1,0 +1,131 @@
+//! Frames for cold memory, from the cache instead of the kernel.
+//!
+//! When a block must lie where no frames are, while the cache has frames where no block fits, the frames are
+//! moved: some hundred nanoseconds a page against more than a thousand for flushing there and faulting here.
+//! This is the source's free-page cache as he drew it (section 4.2): frames are mapped to wherever they are
+//! needed. It also keeps the rule of the peak at no cost; frames that cannot be moved (no `UFFDIO_MOVE`,
+//! pages shared with a forked child) and are over the peak are flushed. Huge pages move whole, to aligned
+//! places, or not at all.
+
+use crate::arena::Taken;
+use crate::pages::Pages;
+use crate::release::{Reason, Victim};
+use crate::state::DENSE;
+use crate::tag::{Kind, flag};
+use crate::units::{HUGE, PAGE, round_down, round_up};
+use vellum_sys::transfer::Inlet;
+use vellum_sys::{Caps, caps};
+use vellum_wire::Counter;
+
+/// Below this many cold pages, or cached ones, faults cost less than opening an inlet.
+const FURNISH_MIN: u64 = 64;
+
+fn is_in_huge_pages(victim: &Victim) -> bool {
+    victim.flags & flag::HUGE != 0 || victim.arena == DENSE
+}
+
+impl Pages {
+    /// Moves cached frames into the cold end of a block just taken, and flushes what is over the peak after
+    /// that.
+    pub(crate) fn fill_from_cache(&self, arena: usize, taken: &mut Taken) {
+        let (cached, start) = {
+            let state = self.state.lock();
+            (state.free_pages(Kind::Warm), state.arenas[arena].address(taken.cold_from))
+        };
+        let cold = u64::from(taken.start + taken.pages - taken.cold_from);
+        if cached >= FURNISH_MIN && cold >= FURNISH_MIN && caps::has(Caps::MOVE) {
+            let (moved, flags) = self.move_frames(start, cold.min(cached));
+            taken.flags |= flags & flag::HUGE;
+            taken.of[Kind::Cold.index()] -= moved;
+            taken.of[Kind::Warm.index()] += moved;
+            taken.cold_from += moved;
+        }
+        let (over, mode) = {
+            let state = self.state.lock();
+            (state.excess(0), state.config.discard)
+        };
+        if over > 0 && mode.decays() {
+            self.flush_some(Kind::Warm, over, Reason::Peak);
+        }
+    }
+
+    /// Cuts a victim down to the whole huge pages in it, at most `most` pages; the rest goes back to the
+    /// cache.
+    fn reduce_to_huge_pages(&self, victim: &mut Victim, most: u32) -> bool {
+        let from = round_up(victim.start, HUGE);
+        let to = round_down(victim.start + victim.pages as usize * PAGE, HUGE)
+            .min(from + round_down(most as usize * PAGE, HUGE));
+        if from >= to {
+            return false;
+        }
+        let (lead, pages) = (((from - victim.start) / PAGE) as u32, ((to - from) / PAGE) as u32);
+        let mut state = self.state.lock();
+        let arena = &mut state.arenas[victim.arena];
+        if lead > 0 {
+            arena.split(victim.page, lead);
+            arena.free_extent(victim.page, Kind::Warm);
+        }
+        let page = victim.page + lead;
+        if lead + pages < victim.pages {
+            arena.split(page, pages);
+            arena.free_extent(page + pages, Kind::Warm);
+        }
+        *victim = Victim { page, start: from, pages, ..*victim };
+        true
+    }
+
+    /// Moves up to `most` pages from the cache to the empty memory at `to`. Returns the pages from there on
+    /// that may have contents now, and the flags that came with them.
+    fn move_frames(&self, to: usize, most: u64) -> (u32, u8) {
+        // SAFETY: the memory is a block's that nobody has been given yet, and its cold pages have no
+        // contents.
+        let Ok(inlet) = (unsafe { Inlet::open(to, most as usize * PAGE) }) else { return (0, 0) };
+        let (mut filled, mut flags) = (0, 0);
+        loop {
+            let (mut victims, count) = self.take_victims(Kind::Warm, most - u64::from(filled));
+            let victims = &mut victims[..count];
+            let before = filled;
+            // Whole huge pages first: they need aligned places.
+            for huge in [true, false] {
+                for victim in &mut *victims {
+                    if victim.kind == Kind::Cold || is_in_huge_pages(victim) != huge {
+                        continue;
+                    }
+                    let mut place = to + filled as usize * PAGE;
+                    if huge {
+                        // What lies before the first aligned place stays cold: it reads zero, as warm memory
+                        // may.
+                        place = round_up(place, HUGE);
+                    }
+                    let skipped = ((place - to) / PAGE) as u32;
+                    let Some(left) = u32::try_from(most).unwrap_or(u32::MAX).checked_sub(skipped) else {
+                        continue;
+                    };
+                    if huge && !self.reduce_to_huge_pages(victim, left) || victim.pages > left {
+                        continue;
+                    }
+                    // SAFETY: the victim is in nobody's hands, and the place is within the inlet and empty.
+                    match unsafe { inlet.take(victim.start, place, victim.pages as usize * PAGE) } {
+                        Ok(()) => {
+                            victim.kind = Kind::Cold;
+                            filled = skipped + victim.pages;
+                            flags |= victim.flags;
+                        }
+                        Err((_, 0)) => {}
+                        // What did move left zeros behind.
+                        Err((_, done)) => filled = skipped + (done / PAGE) as u32,
+                    }
+                }
+            }
+            self.return_victims(victims, Kind::Warm);
+            if filled == before || u64::from(filled) >= most {
+                break;
+            }
+        }
+        drop(inlet);
+        let state = self.state.lock();
+        state.count(Counter::BytesRemapped, u64::from(filled) * PAGE as u64);
+        state.count(Counter::BytesWarm, u64::from(filled) * PAGE as u64);
+        (filled, flags)
+    }
+}

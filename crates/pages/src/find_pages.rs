@@ -1,0 +1,138 @@
+//! Finding pages for a block: where, with which frames, and what follows for the rest.
+//!
+//! In this order: the tightest place whose frames are there, in the block's own arena; in another, where the
+//! peak would rise otherwise; cold address space, into which cached frames are moved; anything that fits,
+//! where address space is short.
+
+use crate::arena::Taken;
+use crate::pages::Pages;
+use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, State, Use};
+use crate::tag::Kind;
+use crate::units::{PAGE, UNIT_PAGES};
+use vellum_sys::lock::Held;
+use vellum_wire::Counter;
+
+impl Pages {
+    /// Finds `pages` aligned pages, by preference with frames, without raising the peak. Books them.
+    pub(crate) fn find_pages(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
+        let mut state = self.state.lock();
+        if !self.init(&mut state) {
+            return None;
+        }
+        let home = state.arena_for(pages, usage);
+        if usage != Use::Empty {
+            let found =
+                if usage == Use::Growing { state.arenas[home].take_roomiest(pages, align) } else { None };
+            if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
+                return Some(self.book(state, home, taken, usage));
+            }
+            // Small blocks are at home in two arenas. A block of a unit or more goes anywhere if the peak
+            // would rise otherwise.
+            let over = pages >= UNIT_PAGES && state.excess(pages) > 0;
+            for other in (0..ARENAS).filter(|&other| other != home) {
+                if (over || home != LARGE && other != LARGE)
+                    && let Some(taken) = state.arenas[other].take_reused(pages, align)
+                {
+                    return Some(self.book(state, other, taken, usage));
+                }
+            }
+        }
+        let cold_align = state.cold_align(home, align);
+        let room = state.room(home, pages);
+        if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {
+            return Some(self.book(state, home, taken, usage));
+        }
+        drop(state);
+        if let Some(found) = self.find_pages_anywhere(pages, align, usage) {
+            return Some(found);
+        }
+        // What is cached may be what keeps address space from being given back, and so may what another
+        // thread has in hand.
+        self.await_returns();
+        self.trim(crate::Severity::Everything);
+        self.find_pages_anywhere(pages, align, usage)
+    }
+
+    /// Finds pages where address space is short: anything that fits, in any arena, after giving back cold
+    /// ends.
+    fn find_pages_anywhere(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
+        let mut state = self.state.lock();
+        for arena in &mut state.arenas {
+            arena.retreat();
+        }
+        for arena in 0..ARENAS {
+            let found = state.arenas[arena].take_cold(pages, align, 0);
+            let found = found.or_else(|| match usage {
+                Use::Empty => None,
+                _ => state.arenas[arena].take_reused(pages, align),
+            });
+            if let Some(taken) = found {
+                return Some(self.book(state, arena, taken, usage));
+            }
+        }
+        None
+    }
+
+    /// Up to `wanted` units with frames, from wherever small blocks live.
+    pub(crate) fn find_reused_units(&self, wanted: u32) -> Option<(usize, Taken)> {
+        let mut state = self.state.lock();
+        if !state.is_init {
+            return None;
+        }
+        let home = state.arena_for(UNIT_PAGES, Use::Fixed);
+        for arena in [home, FINE + DENSE - home] {
+            if let Some(taken) = state.arenas[arena].take_reused_row(UNIT_PAGES, wanted) {
+                return Some(self.book(state, arena, taken, Use::Fixed));
+            }
+        }
+        None
+    }
+
+    /// Books a block just taken, and sees to the frames of what is cold of it.
+    fn book(&self, mut state: Held<'_, State>, arena: usize, mut taken: Taken, usage: Use) -> (usize, Taken) {
+        state.book_taken(&taken);
+        state.count(Counter::ExtentsOut, 1);
+        state.count(Counter::BytesOut, u64::from(taken.pages) * PAGE as u64);
+        if taken.cold() == 0 {
+            if taken.flags != 0 {
+                state.arenas[arena].set_flags(taken.start, State::flags_for(&taken, &Advice::NONE));
+            }
+            state.publish();
+            return (arena, taken);
+        }
+        drop(state);
+        // Frames that move in with the block are no new ones.
+        if usage == Use::Empty {
+            self.state.lock().publish();
+            return (arena, taken);
+        }
+        self.fill_from_cache(arena, &mut taken);
+        let mut state = self.state.lock();
+        let advice = state.plan_huge(arena, &taken, usage);
+        let flags = State::flags_for(&taken, &advice);
+        state.arenas[arena].set_flags(taken.start, flags);
+        let (start, end) = (
+            state.arenas[arena].address(taken.start),
+            state.arenas[arena].address(taken.start + taken.pages),
+        );
+        self.after_cold(state, &advice, start, end);
+        (arena, taken)
+    }
+
+    /// What follows when cold memory from `start` to `end` went out: the kernel's advice, the limits, the
+    /// windows, the helper.
+    pub(crate) fn after_cold(&self, state: Held<'_, State>, advice: &Advice, start: usize, end: usize) {
+        state.publish();
+        let cached = state.free_pages(Kind::Warm);
+        let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
+        drop(state);
+        advice.give();
+        if look {
+            self.respect_limits();
+        }
+        if advice.watch {
+            self.look_near(start, end);
+            self.request_look(advice.wanted.is_some());
+        }
+    }
+}

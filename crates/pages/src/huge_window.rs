@@ -1,0 +1,396 @@
+//! Which cold memory may be filled by huge pages.
+//!
+//! A huge page makes a first touch ten to twenty times cheaper per byte, and costs 2 MiB where one byte is
+//! touched. Whether a program will touch its memory densely is not known when the memory is handed out; it is
+//! known a little later. So each block has a **window**, the part of it that huge pages may reach:
+//!
+//! ```text
+//! block   start ──── proved ───▶ ──── window ───▶ at ─── probe ────────── end
+//!         huge pages, dense      huge pages          base pages until the window moves
+//! ```
+//!
+//! The first window comes from a small common grace. As its huge pages prove dense, by the contents found in
+//! them, the window moves on ahead of the program. A program that overtakes it touches base pages; when
+//! enough of those (the probe) are there, close together, the window jumps past them. (To make those a huge
+//! page after the fact does not pay: the kernel first waits for every processor.) The window grows with the
+//! memory proved. A program that touches one page here and there never moves its windows and so never pays
+//! more than the grace: memory granted and not yet proved is at most [`GRACE`], or [`SETTLED_WINDOW`], and a
+//! twentieth of the proved memory, and 2 MiB of the dense arena where that is no more than a quarter of it.
+//!
+//! The kernel learns it by advice on address ranges, which splits map entries at a window's end: the number
+//! of windows is limited, and one that reaches its block's end leaves no entry behind.
+
+use crate::units::{HUGE, PAGE, round_down, round_up};
+use vellum_sys::map;
+
+/// Bytes that may be in huge pages without proof in a process that has proved nothing.
+const GRACE: usize = 4 << 20;
+/// A block that has proved this many bytes is granted …
+const SETTLED: usize = 4 * HUGE;
+/// … this many ahead: a huge page that is being filled, the next, and one whose grant waits for the first, as
+/// the kernel lets nobody change a map entry in which a fault is being served.
+const SETTLED_WINDOW: usize = 3 * HUGE;
+/// The least an arena's own window grants at a time. Its memory is handed out densely, so this is apart from
+/// the grace.
+const ARENA_WINDOW: usize = HUGE;
+/// An arena grants nothing before so much of it has proved dense: a process of a few megabytes would be up to
+/// twice as large with a huge page of which it uses the beginning.
+const ARENA_FROM: usize = 4 * HUGE;
+/// The share of what is proved dense that may be granted on trust.
+const TRUST: usize = 20;
+/// The most windows at a time; a block beyond that gets base pages.
+const WINDOWS_MAX: usize = 64;
+/// Base pages touched behind a window (of the 512 that make a huge page) that prove density, …
+const PROBE_PAGES: usize = 64;
+/// … if they are at least one in this many of the pages between the first of them and the last.
+const PROBE_SPREAD: usize = 2;
+/// The share of sampled places in a huge page that must have contents to prove density.
+const WRITTEN_SAMPLES: usize = map::SAMPLES / 2;
+/// A block's last, partial huge page is granted from this size: less would waste too much of it.
+const TAIL_MIN: usize = HUGE - HUGE / 16;
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Range {
+    pub(crate) fn len(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Huge pages looked at in one go.
+const LOOK_MAX: usize = 32;
+
+/// One block whose huge pages are not all granted, or not all proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    start: usize,
+    /// Up to here the block is dense.
+    proved: usize,
+    /// Up to here huge pages are granted.
+    at: usize,
+    end: usize,
+    /// Bytes behind its block that may be granted as well: a block that grows by small steps is about to get
+    /// there.
+    ahead: usize,
+    /// The window of an arena: never dropped with a block, and slower to trust.
+    is_arena: bool,
+}
+
+impl Window {
+    /// Looks at memory, without a lock: at worst the block is gone and the answer unused. Returns up to where
+    /// the block has proved dense, if that is further than known.
+    pub(crate) fn look(&self) -> Option<usize> {
+        let mut proved = self.proved;
+        for _ in 0..LOOK_MAX {
+            let dense = if proved < self.at {
+                is_written(proved)
+            } else {
+                proved < self.end && is_touched(proved, self.end)
+            };
+            if !dense {
+                break;
+            }
+            proved += HUGE;
+        }
+        if proved == self.proved && self.at < self.end && is_touched(self.at, self.end) {
+            // The contents say nothing (a program that writes zeros), the pages behind the window do.
+            proved = self.at + HUGE;
+        }
+        let proved = proved.min(self.end);
+        (proved > self.proved).then_some(proved)
+    }
+
+    fn unproved(&self) -> usize {
+        self.at.saturating_sub(self.proved)
+    }
+
+    /// Whether it is a block's, and the block has more to be granted.
+    pub(crate) fn is_open_block(&self) -> bool {
+        !self.is_arena && self.at < self.end
+    }
+}
+
+/// Whether a huge page is there and has contents in most places.
+fn is_written(start: usize) -> bool {
+    map::is_resident(start) == Some(true)
+        && map::written_samples(start).is_some_and(|written| written >= WRITTEN_SAMPLES)
+}
+
+/// Whether enough base pages from `start` are there, close to each other.
+fn is_touched(start: usize, end: usize) -> bool {
+    let pages = ((end - start) / PAGE).min(map::RESIDENCY_MAX);
+    map::residency(start, pages).is_some_and(|found| {
+        found.pages >= PROBE_PAGES.min(pages) && found.pages * PROBE_SPREAD >= found.span
+    })
+}
+
+/// The windows of a process.
+pub(crate) struct Windows {
+    list: [Option<Window>; WINDOWS_MAX],
+    proved: usize,
+}
+
+impl Windows {
+    pub(crate) const fn new() -> Windows {
+        Windows { list: [None; WINDOWS_MAX], proved: 0 }
+    }
+
+    fn unproved(&self) -> usize {
+        self.list.iter().flatten().filter(|window| !window.is_arena).map(Window::unproved).sum()
+    }
+
+    /// Bytes that may be granted now without proof.
+    fn allowance(&self) -> usize {
+        (GRACE + self.proved / TRUST).saturating_sub(self.unproved())
+    }
+
+    /// Sets up the window of an arena, whose memory is handed out from the low end.
+    pub(crate) fn watch_arena(&mut self, arena: Range) {
+        let (start, end) = (round_up(arena.start, HUGE), round_down(arena.end, HUGE));
+        if let Some(place) = self.list.iter().position(Option::is_none).filter(|_| start < end) {
+            self.list[place] =
+                Some(Window { start, proved: start, at: start, end, ahead: 0, is_arena: true });
+        }
+    }
+
+    /// The length of what arenas have been granted.
+    pub(crate) fn arena_granted(&self) -> usize {
+        self.list
+            .iter()
+            .flatten()
+            .filter(|window| window.is_arena)
+            .map(|window| window.at - window.start)
+            .sum()
+    }
+
+    /// Moves an arena's window back to its beginning, as what was dense no longer is. Returns the range that
+    /// loses its huge pages: else the kernel would fill each hole in it sooner or later, to make one of its
+    /// own accord.
+    pub(crate) fn withdraw_arena(&mut self) -> Option<Range> {
+        let is_granted = |window: &&mut Window| window.is_arena && window.at > window.start;
+        let window = self.list.iter_mut().flatten().find(is_granted)?;
+        let range = Range { start: window.start, end: window.at };
+        self.proved -= window.proved - window.start;
+        (window.proved, window.at) = (window.start, window.start);
+        Some(range)
+    }
+
+    /// The part of a cold `block` to be given huge pages from the start. The rest follows as the window
+    /// moves.
+    pub(crate) fn watch_block(&mut self, block: Range) -> Option<Range> {
+        self.grant(block)
+    }
+
+    fn grant(&mut self, block: Range) -> Option<Range> {
+        let start = round_up(block.start, HUGE);
+        let tail = block.end % HUGE;
+        let end = if tail >= TAIL_MIN { round_up(block.end, HUGE) } else { round_down(block.end, HUGE) };
+        if start >= end {
+            return None;
+        }
+        if self.allowance() < (end - start).min(GRACE) {
+            // Older grants may have proved themselves meanwhile.
+            for index in 0..WINDOWS_MAX {
+                if let Some(window) = self.list[index]
+                    && window.at == window.end
+                    && let Some(proved) = window.look()
+                {
+                    self.advance(index, &window, proved);
+                }
+            }
+        }
+        let place = self.list.iter().position(Option::is_none)?;
+        let window = round_down(self.allowance(), HUGE).min(GRACE).min(end - start);
+        let at = start + window;
+        self.list[place] = Some(Window { start, proved: start, at, end, ahead: 0, is_arena: false });
+        (window > 0).then_some(Range { start, end: at })
+    }
+
+    /// Grants all of `block` that has no huge pages yet, without proof; `None` if that is nothing.
+    pub(crate) fn grant_all(&mut self, block: Range) -> Option<Range> {
+        let own = self.list.iter_mut().find(|window| {
+            window.is_some_and(|window| !window.is_arena && (block.start..block.end).contains(&window.start))
+        })?;
+        let window = own.take()?;
+        (window.at < window.end).then_some(Range { start: window.at, end: window.end })
+    }
+
+    /// Drops the windows of the blocks in `gone`.
+    pub(crate) fn drop_within(&mut self, gone: Range) {
+        for slot in &mut self.list {
+            if slot.is_some_and(|window| {
+                !window.is_arena && window.start >= gone.start && window.start < gone.end
+            }) {
+                *slot = None;
+            }
+        }
+    }
+
+    /// A block grew to end at `end`: its window, if it still has one, has more to grant.
+    pub(crate) fn extend(&mut self, block: Range) -> bool {
+        let own = self
+            .list
+            .iter_mut()
+            .flatten()
+            .find(|window| window.start >= block.start && window.start < block.end);
+        match own {
+            Some(window) if !window.is_arena => {
+                window.end = window.end.max(round_down(block.end + window.ahead, HUGE));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Sets a window where a block that grew by small steps became cold: nothing is granted before the steps
+    /// have shown that they are touched.
+    pub(crate) fn watch_growth(&mut self, block: Range, cold_from: usize) -> bool {
+        let start = round_down(cold_from, HUGE);
+        let place = self
+            .list
+            .iter()
+            .position(Option::is_none)
+            .filter(|_| start >= block.start && block.len() >= HUGE);
+        if let Some(place) = place {
+            let end = round_down(block.end + GRACE, HUGE);
+            self.list[place] =
+                Some(Window { start, proved: start, at: start, end, ahead: GRACE, is_arena: false });
+        }
+        place.is_some()
+    }
+
+    /// Whether `taken` memory of an arena reaches its window, or comes near.
+    pub(crate) fn is_near_arena_window(&self, taken: Range) -> bool {
+        self.list
+            .iter()
+            .flatten()
+            .any(|window| window.is_arena && taken.end + HUGE > window.at && taken.start < window.end)
+    }
+
+    /// The window that decides on the memory before `end`, if it is near: of the block from `start` on, or of
+    /// its arena.
+    pub(crate) fn near(&self, start: usize, end: usize) -> Option<(usize, Window)> {
+        let mut all = self.list.iter().enumerate();
+        all.find_map(|(index, window)| {
+            let window = (*window)?;
+            let covers = if window.is_arena {
+                window.start <= start && end <= window.end
+            } else {
+                (start..end).contains(&window.start)
+            };
+            (covers && end + HUGE > window.at).then_some((index, window))
+        })
+    }
+
+    /// The windows there are, with their places, for looking at without the lock.
+    pub(crate) fn snapshot(&self, into: &mut [Option<Window>; WINDOWS_MAX]) -> usize {
+        *into = self.list;
+        self.list.iter().flatten().count()
+    }
+
+    /// Believes that the window at `index`, if it is still `seen`, is dense up to `proved`, and moves it.
+    /// Returns the range to give huge pages.
+    pub(crate) fn advance(&mut self, index: usize, seen: &Window, proved: usize) -> Option<Range> {
+        let window = self.list[index].as_mut().filter(|window| *window == seen)?;
+        self.proved += proved - window.proved;
+        window.proved = proved;
+        let least = match proved - window.start {
+            ..ARENA_FROM if window.is_arena => 0,
+            _ if window.is_arena => ARENA_WINDOW,
+            SETTLED.. => SETTLED_WINDOW,
+            _ => GRACE,
+        };
+        let length = round_down((proved - window.start) / TRUST, HUGE).max(least);
+        let range =
+            Range { start: window.at.max(proved), end: (proved + length).clamp(window.at, window.end) };
+        window.at = range.end.max(proved);
+        if proved >= window.end {
+            self.list[index] = None;
+        }
+        (range.start < range.end).then_some(range)
+    }
+}
+
+/// Room for [`Windows::snapshot`].
+pub(crate) type Snapshot = [Option<Window>; WINDOWS_MAX];
+/// An empty [`Snapshot`].
+pub(crate) const NO_WINDOWS: Snapshot = [None; WINDOWS_MAX];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: usize = 1 << 40;
+
+    fn window_of(windows: &Windows, index: usize) -> Window {
+        windows.list[index].expect("a window")
+    }
+
+    #[test]
+    fn the_first_blocks_share_the_grace() {
+        let mut windows = Windows::new();
+        let block =
+            |index: usize| Range { start: BASE + (index << 30), end: BASE + (index << 30) + (1 << 29) };
+        let first = windows.watch_block(block(0)).expect("the grace");
+        assert_eq!(first.len(), GRACE);
+        // These ranges are not mapped, so nothing can have proved itself.
+        assert_eq!(windows.watch_block(block(1)), None);
+        windows.drop_within(block(0));
+        assert!(windows.watch_block(block(2)).is_some());
+    }
+
+    #[test]
+    fn proof_moves_a_fence_to_its_end() {
+        let mut windows = Windows::new();
+        let block = Range { start: BASE, end: BASE + (64 << 20) };
+        windows.watch_block(block);
+        let mut granted = GRACE;
+        while let Some(window) = windows.list[0] {
+            if let Some(more) = windows.advance(0, &window, window.proved + HUGE) {
+                assert_eq!(more.start, window.at);
+                granted += more.len();
+            }
+            let ahead = windows.list[0].map_or(0, |window| window.unproved());
+            assert!(ahead <= SETTLED_WINDOW);
+        }
+        assert_eq!(granted, 64 << 20);
+        assert_eq!(windows.proved, 64 << 20);
+    }
+
+    #[test]
+    fn an_overtaken_fence_jumps_and_stale_looks_change_nothing() {
+        let mut windows = Windows::new();
+        windows.watch_block(Range { start: BASE, end: BASE + (64 << 20) });
+        let seen = window_of(&windows, 0);
+        let more = windows.advance(0, &seen, BASE + GRACE + HUGE).expect("a window");
+        assert_eq!(more.start, BASE + GRACE + HUGE);
+        assert_eq!(windows.advance(0, &seen, BASE + GRACE + 2 * HUGE), None);
+        assert_eq!(windows.unproved(), more.len());
+    }
+
+    #[test]
+    fn an_arena_grants_nothing_before_much_has_proved_dense() {
+        let mut windows = Windows::new();
+        windows.watch_arena(Range { start: BASE, end: BASE + (1 << 30) });
+        for proved in 1..8 {
+            let seen = window_of(&windows, 0);
+            let granted = windows.advance(0, &seen, BASE + proved * HUGE);
+            let expected = Range { start: BASE + proved * HUGE, end: BASE + (proved + 1) * HUGE };
+            assert_eq!(granted, (proved * HUGE >= ARENA_FROM).then_some(expected), "{proved}");
+        }
+    }
+
+    #[test]
+    fn small_tails_stay_base_pages() {
+        let mut windows = Windows::new();
+        let got =
+            windows.watch_block(Range { start: BASE, end: BASE + HUGE + HUGE / 2 }).expect("one huge page");
+        assert_eq!(got, Range { start: BASE, end: BASE + HUGE });
+        assert_eq!(windows.watch_block(Range { start: BASE + PAGE, end: BASE + HUGE }), None);
+    }
+}

@@ -1,0 +1,380 @@
+//! Starting a program and waiting for it, without a trace.
+//!
+//! The program must start as if it had been started directly: same process group (so the terminal's signals
+//! reach it and job control works), same signal mask and dispositions, same descriptors. We become a *child
+//! subreaper*: descendants whose parent has ended come to us instead of to process 1, so that their usage is
+//! accounted too. The wait ends when the program itself ends; descendants still running then are left alone.
+//!
+//! ```text
+//! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: it could not
+//!                      └─ child: restore mask, dispositions, descriptors ─ execve ─ (failed: write errno)
+//! wait:   poll(signals) ─ SIGCHLD ─ wait4 until nothing more: ended / stopped (we stop too) /
+//!                                                             a stray (add its usage)
+//! ```
+//!
+//! Invariant: between fork and exec the child calls only async-signal-safe functions on memory prepared
+//! before the fork.
+//!
+//! Why not `std::process`: it empties the signal mask, forces `SIGPIPE` to its default, and reports no
+//! resource usage.
+
+use crate::stat::child_pids;
+use crate::{Bytes, Pid, Signals, inherited};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::{CStr, CString, OsString};
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::ops::AddAssign;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The shell that runs a file the kernel does not know how to run, as execvp(3) does.
+const SHELL: &CStr = c"/bin/sh";
+
+/// What to start.
+#[derive(Debug)]
+pub struct Command {
+    /// The file.
+    pub program: PathBuf,
+    /// The arguments, the program's own name first.
+    pub argv: Vec<OsString>,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The program's descriptors 0, 1 and 2; `None` is ours.
+    pub stdio: [Option<OwnedFd>; 3],
+}
+
+/// The program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The program file is not there.
+    #[error("{0}: not found")]
+    NotFound(PathBuf),
+    /// The program file is there and cannot be executed.
+    #[error("{path}: cannot be executed: {source}")]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+        /// The error of execve.
+        source: io::Error,
+    },
+    /// An argument or a variable of the environment holds a NUL byte.
+    #[error("an argument or environment variable holds a NUL byte, which no program can be given")]
+    Nul,
+    /// A system call failed before the program was reached.
+    #[error(
+        "cannot start a process ({call}: {source}); check the limits on processes and open files (ulimit -a)"
+    )]
+    System {
+        /// The call.
+        call: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Resources used, as the kernel accounts them for processes that have been waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub system: Duration,
+    /// Faults served without reading from a device.
+    pub minor_faults: u64,
+    /// Faults that had to read.
+    pub major_faults: u64,
+    /// The largest resident memory any single process reached.
+    pub largest_process: Bytes,
+    /// Times a process gave up the CPU.
+    pub voluntary_switches: u64,
+    /// Times a process was made to give up the CPU.
+    pub involuntary_switches: u64,
+}
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It exited with this status.
+    Exited(u8),
+    /// A signal killed it.
+    Killed {
+        /// The signal.
+        signal: i32,
+        /// Whether it left a core dump.
+        core: bool,
+    },
+}
+
+impl Outcome {
+    /// The status a shell would show: the program's own, or 128 + signal.
+    pub fn shell_status(self) -> u8 {
+        match self {
+            Outcome::Exited(status) => status,
+            Outcome::Killed { signal, .. } => (128 + signal) as u8,
+        }
+    }
+}
+
+/// The end of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From just before its start to when we saw its end.
+    pub wall: Duration,
+    /// The program, what it waited for, and the strays that came to us.
+    pub usage: Usage,
+}
+
+/// What [`Child::wait`] reports to its caller meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// The asked-for time has passed.
+    Tick,
+    /// The terminal stopped the program, and this process is about to stop too.
+    Stopping,
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Child<'a> {
+    pid: Pid,
+    started: Instant,
+    signals: &'a Signals,
+    /// Left over from earlier jobs: waited for here too, but not in this job's usage.
+    others: Vec<Pid>,
+    usage: Usage,
+}
+
+impl<'a> Child<'a> {
+    /// Starts `command`. The calling process should have one thread (see [`Signals::hold`]).
+    pub fn spawn(command: &Command, signals: &'a Signals) -> Result<Child<'a>, SpawnError> {
+        let system = |call| move |source: io::Error| SpawnError::System { call, source };
+        // Refused only by kernels older than 3.4 or by a filter: strays then go elsewhere, and nothing else
+        // is lost.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        let prepared = Prepared::new(command)?;
+        let others = std::fs::read("/proc/thread-self/children").unwrap_or_default();
+        let others = child_pids(&others).collect();
+        let (mut told, tell) = io::pipe().map_err(system("pipe"))?;
+        let started = Instant::now();
+        // SAFETY: the child calls only async-signal-safe functions and ends in exec or _exit
+        // (`Prepared::exec`).
+        let pid = unsafe { libc::fork() };
+        if pid < 0 {
+            return Err(system("fork")(io::Error::last_os_error()));
+        }
+        if pid == 0 {
+            prepared.exec(signals, tell.as_raw_fd());
+        }
+        drop(tell);
+        let mut errno = [0u8; 4];
+        match told.read_exact(&mut errno) {
+            Err(_) => Ok(Child { pid: Pid(pid), started, signals, others, usage: Usage::default() }),
+            Ok(()) => {
+                // SAFETY: waits for the child just made, which is exiting; no memory is handed over.
+                unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+                let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                let path = command.program.clone();
+                Err(match source.raw_os_error() {
+                    Some(libc::ENOENT | libc::ENOTDIR) if !path.exists() => SpawnError::NotFound(path),
+                    _ => SpawnError::NotExecutable { path, source },
+                })
+            }
+        }
+    }
+
+    /// The program's process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// When the program was started.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Waits for the program to end, passing signals on meanwhile. With a `tick`, calls `tell` about that
+    /// often.
+    pub fn wait(mut self, tick: Option<Duration>, mut tell: impl FnMut(Meanwhile)) -> io::Result<Ended> {
+        let timeout = tick
+            .map(|tick| Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) });
+        loop {
+            let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
+            match poll(&mut fds, timeout.as_ref()) {
+                Ok(0) => tell(Meanwhile::Tick),
+                Ok(_) => {
+                    let mut look = false;
+                    while let Some(arrived) = self.signals.next() {
+                        if arrived.is_child() {
+                            look = true;
+                        } else {
+                            arrived.pass_on(self.pid);
+                        }
+                    }
+                    if look && let Some(outcome) = self.reap(&mut tell)? {
+                        return Ok(Ended { outcome, wall: self.started.elapsed(), usage: self.usage });
+                    }
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes note of every child that changed state; the program's outcome if it was among them.
+    fn reap(&mut self, tell: &mut impl FnMut(Meanwhile)) -> io::Result<Option<Outcome>> {
+        let mut outcome = None;
+        loop {
+            let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+            let options = libc::WNOHANG | libc::WUNTRACED;
+            // SAFETY: `status` and `usage` live across the call and are only written by it.
+            let pid = unsafe { libc::wait4(-1, &mut status, options, usage.as_mut_ptr()) };
+            if pid == 0 || (pid < 0 && outcome.is_some()) {
+                return Ok(outcome);
+            }
+            if pid < 0 {
+                let error = io::Error::last_os_error();
+                if error.kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return Err(error);
+            }
+            if libc::WIFSTOPPED(status) {
+                let signal = libc::WSTOPSIG(status);
+                // A plain SIGSTOP was sent by hand to that one process: the shell need not hear of it.
+                let by_terminal = matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                if pid == self.pid.0 && by_terminal {
+                    tell(Meanwhile::Stopping);
+                    self.signals.stop_self(signal);
+                }
+                continue;
+            }
+            if self.others.contains(&Pid(pid)) {
+                continue;
+            }
+            // SAFETY: wait4 returned a pid, so it filled `usage`.
+            self.usage += Usage::from(unsafe { usage.assume_init() });
+            if pid == self.pid.0 {
+                outcome = Some(if libc::WIFSIGNALED(status) {
+                    Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+                } else {
+                    Outcome::Exited(libc::WEXITSTATUS(status) as u8)
+                });
+            }
+        }
+    }
+}
+
+/// Everything the child needs, laid out before the fork.
+struct Prepared {
+    program: CString,
+    argv: Strings,
+    shell_argv: Strings,
+    env: Strings,
+    stdio: [Option<RawFd>; 3],
+}
+
+/// C strings and the null-terminated array of pointers to them that execve takes.
+struct Strings {
+    _owned: Vec<CString>,
+    pointers: Vec<*const libc::c_char>,
+}
+
+impl From<Vec<CString>> for Strings {
+    fn from(owned: Vec<CString>) -> Strings {
+        // A CString's bytes stay where they are when the vector that owns it moves.
+        let pointers = owned.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        Strings { _owned: owned, pointers }
+    }
+}
+
+impl Prepared {
+    fn new(command: &Command) -> Result<Prepared, SpawnError> {
+        let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| SpawnError::Nul);
+        let program = text(command.program.as_os_str().as_bytes())?;
+        let argv = command.argv.iter().map(|arg| text(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let shell_argv: Vec<CString> =
+            [SHELL.to_owned(), program.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
+        let env = command.env.iter().map(|(name, value)| {
+            let mut pair = name.clone().into_vec();
+            pair.push(b'=');
+            pair.extend_from_slice(value.as_bytes());
+            text(&pair)
+        });
+        let stdio = [0, 1, 2].map(|n: usize| command.stdio[n].as_ref().map(|fd| fd.as_fd().as_raw_fd()));
+        let env = env.collect::<Result<Vec<_>, _>>()?;
+        Ok(Prepared { program, argv: argv.into(), shell_argv: shell_argv.into(), env: env.into(), stdio })
+    }
+
+    /// Becomes the program, or writes errno to `tell` and exits. Runs in the forked child.
+    fn exec(&self, signals: &Signals, tell: RawFd) -> ! {
+        for (fd, from) in self.stdio.iter().enumerate() {
+            match from {
+                // SAFETY: dup2 on descriptors of this process; async-signal-safe.
+                Some(from) => unsafe {
+                    libc::dup2(*from, fd as RawFd);
+                },
+                // SAFETY: close of a descriptor of this process, closed when we were started;
+                // async-signal-safe.
+                None if inherited::was_closed(fd) => unsafe {
+                    libc::close(fd as RawFd);
+                },
+                None => {}
+            }
+        }
+        inherited::restore_in_child();
+        signals.restore_mask();
+        let mut errno = self.execve(&self.program, &self.argv);
+        if errno == libc::ENOEXEC {
+            errno = self.execve(SHELL, &self.shell_argv);
+        }
+        let bytes = errno.to_ne_bytes();
+        // SAFETY: writes four bytes that live on this stack, then ends the child without running any
+        // destructor.
+        unsafe {
+            libc::write(tell, bytes.as_ptr().cast(), bytes.len());
+            libc::_exit(127);
+        }
+    }
+
+    /// The errno that kept `program` from being run.
+    fn execve(&self, program: &CStr, argv: &Strings) -> i32 {
+        // SAFETY: the pointers are to NUL-terminated strings owned by `self`, and each array ends with a
+        // null.
+        unsafe {
+            libc::execve(program.as_ptr(), argv.pointers.as_ptr(), self.env.pointers.as_ptr());
+            *libc::__errno_location()
+        }
+    }
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(raw: libc::rusage) -> Usage {
+        let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+        Usage {
+            user: time(raw.ru_utime),
+            system: time(raw.ru_stime),
+            minor_faults: raw.ru_minflt as u64,
+            major_faults: raw.ru_majflt as u64,
+            largest_process: Bytes::from_kib(raw.ru_maxrss as u64),
+            voluntary_switches: raw.ru_nvcsw as u64,
+            involuntary_switches: raw.ru_nivcsw as u64,
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.user += other.user;
+        self.system += other.system;
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+        self.largest_process = self.largest_process.max(other.largest_process);
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}

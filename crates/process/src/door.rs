@@ -1,0 +1,152 @@
+//! Another process's counters, read out of its memory.
+//!
+//! ```text
+//! /proc/PID/maps ─▶ address of libvellum.so ─▶ its symbol COUNTERS_SYMBOL ─▶ /proc/PID/mem: symbol ─▶ slot
+//! ```
+//!
+//! The process takes no part and does not stop: each look is one read of [`SLOT_BYTES`] bytes. The kernel
+//! decides whose memory may be read (ptrace(2), "access mode"): one's own processes, unless the system
+//! restricts that to children.
+
+use crate::procfs;
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Object, ObjectSymbol, ReadCache, elf};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use vellum_wire::{COUNTERS_SYMBOL, ExportedCounters, SLOT_BYTES, Slot};
+
+/// The prefix of the names of the runtime's files.
+const LIBRARY: &str = "libvellum.so";
+
+/// Why a process's counters cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// There is no such process.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// Its number.
+        pid: u32,
+    },
+    /// Its memory may not be read.
+    #[error(
+        "the memory of process {pid} cannot be read ({source}); it must be yours, and kernel.yama.ptrace_scope 0, or be root"
+    )]
+    Forbidden {
+        /// Its number.
+        pid: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It does not run on Vellum.
+    #[error(
+        "process {pid} has no {LIBRARY} of this version: it was not linked with it, nor run by `vellum run`"
+    )]
+    NoLibrary {
+        /// Its number.
+        pid: u32,
+    },
+}
+
+/// A process whose counters can be read again and again.
+#[derive(Debug)]
+pub struct Counters {
+    memory: File,
+    slot: u64,
+}
+
+impl Counters {
+    /// Finds the counters of process `pid`.
+    ///
+    /// # Errors
+    /// [`DoorError`].
+    pub fn of(pid: u32) -> Result<Counters, DoorError> {
+        let place = PathBuf::from(format!("/proc/{pid}"));
+        let explain = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => DoorError::NoProcess { pid },
+            _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess { pid },
+            _ => DoorError::Forbidden { pid, source },
+        };
+        let maps = procfs::text(place.join("maps")).map_err(explain)?;
+        let memory = File::open(place.join("mem")).map_err(explain)?;
+        for (start, path) in libraries(&maps) {
+            // The library as the process sees it, which may live in a container.
+            let seen = place.join("root").join(path.trim_start_matches('/'));
+            let Some(door) = door_of(&seen).or_else(|| door_of(Path::new(path))) else { continue };
+            let mut bytes = [0; ExportedCounters::BYTES];
+            match memory.read_exact_at(&mut bytes, start.wrapping_add(door)) {
+                Ok(()) => {}
+                // The file has been replaced since by one with the symbol elsewhere.
+                Err(error)
+                    if error.kind() == io::ErrorKind::UnexpectedEof
+                        || error.raw_os_error() == Some(libc::EIO) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(explain(error)),
+            }
+            if let Some(slot) = ExportedCounters::read(&bytes) {
+                return Ok(Counters { memory, slot });
+            }
+        }
+        Err(DoorError::NoLibrary { pid })
+    }
+
+    /// The counters now; `None` when the process has ended.
+    #[must_use]
+    pub fn read(&self) -> Option<Box<Slot>> {
+        let mut slot = Box::new(Slot::new());
+        // SAFETY: a slot is SLOT_BYTES bytes of atomics, any bits of which are valid, and this one is nobody
+        // else's yet.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(std::ptr::from_mut::<Slot>(&mut slot).cast::<u8>(), SLOT_BYTES)
+        };
+        self.memory.read_exact_at(bytes, self.slot).ok()?;
+        Some(slot)
+    }
+}
+
+/// Where each file that may be the runtime begins in memory, and its path.
+pub(crate) fn libraries(maps: &str) -> impl Iterator<Item = (u64, &str)> {
+    maps.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (range, _, offset) = (words.next()?, words.next()?, words.next()?);
+        let path = line.find('/').map(|at| line[at..].trim_end())?;
+        let is_first = offset.bytes().all(|digit| digit == b'0');
+        let name = path.rsplit('/').next()?;
+        let start = u64::from_str_radix(range.split('-').next()?, 16).ok()?;
+        (is_first && name.starts_with(LIBRARY)).then_some((start, path))
+    })
+}
+
+/// Bytes from where the file is mapped to its exported counters symbol.
+pub(crate) fn door_of(path: &Path) -> Option<u64> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = ElfFile64::<object::Endianness, _>::parse(&cache).ok()?;
+    let endian = file.endian();
+    let headers = file.elf_program_headers();
+    let first = headers.iter().find(|header| header.p_type(endian) == elf::PT_LOAD)?.p_vaddr(endian);
+    let door = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(COUNTERS_SYMBOL))?;
+    Some(door.address().wrapping_sub(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_in_a_list_of_mappings() {
+        let maps = "7f00-7f01 r--p 00000000 fe:00 12 /usr/lib/libc.so.6\n\
+                    7f10-7f20 r--p 00000000 fe:00 13 /opt/a b/libvellum.so\n\
+                    7f20-7f30 r-xp 00010000 fe:00 13 /opt/a b/libvellum.so\n\
+                    7f40-7f50 rw-p 00000000 00:00 0 \n";
+        assert_eq!(libraries(maps).collect::<Vec<_>>(), [(0x7f10, "/opt/a b/libvellum.so")]);
+    }
+
+    #[test]
+    fn a_process_without_the_library_is_said() {
+        assert!(matches!(Counters::of(std::process::id()), Err(DoorError::NoLibrary { .. })));
+        assert!(matches!(Counters::of(u32::MAX), Err(DoorError::NoProcess { .. })));
+    }
+}

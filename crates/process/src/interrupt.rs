@@ -1,0 +1,117 @@
+//! Requests to stop a long measurement: SIGINT, SIGTERM or SIGHUP.
+//!
+//! A measuring loop checks between two runs whether one [arrived](Interrupt::arrived). It then ends with the
+//! results so far, and exits with the status that shells give to a process that a signal ended. The process
+//! being measured gets the signal at once: Ctrl-C on a terminal reaches it anyway, but `kill` reaches only
+//! us, and it must not go on alone.
+//!
+//! Invariant: the handler calls nothing but `kill`, and only of a child that has not been waited for.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+
+/// The signals that end a measurement.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// The first that came; 0 if none did.
+static ARRIVED: AtomicI32 = AtomicI32::new(0);
+/// The signal that had arrived when the last [`Interrupt`] was dropped; 0 if none had.
+static LAST: AtomicI32 = AtomicI32::new(0);
+/// The process that is being measured; 0 if none is.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn arrive(signal: libc::c_int) {
+    let _ = ARRIVED.compare_exchange(0, signal, SeqCst, SeqCst);
+    let child = CHILD.load(SeqCst);
+    if child > 0 {
+        // SAFETY: the call touches no memory and may be made in a handler.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+/// While there is one, those signals do not end this process. There is one at a time.
+#[derive(Debug)]
+pub struct Interrupt {
+    before: [libc::sigaction; SIGNALS.len()],
+}
+
+impl Interrupt {
+    /// Begins to catch them. One that was ignored (as under `nohup`) stays ignored.
+    ///
+    /// # Errors
+    /// When the kernel refuses `sigaction`.
+    pub fn catch() -> io::Result<Interrupt> {
+        ARRIVED.store(0, SeqCst);
+        LAST.store(0, SeqCst);
+        // SAFETY: all zeros is a valid sigaction: the default, without flags.
+        let mut before: [libc::sigaction; SIGNALS.len()] = unsafe { MaybeUninit::zeroed().assume_init() };
+        for (signal, before) in SIGNALS.into_iter().zip(&mut before) {
+            // SAFETY: a zeroed sigaction is valid; the calls only write to `before`, which lives across them.
+            unsafe {
+                if libc::sigaction(signal, null_mut(), before) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                if before.sa_sigaction == libc::SIG_IGN {
+                    continue;
+                }
+                // Without SA_RESTART, so that a wait for a child returns.
+                let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                action.sa_sigaction = arrive as extern "C" fn(libc::c_int) as usize;
+                libc::sigemptyset(&mut action.sa_mask);
+                if libc::sigaction(signal, &action, null_mut()) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+        }
+        Ok(Interrupt { before })
+    }
+
+    /// The signal that asked to stop, if one did.
+    #[must_use]
+    pub fn arrived() -> Option<libc::c_int> {
+        Some(ARRIVED.load(SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    /// The signal that had arrived when the last one of these was dropped: for the exit status of a command
+    /// whose callee did the catching.
+    #[must_use]
+    pub fn last() -> Option<libc::c_int> {
+        Some(LAST.load(SeqCst)).filter(|signal| *signal != 0)
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        for (signal, before) in SIGNALS.iter().zip(&self.before) {
+            // SAFETY: `before` is the action that `sigaction` returned in `catch`, so it is valid.
+            unsafe { libc::sigaction(*signal, before, null_mut()) };
+        }
+        LAST.store(ARRIVED.swap(0, SeqCst), SeqCst);
+    }
+}
+
+/// While this lives, signals are passed on to the process that it names.
+#[derive(Debug)]
+pub struct Told;
+
+impl Told {
+    /// Passes signals on to `child`, also one that has arrived already.
+    #[must_use]
+    pub fn of(child: libc::pid_t) -> Told {
+        CHILD.store(child, SeqCst);
+        if let Some(signal) = Interrupt::arrived() {
+            // It came between the child's start and now.
+            // SAFETY: the call touches no memory.
+            unsafe { libc::kill(child, signal) };
+        }
+        Told
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        CHILD.store(0, SeqCst);
+    }
+}

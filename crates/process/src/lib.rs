@@ -1,0 +1,75 @@
+//! Processes: started, waited for, watched and sampled; their executables inspected.
+//!
+//! A **job** is one program, started by us, and every process that descends from it.
+//!
+//! ```text
+//!              Child::spawn ──────────────▶ the program ──fork──▶ its children
+//!   Signals ──▶ Child::wait ◀─ wait4 ─────────┘                        │
+//!                  │      rusage of everything waited for              │
+//!   Sampler ◀──────┼──────────────── /proc/PID/{stat,statm,children} ──┤
+//!      │           ▼                                                   │
+//!   Series       Ended            BoardFile ◀── one slot a process ────┘
+//! ```
+//!
+//! Three views of the same job, because none of them sees everything:
+//!
+//! - [`Child`]: what the kernel accounts at the end (times, faults, the largest process). Exact, without
+//!   history, and blind to descendants that outlive the program.
+//! - [`Sampler`]: what `/proc` shows while the job runs. Has history and sees the whole tree, but only at
+//!   moments. Its interval follows the cost of a look, which is at most one part in [`COST_SHARE`] of the
+//!   job's CPU time.
+//! - [`BoardFile`]: the counters of each process's page layer in shared memory. Exact, survives a crash, but
+//!   only there for processes into which Vellum's library could be preloaded; [`Image`] tells beforehand
+//!   which those are.
+//!
+//! [`Symbols`] has the names of a file's code: functions, source lines, and how to leave their frames.
+//! [`ring`] has the events that the kernel records of a process. [`confine`] makes memory short for an
+//! experiment, without touching the machine's own swap and groups.
+//!
+//! Words: the *tree* is the job's processes now; a *sample* is one look at the tree; *resident* memory is the
+//! sum of the processes' resident pages, shared pages counted in each.
+//!
+//! Nothing here but [`confine`] needs privilege. A figure that cannot be read on a machine is an `Option`
+//! that is `None`, never a zero.
+
+mod board;
+mod bytes;
+mod child;
+pub mod confine;
+mod door;
+mod image;
+mod inherited;
+mod interrupt;
+pub mod library;
+mod locate;
+mod names;
+mod pace;
+pub mod procfs;
+#[doc(hidden)]
+pub mod readers;
+pub mod ring;
+mod sampler;
+mod series;
+mod signals;
+mod stat;
+mod symbols;
+mod tree;
+
+pub use board::{BoardError, BoardFile, STALE_PREFIX};
+pub use bytes::Bytes;
+pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};
+pub use door::{Counters, DoorError};
+pub use image::{Image, Obstacle, SCRIPT_DEPTH_MAX};
+pub use inherited::make_children_waitable;
+pub use interrupt::{Interrupt, Told};
+pub use locate::{LocateError, locate};
+pub use names::short_name;
+pub use pace::{COST_SHARE, INTERVAL_MAX, INTERVAL_MIN, Pace};
+pub use sampler::{Now, Sampled, Sampler, Stranger};
+pub use series::{AVERAGE_LOOKS_MIN, POINTS_MAX, Point, Series};
+pub use signals::{SignalError, Signals};
+pub use stat::{Pid, Stat, Used, child_pids};
+pub use symbols::{
+    Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library, is_users_source,
+};
+pub use tree::{FILES_HELD_MAX, Look, Seen, Tree};

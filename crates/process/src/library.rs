@@ -1,0 +1,182 @@
+//! Which libraries are preloaded: the runtime, and for `vellum cost` the recorder `libvellum_cost.so`, found
+//! the same way (by `--recorder` or `VELLUM_COST_LIB`). The folder of `libgc.so.1` is looked for as `libgc`
+//! in the same places.
+//!
+//! ```text
+//! --lib FILE  or  VELLUM_LIB             as said, or an error
+//! DIR/libvellum.so                       a build tree: beside the command
+//! DIR/../lib/vellum/libvellum.so         an installation
+//! DIR/../lib/libvellum.so                an installation
+//! ```
+//!
+//! DIR is the directory of this command's own file, links followed.
+//!
+//! Where programs of i386 can run, too, the library is preloaded by a path with `$PLATFORM` in it, which
+//! leads their dynamic linker to an empty library of i386 instead: it would complain in each of them about
+//! one of x86-64. The folder `platform` beside the library, which that needs, is made by
+//! `crates/runtime/platforms`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "libvellum.so";
+const RECORDER: &str = "libvellum_cost.so";
+/// The dynamic linker of i386.
+const I386_LINKER: &str = "/lib/ld-linux.so.2";
+
+/// A library is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} not found (looked for {}); {cure}",
+    .looked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "))]
+pub struct LibraryError {
+    name: &'static str,
+    looked: Vec<PathBuf>,
+    cure: &'static str,
+}
+
+/// The library's absolute path.
+///
+/// # Errors
+/// When it is in none of these places.
+pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
+    let cure = "build it with `cargo build --release -p vellum-runtime`, or name it with --lib or VELLUM_LIB";
+    find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
+}
+
+/// The recorder's absolute path.
+///
+/// # Errors
+/// As for [`find`].
+pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
+    let cure = "build it with `cargo build --release -p vellum-recorder`, or name it with --recorder or VELLUM_COST_LIB";
+    find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| LibraryError {
+        name: RECORDER,
+        looked,
+        cure,
+    })
+}
+
+/// The absolute path of the folder with `libgc.so.1` in it.
+///
+/// # Errors
+/// As for [`find`].
+pub fn find_libgc() -> Result<PathBuf, LibraryError> {
+    let looked = candidates(&own_directory(), "libgc");
+    let has_it = |folder: &PathBuf| folder.join("libgc.so.1").is_file();
+    let found = looked.iter().find(|folder| has_it(folder)).and_then(|folder| folder.canonicalize().ok());
+    found.ok_or(LibraryError { name: "libgc/libgc.so.1", looked, cure: "build it with `./build`" })
+}
+
+/// The program `name` that comes with this one.
+///
+/// # Errors
+/// As for [`find`].
+pub fn find_program(name: &'static str) -> Result<PathBuf, LibraryError> {
+    let looked = vec![own_directory().join(name)];
+    let cure = "it comes with `vellum`, in the same folder; build it with `./build`";
+    canonical_file(&looked[0]).ok_or(LibraryError { name, looked, cure })
+}
+
+/// How to preload `library` where the machine's other programs may be of i386: its own path, or one with
+/// `$PLATFORM` in it.
+#[must_use]
+pub fn for_every_machine(library: &Path) -> PathBuf {
+    if Path::new(I386_LINKER).exists() { by_platform(library) } else { library.to_path_buf() }
+}
+
+fn by_platform(library: &Path) -> PathBuf {
+    let Some(name) = library.file_name() else { return library.to_path_buf() };
+    let platform = library.with_file_name("platform");
+    let leads_to_it = |machine: &str| {
+        let link = platform.join(machine).join(name).canonicalize();
+        link.is_ok_and(|link| library.canonicalize().is_ok_and(|library| link == library))
+    };
+    if leads_to_it("x86_64") && leads_to_it("$PLATFORM") && platform.join("i686").join(name).is_file() {
+        platform.join("$PLATFORM").join(name)
+    } else {
+        library.to_path_buf()
+    }
+}
+
+/// A path to `library` that can be written in `LD_PRELOAD`, whose parts are separated by colons and blanks:
+/// [`for_every_machine`], or that of a link in `folder`.
+///
+/// # Errors
+/// When the link cannot be made.
+pub fn preloadable(library: &Path, folder: &Path) -> std::io::Result<PathBuf> {
+    let splits = |b: &u8| *b == b':' || b.is_ascii_whitespace();
+    let Some(name) = library.file_name().filter(|_| library.as_os_str().as_bytes().iter().any(splits)) else {
+        return Ok(for_every_machine(library));
+    };
+    let name: Vec<u8> = name.as_bytes().iter().map(|b| if splits(b) { b'_' } else { *b }).collect();
+    let link = folder.join(OsStr::from_bytes(&name));
+    match symlink(library, &link) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(link),
+    }
+}
+
+/// The path of library `name`, or where it was looked for.
+fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBuf, Vec<PathBuf>> {
+    let from_env = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(asked) = asked.or(from_env.as_deref()) {
+        return canonical_file(asked).ok_or_else(|| vec![asked.to_path_buf()]);
+    }
+    let looked = candidates(&own_directory(), name);
+    looked.iter().find_map(|path| canonical_file(path)).ok_or(looked)
+}
+
+/// Where this command's own file is.
+fn own_directory() -> PathBuf {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    own.parent().unwrap_or(Path::new(".")).to_path_buf()
+}
+
+fn candidates(directory: &Path, name: &str) -> Vec<PathBuf> {
+    let up = directory.parent().unwrap_or(directory);
+    vec![directory.join(name), up.join("lib/vellum").join(name), up.join("lib").join(name)]
+}
+
+fn canonical_file(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().filter(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_beside_and_then_in_lib() {
+        let looked = candidates(Path::new("/opt/v/bin"), NAME);
+        let expected =
+            ["/opt/v/bin/libvellum.so", "/opt/v/lib/vellum/libvellum.so", "/opt/v/lib/libvellum.so"];
+        assert_eq!(looked, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn other_machines_find_a_library_of_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join(NAME);
+        std::fs::write(&library, "").unwrap();
+        assert_eq!(by_platform(&library), library);
+        for machine in ["x86_64", "$PLATFORM", "i686"] {
+            assert_eq!(by_platform(&library), library, "without {machine}");
+            let place = folder.path().join("platform").join(machine);
+            std::fs::create_dir_all(&place).unwrap();
+            symlink("../../libvellum.so", place.join(NAME)).unwrap();
+        }
+        assert_eq!(by_platform(&library), folder.path().join("platform/$PLATFORM/libvellum.so"));
+        // An older library's folder is of no use.
+        let another = folder.path().join("libvellum_cost.so");
+        std::fs::write(&another, "").unwrap();
+        assert_eq!(by_platform(&another), another);
+    }
+
+    #[test]
+    fn an_asked_for_library_must_be_there() {
+        let error = find(Some(Path::new("/no/such/lib.so"))).unwrap_err();
+        assert!(error.to_string().contains("/no/such/lib.so"), "{error}");
+    }
+}

@@ -1,0 +1,177 @@
+//! One process, as `/proc` shows it.
+//!
+//! Two short files are read: `stat` (identity, times, faults) and `statm` (resident pages; exact on kernels
+//! where `stat`'s own field is a per-CPU estimate). Both are one line, documented in proc(5), and cost a few
+//! microseconds.
+//!
+//! Invariants: fields are counted from the last `)` of `stat`, because a command's name may itself hold
+//! spaces and parentheses. Faults and times come in two parts, *own* (all threads of the process) and
+//! *waited* (children the process has waited for). The job's total is own + waited over the live tree, plus
+//! the children reaped by us; each process is counted once.
+
+use crate::Bytes;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// A process id, in our own pid namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid(pub i32);
+
+impl Pid {
+    /// Ourselves.
+    pub fn me() -> Pid {
+        Pid(std::process::id() as i32)
+    }
+}
+
+impl std::fmt::Display for Pid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What was used since a process started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Faults served without reading from a device.
+    pub minor_faults: u64,
+    /// Faults that had to read.
+    pub major_faults: u64,
+    /// User and system time, in steps of the clock tick (10 ms on most kernels).
+    pub cpu: Duration,
+    /// Of it, user time.
+    pub user: Duration,
+}
+
+impl AddAssign for Used {
+    fn add_assign(&mut self, other: Used) {
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+        self.cpu += other.cpu;
+        self.user += other.user;
+    }
+}
+
+/// What `/proc/PID/stat` says, as far as it is used here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The command's name, as the kernel keeps it (15 bytes at most).
+    pub comm: String,
+    /// `R`, `S`, `D`, `T`, `Z`, ...
+    pub state: u8,
+    /// The parent.
+    pub parent: Pid,
+    /// Used by the process's own threads.
+    pub own: Used,
+    /// Used by the children it has waited for, and theirs.
+    pub waited: Used,
+    /// Threads.
+    pub threads: u64,
+    /// When the process started, in ticks since boot: pid and start together are unique.
+    pub started_ticks: u64,
+    /// Resident memory by this file's count (may be off by some pages a CPU).
+    pub resident: Bytes,
+    /// Where the main thread's stack began: another one means that the process has executed another program.
+    /// 0 if we may not know.
+    pub stack_start: u64,
+}
+
+impl Stat {
+    /// Whether the process has ended and waits to be waited for.
+    pub fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
+    /// Parses the contents of a `stat` file; `None` when they are not of the documented form.
+    pub fn parse(text: &[u8]) -> Option<Stat> {
+        let open = text.iter().position(|&b| b == b'(')?;
+        let close = text.iter().rposition(|&b| b == b')')?;
+        let comm = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+        let rest = std::str::from_utf8(&text[close + 1..]).ok()?;
+        // proc(5) numbers fields from 1; the one after the name is number 3.
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        let count = |number: usize| field(number)?.parse::<u64>().ok();
+        let used = |minor, major, user, system| {
+            let (user, system) = (count(user)?, count(system)?);
+            let time = |ticks: u64| {
+                Duration::from_millis(ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second())
+            };
+            let (cpu, user) = (time(user.saturating_add(system)), time(user));
+            Some(Used { minor_faults: count(minor)?, major_faults: count(major)?, cpu, user })
+        };
+        Some(Stat {
+            comm,
+            state: *field(3)?.as_bytes().first()?,
+            parent: Pid(field(4)?.parse().ok()?),
+            own: used(10, 12, 14, 15)?,
+            waited: used(11, 13, 16, 17)?,
+            threads: count(20)?,
+            started_ticks: count(22)?,
+            resident: Bytes::from_pages(count(24)?),
+            stack_start: count(28).unwrap_or(0),
+        })
+    }
+}
+
+/// The resident memory in the contents of a `statm` file.
+pub(crate) fn statm_resident(text: &[u8]) -> Option<Bytes> {
+    let text = std::str::from_utf8(text).ok()?;
+    Some(Bytes::from_pages(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
+}
+
+/// The pids in the contents of a `children` file.
+pub fn child_pids(text: &[u8]) -> impl Iterator<Item = Pid> + '_ {
+    text.split(|b| b.is_ascii_whitespace())
+        .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+        .map(Pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &[u8] =
+        b"77 (a (b) c) S 12 77 12 34816 77 4194304 1000 200 3 4 50 6 7 8 20 0 5 0 9999 1 300 \
+        18446744073709551615 1 1 140723 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = Stat::parse(LINE).expect("a well-formed line");
+        assert_eq!(stat.comm, "a (b) c");
+        assert_eq!((stat.state, stat.parent), (b'S', Pid(12)));
+        assert_eq!((stat.own.minor_faults, stat.own.major_faults), (1000, 3));
+        assert_eq!((stat.waited.minor_faults, stat.waited.major_faults), (200, 4));
+        assert_eq!((stat.threads, stat.started_ticks), (5, 9999));
+        let tick = |ticks: u64| Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+        assert_eq!((stat.own.cpu, stat.waited.cpu), (tick(56), tick(15)));
+        assert_eq!((stat.own.user, stat.waited.user), (tick(50), tick(7)));
+        assert_eq!((stat.resident, stat.stack_start), (Bytes::from_pages(300), 140_723));
+    }
+
+    #[test]
+    fn a_cut_line_is_refused() {
+        for end in 0..LINE.len() - 80 {
+            if let Some(stat) = Stat::parse(&LINE[..end]) {
+                assert_eq!(stat.started_ticks, 9999, "cut at {end} gave a different process");
+            }
+        }
+        assert_eq!(Stat::parse(b""), None);
+        assert_eq!(Stat::parse(b")("), None);
+    }
+
+    #[test]
+    fn our_own_files_parse() {
+        let stat = Stat::parse(&std::fs::read("/proc/self/stat").unwrap()).expect("stat");
+        assert!(stat.threads >= 1 && !stat.is_zombie());
+        let resident = statm_resident(&std::fs::read("/proc/self/statm").unwrap()).expect("statm");
+        assert!(resident > Bytes(0));
+    }
+
+    #[test]
+    fn children_are_split_on_blanks() {
+        let pids: Vec<Pid> = child_pids(b"12 345 6 ").collect();
+        assert_eq!(pids, [Pid(12), Pid(345), Pid(6)]);
+        assert_eq!(child_pids(b"").count(), 0);
+    }
+}

@@ -1,0 +1,326 @@
+//! The tree of processes below ourselves.
+//!
+//! Everything the job starts descends from us, and a descendant whose parent ends is handed to us (we are its
+//! subreaper). So the tree below our own process is the job, and no search through the machine's other
+//! processes is needed.
+//!
+//! ```text
+//! we ─ task/*/children ─▶ the program ─ task/*/children ─▶ ...      each: stat, statm
+//! ```
+//!
+//! Costs are kept down in two ways. Files of the first [`FILES_HELD_MAX`] processes stay open and are read
+//! again in place (a third of the cost of opening them). A process has one `children` file a thread, so one
+//! with many threads is listed anew only every few looks. Kernels built without `children` files are served
+//! by reading every process's parent.
+//!
+//! Invariant: an open file of a process that ended reads as an error, never as its pid's next owner.
+
+use crate::stat::{child_pids, statm_resident};
+use crate::{Bytes, Pid, Stat, Used};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Processes whose files are kept open between looks.
+pub const FILES_HELD_MAX: usize = 100;
+/// The largest `/proc` file that is read whole here.
+const READ_MAX: usize = 64 << 10;
+/// A process with many threads has its children listed once in (threads / this) looks.
+const THREADS_A_LOOK: u64 = 4;
+/// ... and at least once in this many.
+const LOOKS_BETWEEN_MAX: u64 = 64;
+
+/// One process at one look.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Its id.
+    pub pid: Pid,
+    /// Its `stat`.
+    pub stat: Stat,
+    /// Its resident memory.
+    pub resident: Bytes,
+}
+
+/// One look at the tree.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// The processes alive (not those that ended and wait to be waited for).
+    pub alive: Vec<Seen>,
+    /// Usage of the job so far: of the tree, and of children that we have waited for.
+    pub used: Used,
+}
+
+impl Look {
+    /// Resident memory of all processes; shared pages count in each.
+    pub fn resident(&self) -> Bytes {
+        self.alive.iter().map(|seen| seen.resident).sum()
+    }
+}
+
+/// Remembers the tree from look to look.
+#[derive(Debug)]
+pub struct Tree {
+    root: Pid,
+    /// Usage of children that we had waited for before this job.
+    before: Used,
+    /// Processes that are not of this job.
+    others: HashSet<Pid>,
+    known: HashMap<Pid, Known>,
+    /// Our own `stat`.
+    root_stat: File,
+    /// The `children` of our main thread, which strays are handed to, and of the thread that starts the job.
+    /// Empty on kernels without such files.
+    root_children: Vec<File>,
+    looks: u64,
+    text: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    looked: u64,
+    started_ticks: u64,
+    files: Option<Files>,
+    children: Vec<Pid>,
+}
+
+#[derive(Debug)]
+struct Files {
+    stat: File,
+    statm: File,
+    children: Option<File>,
+}
+
+impl Tree {
+    /// The tree below this process from now on; processes that already run below us are left out. To be
+    /// called by the thread that will start the job. `None` when `/proc` cannot be read.
+    pub fn below_us() -> Option<Tree> {
+        let root = Pid::me();
+        let own = File::open(format!("/proc/{root}/task/{root}/children"));
+        let this = File::open("/proc/thread-self/children");
+        let mut tree = Tree {
+            root,
+            before: Used::default(),
+            others: HashSet::new(),
+            known: HashMap::new(),
+            root_stat: File::open("/proc/self/stat").ok()?,
+            root_children: own.into_iter().chain(this).collect(),
+            looks: 0,
+            text: Vec::with_capacity(4096),
+        };
+        tree.before = tree.root_stat()?.waited;
+        tree.others = tree.below_root().into_iter().collect();
+        Some(tree)
+    }
+
+    /// Looks at every process of the tree.
+    pub fn look(&mut self) -> Look {
+        self.looks += 1;
+        let mut look = Look::default();
+        if let Some(us) = self.root_stat() {
+            look.used = Used {
+                minor_faults: us.waited.minor_faults.saturating_sub(self.before.minor_faults),
+                major_faults: us.waited.major_faults.saturating_sub(self.before.major_faults),
+                cpu: us.waited.cpu.saturating_sub(self.before.cpu),
+                user: us.waited.user.saturating_sub(self.before.user),
+            };
+        }
+        let parents = self.root_children.is_empty().then(parents);
+        let mut queue = match &parents {
+            Some(parents) => below(parents, self.root).collect(),
+            None => self.below_root(),
+        };
+        queue.retain(|pid| !self.others.contains(pid));
+        while let Some(pid) = queue.pop() {
+            let mut known = self.known.remove(&pid).unwrap_or_default();
+            let Some(stat) = self.read_stat(pid, known.files.as_ref()) else { continue };
+            if known.started_ticks != stat.started_ticks {
+                known = Known { started_ticks: stat.started_ticks, ..Known::default() };
+                known.files = (self.known.len() < FILES_HELD_MAX).then(|| Files::open(pid)).flatten();
+            }
+            look.used += stat.own;
+            look.used += stat.waited;
+            if !stat.is_zombie() {
+                match &parents {
+                    Some(parents) => queue.extend(below(parents, pid)),
+                    None => {
+                        self.refresh_children(pid, stat.threads, &mut known);
+                        queue.extend_from_slice(&known.children);
+                    }
+                }
+                let resident = self.read_resident(pid, known.files.as_ref()).unwrap_or(stat.resident);
+                look.alive.push(Seen { pid, stat, resident });
+            }
+            known.looked = self.looks;
+            self.known.insert(pid, known);
+        }
+        let now = self.looks;
+        self.known.retain(|_, known| known.looked == now);
+        look
+    }
+
+    /// Write calls made by `look`'s processes since each started; `None` when not even one may be read.
+    pub fn writes(&mut self, look: &Look) -> Option<u64> {
+        let mut sum = None;
+        for seen in &look.alive {
+            let text = self.read(&format!("/proc/{}/io", seen.pid));
+            let line = text.and_then(|text| std::str::from_utf8(text).ok());
+            let count = line.and_then(|text| text.split("syscw:").nth(1)?.split_ascii_whitespace().next());
+            if let Some(count) = count.and_then(|count| count.parse::<u64>().ok()) {
+                *sum.get_or_insert(0) += count;
+            }
+        }
+        sum
+    }
+
+    fn root_stat(&mut self) -> Option<Stat> {
+        Stat::parse(read_again(&mut self.text, &self.root_stat)?)
+    }
+
+    /// Our own children.
+    fn below_root(&mut self) -> Vec<Pid> {
+        let mut pids = Vec::new();
+        for file in &self.root_children {
+            pids.extend(read_again(&mut self.text, file).into_iter().flat_map(child_pids));
+        }
+        // Both files are the same when the main thread starts the job.
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    fn refresh_children(&mut self, pid: Pid, threads: u64, known: &mut Known) {
+        let every = (threads / THREADS_A_LOOK).clamp(1, LOOKS_BETWEEN_MAX);
+        if known.looked == 0 || self.looks.is_multiple_of(every) {
+            let mut children = std::mem::take(&mut known.children);
+            children.clear();
+            let held = known.files.as_ref().and_then(|files| files.children.as_ref());
+            self.list_children(pid, threads, held, &mut children);
+            known.children = children;
+        }
+    }
+
+    fn list_children(&mut self, pid: Pid, threads: u64, held: Option<&File>, into: &mut Vec<Pid>) {
+        if threads <= 1 {
+            let text = match held {
+                Some(file) => read_again(&mut self.text, file),
+                None => self.read(&format!("/proc/{pid}/task/{pid}/children")),
+            };
+            into.extend(text.into_iter().flat_map(child_pids));
+            return;
+        }
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            if let Some(path) = task.path().join("children").to_str() {
+                into.extend(self.read(path).into_iter().flat_map(child_pids));
+            }
+        }
+    }
+
+    fn read_stat(&mut self, pid: Pid, held: Option<&Files>) -> Option<Stat> {
+        Stat::parse(match held {
+            Some(files) => read_again(&mut self.text, &files.stat)?,
+            None => self.read(&format!("/proc/{pid}/stat"))?,
+        })
+    }
+
+    fn read_resident(&mut self, pid: Pid, held: Option<&Files>) -> Option<Bytes> {
+        statm_resident(match held {
+            Some(files) => read_again(&mut self.text, &files.statm)?,
+            None => self.read(&format!("/proc/{pid}/statm"))?,
+        })
+    }
+
+    fn read(&mut self, path: &str) -> Option<&[u8]> {
+        read_again(&mut self.text, &File::open(path).ok()?)
+    }
+}
+
+/// Reads `file` from its beginning into `text`.
+fn read_again<'a>(text: &'a mut Vec<u8>, file: &File) -> Option<&'a [u8]> {
+    let mut filled = 0;
+    text.resize(text.capacity(), 0);
+    loop {
+        let read = file.read_at(&mut text[filled..], filled as u64).ok()?;
+        filled += read;
+        // A read that does not fill the buffer has reached the end of the file: `/proc` gives whole lines.
+        if read == 0 || filled < text.len() || filled == READ_MAX {
+            return Some(&text[..filled]);
+        }
+        text.resize((filled * 2).min(READ_MAX), 0);
+    }
+}
+
+impl Files {
+    fn open(pid: Pid) -> Option<Files> {
+        let open = |name: String| File::open(format!("/proc/{pid}/{name}")).ok();
+        Some(Files {
+            stat: open("stat".into())?,
+            statm: open("statm".into())?,
+            children: open(format!("task/{pid}/children")),
+        })
+    }
+}
+
+/// Every process's parent, by a walk over the whole of `/proc`.
+fn parents() -> Vec<(Pid, Pid)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let pid = Pid(entry.file_name().to_str()?.parse().ok()?);
+            Some((pid, Stat::parse(&std::fs::read(entry.path().join("stat")).ok()?)?.parent))
+        })
+        .collect()
+}
+
+fn below(parents: &[(Pid, Pid)], parent: Pid) -> impl Iterator<Item = Pid> + '_ {
+    parents.iter().filter(move |(_, of)| *of == parent).map(|(pid, _)| *pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    /// A shell with a child that has written a line, both gone when their input closes.
+    fn family() -> std::process::Child {
+        let mut shell = Command::new("sh")
+            .args(["-c", "exec 3<&0; sh -c 'echo up; read end' <&3 & read end; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh starts");
+        let mut line = String::new();
+        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "up\n");
+        shell
+    }
+
+    #[test]
+    fn sees_children_and_grandchildren_by_both_ways() {
+        let mut tree = Tree::below_us().expect("/proc");
+        let mut shell = family();
+        let pid = Pid(shell.id() as i32);
+        for with_files in [true, false] {
+            if !with_files {
+                tree.root_children.clear();
+            }
+            for _ in 0..2 {
+                let look = tree.look();
+                let ours = look.alive.iter().find(|seen| seen.pid == pid).expect("the shell is seen");
+                assert!(ours.resident > Bytes(0) && ours.stat.own.minor_faults > 0);
+                assert!(look.alive.iter().any(|seen| seen.stat.parent == pid), "its child is seen");
+                assert!(
+                    look.resident() > ours.resident && look.used.minor_faults > ours.stat.own.minor_faults
+                );
+            }
+        }
+        let look = tree.look();
+        assert!(tree.writes(&look).is_none_or(|writes| writes >= 1), "echo wrote");
+        // A second tree leaves out the processes that are there already.
+        let mut later = Tree::below_us().expect("/proc");
+        assert!(!later.look().alive.iter().any(|seen| seen.pid == pid));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert!(!tree.look().alive.iter().any(|seen| seen.pid == pid));
+    }
+}

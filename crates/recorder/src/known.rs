@@ -1,0 +1,49 @@
+//! Facts about an instruction, in a word: whether it belongs to the user's source, and how to leave its
+//! frame.
+//!
+//! ```text
+//! bits 4, 5 and 6 of a Rule's number, which a rule leaves free: READY, USERS, KNOWN_RULE
+//! ```
+
+use vellum_unwind::Rule;
+
+const READY: u64 = 1 << 4;
+const USERS: u64 = 1 << 5;
+const KNOWN_RULE: u64 = 1 << 6;
+const FLAGS: u64 = READY | USERS | KNOWN_RULE;
+
+/// Facts about an instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Known(u64);
+
+impl Known {
+    /// What there is to know.
+    pub(crate) fn new(is_users: bool, rule: Option<Rule>) -> Known {
+        let rule = rule.map_or(0, |rule| rule.bits() | KNOWN_RULE);
+        Known(READY | rule | if is_users { USERS } else { 0 })
+    }
+
+    /// Whether it belongs to the user's source.
+    #[inline]
+    pub(crate) fn is_users(self) -> bool {
+        self.0 & USERS != 0
+    }
+
+    /// How to leave its frame.
+    #[inline]
+    pub(crate) fn rule(self) -> Option<Rule> {
+        (self.0 & KNOWN_RULE != 0).then(|| Rule::from_bits(self.0 & !FLAGS))?
+    }
+
+    /// The word, which is never 0.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// From its word.
+    #[inline]
+    pub(crate) fn from_bits(bits: u64) -> Known {
+        Known(bits)
+    }
+}

@@ -1,0 +1,17 @@
+//! The library's first moment: the loading thread gets a table, and one process of the job measures what
+//! recording costs.
+
+use crate::spent::spending;
+use crate::{attach, own, thread};
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = start;
+
+extern "C" fn start() {
+    let thread = thread::this();
+    if attach::attach(thread) {
+        thread.open();
+        spending(|| own::measure_once(thread));
+    }
+}

@@ -1,0 +1,230 @@
+//! The memory limit to give a job: the memory it must cover beside the pages of the curve, and the cost of a
+//! smaller one.
+//!
+//! ```text
+//! limit = pages of the program · (1 + RESERVE)  +  program text and libraries  +  the kernel's own
+//!         at most all that it held                 that others have mapped too    page tables, stacks
+//!       + room for what it reads and writes by calls
+//! ```
+//!
+//! - *Reserve.* The curve is that of an exact replacement, which keeps the pages used last. The kernel's is
+//!   not exact: it looks at accessed bits only when it needs pages, in batches, in two lists. A program that
+//!   cycles through nearly all of its memory loses most by that. A limit that covers all that the program
+//!   held needs no replacement, and so no reserve.
+//! - *Shared text* is charged to the group that touched it first. That may be another job's; it is counted
+//!   all the same.
+//! - *The kernel's own.* Page tables, stacks and other kernel memory that is charged to a process's control
+//!   group.
+//!
+//! - *Room for streams.* Data read and written by calls goes through the file cache, which is charged too. It
+//!   is reclaimed first, but not before it has displaced pages in use. A few MiB are enough to stream
+//!   through.
+//!
+//! A limit that saves less than an eighth ([`WORTH`]) is not worth its risks, and all is given. Near to all
+//! that a program holds, a kernel may find nothing to reclaim, and with version 1 cgroups it kills then.
+//!
+//! What a limit below all costs, as a part of the job's time:
+//!
+//! 1. faults of pages that left and come back, S each, by the curve of each stretch of the time watched
+//!    ([`crate::whole`]);
+//! 2. faults beyond the longest window watched, which come under any limit that is not all;
+//! 3. pages that do not fit must be taken out at least once, even if they never come back.
+//!
+//! Not counted: files that a program reads again and again by calls, relying on the kernel to cache them.
+//!
+//! Source: the terms are measured, see docs/benchmarks.md, section advice; the curve's part is
+//! `vellum_workset`'s.
+
+use crate::watcher::PAGE_BYTES;
+use std::time::Duration;
+use vellum_process::Bytes;
+use vellum_workset::History;
+
+/// The pages that the kernel's replacement needs beyond exact replacement, as a part of all.
+pub const RESERVE: f64 = 0.1;
+/// A limit above this part of all is rounded up to all.
+const WORTH: f64 = 7.0 / 8.0;
+/// The kernel's own memory: one part in this many of what the job held …
+const KERNEL_PART: u64 = 256;
+/// … and this for each process.
+const KERNEL_EACH: Bytes = Bytes(192 << 10);
+/// Room for what is read and written by calls …
+const STREAMS: Bytes = Bytes(4 << 20);
+/// … if that comes to as much.
+const STREAMS_FROM: Bytes = Bytes(16 << 20);
+/// The limit is found to this many bytes.
+const PRECISION: u64 = PAGE_BYTES;
+
+/// The facts about a job by which a limit is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// All its time, in stretches.
+    pub(super) stretches: &'a History,
+    /// S and the part of it that is taking out, in nanoseconds.
+    pub(super) delay_ns: f64,
+    pub(super) out_ns: f64,
+    /// Waiting under every limit that is not all, as a part of its time.
+    pub(super) beyond: f64,
+    /// Its user CPU time.
+    pub(super) watched: Duration,
+    /// The most it held, shared text included.
+    pub(super) peak: Bytes,
+    /// Program text and libraries that others have mapped too.
+    pub(super) shared: Bytes,
+    /// Its processes.
+    pub(super) processes: u64,
+    /// What they read and wrote by calls.
+    pub(super) transferred: Bytes,
+}
+
+/// What a limit costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cost {
+    pub(super) part: f64,
+    /// Below the pages of the smallest window, only a bound is known.
+    pub(super) at_least: bool,
+}
+
+impl Known<'_> {
+    /// The limit under which nothing has to leave.
+    pub(super) fn all(&self) -> Bytes {
+        Bytes(self.peak.0 + self.kernel())
+    }
+
+    /// The smallest limit worth setting that costs at most `part` and is not below what the smallest window
+    /// of any stretch holds.
+    pub(super) fn least(&self, part: f64) -> Bytes {
+        let exact = self.least_exactly(part);
+        if exact.0 as f64 > self.all().0 as f64 * WORTH { self.all() } else { exact }
+    }
+
+    fn least_exactly(&self, part: f64) -> Bytes {
+        let smallest = self.stretches.curves().map(|(_, curve)| curve.first().pages).fold(0.0, f64::max);
+        let mut high = self.all().0;
+        let mut low = self.limit(smallest).0.min(high);
+        if self.cost(Bytes(low)).part <= part {
+            return Bytes(low);
+        }
+        while high - low > PRECISION {
+            let middle = low + (high - low) / 2;
+            if self.cost(Bytes(middle)).part <= part { high = middle } else { low = middle }
+        }
+        Bytes(high)
+    }
+
+    /// What a limit costs.
+    pub(super) fn cost(&self, limit: Bytes) -> Cost {
+        if limit >= self.all() {
+            return Cost { part: 0.0, at_least: false };
+        }
+        let room = limit.0.saturating_sub(self.kernel() + self.shared.0);
+        let found = self.stretches.slowdown(room as f64 / PAGE_BYTES as f64 / (1.0 + RESERVE), self.delay_ns);
+        let out = (self.private().0.saturating_sub(room)) as f64 / PAGE_BYTES as f64;
+        let taken_out = out * self.out_ns / (self.watched.as_nanos() as f64).max(1.0);
+        Cost { part: found.part + self.beyond + taken_out, at_least: found.at_least }
+    }
+
+    /// The limit that leaves room for `pages` pages of the program.
+    fn limit(&self, pages: f64) -> Bytes {
+        let pages = (pages * (1.0 + RESERVE)).ceil() as u64 * PAGE_BYTES;
+        Bytes(pages.min(self.private().0) + self.shared.0 + self.kernel())
+    }
+
+    fn private(&self) -> Bytes {
+        Bytes(self.peak.0.saturating_sub(self.shared.0))
+    }
+
+    fn kernel(&self) -> u64 {
+        let streams = if self.transferred >= STREAMS_FROM { STREAMS.0 } else { 0 };
+        self.peak.0 / KERNEL_PART + self.processes * KERNEL_EACH.0 + streams
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: f64 = 1e4;
+
+    fn stretches(of: &[(f64, [f64; 4])]) -> History {
+        let windows = vellum_workset::cycle::doubling_windows(1e8, 4);
+        let mut history = History::new(windows, 1.0);
+        of.iter().for_each(|(length, pages)| history.push(*length, pages, &[]));
+        history
+    }
+
+    fn known(stretches: &History, peak: u64) -> Known<'_> {
+        Known {
+            stretches,
+            delay_ns: S,
+            out_ns: 0.0,
+            beyond: 0.0,
+            watched: Duration::from_secs(10),
+            peak: Bytes(peak * PAGE_BYTES),
+            shared: Bytes(100 * PAGE_BYTES),
+            processes: 1,
+            transferred: Bytes(0),
+        }
+    }
+
+    fn pages(bytes: Bytes) -> u64 {
+        bytes.0 / PAGE_BYTES
+    }
+
+    #[test]
+    fn a_flat_curve_needs_its_pages_a_reserve_text_and_the_kernel() {
+        let flat = stretches(&[(1e10, [10_000.0; 4])]);
+        let known = known(&flat, 30_000);
+        let kernel = 30_000 / KERNEL_PART + KERNEL_EACH.0 / PAGE_BYTES;
+        let found = pages(known.least(0.02));
+        assert!((11_100 + kernel..=11_101 + kernel).contains(&found), "{found}");
+        // 1,000 pages fewer: 1,000 · 0.9 of them each 100 ms at 10 µs.
+        let cost = known.cost(Bytes((11_100 + kernel - 1000) * PAGE_BYTES));
+        assert!(cost.at_least && (cost.part - 0.091).abs() < 0.002, "{cost:?}");
+    }
+
+    #[test]
+    fn no_more_than_all_it_held_is_ever_asked_for() {
+        let flat = stretches(&[(1e10, [10_000.0; 4])]);
+        let known = known(&flat, 12_000);
+        assert_eq!(known.least(0.02), known.all());
+        assert!(known.least_exactly(0.02) < known.all());
+        assert_eq!(known.cost(known.all()), Cost { part: 0.0, at_least: false });
+    }
+
+    #[test]
+    fn whoever_streams_files_gets_room_for_it() {
+        let flat = stretches(&[(1e10, [10_000.0; 4])]);
+        let quiet = known(&flat, 30_000);
+        let streams = Known { transferred: STREAMS_FROM, ..quiet };
+        let more = streams.least(0.02).0 - quiet.least(0.02).0;
+        assert!(more.abs_diff(STREAMS.0) <= 2 * PAGE_BYTES, "{more}");
+    }
+
+    #[test]
+    fn what_comes_up_at_the_end_is_covered() {
+        // A twentieth of the time needs twice the memory.
+        let grown = stretches(&[(9.5e9, [5000.0; 4]), (0.5e9, [10_000.0; 4])]);
+        assert!(pages(known(&grown, 20_000).least(0.02)) >= 11_000);
+    }
+
+    #[test]
+    fn memory_that_is_only_filled_costs_its_way_out() {
+        // 100,000 pages held, 1,000 used again: at 10 µs each, 99,000 are a tenth of 10 s.
+        let filled = stretches(&[(1e10, [1000.0; 4])]);
+        let mut known = known(&filled, 100_000);
+        assert!(pages(known.least(0.02)) < 2000);
+        known.out_ns = 1e4;
+        let found = known.least(0.02);
+        // A fiftieth of 10 s takes 20,000 pages out.
+        let out = pages(known.all()) - pages(found);
+        assert!((19_900..=20_100).contains(&out), "{out}");
+    }
+
+    #[test]
+    fn what_is_beyond_the_longest_window_costs_under_every_limit_but_all() {
+        let flat = stretches(&[(1e10, [1000.0; 4])]);
+        let known = Known { beyond: 0.5, ..known(&flat, 5000) };
+        assert_eq!(known.least(0.02), known.all());
+    }
+}

@@ -1,0 +1,105 @@
+//! A watch as it stands at one moment, as it is shown, written and read again.
+//!
+//! Field names are those of the JSON that `vellum watch` and `vellum run` write (docs/watch.md). A field
+//! never changes its meaning.
+
+use crate::delay::Delay;
+use crate::verdict::Verdict;
+use crate::watcher::{Grain, PAGE_BYTES, Watcher};
+use serde::{Deserialize, Serialize};
+
+/// One window of the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its length in nanoseconds of user CPU time.
+    pub window_ns: u64,
+    /// The mean of what was referenced in it.
+    pub bytes: u64,
+    /// Pages that leave the window and come back, for each second of user CPU time.
+    pub faults_per_second: f64,
+}
+
+/// What the watch has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// CPU time of the watcher, the kernel's on its behalf included.
+    pub cpu_ns: u64,
+    /// CPU time that the job itself lost, by count of pages.
+    pub imposed_ns: u64,
+    /// The longest time that a process could not change its mappings.
+    pub longest_stall_ns: u64,
+    /// All of it as a part of the job's user CPU time.
+    pub share: f64,
+}
+
+/// One moment of a watch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Wall-clock time since the watch began.
+    pub at_ns: u64,
+    /// The job's user CPU time since then.
+    pub clock_ns: u64,
+    /// Processes of the job.
+    pub processes: u64,
+    /// Resident at the last look; pages that several processes share count in each.
+    pub resident_bytes: u64,
+    /// Swapped out at the last look.
+    pub swapped_bytes: u64,
+    /// Program text and libraries shared with others, left out of the curve.
+    pub shared_bytes: u64,
+    /// The most that was resident and swapped at any look.
+    pub peak_bytes: u64,
+    /// In which pages the answer is.
+    pub grain: Grain,
+    /// Cycles that the curve is made of; 0 while it is that of the first, which still runs.
+    pub cycles: u64,
+    /// The working-set curve; empty while nothing is known.
+    pub curve: Vec<Window>,
+    /// What it means; `None` while nothing is known, or S is not.
+    pub verdict: Option<Verdict>,
+    /// What the watch has cost.
+    pub cost: Disturbance,
+    /// Wall-clock time until there was a curve.
+    pub first_curve_ns: Option<u64>,
+    /// What the curve is not to be trusted in on this machine.
+    #[serde(default)]
+    pub caveat: Option<String>,
+}
+
+impl Watcher {
+    /// The watch as it stands, with what it means at `delay`, if S is known.
+    #[must_use]
+    pub fn frame(&self, delay: Option<&Delay>) -> Frame {
+        let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let (latest, cost) = (self.latest(), self.cost());
+        let windows = self.curve().map(|curve| {
+            let window = |point: &vellum_workset::Point| Window {
+                window_ns: point.window as u64,
+                bytes: (point.pages * PAGE_BYTES as f64) as u64,
+                faults_per_second: point.faults * 1e9,
+            };
+            curve.points().iter().map(window).collect()
+        });
+        Frame {
+            at_ns: nanos(self.elapsed()),
+            clock_ns: nanos(self.clock()),
+            processes: self.processes().count() as u64,
+            resident_bytes: self.resident().0,
+            swapped_bytes: latest.swapped.0,
+            shared_bytes: latest.shared.0,
+            peak_bytes: self.peak().0,
+            grain: self.grain(),
+            cycles: self.history().samples(),
+            curve: windows.unwrap_or_default(),
+            verdict: delay.and_then(|delay| self.verdict(delay)),
+            cost: Disturbance {
+                cpu_ns: nanos(cost.cpu),
+                imposed_ns: nanos(cost.imposed),
+                longest_stall_ns: nanos(cost.longest_stall),
+                share: cost.share,
+            },
+            first_curve_ns: self.first_curve().map(nanos),
+            caveat: self.caveat().map(str::to_owned),
+        }
+    }
+}

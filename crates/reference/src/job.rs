@@ -1,0 +1,248 @@
+//! The watched job: which processes it has now, what became of them, and its virtual time.
+//!
+//! Virtual time is the *user* CPU time of all its processes. The kernel gives a process's CPU time exactly,
+//! but divides it into user and system in steps of the clock tick; so system time is subtracted from the
+//! exact whole:
+//!
+//! ```text
+//! user = CPU clock of the process (ns) − stime (ticks)          off by at most a tick, for all time
+//! ```
+//!
+//! Time that a process used between the last look at it and its end comes to light when its parent has waited
+//! for it (`cutime`); short-lived children are accounted so. The time of children that nobody waits for is
+//! lost, and the clock then runs late.
+//!
+//! Invariants: the clock never runs backwards; a process is known by its pid *and* its time of birth.
+//!
+//! Source: Nishigaki counts processor time of the job; excluding the time of faults is ours.
+
+use crate::event::Event;
+use crate::target::{Target, stat};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use vellum_process::{Bytes, Pid, Stat};
+use vellum_sys::clock::process_cpu_ns;
+
+/// The list of processes is made anew this often …
+const LIST_EVERY: Duration = Duration::from_millis(250);
+/// … or less often where listing them takes longer than this part of that.
+const LIST_SHARE: u32 = 200;
+
+/// One process of the job.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    started_ticks: u64,
+    stack_start: u64,
+    user: Duration,
+    waited: Duration,
+    minor_faults: u64,
+    pub(crate) resident: Bytes,
+    /// False for one that cannot be looked into.
+    pub(crate) open: bool,
+}
+
+/// The job.
+#[derive(Debug)]
+pub(crate) struct Job {
+    target: Target,
+    members: BTreeMap<Pid, Member>,
+    listed: Option<Instant>,
+    list_every: Duration,
+    /// Virtual time since the watch began.
+    clock: Duration,
+    minor_faults: u64,
+    /// The sum of all growth of resident memory, from look to look.
+    grown: Bytes,
+    resident: Bytes,
+    first: bool,
+}
+
+impl Job {
+    pub(crate) fn new(target: Target) -> Job {
+        Job {
+            target,
+            members: BTreeMap::new(),
+            listed: None,
+            list_every: LIST_EVERY,
+            clock: Duration::ZERO,
+            minor_faults: 0,
+            grown: Bytes(0),
+            resident: Bytes(0),
+            first: true,
+        }
+    }
+
+    /// User CPU time since the first [`update`](Self::update).
+    pub(crate) fn clock(&self) -> Duration {
+        self.clock
+    }
+
+    /// Minor faults since then.
+    pub(crate) fn minor_faults(&self) -> u64 {
+        self.minor_faults
+    }
+
+    /// The sum of all growth of resident memory since then.
+    pub(crate) fn grown(&self) -> Bytes {
+        self.grown
+    }
+
+    /// What is resident now.
+    pub(crate) fn resident(&self) -> Bytes {
+        self.resident
+    }
+
+    pub(crate) fn members(&self) -> &BTreeMap<Pid, Member> {
+        &self.members
+    }
+
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The process cannot be looked into: it is left out from now on.
+    pub(crate) fn shut(&mut self, pid: Pid) {
+        if let Some(member) = self.members.get_mut(&pid) {
+            member.open = false;
+        }
+    }
+
+    /// Looks at the processes, and lists them anew if that is due or `list` asks for it.
+    pub(crate) fn update(&mut self, list: bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        let (mut gained, mut ended) = (Duration::ZERO, Duration::ZERO);
+        let mut waited = Duration::ZERO;
+        let due = self.listed.is_none_or(|listed| listed.elapsed() >= self.list_every);
+        let joined: Vec<Pid> = if list || due { self.list() } else { Vec::new() };
+        let mut gone = Vec::new();
+        for (&pid, member) in &mut self.members {
+            match reading(pid).filter(|(stat, _)| stat.started_ticks == member.started_ticks) {
+                None => gone.push(pid),
+                Some((stat, user)) => {
+                    gained += user.saturating_sub(member.user);
+                    member.user = member.user.max(user);
+                    waited += stat.waited.user.saturating_sub(member.waited);
+                    member.waited = member.waited.max(stat.waited.user);
+                    self.minor_faults += stat.own.minor_faults.saturating_sub(member.minor_faults);
+                    member.minor_faults = stat.own.minor_faults;
+                    member.resident = stat.resident;
+                    if stat.stack_start != member.stack_start {
+                        member.stack_start = stat.stack_start;
+                        member.name.clone_from(&stat.comm);
+                        events.push(Event::Executed { pid, name: stat.comm });
+                    }
+                }
+            }
+        }
+        for pid in gone {
+            if let Some(member) = self.members.remove(&pid) {
+                ended += member.user;
+                events.push(Event::Left { pid, name: member.name });
+            }
+        }
+        for pid in joined {
+            let Some((stat, user)) = reading(pid) else { continue };
+            // Time before the watch is left out; a process that began during it counts from its birth.
+            if !self.first {
+                gained += user;
+                self.minor_faults += stat.own.minor_faults;
+            }
+            events.push(Event::Joined { pid, name: stat.comm.clone() });
+            self.members.insert(pid, Member::new(&stat, user));
+        }
+        let resident: Bytes = self.members.values().map(|member| member.resident).sum();
+        if !self.first {
+            self.grown += Bytes(resident.0.saturating_sub(self.resident.0));
+        }
+        self.resident = resident;
+        self.first = false;
+        // Of what was waited for, the part that was seen while it ran has been counted.
+        self.clock += gained + waited.saturating_sub(ended);
+        events
+    }
+
+    /// Lists the processes; those that are new.
+    fn list(&mut self) -> Vec<Pid> {
+        let began = Instant::now();
+        let listed = self.target.members(self.members.keys().copied());
+        self.list_every = LIST_EVERY.max(began.elapsed() * LIST_SHARE);
+        self.listed = Some(began);
+        // The watcher is of no job: its references would be those of the watch.
+        listed.into_iter().filter(|pid| *pid != Pid::me() && !self.members.contains_key(pid)).collect()
+    }
+}
+
+impl Member {
+    fn new(stat: &Stat, user: Duration) -> Member {
+        Member {
+            name: stat.comm.clone(),
+            started_ticks: stat.started_ticks,
+            stack_start: stat.stack_start,
+            user,
+            waited: stat.waited.user,
+            minor_faults: stat.own.minor_faults,
+            resident: stat.resident,
+            open: true,
+        }
+    }
+}
+
+/// A process that lives, and its user CPU time.
+fn reading(pid: Pid) -> Option<(Stat, Duration)> {
+    let stat = stat(pid).filter(|stat| !stat.is_zombie())?;
+    let system = stat.own.cpu.saturating_sub(stat.own.user);
+    let user =
+        process_cpu_ns(pid.0).map_or(stat.own.user, |cpu| Duration::from_nanos(cpu).saturating_sub(system));
+    Some((stat, user))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    /// Reads lines of the shell's output up to this one.
+    fn wait_for(child: &mut std::process::Child, word: &str) {
+        let out = child.stdout.as_mut().unwrap();
+        let mut seen = String::new();
+        let mut byte = [0];
+        while !seen.ends_with(word) {
+            assert_eq!(out.read(&mut byte).unwrap(), 1, "ended after {seen:?}");
+            seen.push(byte[0] as char);
+        }
+    }
+
+    #[test]
+    fn joins_execs_and_ends_are_events_and_time_runs_forwards() {
+        let script = "echo up; read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo did; read go; \
+            exec sh -c 'echo other; read go'";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = Pid(child.id() as i32);
+        wait_for(&mut child, "up\n");
+        let mut job = Job::new(Target::process(pid).unwrap());
+        let events = job.update(true);
+        assert_eq!(events, [Event::Joined { pid, name: "sh".into() }]);
+        assert_eq!(job.clock(), Duration::ZERO, "what was before the watch does not count");
+        use std::io::Write;
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"go\n").unwrap();
+        wait_for(&mut child, "did\n");
+        assert_eq!(job.update(true), []);
+        let counted = job.clock();
+        assert!(counted > Duration::from_millis(10), "200,000 rounds took {counted:?}");
+        input.write_all(b"go\n").unwrap();
+        wait_for(&mut child, "other\n");
+        assert!(job.update(true).iter().any(|event| matches!(event, Event::Executed { .. })));
+        drop(input);
+        child.wait().unwrap();
+        assert_eq!(job.update(false), [Event::Left { pid, name: "sh".into() }]);
+        assert!(job.members().is_empty() && job.clock() >= counted);
+    }
+}

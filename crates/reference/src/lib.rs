@@ -1,0 +1,84 @@
+//! Which pages a running job references, and its working-set curve, measured from outside.
+//!
+//! `vellum-workset` knows what a curve means; this crate gets one from any running program of the user's,
+//! without privilege and without starting it anew.
+//!
+//! ```text
+//! Target ─▶ Job         which processes, what became of them, their user CPU time
+//!             │
+//! Source ─▶ Watcher ─▶ History ─▶ curve · knee · memory to give
+//!             │
+//!           Budget      how often that may be done
+//! Delay ────────────▶ S: what a fault costs here, measured
+//! Whole ────────────▶ what all the time needed, between the looks too ─▶ the limit to give
+//! ```
+//!
+//! [`generations`] reads, ages and evicts the generations of a control group, kept by the kernel's own page
+//! replacement: a source, and a means of the governor's.
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | source | how the kernel is asked: [`SourceKind`]; by default [`AccessedBits`], for large jobs [`PageTables`] and for very large ones [`Damon`] or [`Generations`], where they may be |
+//! | Δ | the smallest window, in user CPU time of the job |
+//! | cycle | one clearing of a source, and the looks at it until the next; more than one where a clearing is not good for all looks |
+//! | stall | time in which a process waits for us |
+//! | imposed | time of the job's own that the watch costs it |
+//! | grain | the page size in which an answer is true: [`Grain`] |
+//!
+//! # Use
+//!
+//! ```no_run
+//! use vellum_process::Pid;
+//! use vellum_reference::{Options, Target, Watcher};
+//!
+//! let mut watcher = Watcher::new(Target::process(Pid(4711))?, Options::default())?;
+//! while let Some(wait) = watcher.step()?.wait {
+//!     std::thread::sleep(wait);
+//!     if let Some(curve) = watcher.curve() {
+//!         println!("{:?}", curve.last());
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What the counts are
+//!
+//! - Pages *mapped* and referenced. Data that a program reads by `read` without mapping it is not counted.
+//! - A page that several processes of a job share counts in each that referenced it: a job of many processes
+//!   with much in common looks larger than it is.
+//! - A huge page counts whole. Where most memory is in huge pages, residency costs as much, and reports say
+//!   so.
+//! - Clearing accessed bits takes a hint from the kernel's own page replacement. Under memory pressure it
+//!   decides a little worse.
+
+mod advice;
+mod budget;
+mod delay;
+mod event;
+mod frame;
+pub mod generations;
+mod job;
+mod options;
+#[doc(hidden)]
+pub mod readers;
+mod source;
+mod sources;
+mod target;
+mod verdict;
+mod watcher;
+mod whole;
+
+pub use advice::RESERVE;
+pub use delay::{Delay, DelayError, Device};
+pub use event::Event;
+pub use frame::{Disturbance, Frame, Window};
+pub use options::{
+    BUDGET, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, Options, WINDOWS, WINDOWS_MAX, WatchError,
+};
+pub use source::{Availability, Count, Done, PerProcess, Source, SourceError, SourceKind, Spent};
+pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables};
+pub use target::{MEMBERS_MAX, Target, TargetError};
+pub use verdict::{Ground, Kind, Knee, LESS, Limit, Verdict};
+pub use watcher::{Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

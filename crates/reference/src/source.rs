@@ -1,0 +1,366 @@
+//! Sources of references: one trait over several interfaces of the kernel.
+//!
+//! A [`Source`] is cleared for a job and later counts what the job has referenced since. There are two kinds:
+//!
+//! ```text
+//! process by process   PerProcess   accessed bits, page tables, the idle bitmap    any looks, at any time
+//! of a whole job       Source       generations: of a control group                two looks to a clearing,
+//!                                                                                  of four generations
+//!                                   DAMON: samples that the kernel draws itself    one look to a clearing,
+//!                                                                                  timed by the kernel
+//! ```
+//!
+//! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]).
+//! If the kernel times the looks, the source says when the next one is there ([`Source::to_come`]). If looks
+//! clear bits as a clearing does, each of them costs the job time, and the source says so
+//! ([`Source::looks_clear`]). The documentation of each source has its other costs.
+//!
+//! Which sources a machine has depends on its kernel's configuration and on privilege.
+//! [`SourceKind::availability`] finds out, without changing anything, and gives the reason for each that is
+//! missing.
+
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::time::Duration;
+use vellum_process::{Bytes, Pid};
+
+/// The ways of learning references that Vellum knows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceKind {
+    /// The processor's accessed bits, cleared by `/proc/PID/clear_refs` and counted by `smaps_rollup`. No
+    /// privilege.
+    AccessedBits,
+    /// The same bits, read out of the page tables by a program in the kernel. Root.
+    PageTables,
+    /// The idle flag of each frame, `/sys/kernel/mm/page_idle/bitmap`.
+    IdleBitmap,
+    /// The generations of the multi-generational LRU, `/sys/kernel/debug/lru_gen`.
+    Generations,
+    /// Regions sampled by the kernel's data access monitor.
+    Damon,
+}
+
+/// Whether a source can be used here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// Yes.
+    Usable,
+    /// No, and why.
+    Absent(String),
+}
+
+impl SourceKind {
+    /// All of them, in the order in which they are preferred.
+    pub const ALL: [SourceKind; 5] = [
+        SourceKind::PageTables,
+        SourceKind::AccessedBits,
+        SourceKind::Damon,
+        SourceKind::Generations,
+        SourceKind::IdleBitmap,
+    ];
+
+    /// The name in reports and options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SourceKind::PageTables => "page-tables",
+            SourceKind::AccessedBits => "accessed-bits",
+            SourceKind::IdleBitmap => "idle-bitmap",
+            SourceKind::Generations => "generations",
+            SourceKind::Damon => "damon",
+        }
+    }
+
+    /// What is read, in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            SourceKind::PageTables => "accessed bits (clear_refs, page tables read by BPF)",
+            SourceKind::AccessedBits => "accessed bits (clear_refs, smaps_rollup)",
+            SourceKind::IdleBitmap => "the idle bitmap of frames (page_idle)",
+            SourceKind::Generations => "generations of the multi-generational LRU (lru_gen)",
+            SourceKind::Damon => "pages sampled by the kernel's data access monitor (DAMON)",
+        }
+    }
+}
+
+impl Display for SourceKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What one process has referenced since its source was last cleared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Memory referenced. A huge page counts whole if any part of it was.
+    pub referenced: Bytes,
+    /// Memory resident. Pages shared with other processes count whole in each.
+    pub resident: Bytes,
+    /// The part of the resident memory that is mapped by huge pages.
+    pub huge: Bytes,
+    /// Memory swapped out.
+    pub swapped: Bytes,
+    /// Resident program text and libraries that other processes have mapped too, where that was looked at.
+    /// They are not in `referenced`: others keep them in memory, and references by others cannot be separated
+    /// from the job's.
+    pub shared: Bytes,
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.referenced += other.referenced;
+        self.resident += other.resident;
+        self.huge += other.huge;
+        self.swapped += other.swapped;
+        self.shared += other.shared;
+    }
+}
+
+/// What a clearing or a count cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// CPU time of ours, which is the kernel's on our behalf for nearly all of it.
+    pub cpu: Duration,
+    /// CPU time of other threads on our behalf: the kernel's own.
+    pub elsewhere: Duration,
+    /// For how long the process could not change its mappings, nor take a fault that needs the lock on them.
+    pub stall: Duration,
+}
+
+/// A source failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The process has ended: an event, and no failure.
+    #[error("process {0} has ended")]
+    Ended(Pid),
+    /// We may not.
+    #[error(
+        "may not {operation} of process {pid}: it belongs to another user or hides its memory; watch it as its owner or as root"
+    )]
+    Forbidden {
+        /// What was tried.
+        operation: &'static str,
+        /// On which process.
+        pid: Pid,
+    },
+    /// The system refused for another reason.
+    #[error("cannot {operation} of process {pid}: {source}")]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// On which process.
+        pid: Pid,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The references since the clearing can no longer be determined; another clearing will do.
+    #[error("this look is lost: {0}")]
+    Spoiled(&'static str),
+    /// It has failed for the whole job.
+    #[error("{0}")]
+    Whole(String),
+}
+
+impl SourceError {
+    pub(crate) fn of(operation: &'static str, pid: Pid, source: io::Error) -> SourceError {
+        match source.raw_os_error() {
+            Some(libc::ESRCH | libc::ENOENT) => SourceError::Ended(pid),
+            Some(libc::EACCES | libc::EPERM) => SourceError::Forbidden { operation, pid },
+            _ => SourceError::System { operation, pid, source },
+        }
+    }
+}
+
+/// What was done for a job.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The sum over all processes that could be reached; zero after a clearing.
+    pub count: Count,
+    /// What it cost: all CPU time, and the longest stall of any process.
+    pub spent: Spent,
+    /// How many processes it was done for.
+    pub reached: usize,
+    /// Those that could not be looked into, and why.
+    pub lost: Vec<(Pid, SourceError)>,
+}
+
+/// A way of learning which pages of a job were referenced.
+pub trait Source: Send + std::fmt::Debug {
+    /// Which one.
+    fn kind(&self) -> SourceKind;
+
+    /// Drops the references of these processes until now. The first look is wanted after `ahead` of
+    /// wall-clock time.
+    ///
+    /// # Errors
+    /// [`SourceError`] if it fails for the whole job; failures for one process are in [`Done::lost`].
+    fn clear(&mut self, job: &[Pid], ahead: Duration) -> Result<Done, SourceError>;
+
+    /// What these processes have referenced since they were cleared, or since they began if they never were.
+    ///
+    /// # Errors
+    /// [`SourceError::Spoiled`] if that can no longer be determined; otherwise as for [`clear`](Self::clear).
+    fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError>;
+
+    /// The counts that need no clearing: all but `referenced`.
+    ///
+    /// # Errors
+    /// As for [`clear`](Self::clear).
+    fn size(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
+        self.count(job)
+    }
+
+    /// The process has ended, or runs another program: drops all that is kept for it.
+    fn forget(&mut self, pid: Pid);
+
+    /// How many looks one clearing is good for.
+    fn looks(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Whether a look takes the job's accessed bits as a clearing does.
+    fn looks_clear(&self) -> bool {
+        false
+    }
+
+    /// Whether the kernel takes looks itself, at a time fixed at the clearing. Otherwise they are taken when
+    /// asked for.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// For how long the look is still to come, if the kernel takes it: zero from the moment on at which it
+    /// has.
+    fn to_come(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Of `entries` page-table entries, how many a clearing and a look visit.
+    fn visits(&self, entries: f64) -> f64 {
+        entries
+    }
+
+    /// The known error of the counts on this machine; `None` if there is none.
+    fn caveat(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What an entry costs to count, until that is measured.
+    fn count_a_page(&self) -> Duration;
+
+    /// User CPU time that the process itself loses for each page that it references again after its bit was
+    /// cleared.
+    fn penalty_a_page(&self) -> Duration;
+}
+
+/// A source that goes from process to process.
+pub trait PerProcess: Send + std::fmt::Debug {
+    /// Which one.
+    fn kind(&self) -> SourceKind;
+
+    /// Drops the references of the process until now.
+    ///
+    /// # Errors
+    /// [`SourceError::Ended`] if there is no such process any more; otherwise why it cannot be done.
+    fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError>;
+
+    /// What the process has referenced since it was cleared, or since it began if it never was.
+    ///
+    /// # Errors
+    /// As for [`clear`](Self::clear).
+    fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
+
+    /// As [`Source::forget`].
+    fn forget(&mut self, pid: Pid);
+
+    /// As [`Source::caveat`].
+    fn caveat(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// As [`Source::count_a_page`].
+    fn count_a_page(&self) -> Duration;
+
+    /// As [`Source::penalty_a_page`].
+    fn penalty_a_page(&self) -> Duration;
+}
+
+impl<T: PerProcess> Source for T {
+    fn kind(&self) -> SourceKind {
+        PerProcess::kind(self)
+    }
+
+    fn clear(&mut self, job: &[Pid], _: Duration) -> Result<Done, SourceError> {
+        Ok(each(job, |pid| PerProcess::clear(self, pid).map(|spent| (Count::default(), spent))))
+    }
+
+    fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
+        Ok(each(job, |pid| PerProcess::count(self, pid)))
+    }
+
+    fn forget(&mut self, pid: Pid) {
+        PerProcess::forget(self, pid);
+    }
+
+    fn caveat(&self) -> Option<&'static str> {
+        PerProcess::caveat(self)
+    }
+
+    fn count_a_page(&self) -> Duration {
+        PerProcess::count_a_page(self)
+    }
+
+    fn penalty_a_page(&self) -> Duration {
+        PerProcess::penalty_a_page(self)
+    }
+}
+
+/// Does the same for each process. Those that have ended are left out silently.
+fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceError>) -> Done {
+    let mut done = Done::default();
+    for pid in job {
+        match work(*pid) {
+            Ok((count, spent)) => {
+                done.count += count;
+                done.spent.cpu += spent.cpu;
+                done.spent.elsewhere += spent.elsewhere;
+                done.spent.stall = done.spent.stall.max(spent.stall);
+                done.reached += 1;
+            }
+            Err(SourceError::Ended(_)) => {}
+            Err(error) => done.lost.push((*pid, error)),
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_its_processes_added_up_and_those_that_fail_are_named() {
+        let done = each(&[Pid(1), Pid(2), Pid(3), Pid(4)], |pid| match pid.0 {
+            1 => Err(SourceError::Ended(pid)),
+            2 => Err(SourceError::Forbidden { operation: "read", pid }),
+            number => {
+                let millis = Duration::from_millis(number as u64);
+                let count = Count { referenced: Bytes(10), resident: Bytes(100), ..Count::default() };
+                Ok((count, Spent { cpu: millis, stall: millis, ..Spent::default() }))
+            }
+        });
+        assert_eq!((done.reached, done.count.referenced, done.count.resident), (2, Bytes(20), Bytes(200)));
+        assert_eq!((done.spent.cpu, done.spent.stall), (Duration::from_millis(7), Duration::from_millis(4)));
+        assert!(matches!(done.lost[..], [(Pid(2), SourceError::Forbidden { .. })]));
+    }
+
+    #[test]
+    fn errors_of_dead_processes_are_an_end() {
+        let error = |errno| SourceError::of("read", Pid(7), io::Error::from_raw_os_error(errno));
+        assert!(matches!(error(libc::ESRCH), SourceError::Ended(Pid(7))));
+        assert!(matches!(error(libc::EACCES), SourceError::Forbidden { .. }));
+        assert!(matches!(error(libc::ENOMEM), SourceError::System { .. }));
+    }
+}

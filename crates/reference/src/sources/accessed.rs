@@ -1,0 +1,255 @@
+//! The default source: accessed bits of page tables, through two files of `/proc`.
+//!
+//! The processor sets a bit in a page's table entry when the page is touched. Writing 1 to
+//! `/proc/PID/clear_refs` clears those bits of a whole process; `smaps_rollup` then adds up, as `Referenced`,
+//! the pages whose bit is set again. Both work for any process of one's own, from any thread, without
+//! stopping it.
+//!
+//! A page of a file has, beside these bits, flags of its own that any process sets. So the C library's pages
+//! soon count as referenced whatever the watched process does: an error of one MiB and more. `smaps` has the
+//! same counts mapping by mapping, so that the shared part of a program's text and libraries can be left out.
+//! It costs more for each mapping, so it is read only where shared pages are more than [`SHARED_PART`] of the
+//! resident memory.
+//!
+//! Costs per 4 KiB page, where measured: 60 to 100 ns to clear, as much to count, and [`REARM`] of the
+//! process's own user time to set a bit again. The process's mappings are locked for writing while it is
+//! cleared: that is the stall.
+//!
+//! What it does not see:
+//! - Where the kernel has soft-dirty bits, hot pages for some time after a clearing: the kernel leaves their
+//!   translations in the TLB, and an access through one of those sets no bit ([`stale`](super::stale)). Hence
+//!   no interval Δ below 50 ms ([`crate::DELTA_MIN`]).
+//! - `read` and `write` of files that are not mapped.
+//! - Parts of huge pages: one bit stands for 2 MiB.
+//! - Who else has touched a shared page: each process has bits of its own, and shared pages count in each
+//!   that touched them.
+//!
+//! Source: Nishigaki, section 3, for looking at accessed bits at intervals; proc(5).
+
+use super::clearing::Clearing;
+use crate::source::{Count, PerProcess, SourceError, SourceKind, Spent};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+use vellum_process::{Bytes, Pid};
+
+/// The cost to the process of setting an accessed bit again, per page: 170 to 210 ns on one machine, 300 to
+/// 480 ns on another, a virtual machine with nested page tables. A budget is a promise, so this is near the
+/// larger.
+pub(crate) const REARM: Duration = Duration::from_nanos(400);
+/// What a page costs to count by `smaps`, until that is measured.
+const COUNT: Duration = Duration::from_nanos(70);
+/// Bytes that `smaps_rollup` fits into.
+const ROLLUP_BYTES: usize = 4096;
+/// More of `smaps` is not read.
+const SMAPS_BYTES_MAX: u64 = 256 << 20;
+/// Shared pages that are a smaller part than this of the resident memory are not left out.
+const SHARED_PART: f64 = 0.01;
+
+/// Accessed bits by `clear_refs` and `smaps_rollup`.
+#[derive(Debug)]
+pub struct AccessedBits {
+    clearing: Clearing,
+    /// Processes that share so little that the sum over all mappings will do.
+    by_sum: HashSet<Pid>,
+    text: Vec<u8>,
+}
+
+impl Default for AccessedBits {
+    fn default() -> AccessedBits {
+        AccessedBits { clearing: Clearing::new(), by_sum: HashSet::new(), text: Vec::new() }
+    }
+}
+
+impl PerProcess for AccessedBits {
+    fn kind(&self) -> SourceKind {
+        SourceKind::AccessedBits
+    }
+
+    fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError> {
+        self.clearing.clear(pid)
+    }
+
+    fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError> {
+        let by_sum = self.by_sum.contains(&pid);
+        let (name, operation) =
+            if by_sum { ("smaps_rollup", "read smaps_rollup") } else { ("smaps", "read smaps") };
+        let failed = |source| SourceError::of(operation, pid, source);
+        let cpu = thread_cpu();
+        self.text.clear();
+        self.text.reserve(ROLLUP_BYTES);
+        // Opened anew each time: an open one stays with the memory of before an execve.
+        let file = File::open(format!("/proc/{pid}/{name}")).map_err(failed)?;
+        file.take(SMAPS_BYTES_MAX).read_to_end(&mut self.text).map_err(failed)?;
+        // A process that is ending has no memory left and an empty file.
+        let (count, shared) = parse(&self.text).ok_or(SourceError::Ended(pid))?;
+        if shared.0 as f64 > count.resident.0 as f64 * SHARED_PART {
+            self.by_sum.remove(&pid);
+        } else {
+            self.by_sum.insert(pid);
+        }
+        // The kernel lets go of its lock for reading when somebody waits for it.
+        Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
+    }
+
+    fn forget(&mut self, pid: Pid) {
+        self.clearing.forget(pid);
+        self.by_sum.remove(&pid);
+    }
+
+    fn caveat(&self) -> Option<&'static str> {
+        self.clearing.caveat()
+    }
+
+    fn count_a_page(&self) -> Duration {
+        COUNT
+    }
+
+    fn penalty_a_page(&self) -> Duration {
+        REARM
+    }
+}
+
+/// One mapping, or the sum of all.
+#[derive(Default)]
+struct Mapping {
+    /// Of a file, and private: a program's text and data, and its libraries'.
+    of_program: bool,
+    resident: u64,
+    referenced: u64,
+    shared: u64,
+    huge: u64,
+    swapped: u64,
+}
+
+/// The counts in `smaps` or `smaps_rollup`, and how much is shared in all; `None` of an empty file.
+pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
+    let (mut count, mut shared) = (Count::default(), 0);
+    let mut mapping: Option<Mapping> = None;
+    for line in text.split(|byte| *byte == b'\n') {
+        // Names of values begin with a capital, mappings with an address.
+        if line.first().is_some_and(|first| !first.is_ascii_uppercase()) {
+            shared = mapping.take().map_or(0, |mapping| mapping.add_to(&mut count)).saturating_add(shared);
+            mapping = Some(Mapping { of_program: is_of_program(line), ..Mapping::default() });
+            continue;
+        }
+        let Some(mapping) = &mut mapping else { continue };
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let place = match &line[..colon] {
+            b"Rss" => &mut mapping.resident,
+            b"Referenced" => &mut mapping.referenced,
+            b"Shared_Clean" | b"Shared_Dirty" => &mut mapping.shared,
+            b"AnonHugePages" | b"ShmemPmdMapped" | b"FilePmdMapped" => &mut mapping.huge,
+            b"Swap" => &mut mapping.swapped,
+            _ => continue,
+        };
+        *place = place.saturating_add(number(&line[colon..]));
+    }
+    let last = mapping?;
+    shared = last.add_to(&mut count).saturating_add(shared);
+    Some((count, Bytes::from_kib(shared)))
+}
+
+impl Mapping {
+    /// Adds its counts; how much of it is shared.
+    fn add_to(&self, count: &mut Count) -> u64 {
+        let left_out = if self.of_program { self.shared.min(self.resident) } else { 0 };
+        // Which of its pages were referenced is not known: they are taken to be spread evenly.
+        let kept = self.resident - left_out;
+        let part = || u128::from(self.referenced) * u128::from(kept) / u128::from(self.resident);
+        let referenced =
+            if left_out == 0 { self.referenced } else { u64::try_from(part()).unwrap_or(u64::MAX) };
+        *count += Count {
+            referenced: Bytes::from_kib(referenced),
+            resident: Bytes::from_kib(self.resident),
+            huge: Bytes::from_kib(self.huge),
+            swapped: Bytes::from_kib(self.swapped),
+            shared: Bytes::from_kib(left_out),
+        };
+        self.shared
+    }
+}
+
+/// Whether a mapping's first line, `from-to rwxp offset device inode name`, is that of a private mapping of a
+/// file.
+fn is_of_program(line: &[u8]) -> bool {
+    let mut words = line.split(|byte| *byte == b' ').skip(1);
+    let private = words.next().is_some_and(|rights| rights.ends_with(b"p"));
+    private && words.nth(2).is_some_and(|inode| inode != b"0")
+}
+
+/// The number in `:   123 kB`.
+fn number(text: &[u8]) -> u64 {
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).map(|digit| u64::from(digit - b'0'));
+    digits.fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(digit))
+}
+
+/// CPU time of this thread, and of the kernel on its behalf.
+pub(crate) fn thread_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLLUP: &[u8] = b"55d0-7ffe ---p 00000000 00:00 0                          [rollup]\n\
+        Rss:                5000 kB\nPss:                 306 kB\nReferenced:         4000 kB\n\
+        Anonymous:           112 kB\nAnonHugePages:      2048 kB\nShmemPmdMapped:        0 kB\n\
+        FilePmdMapped:         0 kB\nShared_Clean:        40 kB\nSwap:                 12 kB\n";
+    const SMAPS: &[u8] = b"55d0-55e0 r-xp 00001000 fe:00 77     /usr/bin/x\n\
+        Size:   200 kB\nRss:     100 kB\nShared_Clean:   75 kB\nReferenced:  80 kB\nVmFlags: rd ex mr\n\
+        7f00-7f10 rw-p 00000000 00:00 0 \n\
+        Rss:     1000 kB\nShared_Dirty:   500 kB\nReferenced:  900 kB\nVmFlags: rd wr mr\n\
+        7f20-7f30 rw-s 00000000 00:01 9      /dev/shm/a b\n\
+        Rss:     10 kB\nShared_Dirty:   10 kB\nReferenced:  10 kB\nVmFlags: rd wr sh\n";
+
+    #[test]
+    fn the_lines_that_matter_are_found() {
+        let (count, shared) = parse(ROLLUP).unwrap();
+        assert_eq!((count.resident, count.referenced), (Bytes(5000 << 10), Bytes(4000 << 10)));
+        assert_eq!((count.huge, count.swapped), (Bytes(2048 << 10), Bytes(12 << 10)));
+        assert_eq!((count.shared, shared), (Bytes(0), Bytes(40 << 10)));
+        assert_eq!(parse(b""), None, "an ending process has nothing");
+    }
+
+    #[test]
+    fn what_libraries_share_is_left_out_and_what_a_job_shares_is_not() {
+        let (count, shared) = parse(SMAPS).unwrap();
+        assert_eq!((count.resident, count.shared), (Bytes(1110 << 10), Bytes(75 << 10)));
+        // A quarter of the program's 80 KiB, all of its heap (forked or not) and of the memory it shares on
+        // purpose.
+        assert_eq!(count.referenced, Bytes((20 + 900 + 10) << 10));
+        assert_eq!(shared, Bytes(585 << 10));
+    }
+
+    #[test]
+    fn pages_touched_since_the_clearing_are_counted() {
+        const PAGES: usize = 4096;
+        const PAGE: usize = 4096;
+        if crate::SourceKind::AccessedBits.availability() != crate::Availability::Usable {
+            vellum_skip::skip("accessed bits cannot be read here");
+            return;
+        }
+        let mut source = AccessedBits::default();
+        // A child of our own shape would do as well; we are a process of ours too.
+        let mut memory = vec![1u8; PAGES * PAGE];
+        source.clear(Pid::me()).unwrap();
+        let all_seen = source.caveat().is_none();
+        let (quiet, _) = source.count(Pid::me()).unwrap();
+        for page in memory.chunks_mut(PAGE) {
+            page[0] = page[0].wrapping_add(1);
+        }
+        let (touched, _) = source.count(Pid::me()).unwrap();
+        let grown = touched.referenced.0.saturating_sub(quiet.referenced.0);
+        // Translations that survive the clearing hide some pages of the walk.
+        let least = if all_seen { PAGES * PAGE } else { PAGES * PAGE / 2 };
+        assert!(grown >= least as u64, "{grown} bytes of {}", PAGES * PAGE);
+        assert!(memory.iter().step_by(PAGE).all(|byte| *byte == 2));
+        source.forget(Pid::me());
+        assert!(matches!(source.clear(Pid(i32::MAX)), Err(SourceError::Ended(_))));
+        assert!(matches!(source.count(Pid(i32::MAX)), Err(SourceError::Ended(_))));
+    }
+}

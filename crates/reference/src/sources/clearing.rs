@@ -1,0 +1,61 @@
+//! Clearing the accessed bits of a process, for all sources that count them afterwards.
+//!
+//! Writing 1 to `/proc/PID/clear_refs` clears the bits of a whole process, for any process of the same user.
+//! The TLB's translations are flushed then as far as the kernel permits ([`stale`](super::stale)). The
+//! process's mappings are locked for writing meanwhile: that is the stall.
+//!
+//! Invariant: an open file is of the process that it was opened for. One that ended leaves a file that says
+//! so, never its pid's next owner's.
+
+use super::accessed::thread_cpu;
+use super::stale::Remedy;
+use crate::source::{SourceError, Spent};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+use vellum_process::FILES_HELD_MAX;
+use vellum_process::Pid;
+
+/// The open `clear_refs` files of processes.
+#[derive(Debug)]
+pub(super) struct Clearing {
+    remedy: Remedy,
+    held: HashMap<Pid, File>,
+}
+
+impl Clearing {
+    pub(super) fn new() -> Clearing {
+        Clearing { remedy: Remedy::here(), held: HashMap::new() }
+    }
+
+    /// The error of counts due to translations that survive a clearing.
+    pub(super) fn caveat(&self) -> Option<&'static str> {
+        self.remedy.caveat()
+    }
+
+    pub(super) fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError> {
+        let failed = |source| SourceError::of("clear the accessed bits", pid, source);
+        let (began, cpu) = (Instant::now(), thread_cpu());
+        let opened;
+        let file = match self.held.get(&pid) {
+            Some(file) => file,
+            None => {
+                let path = format!("/proc/{pid}/clear_refs");
+                opened = OpenOptions::new().write(true).open(path).map_err(failed)?;
+                if self.held.len() < FILES_HELD_MAX {
+                    self.held.entry(pid).or_insert(opened)
+                } else {
+                    &opened
+                }
+            }
+        };
+        file.write_all_at(b"1", 0).map_err(failed)?;
+        self.remedy.apply(file).map_err(failed)?;
+        Ok(Spent { cpu: thread_cpu().saturating_sub(cpu), stall: began.elapsed(), ..Spent::default() })
+    }
+
+    pub(super) fn forget(&mut self, pid: Pid) {
+        self.held.remove(&pid);
+    }
+}

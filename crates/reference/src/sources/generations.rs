@@ -1,0 +1,211 @@
+//! References of a control group, by the generations of the kernel's own page replacement.
+//!
+//! The kernel sorts a group's pages into generations ([`crate::generations`]). To clear is to begin a
+//! generation; to look is to begin another. That moves every page referenced since to the generation of the
+//! clearing or a younger one:
+//!
+//! ```text
+//! clear: begins g      look: begins g + 1        look: begins g + 2       no third: g would join g − 1
+//!        │  referenced: into g   │  referenced: into g + 1  │
+//! ───────┴───────────────────────┴──────────────────────────┴─▶          referenced = pages of g and younger
+//! ```
+//!
+//! So a clearing is good for two looks, and a cycle of twelve takes six. Counts are of pages, exact as those
+//! of accessed bits are.
+//!
+//! Advantages over accessed bits: no mappings are locked while the kernel ages, so there is no stall. Shared
+//! memory is counted once, in the group that is charged for it. The kernel's page replacement loses no hint,
+//! since it takes the bits itself. The disadvantage: each look takes the bits as a clearing does, and costs
+//! the job as much.
+//!
+//! What it does not see: which process; memory charged to other groups (libraries that ran before); locked
+//! pages. Where the kernel itself is short of memory it ages too, and if that happens before a look, the look
+//! is lost ([`SourceError::Spoiled`]).
+
+use super::accessed::{REARM, thread_cpu};
+use super::stale::LEFT_BY_OTHERS;
+use crate::generations::{GENERATIONS, GroupGenerations, List};
+use crate::source::{Count, Done, Source, SourceError, SourceKind, Spent};
+use crate::target::Target;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vellum_process::{Bytes, Pid, procfs};
+
+/// Each look begins a generation; the clearing's and the one below it take the other two.
+const LOOKS: u32 = GENERATIONS as u32 - 2;
+/// What a page costs to age, until that is measured.
+const COUNT: Duration = Duration::from_nanos(30);
+/// Where control groups are.
+const CGROUP: &str = "/sys/fs/cgroup";
+
+/// The generations of a job's control group.
+#[derive(Debug)]
+pub struct Generations {
+    group: GroupGenerations,
+    directory: PathBuf,
+    /// In each list (of group and node) the generation that the last clearing began.
+    from: HashMap<(u64, u32), u64>,
+}
+
+impl Generations {
+    /// Those of the target's control group: the one it is, or the one that its processes have to themselves.
+    ///
+    /// # Errors
+    /// Why there is none, or it cannot be read, and what to do.
+    pub fn of(target: &Target) -> Result<Generations, String> {
+        crate::generations::available()?;
+        let directory = match target {
+            Target::Cgroup(path) => path.clone(),
+            _ => own_group(target)?,
+        };
+        Ok(Generations { group: GroupGenerations::of(&directory)?, directory, from: HashMap::new() })
+    }
+
+    fn done(&self, lists: &[List], since: impl Fn(&List) -> u64, cpu: Duration) -> Done {
+        let bytes = Bytes::from_pages;
+        let resident = lists.iter().map(|list| bytes(list.pages_since(0))).sum();
+        let statistics = std::fs::read_to_string(self.directory.join("memory.stat")).unwrap_or_default();
+        let count = Count {
+            referenced: lists.iter().map(|list| bytes(list.pages_since(since(list)))).sum(),
+            resident,
+            huge: huge(&statistics).min(resident),
+            swapped: number(&self.directory.join("memory.swap.current")),
+            shared: Bytes(0),
+        };
+        let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
+        Done { count, spent, reached: 1, lost: Vec::new() }
+    }
+
+    fn failed(&self, why: &std::io::Error) -> SourceError {
+        match why.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                SourceError::Spoiled("others age the control group all the time")
+            }
+            _ => SourceError::Whole(format!("{}: its generations: {why}", self.directory.display())),
+        }
+    }
+}
+
+impl Source for Generations {
+    fn kind(&self) -> SourceKind {
+        SourceKind::Generations
+    }
+
+    fn clear(&mut self, _: &[Pid], _: Duration) -> Result<Done, SourceError> {
+        let cpu = thread_cpu();
+        let lists = self.group.age().map_err(|why| self.failed(&why))?;
+        self.from = lists.iter().map(|list| ((list.group, list.node), list.youngest())).collect();
+        Ok(self.done(&lists, List::youngest, cpu))
+    }
+
+    fn count(&mut self, _: &[Pid]) -> Result<Done, SourceError> {
+        let cpu = thread_cpu();
+        let lists = self.group.age().map_err(|why| self.failed(&why))?;
+        // A group that was not there at the clearing has had all of its pages since.
+        let since = |list: &List| self.from.get(&(list.group, list.node)).copied().unwrap_or(0);
+        let known =
+            |list: &List| since(list) == 0 || list.youngest() <= since(list).saturating_add(u64::from(LOOKS));
+        if !lists.iter().all(known) {
+            return Err(SourceError::Spoiled("the kernel has aged the control group itself meanwhile"));
+        }
+        Ok(self.done(&lists, since, cpu))
+    }
+
+    fn size(&mut self, _: &[Pid]) -> Result<Done, SourceError> {
+        let cpu = thread_cpu();
+        let lists = self.group.lists().map_err(|why| self.failed(&why))?;
+        Ok(self.done(&lists, List::youngest, cpu))
+    }
+
+    fn forget(&mut self, _: Pid) {}
+
+    fn looks(&self) -> u32 {
+        LOOKS
+    }
+
+    fn looks_clear(&self) -> bool {
+        true
+    }
+
+    fn caveat(&self) -> Option<&'static str> {
+        // The kernel flushes no translations when it ages, and nobody else can without the process's
+        // soft-dirty bits.
+        Some(LEFT_BY_OTHERS)
+    }
+
+    fn count_a_page(&self) -> Duration {
+        COUNT
+    }
+
+    fn penalty_a_page(&self) -> Duration {
+        REARM
+    }
+}
+
+/// The control group that holds the target's processes and no others.
+fn own_group(target: &Target) -> Result<PathBuf, String> {
+    let members = target.members(std::iter::empty());
+    let cure = "give the job a group of its own (`systemd-run --scope -p MemoryAccounting=yes PROGRAM`), or watch the group with --cgroup";
+    let group = |pid: &Pid| {
+        let text = procfs::text(format!("/proc/{pid}/cgroup")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+    };
+    let path = members
+        .iter()
+        .find_map(group)
+        .ok_or_else(|| format!("the job is in no control group of version 2; {cure}"))?;
+    let directory = Path::new(CGROUP).join(path.trim_start_matches('/'));
+    let others = Target::Cgroup(directory.clone()).members(std::iter::empty());
+    if path == "/" || !others.is_subset(&members) {
+        return Err(format!(
+            "generations are of a control group, and that of this job, {path}, holds other processes too; {cure}"
+        ));
+    }
+    // A process that ended between the two lists is in neither group.
+    if members.iter().any(|pid| !others.contains(pid) && group(pid).is_some()) {
+        return Err(format!(
+            "generations are of a control group, and processes of this job are in several, {path} among them; {cure}"
+        ));
+    }
+    Ok(directory)
+}
+
+/// Memory in huge pages, by the text of `memory.stat`.
+pub(crate) fn huge(statistics: &str) -> Bytes {
+    let of = |line: &str| {
+        let (name, number) = line.split_once(' ')?;
+        let huge = ["anon_thp", "file_thp", "shmem_thp"].contains(&name);
+        number.trim().parse().ok().filter(|_| huge).map(Bytes)
+    };
+    statistics.lines().filter_map(of).sum()
+}
+
+/// The number in a control group's file; 0 where there is none.
+fn number(file: &Path) -> Bytes {
+    Bytes(std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_of_all_kinds_are_added_up() {
+        let text = "anon 999\nanon_thp 4194304\nfile_thp 0\nshmem_thp 2097152\npgfault 7\n";
+        assert_eq!(huge(text), Bytes(6 << 20));
+        assert_eq!((huge(""), number(Path::new("/no/such"))), (Bytes(0), Bytes(0)));
+    }
+
+    #[test]
+    fn a_job_among_others_is_refused_with_a_cure() {
+        // This process and its parent share a group, unless somebody gave each its own.
+        let target = Target::Only(vec![Pid::me()]);
+        if let Err(why) = own_group(&target) {
+            assert!(why.contains("--cgroup"), "{why}");
+        }
+        if crate::generations::available().is_err() {
+            assert!(Generations::of(&target).is_err());
+        }
+    }
+}

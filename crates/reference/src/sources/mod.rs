@@ -1,0 +1,152 @@
+//! Which source a job is watched by.
+//!
+//! | the job has | taken is the first that can be used of |
+//! | --- | --- |
+//! | less than [`TABLES_FROM`] | accessed bits: loading the reader of page tables would cost more than it saves |
+//! | less than [`SAMPLED_FROM`] | page tables, accessed bits |
+//! | more | DAMON, generations, page tables, accessed bits |
+//!
+//! From [`SAMPLED_FROM`] on a clearing by `clear_refs` keeps the job from changing its mappings, and from
+//! many of its faults, for a fifth of a second and more (some 22 ms for each GiB). Neither DAMON nor the
+//! kernel's ageing locks mappings so.
+//!
+//! A source asked for by name is taken, or refused with the reason.
+
+pub(crate) mod accessed;
+mod aside;
+mod clearing;
+pub(crate) mod damon;
+pub(crate) mod generations;
+mod idle;
+mod stale;
+pub(crate) mod status;
+pub(crate) mod tables;
+
+pub use accessed::AccessedBits;
+pub use damon::Damon;
+pub use generations::Generations;
+pub use idle::IdleBitmap;
+pub use tables::PageTables;
+
+use crate::options::WatchError;
+use crate::source::{Availability, Source, SourceKind};
+use crate::target::Target;
+use std::fs::OpenOptions;
+use std::io;
+use tables::Reader;
+use vellum_process::Bytes;
+
+/// From this much memory on, the program that reads page tables pays for its loading in the first cycle or
+/// the second: the kernel verifies the program for 40 to 70 ms, and a look at a page is 66 ns shorter then.
+pub(super) const TABLES_FROM: Bytes = Bytes(512 << 20);
+/// From this much memory on, clearing all bits at once stops the job for too long.
+pub(super) const SAMPLED_FROM: Bytes = Bytes(10 << 30);
+
+/// The source asked for; else the one that will cost less, of those that can be used.
+pub(super) fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<dyn Source>, WatchError> {
+    let open = |kind| open(kind, target).map_err(|why| WatchError::Source { kind, why });
+    if let Some(kind) = asked {
+        return open(kind);
+    }
+    let (last, others) = preferred(target.resident());
+    others.iter().find_map(|kind| open(*kind).ok()).map_or_else(|| open(last), Ok)
+}
+
+/// For a job of this size: the source of last resort, and those tried before it, in order.
+fn preferred(resident: Bytes) -> (SourceKind, &'static [SourceKind]) {
+    use SourceKind::{AccessedBits, Damon, Generations, PageTables};
+    let others: &[SourceKind] = match resident {
+        small if small < TABLES_FROM => &[],
+        middling if middling < SAMPLED_FROM => &[PageTables],
+        _ => &[Damon, Generations, PageTables],
+    };
+    (AccessedBits, others)
+}
+
+fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
+    // Both of these clear by `clear_refs`, so they need it. The others check for themselves.
+    if matches!(kind, SourceKind::AccessedBits | SourceKind::PageTables)
+        && let Availability::Absent(why) = SourceKind::AccessedBits.availability()
+    {
+        return Err(why);
+    }
+    Ok(match kind {
+        SourceKind::PageTables => Box::new(PageTables::open()?),
+        SourceKind::AccessedBits => Box::new(AccessedBits::default()),
+        SourceKind::Damon => Box::new(Damon::open(target)?),
+        SourceKind::Generations => Box::new(Generations::of(target)?),
+        SourceKind::IdleBitmap => Box::new(IdleBitmap::open()?),
+    })
+}
+
+impl SourceKind {
+    /// Whether this machine, and this process's privilege, allow it. Only looks. Of
+    /// [`SourceKind::Generations`] it cannot say whether the job to watch is a control group.
+    #[must_use]
+    pub fn availability(self) -> Availability {
+        let usable =
+            |found: Result<(), String>| found.map_or_else(Availability::Absent, |()| Availability::Usable);
+        match self {
+            SourceKind::PageTables => match accessed_bits() {
+                Availability::Usable => usable(Reader::open().map(|_| ())),
+                absent => absent,
+            },
+            SourceKind::AccessedBits => accessed_bits(),
+            SourceKind::IdleBitmap => usable(idle::available()),
+            SourceKind::Generations => usable(crate::generations::available()),
+            SourceKind::Damon => usable(damon::available()),
+        }
+    }
+}
+
+fn accessed_bits() -> Availability {
+    let refused = |what: &str, error: io::Error| Availability::Absent(format!("{what}: {error}"));
+    if let Err(error) = OpenOptions::new().write(true).open("/proc/self/clear_refs") {
+        return refused("/proc/self/clear_refs (CONFIG_PROC_PAGE_MONITOR)", error);
+    }
+    match std::fs::read("/proc/self/smaps_rollup") {
+        Ok(_) => Availability::Usable,
+        Err(error) => refused("/proc/self/smaps_rollup", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_says_why() {
+        for kind in SourceKind::ALL {
+            match kind.availability() {
+                Availability::Absent(why) => {
+                    assert!(!why.is_empty());
+                    eprintln!("{kind}: {why}");
+                }
+                found => eprintln!("{kind}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_larger_the_job_the_less_is_cleared_at_once() {
+        use SourceKind::{AccessedBits, Damon, PageTables};
+        let first = |mib: u64| {
+            let (last, others) = preferred(Bytes(mib << 20));
+            (others.first().copied().unwrap_or(last), last)
+        };
+        assert_eq!(first(1), (AccessedBits, AccessedBits));
+        assert_eq!((first(511), first(512)), ((AccessedBits, AccessedBits), (PageTables, AccessedBits)));
+        assert_eq!(first(10 << 10), (Damon, AccessedBits));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_taken_or_refused_by_name() {
+        let target = Target::Only(vec![vellum_process::Pid::me()]);
+        for kind in SourceKind::ALL {
+            match choose(Some(kind), &target) {
+                Ok(source) => assert_eq!(source.kind(), kind),
+                Err(why) => assert!(why.to_string().contains(kind.name()), "{why}"),
+            }
+        }
+    }
+}

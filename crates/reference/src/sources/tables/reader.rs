@@ -1,0 +1,150 @@
+//! The program in the kernel: loaded, tried on ourselves, and run for a process.
+//!
+//! It is used only after it has counted the memory of this very process as the kernel itself does. A kernel
+//! whose page tables have another layout than [`program`](super::program) assumes (encrypted memory, for one)
+//! fails that, and is refused with a reason.
+
+use super::btf::Btf;
+use super::program::{Base, Counted, Kernel, STATE_BYTES, TABLE_BYTES, counted, program};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use vellum_process::Pid;
+
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
+/// Bytes kept of the verifier's log.
+const LOG_BYTES: usize = 1 << 16;
+/// The count of our own memory may differ by this part, and this many bytes: we run meanwhile.
+const AGREE_WITHIN: f64 = 0.05;
+const AGREE_BYTES: f64 = (2 << 20) as f64;
+
+/// A program that counts.
+#[derive(Debug)]
+pub(in crate::sources) struct Reader {
+    program: OwnedFd,
+    state: OwnedFd,
+    /// Held for the program, which names it by address.
+    table: OwnedFd,
+}
+
+impl Reader {
+    /// Loads it and tries it.
+    pub(in crate::sources) fn open() -> Result<Reader, String> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err("it knows the page tables of x86-64 only".to_owned());
+        }
+        if has_five_levels() {
+            return Err("this kernel uses page tables of five levels, of which it knows four".to_owned());
+        }
+        let may_not = |errno: Errno| match errno {
+            Errno::PERM => "it needs root, or CAP_BPF and CAP_PERFMON".to_owned(),
+            Errno::NOSYS => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".to_owned(),
+            other => format!("a BPF map: {other}"),
+        };
+        let state = vellum_sys::bpf::value(STATE_BYTES).map_err(may_not)?;
+        let table = vellum_sys::bpf::value(TABLE_BYTES).map_err(may_not)?;
+        let types =
+            std::fs::read(TYPES).map_err(|why| format!("{TYPES}: {why}; it needs CONFIG_DEBUG_INFO_BTF"))?;
+        let types = Btf::parse(&types).ok_or(format!("{TYPES}: it is not what this version can read"))?;
+        let program = load(&Kernel::of(&types, Base::Fixed)?, &state, &table)?;
+        let mut reader = Reader { program, state, table };
+        if let Err(why) = reader.prove() {
+            let kernel = Kernel::of(&types, moved().ok_or(why)?)?;
+            reader.program = load(&kernel, &reader.state, &reader.table)?;
+            reader.prove()?;
+        }
+        Ok(reader)
+    }
+
+    /// The accessed bits of a process now: of a program's private files, and of all else. All zero if there
+    /// is no such process.
+    pub(super) fn count(&self, pid: Pid) -> io::Result<(Counted, Counted)> {
+        // SAFETY: the map was made with as many bytes in `open`.
+        unsafe { vellum_sys::bpf::set(&self.state, &[0; STATE_BYTES]) }?;
+        let mut run = File::from(vellum_sys::bpf::iterate(&self.program, pid.0)?);
+        // It writes nothing; reading to the end runs it.
+        while run.read(&mut [0; 64])? > 0 {}
+        // SAFETY: the map has STATE_BYTES bytes, as above.
+        Ok(counted(&unsafe { vellum_sys::bpf::get::<STATE_BYTES>(&self.state) }?))
+    }
+
+    /// Whether it counts our own memory right.
+    fn prove(&self) -> Result<(), String> {
+        let (of_program, other) =
+            self.count(Pid::me()).map_err(|why| format!("the program does not run: {why}"))?;
+        let pages = of_program.present + of_program.huge_present + other.present + other.huge_present;
+        let found = (pages * vellum_sys::PAGE as u64) as f64;
+        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:"));
+        let resident = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        let resident = resident.unwrap_or(0.0) * 1024.0;
+        if (found - resident).abs() <= resident * AGREE_WITHIN + AGREE_BYTES && found > 0.0 {
+            return Ok(());
+        }
+        Err(format!(
+            "its count of this process, {:.0} KiB, is not the kernel's, {:.0} KiB",
+            found / 1024.0,
+            resident / 1024.0
+        ))
+    }
+}
+
+/// Loads the program for a kernel.
+fn load(kernel: &Kernel, state: &OwnedFd, table: &OwnedFd) -> Result<OwnedFd, String> {
+    let code = program(kernel, state.as_raw_fd(), table.as_raw_fd()).ok_or("the program is too long")?;
+    let load = |log: &mut [u8]| vellum_sys::bpf::load_iterator(&code, kernel.attached_to, log);
+    load(&mut []).map_err(|errno| {
+        let mut log = vec![0; LOG_BYTES];
+        let _ = load(&mut log);
+        format!("this kernel does not accept the program: {errno} {}", last_words(&log))
+    })
+}
+
+/// Where the kernel says that its map of all memory begins; a kernel that does not move it says nothing. To
+/// be asked last: the list is long, and made as it is read.
+fn moved() -> Option<Base> {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let address = |name: &str| {
+        let line = symbols.lines().find(|line| line.ends_with(name))?;
+        u64::from_str_radix(line.split(' ').next()?, 16).ok().filter(|address| *address != 0)
+    };
+    Some(Base::At { memory: address(" page_offset_base")?, pages: address(" vmemmap_base")? })
+}
+
+fn has_five_levels() -> bool {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpus.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "la57"))
+}
+
+/// The line of a log in which the verifier gives its reason.
+fn last_words(log: &[u8]) -> String {
+    let text = String::from_utf8_lossy(log);
+    let mut lines = text.trim_end_matches('\0').lines().rev();
+    let said = lines.find(|line| !line.is_empty() && !line.starts_with("processed "));
+    said.map_or_else(String::new, |line| format!("({})", line.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_ends_with_what_matters() {
+        let log = b"0: R1=ctx()\nR0 !read_ok\nprocessed 3 insns (limit 1000000)\n\0\0";
+        assert_eq!(last_words(log), "(R0 !read_ok)");
+        assert_eq!(last_words(b"\0"), "");
+    }
+
+    #[test]
+    fn where_it_cannot_be_it_says_why() {
+        match Reader::open() {
+            Ok(reader) => {
+                let gone = reader.count(Pid(i32::MAX)).unwrap();
+                assert_eq!(gone, (Counted::default(), Counted::default()));
+            }
+            Err(why) => assert!(!why.is_empty()),
+        }
+    }
+}

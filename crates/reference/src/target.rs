@@ -1,0 +1,185 @@
+//! The job to watch: processes and their descendants, a control group, or all processes of one name.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use vellum_process::{Bytes, Pid, Stat, child_pids};
+
+/// Control groups below one that are looked into.
+const GROUPS_MAX: usize = 4096;
+/// Processes watched as one job.
+pub const MEMBERS_MAX: usize = 4096;
+
+/// A job to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// These processes and all that descends from them. A descendant stays one when its parent ends.
+    Processes(Vec<Pid>),
+    /// These processes only.
+    Only(Vec<Pid>),
+    /// The processes of a control group and of those below it: its directory.
+    Cgroup(PathBuf),
+}
+
+/// There is nothing to watch.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// No such process.
+    #[error("process {0}: there is none; `ps -e` lists those that run")]
+    NoProcess(Pid),
+    /// No process of this name.
+    #[error("\"{name}\": no process of {} has this name; give the name as `ps -o comm` shows it, or a pid", whose(*.all))]
+    NoName {
+        /// The name.
+        name: String,
+        /// Whether the processes of all users were searched.
+        all: bool,
+    },
+    /// The control group cannot be read.
+    #[error(
+        "{path}: cannot list the processes of this control group: {source}; give a directory that holds cgroup.procs"
+    )]
+    Cgroup {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// `/proc` cannot be read.
+    #[error("/proc: {0}; watching needs it mounted")]
+    Proc(#[source] io::Error),
+}
+
+fn whose(all: bool) -> &'static str {
+    if all { "anybody" } else { "yours" }
+}
+
+impl Target {
+    /// One process and its descendants.
+    ///
+    /// # Errors
+    /// [`TargetError::NoProcess`] if it is not there.
+    pub fn process(pid: Pid) -> Result<Target, TargetError> {
+        match stat(pid) {
+            Some(stat) if !stat.is_zombie() => Ok(Target::Processes(vec![pid])),
+            _ => Err(TargetError::NoProcess(pid)),
+        }
+    }
+
+    /// Its resident memory now; pages that several processes share count in each.
+    pub(super) fn resident(&self) -> Bytes {
+        let members = self.members(std::iter::empty());
+        members.into_iter().filter_map(stat).map(|stat| stat.resident).sum()
+    }
+
+    /// All processes of a name, as one job, and their descendants. Root finds everybody's, another user only
+    /// his own.
+    ///
+    /// # Errors
+    /// [`TargetError::NoName`] if there is none.
+    pub fn named(name: &str) -> Result<Target, TargetError> {
+        let user = rustix::process::geteuid();
+        let mine = |pid: &Pid| {
+            user.is_root()
+                || std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() == user.as_raw())
+        };
+        let is_named = |pid: &Pid| stat(*pid).is_some_and(|stat| stat.comm == name && !stat.is_zombie());
+        let entries = std::fs::read_dir("/proc").map_err(TargetError::Proc)?;
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid));
+        let found: Vec<Pid> =
+            pids.filter(|pid| *pid != Pid::me()).filter(is_named).filter(mine).take(MEMBERS_MAX).collect();
+        if found.is_empty() {
+            return Err(TargetError::NoName { name: name.to_owned(), all: user.is_root() });
+        }
+        Ok(Target::Processes(found))
+    }
+
+    /// A control group, by its directory.
+    ///
+    /// # Errors
+    /// [`TargetError::Cgroup`] if its processes cannot be listed.
+    pub fn cgroup(path: &Path) -> Result<Target, TargetError> {
+        match std::fs::read(path.join("cgroup.procs")) {
+            Ok(_) => Ok(Target::Cgroup(path.to_owned())),
+            Err(source) => Err(TargetError::Cgroup { path: path.to_owned(), source }),
+        }
+    }
+
+    /// The job's processes now, `known` being those seen before: at most [`MEMBERS_MAX`].
+    pub(crate) fn members(&self, known: impl Iterator<Item = Pid>) -> BTreeSet<Pid> {
+        match self {
+            Target::Only(pids) => pids.iter().copied().collect(),
+            Target::Processes(roots) => descendants(roots.iter().copied().chain(known)),
+            Target::Cgroup(path) => in_group(path),
+        }
+    }
+}
+
+pub(crate) fn stat(pid: Pid) -> Option<Stat> {
+    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn descendants(from: impl Iterator<Item = Pid>) -> BTreeSet<Pid> {
+    let mut found: BTreeSet<Pid> = BTreeSet::new();
+    let mut queue: Vec<Pid> = from.collect();
+    while let Some(pid) = queue.pop() {
+        if found.len() >= MEMBERS_MAX || !found.insert(pid) {
+            continue;
+        }
+        // Each thread has a list of the children it started.
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let text = std::fs::read(task.path().join("children")).unwrap_or_default();
+            queue.extend(child_pids(&text));
+        }
+    }
+    found
+}
+
+fn in_group(path: &Path) -> BTreeSet<Pid> {
+    let mut found = BTreeSet::new();
+    let mut groups = vec![path.to_owned()];
+    let mut seen = 0;
+    while let Some(group) = groups.pop() {
+        seen += 1;
+        if seen > GROUPS_MAX {
+            break;
+        }
+        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        found.extend(text.lines().filter_map(|line| line.parse().ok()).map(Pid).take(MEMBERS_MAX));
+        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
+        groups.extend(
+            below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+    while found.len() > MEMBERS_MAX {
+        found.pop_last();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        assert!(matches!(Target::process(Pid(i32::MAX)), Err(TargetError::NoProcess(_))));
+        let none = Target::named("no such name ever").unwrap_err().to_string();
+        assert!(none.contains("ps -o comm"), "{none}");
+        assert!(matches!(Target::cgroup(Path::new("/proc/self")), Err(TargetError::Cgroup { .. })));
+    }
+
+    #[test]
+    fn descendants_are_found_and_only_means_only() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid(child.id() as i32);
+        let target = Target::process(Pid::me()).unwrap();
+        assert!(target.members(std::iter::empty()).contains(&pid));
+        assert_eq!(Target::Only(vec![Pid::me()]).members(std::iter::empty()).len(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A known process that is gone brings nobody with it, and is left to the caller to notice.
+        assert!(target.members(std::iter::once(pid)).contains(&Pid::me()));
+    }
+}

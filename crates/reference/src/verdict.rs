@@ -1,0 +1,277 @@
+//! What a history means at a given S: the knee, the memory to give, and what less of it would cost.
+//!
+//! Added to what `vellum-workset` says of a curve:
+//!
+//! - *First references* come whatever the memory and are not counted against a limit
+//!   ([`Watcher::first_references`]).
+//! - *What lies beyond the longest window.* A page that is touched every minute is not in a window of ten
+//!   seconds, and a limit at that window would fault it in each time. As long as f at the longest window
+//!   costs more than was agreed to, no smaller limit can be promised, and all is advised.
+//! - *What a limit must cover* beside these pages, and the time between looks: [`crate::advice`],
+//!   [`crate::whole`].
+//! - *Bytes.* Pages of the curve are of [`PAGE_BYTES`].
+
+use crate::advice::Known;
+use crate::delay::Delay;
+use crate::watcher::{PAGE_BYTES, Watcher};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use vellum_process::Bytes;
+use vellum_workset::{Answer, CAP, Demand, History, Spread, knee, spread};
+
+/// The seed of the draws behind an interval: the same history has the same interval.
+const SEED: u64 = 1;
+/// The parts of the advised size at which a slowdown is foretold.
+pub const LESS: [f64; 4] = [0.9, 0.8, 2.0 / 3.0, 0.5];
+
+/// A limit, and the slowdown expected under it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The limit.
+    pub bytes: u64,
+    /// The part of its time that is added: 0.02 is 2 %.
+    pub slowdown: f64,
+    /// The slowdown is at least that: the limit is less than the smallest window holds, and the further cost
+    /// was not measured.
+    pub at_least: bool,
+}
+
+/// How the memory to give was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ground {
+    /// The curve says that less would do no harm beyond what was agreed to.
+    Curve,
+    /// All that was held: a limit smaller by an eighth or more would cost more than was agreed to, or nothing
+    /// can be promised of it.
+    All,
+}
+
+/// What kind of answer the curve gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// There is a window worth more than smaller and larger ones.
+    Knee,
+    /// The window holds all that is ever referenced.
+    NeedsNothingMore,
+    /// No window seen is worth more than the others.
+    TakesAll,
+}
+
+impl Kind {
+    /// In a few words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Knee => "knee",
+            Kind::NeedsNothingMore => "needs nothing more",
+            Kind::TakesAll => "takes all it is given",
+        }
+    }
+}
+
+/// The window worth giving, and how sure that is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// What kind of answer it is.
+    pub kind: Kind,
+    /// The window, in nanoseconds of user CPU time.
+    pub window_ns: f64,
+    /// What it holds on average.
+    pub bytes: u64,
+    /// S·f there: waiting as a part of the job's time.
+    pub waiting: f64,
+    /// The interval that 95 % of draws of the history lie in; `None` while too little was seen.
+    pub low_bytes: Option<u64>,
+    /// Its upper end.
+    pub high_bytes: Option<u64>,
+}
+
+impl Knee {
+    fn new(answer: &Answer, spread: Option<&Spread>) -> Knee {
+        let choice = answer.choice();
+        Knee {
+            kind: match answer {
+                Answer::Knee(_) => Kind::Knee,
+                Answer::NeedsNothingMore(_) => Kind::NeedsNothingMore,
+                Answer::TakesAll { .. } => Kind::TakesAll,
+            },
+            window_ns: choice.point.window,
+            bytes: bytes(choice.point.pages),
+            waiting: choice.waiting,
+            low_bytes: spread.map(|spread| bytes(spread.pages.low)),
+            high_bytes: spread.map(|spread| bytes(spread.pages.high)),
+        }
+    }
+}
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The knee, or why there is none.
+    pub knee: Knee,
+    /// The memory to give.
+    pub give: Limit,
+    /// On what ground.
+    pub ground: Ground,
+    /// The slowdown expected under less.
+    pub less: Vec<Limit>,
+    /// The longest window that was watched, in nanoseconds of user CPU time.
+    pub longest_window_ns: f64,
+}
+
+impl Watcher {
+    /// What the history so far means at this S; `None` while there is no curve.
+    #[must_use]
+    pub fn verdict(&self, delay: &Delay) -> Option<Verdict> {
+        let stretches = self.stretches();
+        let seen = Seen {
+            history: &self.known(),
+            stretches: &stretches,
+            first_references: self.first_references(),
+            watched: self.clock(),
+            peak: self.peak(),
+            shared: self.latest().shared,
+            processes: self.most_processes(),
+            transferred: self.transferred(),
+        };
+        Verdict::of(&seen, delay)
+    }
+}
+
+/// What a watch has seen of a job.
+#[derive(Clone, Copy, Debug)]
+struct Seen<'a> {
+    /// The cycles looked at.
+    history: &'a History,
+    /// All of its time.
+    stretches: &'a History,
+    /// A nanosecond, unavoidable.
+    first_references: f64,
+    /// The user CPU time behind it.
+    watched: Duration,
+    /// The most it held at any time.
+    peak: Bytes,
+    /// Of that, text that others have mapped too.
+    shared: Bytes,
+    /// The most processes it had at any time.
+    processes: u64,
+    /// What they read and wrote by calls.
+    transferred: Bytes,
+}
+
+impl Verdict {
+    fn of(seen: &Seen<'_>, delay: &Delay) -> Option<Verdict> {
+        let curve = seen.history.mean()?;
+        let noise = 1.0 / (seen.watched.as_nanos() as f64).max(1.0);
+        let demand = Demand { noise, unavoidable: seen.first_references, ..Demand::new(delay.mean_ns) };
+        let known = Known {
+            stretches: seen.stretches,
+            delay_ns: delay.mean_ns,
+            out_ns: delay.out_ns,
+            beyond: (curve.last().faults - seen.first_references).max(0.0) * delay.mean_ns,
+            watched: seen.watched,
+            peak: seen.peak,
+            shared: seen.shared,
+            processes: seen.processes,
+            transferred: seen.transferred,
+        };
+        let limit = |bytes: Bytes| {
+            let cost = known.cost(bytes);
+            Limit { bytes: bytes.0, slowdown: cost.part, at_least: cost.at_least }
+        };
+        let give = known.least(CAP);
+        let ground = if give < known.all() { Ground::Curve } else { Ground::All };
+        Some(Verdict {
+            knee: Knee::new(&knee(&curve, &demand), spread(seen.history, &demand, SEED).as_ref()),
+            give: limit(give),
+            ground,
+            less: LESS.iter().map(|part| limit(Bytes((give.0 as f64 * part) as u64))).collect(),
+            longest_window_ns: curve.last().window,
+        })
+    }
+}
+
+/// A mean of pages as bytes, rounded up to whole pages; rounding errors add no page.
+fn bytes(pages: f64) -> u64 {
+    const NOTHING: f64 = 1e-3;
+    (pages - NOTHING).ceil().max(0.0) as u64 * PAGE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f64 = 1e6;
+
+    fn history(pages: &[f64]) -> History {
+        let windows = vellum_workset::cycle::doubling_windows(100.0 * MS, pages.len() as u32);
+        let mut history = History::new(windows, 1.0);
+        for _ in 0..16 {
+            history.push(1000.0 * MS, pages, &[]);
+        }
+        history
+    }
+
+    const PEAK: Bytes = Bytes(10_000 * PAGE_BYTES);
+
+    /// Of a job of which all was seen in cycles, on a device that takes out for nothing.
+    fn verdict(pages: &[f64], delay_ns: f64, first: f64) -> Verdict {
+        let history = history(pages);
+        let delay = Delay { out_ns: 0.0, ..Delay::given(Duration::from_nanos(delay_ns as u64)) };
+        let seen = Seen {
+            history: &history,
+            stretches: &history,
+            first_references: first,
+            watched: Duration::from_secs(16),
+            peak: PEAK,
+            shared: Bytes(0),
+            processes: 1,
+            transferred: Bytes(0),
+        };
+        Verdict::of(&seen, &delay).unwrap()
+    }
+
+    /// The program's pages under a limit.
+    fn pages_under(limit: &Limit) -> f64 {
+        let kernel = PEAK.0 / 256 + (192 << 10);
+        (limit.bytes - kernel) as f64 / PAGE_BYTES as f64 / (1.0 + crate::RESERVE)
+    }
+
+    #[test]
+    fn what_is_flat_is_given_as_it_is() {
+        let flat = verdict(&[1000.0, 1000.0, 1000.0, 1000.0], 1e5, 0.0);
+        assert_eq!(flat.ground, Ground::Curve);
+        assert!((999.0..1002.0).contains(&pages_under(&flat.give)), "{flat:?}");
+        assert_eq!(flat.knee.kind, Kind::NeedsNothingMore);
+        assert!(
+            flat.less.iter().all(|limit| limit.at_least),
+            "below the smallest window only a bound is known"
+        );
+        // Missing pages must come back within 100 ms: 1,000 pages are 10 faults a millisecond, all of the
+        // time at 100 µs.
+        let missing = 1.0 - pages_under(&flat.less[3]) / 1000.0;
+        assert!((flat.less[3].slowdown - missing).abs() < 1e-3, "{flat:?}");
+    }
+
+    #[test]
+    fn what_still_rises_is_given_all() {
+        // 1,000 pages more in the last 400 ms: 2.5 faults a millisecond, a quarter of the time at 100 µs.
+        let rising = verdict(&[1000.0, 2000.0, 3000.0, 4000.0], 1e5, 0.0);
+        assert_eq!(rising.ground, Ground::All);
+        assert!(rising.give.bytes > PEAK.0 && rising.give.slowdown == 0.0);
+        // First references alone are not counted against the limit.
+        let fresh = verdict(&[1000.0, 2000.0, 3000.0, 4000.0], 1e5, 0.01);
+        assert_eq!(fresh.ground, Ground::Curve);
+    }
+
+    #[test]
+    fn a_curve_that_bends_is_cut_where_faults_cost_what_was_agreed_to() {
+        let bent = verdict(&[1000.0, 1900.0, 2000.0, 2001.0], 1e5, 0.0);
+        assert_eq!(bent.ground, Ground::Curve);
+        assert!((1900.0..2002.0).contains(&pages_under(&bent.give)), "{bent:?}");
+        assert!(bent.give.slowdown <= CAP + 1e-6);
+        assert!(bent.less[3].slowdown > 10.0 * CAP, "{bent:?}");
+    }
+}

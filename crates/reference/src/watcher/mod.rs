@@ -1,0 +1,401 @@
+//! Watching a job: cycles of one clearing and several looks, paced by a budget, gathered into a history.
+//!
+//! ```text
+//! step ─▶ Job::update ─▶ due? ─┬─ cycle can be paid for ─▶ clear every process
+//!   ▲                         ├─ a window has passed ───▶ count every process ─▶ (T, w)
+//!   │ wait                    └─ last window ──────────▶ cycle::at_windows ─▶ History
+//!   └────────────────────────────────┘
+//! ```
+//!
+//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing of ours runs in between,
+//! except a source's own wait.
+//!
+//! This file keeps and answers what is known of the job; `due` has the work of a step.
+//!
+//! A cycle is half as long as the watch so far, within [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) and the
+//! options' number of windows: the first curve comes soon, and the longest windows as soon as there is time
+//! for them.
+//!
+//! The time that the job loses to our clearing is taken off its clock within the cycle.
+//!
+//! A source may allow fewer looks to a clearing than a cycle has ([`Source::looks`]). Then it is cleared
+//! again within the cycle, and each look covers the time since the last clearing. These windows follow each
+//! other; the job is assumed to be stationary over a cycle in any case.
+//!
+//! Departure from the source (section 3): it looks at every Δ and keeps a counter a page. One clearing for
+//! several looks costs a job a fraction of that, and gives the same for a stationary job
+//! ([`vellum_workset::cycle`]).
+
+mod due;
+
+use crate::budget::Budget;
+use crate::event::Event;
+use crate::job::Job;
+use crate::options::{Options, WatchError};
+use crate::source::{Count, Source, SourceKind};
+use crate::sources::accessed::thread_cpu;
+use crate::sources::choose;
+use crate::target::Target;
+use crate::whole::Whole;
+use due::Cycle;
+use std::time::{Duration, Instant};
+use vellum_process::{Bytes, Pid};
+use vellum_workset::{Curve, History, cycle};
+
+/// Bytes of a page in every count of pages.
+pub const PAGE_BYTES: u64 = vellum_sys::PAGE as u64;
+/// The shortest and the longest time between two steps.
+const WAIT_MIN: Duration = Duration::from_millis(2);
+const WAIT_MAX: Duration = Duration::from_millis(500);
+/// A sleeping job is taken to use this part of a processor.
+const RATE_MIN: f64 = 0.02;
+/// The weight of the newest rate.
+const RATE_NEWEST: f64 = 0.5;
+/// The weight of the newest cost of a step.
+const STEP_NEWEST: f64 = 0.25;
+/// The rate is formed over no less than this.
+const RATE_OVER: Duration = Duration::from_millis(20);
+
+/// What one step did.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// For how long nothing needs to be done; `None` when the job is over.
+    pub wait: Option<Duration>,
+}
+
+/// What watching has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Our CPU time, the kernel's on our behalf included.
+    pub cpu: Duration,
+    /// The job's own time that we made it spend, by a count of pages and what one costs.
+    pub imposed: Duration,
+    /// The longest time that a process could not change its mappings.
+    pub longest_stall: Duration,
+    /// All of it, as a part of the job's user CPU time.
+    pub share: f64,
+}
+
+/// In which pages the answer is.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "pages")]
+pub enum Grain {
+    /// 4 KiB.
+    Base,
+    /// This part of the memory is in huge pages of 2 MiB, each of which counts whole.
+    Mixed {
+        /// The part, below [`HUGE_FROM`].
+        huge: f64,
+    },
+    /// Nearly all is in huge pages: the answer is one in huge pages.
+    Huge {
+        /// The part.
+        huge: f64,
+    },
+}
+
+/// With less than this part in huge pages they are not worth a word …
+pub const MIXED_FROM: f64 = 0.05;
+/// … and from this part on the answer is in huge pages.
+pub const HUGE_FROM: f64 = 0.5;
+
+/// A watch on a job.
+#[derive(Debug)]
+pub struct Watcher {
+    job: Job,
+    source: Box<dyn Source>,
+    options: Options,
+    history: History,
+    whole: Whole,
+    cycle: Option<Cycle>,
+    budget: Budget,
+    latest: Count,
+    peak: Bytes,
+    most_processes: u64,
+    /// The most that its processes had read and written by calls at any look.
+    transferred: Bytes,
+    longest_stall: Duration,
+    began: Instant,
+    first_curve: Option<Duration>,
+    /// What a step in which nothing is due costs, in seconds.
+    step_cost: f64,
+    rate: f64,
+    rated: (Instant, Duration),
+    ended: bool,
+}
+
+impl Watcher {
+    /// A watch on `target`; it begins with the first [`step`](Self::step).
+    ///
+    /// # Errors
+    /// [`WatchError`] if an option is out of bounds, or if no source can be used.
+    pub fn new(target: Target, options: Options) -> Result<Watcher, WatchError> {
+        options.check()?;
+        let cpu = thread_cpu();
+        let source = choose(options.source, &target)?;
+        let mut budget = Budget::new(options.budget, source.count_a_page());
+        budget.cpu = thread_cpu().saturating_sub(cpu);
+        let windows = cycle::doubling_windows(options.delta.as_nanos() as f64, options.windows);
+        let now = Instant::now();
+        Ok(Watcher {
+            job: Job::new(target),
+            budget,
+            source,
+            history: History::new(windows.clone(), options.alpha),
+            whole: Whole::new(windows, Duration::ZERO),
+            cycle: None,
+            latest: Count::default(),
+            peak: Bytes(0),
+            most_processes: 0,
+            transferred: Bytes(0),
+            longest_stall: Duration::ZERO,
+            began: now,
+            first_curve: None,
+            step_cost: 0.0,
+            rate: 1.0,
+            rated: (now, Duration::ZERO),
+            ended: false,
+            options,
+        })
+    }
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// [`WatchError::Blind`] if there are processes and not one of them can be looked into.
+    pub fn step(&mut self) -> Result<Step, WatchError> {
+        if self.ended {
+            return Ok(Step::default());
+        }
+        let cpu = thread_cpu();
+        let mut events = self.job.update(false);
+        self.note(&mut events);
+        self.learn_rate();
+        self.account();
+        let wait = if self.job.members().is_empty() {
+            self.end_cycle(&mut events);
+            events.push(Event::Ended);
+            self.ended = true;
+            None
+        } else {
+            Some(self.advance(&mut events)?)
+        };
+        let spent = thread_cpu().saturating_sub(cpu);
+        if events.is_empty() {
+            self.step_cost += STEP_NEWEST * (spent.as_secs_f64() - self.step_cost);
+        }
+        self.budget.cpu += spent;
+        Ok(Step { events, wait })
+    }
+
+    /// Ends the watch: what the cycle that runs knows already becomes a sample.
+    pub fn finish(&mut self) {
+        self.end_cycle(&mut Vec::new());
+        self.whole.pass(self.job.clock(), self.job.resident());
+    }
+
+    /// The samples so far.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The mean curve, windows in nanoseconds of user CPU time and pages of [`PAGE_BYTES`]; before the first
+    /// cycle has ended, what it knows already. `None` with less than that.
+    #[must_use]
+    pub fn curve(&self) -> Option<Curve> {
+        self.known().mean()
+    }
+
+    /// The history; while there is none, that of the running cycle.
+    pub(crate) fn known(&self) -> History {
+        let mut history = self.history.clone();
+        if history.samples() == 0
+            && let Some(cycle) = &self.cycle
+        {
+            due::push(&mut history, cycle);
+        }
+        history
+    }
+
+    /// The source in use.
+    #[must_use]
+    pub fn source(&self) -> SourceKind {
+        self.source.kind()
+    }
+
+    /// The known error of the source's counts on this machine.
+    #[must_use]
+    pub fn caveat(&self) -> Option<&'static str> {
+        self.source.caveat()
+    }
+
+    /// How it watches.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What is watched.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        self.job.target()
+    }
+
+    /// The job's processes, by their names.
+    pub fn processes(&self) -> impl Iterator<Item = (Pid, &str)> {
+        self.job.members().iter().map(|(pid, member)| (*pid, member.name.as_str()))
+    }
+
+    /// The job's user CPU time since the watch began.
+    #[must_use]
+    pub fn clock(&self) -> Duration {
+        self.job.clock()
+    }
+
+    /// First references for each nanosecond of user CPU time, in pages: the kernel's minor faults, or the
+    /// growth of resident memory if that is more, as where a fault brings a huge page. Pages resident already
+    /// cause neither, so these come whatever the memory.
+    #[must_use]
+    pub fn first_references(&self) -> f64 {
+        let clock = self.job.clock().as_nanos() as f64;
+        let pages = self.job.minor_faults().max(self.job.grown().0 / PAGE_BYTES);
+        if clock > 0.0 { pages as f64 / clock } else { 0.0 }
+    }
+
+    /// The job's resident memory: at the last look, or, before the first, by a file that is cheaper to read.
+    #[must_use]
+    pub fn resident(&self) -> Bytes {
+        let resident_of = |member: &crate::job::Member| member.resident;
+        match self.latest.resident {
+            Bytes(0) => self.job.members().values().map(resident_of).sum(),
+            counted => counted,
+        }
+    }
+
+    /// The job's memory at the last look.
+    #[must_use]
+    pub fn latest(&self) -> Count {
+        self.latest
+    }
+
+    /// The most that its processes had read and written by calls at any look, files and pipes alike.
+    pub(super) fn transferred(&self) -> Bytes {
+        self.transferred
+    }
+
+    /// The most processes that it had at any time.
+    pub(super) fn most_processes(&self) -> u64 {
+        self.most_processes
+    }
+
+    /// The most resident and swapped memory that was seen at any time.
+    #[must_use]
+    pub fn peak(&self) -> Bytes {
+        self.peak
+    }
+
+    /// In which pages the answer is.
+    #[must_use]
+    pub fn grain(&self) -> Grain {
+        let huge = self.latest.huge.0 as f64 / (self.latest.resident.0.max(1)) as f64;
+        match huge {
+            huge if huge < MIXED_FROM => Grain::Base,
+            huge if huge < HUGE_FROM => Grain::Mixed { huge },
+            huge => Grain::Huge { huge },
+        }
+    }
+
+    /// Wall-clock time from the beginning of the watch to the first curve; `None` while there is none.
+    #[must_use]
+    pub fn first_curve(&self) -> Option<Duration> {
+        self.first_curve
+    }
+
+    /// For how long the watch has gone on.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// What it has cost.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let clock = self.job.clock().as_secs_f64();
+        Cost {
+            cpu: self.budget.cpu,
+            imposed: self.budget.imposed,
+            longest_stall: self.longest_stall,
+            share: if clock > 0.0 { self.budget.spent().as_secs_f64() / clock } else { 0.0 },
+        }
+    }
+
+    /// All the time watched, in stretches; before the first cycle has ended, what it knows already.
+    pub(super) fn stretches(&self) -> History {
+        match self.whole.stretches() {
+            none if none.samples() == 0 => self.known(),
+            some => some.clone(),
+        }
+    }
+
+    /// What passed since the last step, and what is held.
+    fn account(&mut self) {
+        let resident = self.job.resident();
+        self.peak = self.peak.max(resident + self.latest.swapped);
+        self.most_processes = self.most_processes.max(self.job.members().len() as u64);
+        self.whole.pass(self.job.clock(), resident);
+    }
+
+    /// Applies events to the state of the watch.
+    fn note(&mut self, events: &mut Vec<Event>) {
+        let mut another = false;
+        for event in &*events {
+            match event {
+                Event::Left { pid, .. } => self.source.forget(*pid),
+                // A process among many that executes something is how jobs work; the only one is another job
+                // from then on.
+                Event::Executed { pid, .. } => {
+                    self.source.forget(*pid);
+                    another |= self.job.members().len() == 1;
+                }
+                _ => {}
+            }
+        }
+        if another {
+            self.cycle = None;
+            self.history.restart();
+            self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock());
+            (self.peak, self.transferred, self.latest) = (Bytes(0), Bytes(0), Count::default());
+            events.push(Event::Restarted);
+        }
+    }
+
+    fn learn_rate(&mut self) {
+        let (at, clock) = self.rated;
+        let wall = at.elapsed();
+        if wall >= RATE_OVER {
+            let now = self.job.clock().saturating_sub(clock).as_secs_f64() / wall.as_secs_f64();
+            self.rate += RATE_NEWEST * (now - self.rate);
+            self.rated = (Instant::now(), self.job.clock());
+        }
+    }
+
+    /// The part of a processor that the job uses, lately; more than 1 for one that uses several.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rate.max(RATE_MIN)
+    }
+
+    /// Whether a cycle is under way: accessed bits that others clear then would count as idle pages.
+    #[must_use]
+    pub fn in_cycle(&self) -> bool {
+        self.cycle.is_some()
+    }
+
+    /// The wall-clock time in which the job's clock will advance by this.
+    fn wall(&self, clock: Duration) -> Duration {
+        Duration::from_secs_f64(clock.as_secs_f64() / self.rate())
+    }
+}

@@ -1,0 +1,106 @@
+//! The curve of all the time that a job was watched, the time between looks included.
+//!
+//! Cycles are looked at within a budget, so most of a large job's time lies between them. A program that
+//! builds a table, and a program that sorts it at its end, would be judged by the moments of the looks. So
+//! all time gets a curve:
+//!
+//! ```text
+//! resident    ▁▂▃▃▃▃▄▅▅▅▇▇▇
+//! looked at   ────├──┤────────      the curve of the last cycle, and before the first, of that one;
+//! taken as     w    w   w + growth  what became resident since its end counts as referenced in every window
+//! ```
+//!
+//! Memory that became resident since the last look was written just now, and it is not known yet whether it
+//! is needed again. Counting it is wrong for memory that is filled and never read; the next cycle corrects
+//! that.
+//!
+//! Each stretch weighs the user CPU time that it took, so the parts of a [`History`] of these stretches are
+//! parts of the run.
+
+use crate::watcher::PAGE_BYTES;
+use std::time::Duration;
+use vellum_process::Bytes;
+use vellum_workset::History;
+
+/// Stretches are no shorter than this, in the job's user CPU time.
+const STRETCH_MIN: Duration = Duration::from_millis(20);
+
+/// The account.
+#[derive(Debug)]
+pub(super) struct Whole {
+    stretches: History,
+    /// What the last cycle found at each window, and what was resident at its end.
+    latest: Option<(Vec<f64>, Bytes)>,
+    /// Up to when the job's time is accounted for.
+    until: Duration,
+}
+
+impl Whole {
+    /// Nothing watched yet, at these windows.
+    pub(super) fn new(windows: Vec<f64>, from: Duration) -> Whole {
+        Whole { stretches: History::new(windows, 1.0), latest: None, until: from }
+    }
+
+    /// A cycle ended: what it found, and what was resident then.
+    pub(super) fn cycle(&mut self, pages: Vec<f64>, resident: Bytes) {
+        if !pages.is_empty() {
+            self.latest = Some((pages, resident));
+        }
+    }
+
+    /// The job's time is `now`, and `resident` is resident; time before the first cycle waits for it.
+    pub(super) fn pass(&mut self, now: Duration, resident: Bytes) {
+        let length = now.saturating_sub(self.until);
+        if let Some((pages, then)) = &self.latest
+            && length >= STRETCH_MIN
+        {
+            let growth = (resident.0.saturating_sub(then.0) / PAGE_BYTES) as f64;
+            let pages: Vec<f64> = pages.iter().map(|pages| pages + growth).collect();
+            self.stretches.push(length.as_nanos() as f64, &pages, &[]);
+            self.until = now;
+        }
+    }
+
+    /// Every stretch so far, in order.
+    pub(super) fn stretches(&self) -> &History {
+        &self.stretches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(count: u64) -> Bytes {
+        Bytes(count * PAGE_BYTES)
+    }
+
+    #[test]
+    fn growth_after_a_look_counts_and_the_next_look_corrects_it() {
+        let at = Duration::from_millis;
+        let mut whole = Whole::new(vec![1e8, 2e8], at(0));
+        whole.pass(at(500), pages(50));
+        assert_eq!(whole.stretches().samples(), 0, "nothing is known before the first cycle");
+        whole.cycle(vec![40.0, 60.0], pages(100));
+        whole.pass(at(1000), pages(100));
+        whole.pass(at(1500), pages(150));
+        whole.pass(at(1501), pages(900));
+        whole.cycle(vec![45.0, 70.0], pages(150));
+        whole.pass(at(2000), pages(120));
+        let found: Vec<(f64, f64, f64)> = whole
+            .stretches()
+            .curves()
+            .map(|(part, curve)| (part, curve.first().pages, curve.last().pages))
+            .collect();
+        // The time before the first cycle is the first cycle's.
+        assert_eq!(found, [(0.5, 40.0, 60.0), (0.25, 90.0, 110.0), (0.25, 45.0, 70.0)]);
+    }
+
+    #[test]
+    fn a_cycle_that_found_nothing_changes_nothing() {
+        let mut whole = Whole::new(vec![1e8, 2e8], Duration::ZERO);
+        whole.cycle(Vec::new(), pages(5));
+        whole.pass(Duration::from_secs(1), pages(5));
+        assert_eq!(whole.stretches().samples(), 0);
+    }
+}

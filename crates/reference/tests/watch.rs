@@ -1,0 +1,430 @@
+//! The watcher against a process whose references are known.
+//!
+//! The *walker* is this test program, started again. It has sets of pages and touches each set from end to
+//! end once in a period of its own user CPU time, evenly, so that in any window of T it touches the same
+//! number of pages:
+//!
+//! ```text
+//! z(T) = Σ n · min(1, T / period)
+//! ```
+//!
+//! Truth does not depend on when a cycle begins, on the machine's load or on its speed; nor does the test.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use vellum_process::Pid;
+use vellum_reference::{Availability, Event, Grain, Options, SourceKind, Target, Watcher};
+use vellum_workset::Curve;
+
+const PAGE: usize = 4096;
+/// Pages, and milliseconds in which they are all touched once.
+const SETS: [(usize, u64); 3] = [(3000, 20), (3000, 700), (4000, 4000)];
+/// The walker looks at its clock this often.
+const TURN: Duration = Duration::from_micros(500);
+/// And in between at another, after this many turns of a loop: some microseconds.
+const PAUSE: u32 = 5000;
+/// What the command and its libraries keep touching, beside the sets.
+const BESIDE_PAGES: f64 = 60.0;
+/// How far from the truth a curve may be.
+const WITHIN: f64 = 0.02;
+/// The same by samples, for what the draw has strayed.
+const SAMPLED_WITHIN: f64 = 0.1;
+/// In an emulated machine (`.ci/vm`) user time is less exact: clock ticks come late.
+const EMULATED_WITHIN: f64 = 0.06;
+/// How many monitors are set up.
+const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+/// Where translations outlive a clearing, short windows miss up to this many pages, a TLB's entries, and have
+/// a caveat;
+const TLB_PAGES: f64 = 3072.0;
+/// from this window on a thread has been switched away often enough.
+const LONG_NS: f64 = 390e6;
+/// After this the walker ends: the test has died.
+const HANG: Duration = Duration::from_secs(300);
+
+/// One walker at a time: each wants a processor, and its watcher another.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Not a test: what the others watch.
+#[test]
+#[ignore = "the process that is watched, started by the tests"]
+fn walker() {
+    let huge = std::env::var_os("WALKER_HUGE").is_some();
+    let mut sets: Vec<(Region, u64, u64)> =
+        SETS.iter().map(|(pages, period)| (Region::new(*pages, huge), *period * 1_000_000, 0)).collect();
+    println!("ready");
+    let began = Instant::now();
+    let start = cpu_ns();
+    while began.elapsed() < HANG {
+        let turn = Instant::now();
+        while turn.elapsed() < TURN {
+            // Looking at a clock is a system call on some machines, and system time is no virtual time.
+            for step in 0..PAUSE {
+                std::hint::black_box(step);
+            }
+        }
+        let now = cpu_ns() - start;
+        for (region, period, touched) in &mut sets {
+            let due = (u128::from(now) * region.pages as u128 / u128::from(*period)) as u64;
+            // A stretch in which it did not run is not caught up with twice.
+            *touched = (*touched).max(due.saturating_sub(region.pages as u64));
+            while *touched < due {
+                region.touch((*touched % region.pages as u64) as usize);
+                *touched += 1;
+            }
+        }
+    }
+}
+
+fn cpu_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Pages of a set, in base pages or in huge ones.
+struct Region {
+    base: *mut u8,
+    pages: usize,
+}
+
+impl Region {
+    fn new(pages: usize, huge: bool) -> Region {
+        const HUGE: usize = 2 << 20;
+        let bytes = (pages * PAGE).next_multiple_of(HUGE) + HUGE;
+        let (prot, flags) =
+            (rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE, rustix::mm::MapFlags::PRIVATE);
+        // SAFETY: a new mapping, never unmapped: the process ends with it.
+        let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.unwrap();
+        let base = (base as usize).next_multiple_of(HUGE) as *mut u8;
+        let advice =
+            if huge { rustix::mm::Advice::LinuxHugepage } else { rustix::mm::Advice::LinuxNoHugepage };
+        // SAFETY: within the mapping; kernels without huge pages refuse, which is as good.
+        let _ = unsafe { rustix::mm::madvise(base.cast(), pages * PAGE, advice) };
+        let mut region = Region { base, pages };
+        (0..pages).for_each(|page| region.touch(page));
+        region
+    }
+
+    fn touch(&mut self, page: usize) {
+        // SAFETY: within the mapping.
+        unsafe { self.base.add(page * PAGE).write_volatile(1) };
+    }
+}
+
+/// A walker that has started, ended when dropped.
+struct Walker {
+    child: Child,
+    /// Held open: a test runner ends if it cannot write that its test takes long.
+    _lines: Lines<BufReader<ChildStdout>>,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Walker {
+    fn start(huge: bool) -> Walker {
+        Walker::start_in(None, huge)
+    }
+
+    /// In a control group from its first page on.
+    fn start_in(group: Option<&Group>, huge: bool) -> Walker {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let program = std::env::current_exe().unwrap();
+        let mut command = match group {
+            None => Command::new(&program),
+            Some(group) => {
+                let mut command = Command::new("sh");
+                let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.path.display());
+                command.args(["-c", &enter, "sh"]).arg(&program);
+                command
+            }
+        };
+        command.args(["--exact", "walker", "--ignored", "--nocapture"]).stdout(Stdio::piped());
+        if huge {
+            command.env("WALKER_HUGE", "1");
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.by_ref().any(|line| line.unwrap().ends_with("ready")), "the walker did not start");
+        Walker { child, _lines: lines, _one: one }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid(self.child.id() as i32)
+    }
+}
+
+impl Drop for Walker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A control group of version 2 with memory of its own, removed when dropped.
+struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    /// `None` where none can be made.
+    fn make(name: &str) -> Option<Group> {
+        let path = Path::new("/sys/fs/cgroup").join(format!("vellum-{name}-{}", std::process::id()));
+        if std::fs::create_dir(&path).is_err() || !path.join("memory.reclaim").exists() {
+            // Something else may be mounted there.
+            let _ = std::fs::remove_dir(&path);
+            vellum_skip::skip("no control group of version 2 with memory of its own can be made here");
+            return None;
+        }
+        Some(Group { path })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The last process is gone, and the kernel may take a moment to agree.
+        let began = Instant::now();
+        while std::fs::remove_dir(&self.path).is_err() && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn accessed_bits() -> bool {
+    let here = SourceKind::AccessedBits.availability();
+    if here != Availability::Usable {
+        vellum_skip::skip(format_args!("accessed bits cannot be read here: {here:?}"));
+    }
+    here == Availability::Usable
+}
+
+/// Cycles without a pause: the tests are about the answer, not about the cost.
+fn eager() -> Options {
+    Options { budget: 1.0, ..Options::default() }
+}
+
+/// The same by one source.
+fn eagerly_by(kind: SourceKind) -> Options {
+    Options { source: Some(kind), ..eager() }
+}
+
+fn watch_until(watcher: &mut Watcher, mut enough: impl FnMut(&Watcher, &[Event]) -> bool) {
+    let began = Instant::now();
+    loop {
+        let step = watcher.step().unwrap();
+        let done = enough(watcher, &step.events);
+        let Some(wait) = step.wait else { break };
+        if done {
+            break;
+        }
+        assert!(began.elapsed() < HANG, "no answer in {HANG:?}");
+        std::thread::sleep(wait);
+    }
+}
+
+/// What of a process's CPU time was user time: windows are of that, and the walker's clock is of all.
+struct UserPart {
+    pid: Pid,
+    before: (f64, f64),
+}
+
+impl UserPart {
+    fn from_now(pid: Pid) -> UserPart {
+        UserPart { pid, before: UserPart::used(pid) }
+    }
+
+    /// User and all CPU time.
+    fn used(pid: Pid) -> (f64, f64) {
+        let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+        let own = vellum_process::Stat::parse(&text).unwrap().own;
+        (own.user.as_secs_f64(), own.cpu.as_secs_f64())
+    }
+
+    fn so_far(&self) -> f64 {
+        let now = UserPart::used(self.pid);
+        (now.0 - self.before.0) / (now.1 - self.before.1)
+    }
+}
+
+fn truth(window_ns: f64) -> f64 {
+    SETS.iter().map(|(pages, ms)| *pages as f64 * (window_ns / (*ms as f64 * 1e6)).min(1.0)).sum()
+}
+
+/// How far the curve is off; `stale` if translations outlive a clearing here, `user` the part of the walker's
+/// time that was user time.
+fn worst(curve: &Curve, until_ns: f64, stale: bool, user: f64) -> f64 {
+    eprintln!("{:.1} % user time", user * 100.0);
+    let points = curve.points().iter().filter(|point| point.window <= until_ns);
+    points
+        .map(|point| {
+            let truth = truth(point.window / user);
+            let off = (point.pages - truth - BESIDE_PAGES / 2.0).abs() - BESIDE_PAGES / 2.0;
+            eprintln!(
+                "T {:7.1} ms  z {:8.1}  truth {truth:8.1}  {:+.2} %",
+                point.window / 1e6,
+                point.pages,
+                (point.pages / truth - 1.0) * 100.0
+            );
+            if stale && point.window < LONG_NS && point.pages < truth && point.pages > truth - TLB_PAGES {
+                return 0.0;
+            }
+            off.max(0.0) / truth
+        })
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn the_curve_of_a_live_process_is_within_two_percent() {
+    if accessed_bits() {
+        the_curve_is_within_two_percent_by(SourceKind::AccessedBits);
+    }
+}
+
+#[test]
+fn the_curve_read_out_of_page_tables_is_within_two_percent() {
+    match SourceKind::PageTables.availability() {
+        Availability::Usable => the_curve_is_within_two_percent_by(SourceKind::PageTables),
+        why => vellum_skip::skip(format_args!("page tables cannot be read here: {why:?}")),
+    }
+}
+
+#[test]
+fn the_curve_by_generations_of_a_control_group_is_within_two_percent() {
+    match SourceKind::Generations.availability() {
+        Availability::Usable => {}
+        why => return vellum_skip::skip(format_args!("no generations can be read here: {why:?}")),
+    }
+    let Some(group) = Group::make("generations") else { return };
+    let walker = Walker::start_in(Some(&group), false);
+    let target = Target::cgroup(&group.path).unwrap();
+    the_curve_is_within(WITHIN, &walker, &target, SourceKind::Generations);
+    // The group is the walker's own, which may as well be named itself.
+    let process = Watcher::new(Target::process(walker.pid()).unwrap(), eagerly_by(SourceKind::Generations));
+    assert_eq!(process.unwrap().source(), SourceKind::Generations);
+    drop(walker);
+}
+
+#[test]
+fn the_curve_sampled_by_damon_is_near_and_the_monitor_goes() {
+    match SourceKind::Damon.availability() {
+        Availability::Usable => {}
+        why => return vellum_skip::skip(format_args!("DAMON cannot be used here: {why:?}")),
+    }
+    let walker = Walker::start(false);
+    the_curve_is_within(SAMPLED_WITHIN, &walker, &Target::process(walker.pid()).unwrap(), SourceKind::Damon);
+    // It excludes another of ours, and takes away what it has set up.
+    let watch = || Watcher::new(Target::process(walker.pid()).unwrap(), eagerly_by(SourceKind::Damon));
+    let first = watch().unwrap();
+    let why = watch().unwrap_err().to_string();
+    assert!(why.contains("monitor"), "{why}");
+    drop(first);
+    assert_eq!(std::fs::read_to_string(MONITORS).unwrap().trim(), "0");
+}
+
+#[test]
+fn the_curve_by_the_idle_bitmap_is_within_two_percent() {
+    match SourceKind::IdleBitmap.availability() {
+        Availability::Usable => {
+            let walker = Walker::start(false);
+            let target = Target::process(walker.pid()).unwrap();
+            the_curve_is_within(WITHIN, &walker, &target, SourceKind::IdleBitmap);
+        }
+        why => vellum_skip::skip(format_args!("there is no idle bitmap here: {why:?}")),
+    }
+}
+
+fn the_curve_is_within_two_percent_by(kind: SourceKind) {
+    let walker = Walker::start(false);
+    the_curve_is_within(WITHIN, &walker, &Target::process(walker.pid()).unwrap(), kind);
+}
+
+fn the_curve_is_within(within: f64, walker: &Walker, target: &Target, kind: SourceKind) {
+    let user = UserPart::from_now(walker.pid());
+    let mut watcher = Watcher::new(target.clone(), eagerly_by(kind)).unwrap();
+    assert_eq!(watcher.source(), kind);
+    let far = |curve: Curve| curve.last().window >= 3.1e9;
+    watch_until(&mut watcher, |watcher, _| watcher.curve().is_some_and(far));
+    watcher.finish();
+    let curve = watcher.curve().expect("a curve");
+    assert!(curve.last().window >= 3.1e9, "windows up to {:.1} s", curve.last().window / 1e9);
+    let off = worst(&curve, 4e9, watcher.caveat().is_some(), user.so_far());
+    let within = if std::env::var_os("VELLUM_VM").is_some() { within.max(EMULATED_WITHIN) } else { within };
+    assert!(off <= within, "off by {:.1} %", off * 100.0);
+    assert_eq!(watcher.grain(), Grain::Base);
+    assert!(watcher.first_curve().is_some());
+    let clears = matches!(kind, SourceKind::AccessedBits | SourceKind::PageTables);
+    assert!(watcher.cost().cpu > Duration::ZERO && (watcher.cost().longest_stall > Duration::ZERO) == clears);
+    eprintln!("{:?}", watcher.cost());
+}
+
+#[test]
+fn huge_pages_are_counted_whole_and_said() {
+    let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !accessed_bits() || policy.is_empty() || policy.contains("[never]") {
+        vellum_skip::skip("no huge pages here");
+        return;
+    }
+    let walker = Walker::start(true);
+    let mut watcher = Watcher::new(Target::process(walker.pid()).unwrap(), eager()).unwrap();
+    watch_until(&mut watcher, |watcher, _| watcher.history().samples() >= 1);
+    let huge = watcher.latest().huge.0 as f64 / watcher.latest().resident.0 as f64;
+    if huge < 0.5 {
+        vellum_skip::skip(format_args!("the kernel had no huge pages to give ({huge:.2})"));
+        return;
+    }
+    assert!(matches!(watcher.grain(), Grain::Huge { .. }));
+    // Touching some of a huge page counts it whole.
+    let curve = watcher.curve().unwrap();
+    let (pages, base) = (curve.last().pages, truth(curve.last().window));
+    assert!(pages > base, "{pages} pages in the longest window, in base pages the truth is {base}");
+}
+
+#[test]
+fn a_job_that_is_killed_midway_has_ended_and_its_curve_stays() {
+    let usable = |kind: &SourceKind| kind.availability() == Availability::Usable;
+    for kind in [SourceKind::AccessedBits, SourceKind::PageTables].into_iter().filter(usable) {
+        let mut walker = Walker::start(false);
+        let target = Target::process(walker.pid()).unwrap();
+        let mut watcher = Watcher::new(target, eagerly_by(kind)).unwrap();
+        // After two looks of the first cycle there is a curve, and the cycle still runs.
+        watch_until(&mut watcher, |watcher, _| watcher.curve().is_some());
+        walker.child.kill().unwrap();
+        walker.child.wait().unwrap();
+        let mut seen = Vec::new();
+        watch_until(&mut watcher, |_, events| {
+            seen.extend(events.to_vec());
+            false
+        });
+        assert!(seen.iter().any(|event| matches!(event, Event::Left { .. })), "{kind}: {seen:?}");
+        assert!(!seen.iter().any(|event| matches!(event, Event::Lost { .. })), "{kind}: {seen:?}");
+        assert_eq!(seen.last(), Some(&Event::Ended), "{kind}");
+        assert!(watcher.curve().is_some(), "{kind}: the curve is kept");
+    }
+}
+
+#[test]
+fn a_job_that_forks_executes_and_ends_is_followed() {
+    if !accessed_bits() {
+        return;
+    }
+    let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let script = format!("sh -c '{busy}' & {busy}; wait; exec sh -c '{busy}'");
+    let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+    let target = Target::process(Pid(child.id() as i32)).unwrap();
+    let mut watcher = Watcher::new(target, eager()).unwrap();
+    let mut seen = Vec::new();
+    watch_until(&mut watcher, |watcher, events| {
+        seen.extend(events.to_vec());
+        // A zombie has left the job; its parent still has to wait for it.
+        let _ = watcher;
+        false
+    });
+    child.wait().unwrap();
+    let has = |what: fn(&Event) -> bool| seen.iter().any(what);
+    assert!(seen.iter().filter(|event| matches!(event, Event::Joined { .. })).count() >= 2, "{seen:?}");
+    assert!(has(|event| matches!(event, Event::Executed { .. })), "{seen:?}");
+    assert!(has(|event| matches!(event, Event::Restarted)), "{seen:?}");
+    assert_eq!(seen.last(), Some(&Event::Ended));
+    assert!(watcher.clock() > Duration::from_millis(50));
+    assert!(watcher.step().unwrap().wait.is_none(), "over is over");
+}

@@ -1,0 +1,28 @@
+//! Units, tables and charts of reports. Every crate that reports uses these, so that a quantity looks the
+//! same wherever it is printed, and all options accept the same texts.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`units`] | quantities as text for people |
+//! | [`amount`] | quantities read from options and configuration files |
+//! | [`table`], [`Value`] | tables, as text and as JSON |
+//! | [`plot`] | pictures of observations and of computed curves, as SVG, PNG, and in a terminal |
+//! | [`Style`] | colour, on terminals only |
+//! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
+//!
+//! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] has the kinds that are plain
+//! Rust types.
+
+pub mod amount;
+mod output;
+pub mod plot;
+pub mod stdout;
+mod style;
+pub mod table;
+pub mod units;
+mod value;
+
+pub use output::{Output, OutputError, json};
+pub use style::Style;
+pub use table::Table;
+pub use value::Value;

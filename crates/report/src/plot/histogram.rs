@@ -1,0 +1,213 @@
+//! Histograms.
+//!
+//! Bins follow the clock. Where all values are multiples of one step apart, each bin holds the same number of
+//! steps, so that no comb appears that is not in the data; values lie in the middle of their steps. Otherwise
+//! bins have the width of Freedman and Diaconis ("On the histogram as a density estimator", 1981), rounded up
+//! to 1, 2 or 5 times a power of ten. They are never more than the backend can show. A bin that is not empty
+//! is always drawn, however small beside the fullest.
+
+use super::Plot;
+use super::axis::{Axis, round_up};
+use super::palette::{CLASSES, Ink, class};
+use super::picture::{Box, Detail, Mark, Panel, Picture, Swatch};
+use super::subject::{Shown, cause_keys, clean, omissions, scaled};
+use vellum_measure::quantile;
+
+/// Equal ranges side by side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bins {
+    start: f64,
+    width: f64,
+    count: usize,
+}
+
+/// How far from a whole number of steps a distance may lie, in steps: rounding, not data.
+const STEP_SLACK: f64 = 1e-3;
+/// A step smaller than the range by this factor is a chance distance between continuous values, not a
+/// clock's.
+const STEPS_MAX: f64 = 1e7;
+
+impl Bins {
+    /// For the sorted values of all series, on an axis that reaches down to `floor` too; `advised` wide, or
+    /// as wished.
+    fn new(sorted: &[f64], advised: f64, floor: f64, bins_max: usize, wished: Option<f64>) -> Self {
+        let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else {
+            return Self { start: 0.0, width: 1.0, count: 1 };
+        };
+        if low == high {
+            // A single value: one bin around it, a tenth of it wide, so that the axis has numbers.
+            let width = wished.unwrap_or(if *low == 0.0 { 1.0 } else { low.abs() * 0.1 });
+            return Self { start: low - width / 2.0, width, count: 1 };
+        }
+        let least = (high - floor.min(*low)) / bins_max.max(2).saturating_sub(1) as f64;
+        let (start, width) = match (wished, step(sorted)) {
+            (Some(wished), _) => {
+                let width = wished * (least / wished).ceil().max(1.0);
+                ((low / width).floor() * width, width)
+            }
+            (None, Some(step)) => {
+                let width = step * (least.max(advised) / step - STEP_SLACK).ceil().max(1.0);
+                (low - step / 2.0, width)
+            }
+            (None, None) => {
+                let width = round_up(least.max(advised));
+                ((low / width).floor() * width, width)
+            }
+        };
+        let count = ((high - start) / width).floor() as usize + 1;
+        Self { start, width, count }
+    }
+
+    fn of(&self, value: f64) -> usize {
+        (((value - self.start) / self.width).max(0.0) as usize).min(self.count - 1)
+    }
+
+    fn left(&self, bin: usize) -> f64 {
+        self.start + self.width * bin as f64
+    }
+}
+
+/// The distance of which all distances between sorted values are multiples, if there is one.
+fn step(sorted: &[f64]) -> Option<f64> {
+    let distances = || sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|distance| *distance > 0.0);
+    // Rounding gives equal values slightly different bits; such distances are no steps.
+    let span = sorted.last()? - sorted.first()?;
+    let step = distances().filter(|distance| *distance > span / STEPS_MAX).fold(f64::INFINITY, f64::min);
+    let off = |distance: f64| (distance / step - (distance / step).round()).abs();
+    (step.is_finite() && distances().all(|distance| off(distance) < STEP_SLACK)).then_some(step)
+}
+
+/// The width that Freedman and Diaconis advise; 0 where the middle half is one value.
+fn advised(sorted: &[f64]) -> f64 {
+    let middle =
+        quantile(sorted, 0.75).zip(quantile(sorted, 0.25)).map_or(0.0, |(third, first)| third - first);
+    2.0 * middle / (sorted.len() as f64).cbrt()
+}
+
+pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
+    let shown = plot.shown();
+    let mut sorted: Vec<f64> = shown.iter().flat_map(|one| one.plain()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let floor = if plot.zero { 0.0 } else { f64::INFINITY };
+    // As fine as the narrowest series needs: the spread of all series together would be too wide.
+    let narrowest = shown.iter().map(|one| advised(&one.plain().collect::<Vec<f64>>())).reduce(f64::min);
+    let bins = Bins::new(&sorted, narrowest.unwrap_or(0.0), floor, detail.bins, plot.bin);
+    let (start, end) = (bins.start.min(floor), bins.left(bins.count));
+    let x =
+        Axis::exact(&clean(&plot.quantity), &plot.unit, start..if plot.zero { end.max(0.0) } else { end });
+    let heights: Vec<Vec<Vec<usize>>> = shown.iter().map(|one| heights(one, &bins)).collect();
+    let most = heights.iter().flatten().map(|bin| bin.iter().sum::<usize>()).max().unwrap_or(0);
+    let panels = shown.iter().zip(&heights).map(|(one, heights)| Panel {
+        name: if shown.len() > 1 { clean(one.name) } else { String::new() },
+        remark: one.remark("observations"),
+        y: Axis::counts("observations", most as f64 * 1.04),
+        marks: marks(heights, &bins),
+    });
+    let panels = panels.collect();
+    let mut notes = omissions(&shown, plot.layers, &plot.unit);
+    notes.push(format!("Bins are {} wide; even a single observation shows.", scaled(&plot.unit, bins.width)));
+    notes.extend(plot.notes.iter().map(|note| clean(note)));
+    let title = plot.title_or(|| format!("{}: histogram", plot.names()));
+    Picture { title, x, panels, key: cause_keys(&shown, Swatch::Area), notes }
+}
+
+/// Counts by bin, then by class: ordinary first, then each cause.
+fn heights(shown: &Shown<'_>, bins: &Bins) -> Vec<Vec<usize>> {
+    let mut heights = vec![vec![0; CLASSES]; bins.count];
+    for value in &shown.values {
+        heights[bins.of(value.value)][class(value.cause)] += 1;
+    }
+    heights
+}
+
+/// Boxes by class, those of one bin stacked.
+fn marks(heights: &[Vec<usize>], bins: &Bins) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for class in 0..CLASSES {
+        let ink = Ink::of_class(class);
+        let boxes =
+            heights.iter().enumerate().filter(|(_, counts)| counts[class] > 0).map(|(bin, counts)| {
+                let low = counts[..class].iter().sum::<usize>();
+                Box {
+                    left: bins.left(bin),
+                    right: bins.left(bin + 1),
+                    low: low as f64,
+                    high: (low + counts[class]) as f64,
+                }
+            });
+        let boxes: Vec<Box> = boxes.collect();
+        if !boxes.is_empty() {
+            marks.push(Mark::Bars(ink, boxes));
+        }
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_measure::Rng;
+
+    #[test]
+    fn bins_follow_the_clock() {
+        // Steps of 10 ns less a base of 3: four steps a bin would be a comb at three.
+        let sorted: Vec<f64> = [17.0, 17.0, 27.0, 37.0, 67.0].into();
+        assert_eq!(
+            Bins::new(&sorted, advised(&sorted), f64::INFINITY, 100, None),
+            Bins { start: 12.0, width: 30.0, count: 2 }
+        );
+        assert_eq!(
+            Bins::new(&sorted, advised(&sorted), f64::INFINITY, 100, Some(1.0)),
+            Bins { start: 17.0, width: 1.0, count: 51 }
+        );
+        let mode = [vec![17.0; 100], vec![27.0, 67.0]].concat();
+        assert_eq!(
+            Bins::new(&mode, advised(&mode), f64::INFINITY, 100, None),
+            Bins { start: 12.0, width: 10.0, count: 6 }
+        );
+    }
+
+    #[test]
+    fn values_without_steps_get_round_bins() {
+        let mut rng = Rng::new(5);
+        let mut sorted: Vec<f64> = (0..1000).map(|_| 100.0 + 3.0 * rng.unit()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let bins = Bins::new(&sorted, advised(&sorted), f64::INFINITY, 150, None);
+        assert_eq!((bins.start, bins.width), (100.0, 0.5), "3/1000^(1/3) is 0.3, seed 5");
+        let near = Bins::new(&sorted, advised(&sorted), 0.0, 150, None);
+        assert_eq!(near.width, 1.0, "from zero, 150 bins have to reach 103");
+    }
+
+    #[test]
+    fn there_are_never_more_bins_than_can_be_shown_and_each_value_has_one() {
+        let mut rng = Rng::new(6);
+        for round in 0..200 {
+            let n = 1 + rng.below(300) as usize;
+            let scale = 10f64.powi(rng.below(12) as i32 - 6);
+            let mut sorted: Vec<f64> =
+                (0..n).map(|_| scale * (rng.unit() - 0.3) * 10f64.powf(rng.unit() * 4.0)).collect();
+            sorted.sort_by(f64::total_cmp);
+            let wished = (round % 3 == 0).then_some(scale * rng.unit() + 1e-9);
+            let floor = if round % 2 == 0 { 0.0 } else { f64::INFINITY };
+            let bins = Bins::new(&sorted, advised(&sorted), floor, 60, wished);
+            assert!(bins.count <= 61, "{bins:?}, seed 6, round {round}");
+            for value in sorted {
+                let left = bins.left(bins.of(value));
+                let slack = 1e-9 * bins.width;
+                assert!(
+                    left - slack <= value && value <= left + bins.width + slack,
+                    "{value} {bins:?} round {round}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_value_has_a_bin() {
+        assert_eq!(
+            Bins::new(&[20.0, 20.0], 0.0, f64::INFINITY, 100, None),
+            Bins { start: 19.0, width: 2.0, count: 1 }
+        );
+        assert_eq!(Bins::new(&[], 0.0, 0.0, 100, None).count, 1);
+    }
+}

@@ -1,0 +1,287 @@
+//! Plots of observations for people, as SVG, PNG or in a terminal.
+//!
+//! A picture shows at once what five numbers hide: a few observations a thousand times the rest, two levels,
+//! a disturbance every four milliseconds. So every observation is in the picture. The [kinds](Kind):
+//!
+//! - **order**: values in the order in which they were observed;
+//! - **histogram**: how many lie where;
+//! - **ecdf**: which share lies at or below each value, several series in one frame;
+//! - **pairs**: how much each observation of a series differs from its partner in the first.
+//!
+//! A few outliers press all other observations against the axis; so each kind can leave out
+//! [layers](Plot::layers) of outliers, and then says how many it left out and how far they reach. An axis
+//! spans the data unless it is to begin at [zero](Plot::zero). Observations that lost time to a known cause
+//! have that [cause's](vellum_measure::Cause) colour and shape, explained in a key.
+//!
+//! ```text
+//!            Plot ── subjects ─▶ Picture (axes, marks, key, notes; in the data's own units)
+//!                                   ├──▶ vector ──▶ plotters' SVG
+//!   order histogram ecdf pairs chart│       └─────▶ plotters' bitmap + a font of ours ──▶ PNG
+//!   thin axis palette               └──▶ terminal (braille, eighth blocks, letters)
+//! ```
+//!
+//! A function, such as a computed curve, is drawn by a [`Chart`]: lines over a scale.
+//!
+//! A hundred thousand observations stay a small file, and a single outlier among them stays a dot: see
+//! `thin`. The picture says how many observations it shows and how. All is a function of the data: the same
+//! plot gives the same bytes.
+//!
+//! Source: Bates' `plot` (`-o` for a layer of outliers, `-p 1h` for a histogram, `-z` for an axis from zero).
+//! We add the ECDF, pairs, units and causes, and say in the picture what it leaves out, which his does not.
+//!
+//! ```
+//! use vellum_measure::Unit;
+//! use vellum_report::plot::{Kind, Plot, Subject};
+//!
+//! let times = Subject::new("BASE", vec![6.0, 7.0, 6.0, 8.0, 6.0, 9000.0]);
+//! let plot = Plot::new(Kind::Histogram, "time", Unit::Microseconds, vec![times])?.layers(1).zero(true);
+//! assert!(plot.svg().contains("1 of 6"));
+//! print!("{}", plot.terminal(80, 24, false));
+//! # Ok::<(), vellum_report::plot::PlotError>(())
+//! ```
+
+mod axis;
+mod canvas;
+mod chart;
+mod ecdf;
+mod error;
+mod histogram;
+mod order;
+mod pairs;
+pub mod palette;
+mod pen;
+mod picture;
+mod png;
+mod scatter;
+mod subject;
+mod terminal;
+mod text;
+mod thin;
+mod vector;
+
+pub use chart::{Chart, Quantity, Scaling, Shape};
+pub use error::PlotError;
+pub use subject::Subject;
+
+use picture::{Detail, Picture};
+use subject::Shown;
+use vellum_measure::{Series, Unit};
+
+/// The kinds of plots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Values in the order in which they were observed; a panel a series.
+    Order,
+    /// How many values lie in each of many small ranges; a panel a series.
+    Histogram,
+    /// Which share of the values lies at or below each value; all series in one frame.
+    Ecdf,
+    /// Each value of a series less its partner in the first series, in order; a panel for each series but the
+    /// first.
+    Pairs,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 4] = [Kind::Order, Kind::Histogram, Kind::Ecdf, Kind::Pairs];
+
+    /// Its name on a command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Order => "order",
+            Self::Histogram => "histogram",
+            Self::Ecdf => "ecdf",
+            Self::Pairs => "pairs",
+        }
+    }
+}
+
+/// More series than this would be too low to see, or too many to tell apart.
+pub const SERIES_MAX: usize = 7;
+
+/// A plot of one or several series, ready to be drawn.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    kind: Kind,
+    title: Option<String>,
+    quantity: String,
+    unit: Unit,
+    subjects: Vec<Subject>,
+    layers: u8,
+    zero: bool,
+    bin: Option<f64>,
+    notes: Vec<String>,
+}
+
+impl Plot {
+    /// A plot of `subjects`, whose values are `quantity` in `unit`.
+    ///
+    /// # Errors
+    /// If there are none or too many, if causes do not go with the values, or if [`Kind::Pairs`] finds values
+    /// without partner.
+    pub fn new(
+        kind: Kind,
+        quantity: impl Into<String>,
+        unit: Unit,
+        subjects: Vec<Subject>,
+    ) -> Result<Self, PlotError> {
+        let first = subjects.first().ok_or(PlotError::NoSeries)?;
+        if subjects.len() > SERIES_MAX {
+            return Err(PlotError::TooMany { count: subjects.len() });
+        }
+        for Subject { name, values, causes } in &subjects {
+            let (values, causes) = (values.len(), causes.len());
+            if causes != 0 && causes != values {
+                return Err(PlotError::Causes { name: name.clone(), values, causes });
+            }
+        }
+        if kind == Kind::Pairs {
+            if subjects.len() < 2 {
+                return Err(PlotError::NoPartner { name: first.name.clone() });
+            }
+            let first_count = first.values.len();
+            if let Some(other) = subjects.iter().find(|subject| subject.values.len() != first_count) {
+                let (name, count) = (other.name.clone(), other.values.len());
+                return Err(PlotError::Unpaired { name, count, first: first.name.clone(), first_count });
+            }
+        }
+        let (title, layers, zero, bin, notes) = (None, 0, false, None, Vec::new());
+        Ok(Self { kind, title, quantity: quantity.into(), unit, subjects, layers, zero, bin, notes })
+    }
+
+    /// A plot of the per-operation times (or other values) of `series`, in the first one's unit.
+    ///
+    /// # Errors
+    /// As [`Plot::new`], and if a series has another quantity than the first, or a unit that does not
+    /// convert.
+    pub fn of(kind: Kind, series: &[Series]) -> Result<Self, PlotError> {
+        let first = series.first().ok_or(PlotError::NoSeries)?;
+        let mut subjects = Vec::with_capacity(series.len());
+        for one in series {
+            let factor = match (one.unit.nanoseconds(), first.unit.nanoseconds()) {
+                _ if one.quantity != first.quantity => None,
+                (Some(of_one), Some(of_first)) => Some(of_one / of_first),
+                _ => (one.unit == first.unit).then_some(1.0),
+            };
+            let Some(factor) = factor else {
+                let (name, first_name) = (one.name.clone(), first.name.clone());
+                let what = |series: &Series| format!("{} in {}", series.quantity, series.unit);
+                return Err(PlotError::Mixed {
+                    name,
+                    what: what(one),
+                    first: first_name,
+                    first_what: what(first),
+                });
+            };
+            let mut subject = Subject::of(one);
+            subject.values.iter_mut().for_each(|value| *value *= factor);
+            subjects.push(subject);
+        }
+        Self::new(kind, first.quantity.clone(), first.unit.clone(), subjects)
+    }
+
+    /// Sets the title; without one, it is the names of the series.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Leaves out this many layers of outliers (beyond mean ± 2σ, again and again), of each series or of the
+    /// differences.
+    #[must_use]
+    pub fn layers(mut self, layers: u8) -> Self {
+        self.layers = layers;
+        self
+    }
+
+    /// Lets the axis of values begin at zero. That of differences always reaches it.
+    #[must_use]
+    pub fn zero(mut self, zero: bool) -> Self {
+        self.zero = zero;
+        self
+    }
+
+    /// Sets the width of a histogram's bins, in the series' unit. Where that makes more bins than can be
+    /// shown, they are wider; a width not above zero is ignored.
+    #[must_use]
+    pub fn bin(mut self, width: f64) -> Self {
+        self.bin = (width > 0.0 && width.is_finite()).then_some(width);
+        self
+    }
+
+    /// Adds a sentence below the picture, such as a verdict.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The series, to give each its causes.
+    pub fn subjects_mut(&mut self) -> impl Iterator<Item = &mut Subject> {
+        self.subjects.iter_mut()
+    }
+
+    /// The picture as an SVG document, 900 units wide.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        vector::svg(&self.picture(vector::DETAIL))
+    }
+
+    /// The picture as a PNG file, 1800 pixels wide.
+    ///
+    /// # Errors
+    /// If the encoder fails.
+    pub fn png(&self) -> Result<Vec<u8>, PlotError> {
+        png::png(&self.picture(vector::DETAIL))
+    }
+
+    /// The picture as `height` lines of at most `width` columns, colours by escape sequences if `colour`.
+    ///
+    /// Sizes below [`COLUMNS_MIN`](Plot::COLUMNS_MIN) by [`LINES_MIN`](Plot::LINES_MIN) are taken as these.
+    /// Many panels or a long key can need more lines than a low terminal has; they are not cut.
+    #[must_use]
+    pub fn terminal(&self, width: usize, height: usize, colour: bool) -> String {
+        let (width, height) = (width.max(Self::COLUMNS_MIN), height.max(Self::LINES_MIN));
+        let picture = self.picture(Detail {
+            columns: width,
+            rows: height,
+            bins: terminal::data_columns(width),
+            shapes_max: None,
+        });
+        terminal::draw(&picture, (width, height), colour)
+    }
+
+    /// The narrowest terminal in which a plot still can be read.
+    pub const COLUMNS_MIN: usize = 40;
+    /// The lowest terminal in which a plot still can be read.
+    pub const LINES_MIN: usize = 12;
+
+    fn picture(&self, detail: Detail) -> Picture {
+        match self.kind {
+            Kind::Order => order::picture(self, detail),
+            Kind::Histogram => histogram::picture(self, detail),
+            Kind::Ecdf => ecdf::picture(self, detail),
+            Kind::Pairs => pairs::picture(self, detail),
+        }
+    }
+
+    /// The subjects without values that are not numbers and without the layers to leave out.
+    fn shown(&self) -> Vec<Shown<'_>> {
+        self.subjects.iter().map(|subject| Shown::new(subject, self.layers)).collect()
+    }
+
+    fn title_or(&self, otherwise: impl FnOnce() -> String) -> String {
+        subject::clean(&self.title.clone().unwrap_or_else(otherwise))
+    }
+
+    /// The names of all series, "BASE, xstamp", or of the first where they are many.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.subjects.iter().map(|subject| subject.name.as_str()).collect();
+        match names[..] {
+            [first, _, _, _, ..] => format!("{first} and {} more", names.len() - 1),
+            _ => names.join(", "),
+        }
+    }
+}

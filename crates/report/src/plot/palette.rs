@@ -1,0 +1,180 @@
+//! Colours and marks, one home for every picture Vellum draws.
+//!
+//! The colours are those of Okabe and Ito ("Color universal design", 2008), which people with the common
+//! forms of colour blindness tell apart. We depart from them where white paper asks for it: their yellow is
+//! darkened, and a brown stands in for it among the series. There are more causes than distinguishable
+//! colours, so each cause also has a shape, and in a terminal a letter: a picture without colour says the
+//! same.
+
+use plotters::style::RGBColor;
+use vellum_measure::Cause;
+
+/// Text and axes.
+pub const TEXT: RGBColor = RGBColor(40, 40, 40);
+/// Text of less importance.
+pub const FAINT: RGBColor = RGBColor(105, 105, 105);
+/// Lines behind the data.
+pub const GRID: RGBColor = RGBColor(225, 225, 225);
+/// Published figures, beside measured ones.
+pub const PUBLISHED: RGBColor = RGBColor(140, 140, 140);
+/// Series, in order; the eighth takes the first's.
+pub const SERIES: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(90, 60, 20),
+];
+/// The body of a crowd of observations, from its lowest to its highest.
+const TINT: RGBColor = RGBColor(158, 200, 226);
+
+/// The meaning of a mark; its colour follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ink {
+    /// Observations of a series, by its place.
+    Series(usize),
+    /// A crowd of observations from end to end, behind its middle half.
+    Tint,
+    /// Observations that lost time to this cause.
+    Cause(Cause),
+    /// A level, such as a median.
+    Level,
+    /// The level from which differences count.
+    Zero,
+    /// Published figures.
+    Published,
+}
+
+/// The shape that stands for one observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Disc,
+    Square,
+    Diamond,
+    Up,
+    Down,
+    Cross,
+    Plus,
+    Ring,
+    Stroke,
+}
+
+/// How many classes of observations there are: ordinary ones, and those of each cause.
+pub(crate) const CLASSES: usize = Cause::ALL.len() + 1;
+
+/// The class of an observation: 0 for an ordinary one, else its cause's place from 1.
+pub(crate) fn class(cause: Option<Cause>) -> usize {
+    Cause::ALL.iter().position(|one| Some(*one) == cause).map_or(0, |place| place + 1)
+}
+
+impl Ink {
+    /// The ink of a class.
+    pub(crate) fn of_class(class: usize) -> Self {
+        class
+            .checked_sub(1)
+            .and_then(|place| Cause::ALL.get(place))
+            .map_or(Self::Series(0), |cause| Self::Cause(*cause))
+    }
+
+    pub(crate) fn colour(self) -> RGBColor {
+        match self {
+            Self::Series(place) => SERIES[place % SERIES.len()],
+            Self::Tint => TINT,
+            Self::Cause(cause) => colour(cause),
+            Self::Level => TEXT,
+            Self::Zero => FAINT,
+            Self::Published => PUBLISHED,
+        }
+    }
+
+    pub(crate) fn shape(self) -> Shape {
+        match self {
+            Self::Cause(cause) => match cause {
+                Cause::MinorFault => Shape::Square,
+                Cause::MajorFault => Shape::Up,
+                Cause::Preemption => Shape::Diamond,
+                Cause::Wait => Shape::Down,
+                Cause::Steal => Shape::Cross,
+                Cause::Collection => Shape::Plus,
+                Cause::Allocator => Shape::Ring,
+                Cause::Tick => Shape::Stroke,
+                Cause::Unexplained => Shape::Disc,
+            },
+            Self::Published => Shape::Up,
+            _ => Shape::Disc,
+        }
+    }
+
+    /// The number of the nearest colour among the 256 of a terminal (its 6×6×6 cube, or its greys).
+    pub(crate) fn terminal(self) -> u8 {
+        // Colours that are nearly black on paper have to be light on a dark ground.
+        let RGBColor(r, g, b) = match self.colour() {
+            RGBColor(r, g, b) if r.max(g).max(b) < 60 => RGBColor(200, 200, 200),
+            colour => colour,
+        };
+        let step = |level: u8| (u16::from(level) * 5 + 127) / 255;
+        if r == g && g == b {
+            return (232 + (u16::from(r) * 23 + 127) / 255) as u8;
+        }
+        (16 + 36 * step(r) + 6 * step(g) + step(b)) as u8
+    }
+}
+
+/// The colour of a cause.
+#[must_use]
+pub fn colour(cause: Cause) -> RGBColor {
+    match cause {
+        Cause::MinorFault => RGBColor(230, 159, 0),
+        Cause::MajorFault => RGBColor(213, 94, 0),
+        Cause::Preemption => RGBColor(204, 121, 167),
+        Cause::Wait => RGBColor(86, 180, 233),
+        Cause::Steal => RGBColor(0, 0, 0),
+        Cause::Collection => RGBColor(0, 158, 115),
+        Cause::Allocator => RGBColor(90, 60, 20),
+        Cause::Tick => RGBColor(176, 160, 0),
+        Cause::Unexplained => RGBColor(130, 130, 130),
+    }
+}
+
+/// The letter that stands for a cause in a terminal.
+#[must_use]
+pub fn letter(cause: Cause) -> char {
+    match cause {
+        Cause::MinorFault => 'f',
+        Cause::MajorFault => 'F',
+        Cause::Preemption => 'p',
+        Cause::Wait => 'w',
+        Cause::Steal => 's',
+        Cause::Collection => 'c',
+        Cause::Allocator => 'a',
+        Cause::Tick => 't',
+        Cause::Unexplained => '?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn causes_differ_in_colour_and_letter_and_from_the_first_series() {
+        let colours: HashSet<_> = Cause::ALL.map(|cause| rgb(colour(cause))).into();
+        assert_eq!(colours.len(), Cause::ALL.len());
+        assert!(!colours.contains(&rgb(SERIES[0])));
+        let letters: HashSet<char> = Cause::ALL.map(letter).into();
+        assert_eq!(letters.len(), Cause::ALL.len());
+    }
+
+    #[test]
+    fn a_terminal_shows_the_nearest_colour() {
+        assert_eq!(Ink::Series(0).terminal(), 16 + 2 * 6 + 3, "blue");
+        assert_eq!(Ink::Cause(Cause::Steal).terminal(), 250, "black shows as light grey");
+    }
+
+    fn rgb(colour: RGBColor) -> (u8, u8, u8) {
+        (colour.0, colour.1, colour.2)
+    }
+}

@@ -1,0 +1,100 @@
+//! A picture before it has a size: panels one below the other over a common horizontal axis, marks in the
+//! data's own units, a key, and what is said below. Built once a kind; drawn by [`super::vector`] and
+//! [`super::terminal`].
+
+use super::axis::Axis;
+use super::palette::Ink;
+use super::text::fit;
+
+/// Everything a plot shows.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) panels: Vec<Panel>,
+    pub(crate) key: Vec<Key>,
+    /// What the picture leaves out and how to read it, a sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// One vertical axis and what is drawn over it.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    /// The series; empty where the key names them.
+    pub(crate) name: String,
+    /// The remark at the right: how many observations.
+    pub(crate) remark: String,
+    pub(crate) y: Axis,
+    /// Drawn in this order, the last on top.
+    pub(crate) marks: Vec<Mark>,
+}
+
+impl Panel {
+    /// The head above it, at the left. A long name is shortened; the quantity and its unit are not.
+    pub(crate) fn head(&self, room: f64, wide: impl Fn(&str) -> f64) -> String {
+        if self.name.is_empty() {
+            return fit(&self.y.title, room, wide);
+        }
+        let what = format!(" · {}", self.y.title);
+        let name = fit(&self.name, room - wide(&what), &wide);
+        fit(&format!("{name}{what}"), room, wide)
+    }
+}
+
+/// Something drawn.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Mark {
+    /// One shape an observation.
+    Dots(Ink, Vec<(f64, f64)>),
+    /// Bars side by side, each high enough to be seen.
+    Bars(Ink, Vec<Box>),
+    /// Many observations in a column, from the lowest to the highest.
+    Crowds(Ink, Vec<Box>),
+    /// Several observations close together, from the lowest to the highest.
+    Runs(Ink, Vec<Box>),
+    /// Corners joined by lines.
+    Path { ink: Ink, points: Vec<(f64, f64)>, sign: Option<char> },
+    /// A line across the panel.
+    Rule(Ink, f64),
+}
+
+/// An upright rectangle.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Box {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// An entry of the key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) swatch: Swatch,
+    pub(crate) label: String,
+    /// Further details, each on a line of its own.
+    pub(crate) details: Vec<String>,
+}
+
+/// The sign before a key's label.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Swatch {
+    /// A dot of an ink.
+    Dot(Ink),
+    /// A filled area.
+    Area(Ink),
+    /// A line; in a terminal, the sign it carries.
+    Line(Ink, Option<char>),
+}
+
+/// How finely a backend shows things, and whether it draws an observation at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Detail {
+    /// Cells from left to right and from bottom to top of all panels together.
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+    /// The most bars side by side.
+    pub(crate) bins: usize,
+    /// The most shapes a picture should have; none where they cost nothing and every observation is drawn.
+    pub(crate) shapes_max: Option<usize>,
+}

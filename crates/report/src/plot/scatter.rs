@@ -1,0 +1,91 @@
+//! Observations by their number: what [`super::order`] and [`super::pairs`] have in common.
+
+use super::axis::Axis;
+use super::palette::{CLASSES, Ink, class};
+use super::picture::{Detail, Mark};
+use super::subject::Shown;
+use super::thin::{Point, Thinned, thin};
+use vellum_measure::Unit;
+
+/// Up to this many observations in a picture are drawn one by one, whatever the backend.
+const DOTS_MAX: usize = 2000;
+
+/// How the observations of a picture are drawn.
+pub(crate) struct Scatter {
+    pub(crate) x: Axis,
+    panels: usize,
+    observations: usize,
+    caused: bool,
+    detail: Detail,
+    shapes: usize,
+}
+
+impl Scatter {
+    /// For panels that show these observations, `what` each.
+    pub(crate) fn new(shown: &[Shown<'_>], what: &str, detail: Detail) -> Self {
+        let most = shown.iter().map(|one| one.of).max().unwrap_or(0);
+        let observations = shown.iter().map(|one| one.values.len()).sum();
+        let caused = shown.iter().flat_map(|one| &one.values).any(|value| value.cause.is_some());
+        let (x, panels) = (Axis::counts(what, most as f64), shown.len().max(1));
+        Self { x, panels, observations, caused, detail, shapes: 0 }
+    }
+
+    fn thins(&self) -> Option<usize> {
+        self.detail.shapes_max.filter(|_| self.observations > DOTS_MAX)
+    }
+
+    /// The marks for one panel: ordinary observations below, those with a cause on top.
+    pub(crate) fn marks(&mut self, shown: &Shown<'_>, y: &Axis) -> Vec<Mark> {
+        let points = shown.values.iter().map(|value| Point {
+            x: value.number as f64,
+            y: value.value,
+            class: class(value.cause),
+        });
+        let points: Vec<Point> = points.collect();
+        let thinned = match self.thins() {
+            None => Thinned { dots: points, ..Thinned::default() },
+            Some(shapes_max) => {
+                let grid = (self.detail.columns, (self.detail.rows / self.panels).max(1));
+                thin(&points, (&self.x.range, &y.range), grid, shapes_max / self.panels)
+            }
+        };
+        self.shapes += thinned.shapes();
+        let mut marks = Vec::new();
+        for (ink, boxes) in [(Ink::Tint, thinned.crowds), (Ink::Series(0), thinned.middles)] {
+            if !boxes.is_empty() {
+                marks.push(Mark::Crowds(ink, boxes));
+            }
+        }
+        for class in 0..CLASSES {
+            let ink = Ink::of_class(class);
+            let runs: Vec<_> =
+                thinned.runs.iter().filter(|(of, _)| *of == class).map(|(_, run)| *run).collect();
+            let dots =
+                thinned.dots.iter().filter(|point| point.class == class).map(|point| (point.x, point.y));
+            let dots: Vec<(f64, f64)> = dots.collect();
+            if !runs.is_empty() {
+                marks.push(Mark::Runs(ink, runs));
+            }
+            if !dots.is_empty() {
+                marks.push(Mark::Dots(ink, dots));
+            }
+        }
+        marks
+    }
+
+    /// How many observations are drawn, and how; `what` they are called.
+    pub(crate) fn note(&self, what: &str) -> String {
+        let count = Unit::Count.scaled(self.observations as f64);
+        match self.thins() {
+            None if self.detail.shapes_max.is_none() && self.caused => {
+                format!("Each of {count} {what} is drawn; letters where a cause prevails.")
+            }
+            None => format!("Each of {count} {what} is drawn."),
+            Some(_) => format!(
+                "{count} {what} drawn as {} shapes: a dot is a single one, a bar several close together; of a crowd, pale \
+                 is all and dark the middle half.",
+                Unit::Count.scaled(self.shapes as f64)
+            ),
+        }
+    }
+}

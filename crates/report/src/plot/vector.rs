@@ -1,0 +1,289 @@
+//! Pictures on paper: the layout, and its drawing on any of plotters' backends.
+//!
+//! ```text
+//!   title
+//!   quantity (unit)                  986 of 1,000 observations
+//!   12 ┤                                            key
+//!    8 ┤        panel                               ■ minor fault 12
+//!    4 ┤                                            ◆ preemption 3
+//!      └──┬─────┬─────┬──
+//!         0   200   400
+//!            observation
+//!   notes
+//! ```
+//!
+//! Names and keys stand beside the data, never on it. Everything has whole units: plotters' coordinates are
+//! whole numbers, and lines on whole pixels are sharp. A bitmap is drawn with all of it multiplied.
+
+use super::axis::Axis;
+use super::palette::{FAINT, GRID, Ink, SERIES, TEXT};
+use super::pen::{DOT, Drawn, Pen};
+use super::picture::{Box, Detail, Key, Mark, Panel, Picture, Swatch};
+use super::text::{fit, width, wrap};
+use plotters::prelude::{RGBColor, SVGBackend, WHITE};
+use plotters_backend::DrawingBackend;
+use plotters_backend::text_anchor::{HPos, VPos};
+use std::collections::HashMap;
+
+/// How finely the area for data is divided, about two units of the picture a cell, and how many shapes keep
+/// files small.
+pub(super) const DETAIL: Detail = Detail { columns: 360, rows: 180, bins: 180, shapes_max: Some(3000) };
+
+const WIDE: i32 = 900;
+/// Of the area for data of all panels together: for one panel, and for each further one.
+const FIRST_HIGH: i32 = 360;
+const NEXT_HIGH: i32 = 100;
+/// Up to this height, the area for data grows with the key beside it.
+const KEY_FILLED: i32 = 560;
+const MARGIN: i32 = 14;
+const KEY_WIDE: i32 = 190;
+const KEY_LINE: i32 = 19;
+const TITLE: f64 = 17.0;
+const SMALL: f64 = 12.0;
+const NOTE_LINE: i32 = 16;
+/// From a panel's top to its area for data: room for what its axis shows.
+const HEAD: i32 = 24;
+/// Below the last panel, for ticks and what they show.
+const FOOT: i32 = 46;
+/// More of it where names stand on two lines by turns, so that long neighbours do not touch.
+const NAME_LINE: i32 = 15;
+/// From one tick to the next, at least.
+const TICK_X: i32 = 90;
+const TICK_Y: i32 = 46;
+const TICK_LONG: i32 = 4;
+/// The least width and height of what fills an area; less is overlooked.
+const BOX_MIN: i32 = 2;
+/// Bars wider than this have a gap between them.
+const BAR_GAP_FROM: i32 = 5;
+
+/// Attributes that plotters writes and that are SVG's defaults; those of strokes only where there is none.
+const DEFAULTS: [&str; 3] = [" opacity=\"1\"", " stroke=\"none\" stroke-width=\"1\"", " stroke=\"none\""];
+
+/// Where things are, in units of the picture.
+pub(super) struct Layout {
+    pub(super) width: i32,
+    pub(super) height: i32,
+    /// The area for data of each panel: top and bottom.
+    panels: Vec<(i32, i32)>,
+    left: i32,
+    right: i32,
+    notes: Vec<String>,
+}
+
+impl Layout {
+    pub(super) fn new(picture: &Picture) -> Self {
+        let count = picture.panels.len().max(1) as i32;
+        let rows = picture.key.iter().map(|key| 1 + key.details.len() as i32);
+        let key = KEY_LINE * rows.sum::<i32>();
+        // Beside a long key there is room for the data to be higher.
+        let high = (FIRST_HIGH + NEXT_HIGH * (count - 1)).max(key.min(KEY_FILLED)) / count;
+        let ticks = picture.panels.iter().flat_map(|panel| panel.y.ticks((high / TICK_Y) as usize));
+        let widest = ticks.map(|(_, label)| width(&label, SMALL)).fold(0.0, f64::max);
+        let left = MARGIN + widest.ceil() as i32 + TICK_LONG + 4;
+        let right = WIDE - if picture.key.is_empty() { MARGIN + 10 } else { KEY_WIDE + MARGIN };
+        let head = MARGIN + 26;
+        let panels: Vec<(i32, i32)> =
+            (0..count).map(|n| head + n * (high + HEAD + 10) + HEAD).map(|top| (top, top + high)).collect();
+        let room = f64::from(WIDE - 2 * MARGIN);
+        let notes = picture.notes.iter().flat_map(|note| wrap(note, room, letters(SMALL)));
+        let notes: Vec<String> = notes.collect();
+        let foot = FOOT + if picture.x.is_named() { NAME_LINE } else { 0 };
+        let bottom = panels.last().map_or(0, |(_, bottom)| *bottom) + foot;
+        let height = bottom.max(head + HEAD + key) + NOTE_LINE * notes.len() as i32 + MARGIN;
+        Self { width: WIDE, height, panels, left, right, notes }
+    }
+
+    fn x(&self, axis: &Axis, value: f64) -> i32 {
+        self.left + (axis.place(value) * f64::from(self.right - self.left)).round() as i32
+    }
+}
+
+pub(super) fn svg(picture: &Picture) -> String {
+    let layout = Layout::new(picture);
+    let mut svg = String::new();
+    let size = (layout.width.unsigned_abs(), layout.height.unsigned_abs());
+    // Drawing into a string cannot fail; if it did, the file would show the picture so far.
+    let _ = draw(picture, &layout, &mut SVGBackend::with_string(&mut svg, size), 1);
+    // A third of the file would be defaults. Quotes in texts are escaped, so that the replacements touch no
+    // text.
+    DEFAULTS.iter().fold(svg, |svg, default| svg.replace(default, ""))
+}
+
+/// A part of a page: the page says how wide it is, what is behind it, and by variables which colours it has.
+pub(super) fn inline(picture: &Picture) -> String {
+    const ROLES: [(RGBColor, &str); 7] = [
+        (WHITE, "none"),
+        (TEXT, "var(--axis)"),
+        (FAINT, "var(--axis)"),
+        (GRID, "var(--grid)"),
+        (SERIES[0], "var(--first)"),
+        (SERIES[1], "var(--second)"),
+        (SERIES[2], "var(--third)"),
+    ];
+    let themed = ROLES.iter().fold(svg(picture), |svg, (RGBColor(r, g, b), role)| {
+        svg.replace(&format!("\"#{r:02X}{g:02X}{b:02X}\""), &format!("\"{role}\""))
+    });
+    let body = themed.find("<svg").map_or("", |start| &themed[start..]);
+    let (head, rest) = body.split_once('>').unwrap_or((body, ""));
+    let view = head.find("viewBox=\"").map_or("", |start| &head[start..]);
+    let view = view.match_indices('"').nth(1).map_or("", |(end, _)| &view[..=end]);
+    format!("<svg {view} role=\"img\">{rest}")
+}
+
+/// How wide writing of this size is.
+fn letters(size: f64) -> impl Fn(&str) -> f64 {
+    move |text| width(text, size)
+}
+
+/// Draws the picture `scale` times as large as it is laid out.
+pub(super) fn draw<B: DrawingBackend>(
+    picture: &Picture,
+    layout: &Layout,
+    backend: &mut B,
+    scale: i32,
+) -> Drawn<B> {
+    let mut pen = Pen::new(backend, scale);
+    pen.area((0, 0), (layout.width, layout.height), WHITE)?;
+    let room = f64::from(layout.width - 2 * MARGIN);
+    pen.write(
+        &fit(&picture.title, room, letters(TITLE)),
+        (MARGIN, MARGIN),
+        TITLE,
+        TEXT,
+        (HPos::Left, VPos::Top),
+    )?;
+    for (panel, (top, bottom)) in picture.panels.iter().zip(&layout.panels) {
+        draw_panel(&mut pen, layout, &picture.x, panel, (*top, *bottom))?;
+    }
+    let bottom = layout.panels.last().map_or(0, |(_, bottom)| *bottom);
+    let centre = (layout.left + layout.right) / 2;
+    let below = bottom + 24 + if picture.x.is_named() { NAME_LINE } else { 0 };
+    pen.write(&picture.x.title, (centre, below), SMALL, TEXT, (HPos::Center, VPos::Top))?;
+    let mut y = layout.panels.first().map_or(0, |(top, _)| *top) + 8;
+    for key in &picture.key {
+        draw_key(&mut pen, key, (layout.right + 24, y))?;
+        y += KEY_LINE * (1 + key.details.len() as i32);
+    }
+    let first = layout.height - NOTE_LINE * layout.notes.len() as i32 - MARGIN / 2;
+    for (row, line) in layout.notes.iter().enumerate() {
+        pen.write(line, (MARGIN, first + NOTE_LINE * row as i32), SMALL, FAINT, (HPos::Left, VPos::Top))?;
+    }
+    pen.finish()
+}
+
+fn draw_panel<B: DrawingBackend>(
+    pen: &mut Pen<'_, B>,
+    layout: &Layout,
+    x_axis: &Axis,
+    panel: &Panel,
+    (top, bottom): (i32, i32),
+) -> Drawn<B> {
+    let (left, right) = (layout.left, layout.right);
+    let x = |value: f64| layout.x(x_axis, value);
+    let y = |value: f64| bottom - (panel.y.place(value) * f64::from(bottom - top)).round() as i32;
+    let last = layout.panels.last().is_some_and(|(_, last)| *last == bottom);
+    for (at, label) in panel.y.ticks(((bottom - top) / TICK_Y) as usize) {
+        pen.line((left, y(at)), (right, y(at)), GRID)?;
+        pen.line((left - TICK_LONG, y(at)), (left, y(at)), TEXT)?;
+        pen.write(&label, (left - TICK_LONG - 4, y(at)), SMALL, TEXT, (HPos::Right, VPos::Center))?;
+    }
+    for (turn, (at, label)) in x_axis.ticks(((right - left) / TICK_X) as usize).into_iter().enumerate() {
+        let line = if x_axis.is_named() { NAME_LINE * (turn as i32 % 2) } else { 0 };
+        pen.line((x(at), top), (x(at), bottom), GRID)?;
+        pen.line((x(at), bottom), (x(at), bottom + TICK_LONG), TEXT)?;
+        if last {
+            pen.write(
+                &label,
+                (x(at), bottom + TICK_LONG + 4 + line),
+                SMALL,
+                TEXT,
+                (HPos::Center, VPos::Top),
+            )?;
+        }
+    }
+    let mut tops = HashMap::new();
+    for mark in &panel.marks {
+        draw_mark(pen, mark, (&x, &y), (left, right), &mut tops)?;
+    }
+    // The axes over the data's lower edge, so that they stay straight.
+    pen.line((left, top), (left, bottom), TEXT)?;
+    pen.line((left, bottom), (right, bottom), TEXT)?;
+    let (start, head) = ((MARGIN, top - 14), (HPos::Left, VPos::Center));
+    let remark = width(&panel.remark, SMALL);
+    pen.write(&panel.remark, (right, top - 14), SMALL, FAINT, (HPos::Right, VPos::Center))?;
+    let room = f64::from(right - MARGIN) - remark - 20.0;
+    pen.write(&panel.head(room, letters(SMALL)), start, SMALL, TEXT, head)
+}
+
+/// Draws a mark where `x` and `y` say; rules from `left` to `right`. `tops` are those of the bars so far, by
+/// their left.
+fn draw_mark<B: DrawingBackend>(
+    pen: &mut Pen<'_, B>,
+    mark: &Mark,
+    (x, y): (&impl Fn(f64) -> i32, &impl Fn(f64) -> i32),
+    (left, right): (i32, i32),
+    tops: &mut HashMap<i32, i32>,
+) -> Drawn<B> {
+    match mark {
+        Mark::Dots(ink, points) => {
+            for (at_x, at_y) in points {
+                pen.dot(*ink, (x(*at_x), y(*at_y)))?;
+            }
+        }
+        Mark::Bars(ink, bars) => {
+            for Box { left, right, low, high } in bars {
+                let (left, right) = (x(*left), x(*right));
+                // A box made higher, to be seen, lifts the boxes that stand on it: they would cover it
+                // otherwise.
+                let foot = tops.get(&left).map_or(y(*low), |top| y(*low).min(*top));
+                let top = y(*high).min(foot - BOX_MIN);
+                // Bars that are wide enough stand apart.
+                let gap = i32::from(right - left > BAR_GAP_FROM);
+                pen.area((left, top), ((right - gap).max(left + BOX_MIN), foot), ink.colour())?;
+                tops.insert(left, top);
+            }
+        }
+        Mark::Crowds(ink, boxes) => {
+            for Box { left, right, low, high } in boxes {
+                let (left, foot) = (x(*left), y(*low));
+                let from = (left, y(*high).min(foot - BOX_MIN));
+                pen.area(from, (x(*right).max(left + BOX_MIN), foot), ink.colour())?;
+            }
+        }
+        Mark::Runs(ink, runs) => {
+            for run in runs {
+                let (middle, high, low) = (x((run.left + run.right) / 2.0), y(run.high), y(run.low));
+                pen.area((middle - 1, high), (middle + 1, low.max(high + 1)), ink.colour())?;
+                pen.dot(*ink, (middle, high))?;
+                if low - high > DOT {
+                    pen.dot(*ink, (middle, low))?;
+                }
+            }
+        }
+        Mark::Path { ink, points, .. } => {
+            let points = points.iter().map(|(at_x, at_y)| (x(*at_x), y(*at_y)));
+            pen.path(points.collect(), ink.colour(), 2)?;
+        }
+        Mark::Rule(ink, level) => {
+            let wide = if *ink == Ink::Zero { 1 } else { 2 };
+            pen.path(vec![(left, y(*level)), (right, y(*level))], ink.colour(), wide)?;
+        }
+    }
+    Ok(())
+}
+
+fn draw_key<B: DrawingBackend>(pen: &mut Pen<'_, B>, key: &Key, (left, y): (i32, i32)) -> Drawn<B> {
+    match key.swatch {
+        Swatch::Area(ink) => pen.area((left + 3, y - 5), (left + 13, y + 5), ink.colour())?,
+        Swatch::Dot(ink) => pen.dot(ink, (left + 8, y))?,
+        Swatch::Line(ink, _) => pen.path(vec![(left, y), (left + 16, y)], ink.colour(), 2)?,
+    }
+    let room = f64::from(KEY_WIDE - 24 - 24);
+    let place = (HPos::Left, VPos::Center);
+    pen.write(&fit(&key.label, room, letters(SMALL)), (left + 24, y), SMALL, TEXT, place)?;
+    for (row, detail) in key.details.iter().enumerate() {
+        let y = y + KEY_LINE * (1 + row as i32);
+        pen.write(&fit(detail, room, letters(SMALL)), (left + 24, y), SMALL, FAINT, place)?;
+    }
+    Ok(())
+}

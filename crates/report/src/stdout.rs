@@ -1,0 +1,66 @@
+//! Standard output that its reader may close.
+//!
+//! `vellum obs cut 1-10 big.obs | head -1` must end when `head` does, at once and without a complaint. A
+//! write to a closed pipe ends the writing, and is no failure.
+
+use crate::OutputError;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+/// Bytes gathered before a write.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Standard output, buffered, which remembers that its reader has closed it.
+#[derive(Debug)]
+pub struct Out {
+    to: BufWriter<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    to: StdoutLock<'static>,
+    closed: bool,
+}
+
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        self.closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Has `work` write to standard output. `None` if the reader closed it before the end.
+pub fn write_with<T, E: From<OutputError>>(
+    work: impl FnOnce(&mut Out) -> Result<T, E>,
+) -> Result<Option<T>, E> {
+    let to = Watched { to: io::stdout().lock(), closed: false };
+    let mut out = Out { to: BufWriter::with_capacity(BUFFER_BYTES, to) };
+    let done = work(&mut out).and_then(|done| match out.flush() {
+        Ok(()) => Ok(done),
+        Err(source) => Err(OutputError { path: "standard output".into(), source }.into()),
+    });
+    match done {
+        Err(_) if out.to.get_ref().closed => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// Writes `bytes` to standard output.
+pub fn write_all(bytes: &[u8]) -> Result<(), OutputError> {
+    let written = |source| OutputError { path: "standard output".into(), source };
+    write_with(|out| out.write_all(bytes).map_err(written)).map(|_| ())
+}

@@ -1,0 +1,59 @@
+//! Colour, on terminals only.
+//!
+//! Colour helps the eye find labels; it never carries meaning alone. It is left out where the text goes to no
+//! terminal, when `NO_COLOR` is set to anything (no-color.org), or on a terminal of type `dumb`.
+
+use std::io::IsTerminal;
+
+/// How words are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// Without colour, as fits a file.
+    pub const fn plain() -> Style {
+        Style { colour: false }
+    }
+
+    /// As fits standard error.
+    pub fn of_stderr() -> Style {
+        Style::of(&std::io::stderr())
+    }
+
+    /// As fits standard output.
+    pub fn of_stdout() -> Style {
+        Style::of(&std::io::stdout())
+    }
+
+    fn of(place: &impl IsTerminal) -> Style {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Style { colour: place.is_terminal() && !refused && !dumb }
+    }
+
+    /// Whether there is any.
+    pub fn is_coloured(self) -> bool {
+        self.colour
+    }
+
+    /// A heading.
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// A label.
+    pub fn label(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    /// Something to notice.
+    pub fn notice(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

@@ -1,0 +1,267 @@
+//! Tables: aligned columns for people, objects with named fields for programs.
+//!
+//! Words are read from the left, figures line up at the right. A table that would be wider than its place
+//! shortens its first column, never its figures. Control characters become question marks.
+
+use crate::{Style, Value};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use unicode_width::UnicodeWidthStr;
+
+/// Columns between two cells.
+const GAP: usize = 2;
+/// The first column is not shortened below this.
+const NAME_MIN: usize = 8;
+/// The indent of each line of a table that has a title.
+const INDENT: &str = "  ";
+
+/// A column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Its name in JSON, which ends in the unit.
+    key: String,
+    /// The lines above it.
+    head: Vec<String>,
+    /// Whether it is words; `None` follows from its cells.
+    is_left: Option<bool>,
+}
+
+impl Column {
+    fn new(key: &str, head: &str, is_left: Option<bool>) -> Self {
+        Self { key: key.to_owned(), head: head.split('|').map(str::to_owned).collect(), is_left }
+    }
+}
+
+/// Rows of cells under heads.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each with a value for every column; cells at the end may be left out.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// A table without rows, for people and programs: columns are (key, head), and heads wrap at `|`. The
+    /// first column is words, and so is each with [`Value::Text`] in it.
+    #[must_use]
+    pub fn new(title: &str, columns: &[(&str, &str)]) -> Self {
+        let column =
+            |(at, (key, head)): (usize, &(&str, &str))| Column::new(key, head, (at == 0).then_some(true));
+        let columns = columns.iter().enumerate().map(column).collect();
+        Self { title: title.to_owned(), columns, rows: Vec::new() }
+    }
+
+    /// A table of texts without rows and title, of which the first `left` columns are words.
+    #[must_use]
+    pub fn plain(heads: &[&str], left: usize) -> Self {
+        let column = |(at, head): (usize, &&str)| Column::new(head, head, Some(at < left));
+        let columns = heads.iter().enumerate().map(column).collect();
+        Self { title: String::new(), columns, rows: Vec::new() }
+    }
+
+    /// The same, of which the last column is words too.
+    #[must_use]
+    pub fn with_words_last(mut self) -> Self {
+        if let Some(last) = self.columns.last_mut() {
+            last.is_left = Some(true);
+        }
+        self
+    }
+
+    /// The same, with a title.
+    #[must_use]
+    pub fn titled(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// Adds a row of texts: one for each head.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells.into_iter().map(Value::Text).collect());
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How wide the table is with whole names.
+    #[must_use]
+    pub fn width(&self, indent: &str) -> usize {
+        let widths = widths(&self.lines());
+        indent.width() + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
+    /// Its title and its lines, as wide as they are; nothing where there is no row.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
+        format!("{}\n{}", self.title, self.render(INDENT, usize::MAX, Style::plain()))
+    }
+
+    /// Its lines, which begin with `indent` and are at most `width` columns where names allow it.
+    #[must_use]
+    pub fn render(&self, indent: &str, width: usize, style: Style) -> String {
+        let lines = self.lines();
+        let mut widths = widths(&lines);
+        let whole = self.width(indent);
+        if let Some(first) = widths.first_mut() {
+            *first = first.saturating_sub(whole.saturating_sub(width)).max((*first).min(NAME_MIN));
+        }
+        let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_left(at)).collect();
+        let line = |cells: &Vec<String>| {
+            let padded = cells.iter().zip(&widths).zip(&left).map(|((cell, wide), left)| {
+                let cell = shortened(cell, *wide);
+                let pad = " ".repeat(wide - cell.width());
+                if *left { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
+            });
+            let cells = padded.collect::<Vec<_>>().join(&" ".repeat(GAP));
+            format!("{indent}{cells}").trim_end().to_owned()
+        };
+        let heads = lines.len() - self.rows.len();
+        let lines = lines.iter().map(line).enumerate();
+        let lines = lines.map(|(at, line)| if at < heads { style.label(&line) } else { line } + "\n");
+        lines.collect()
+    }
+
+    fn is_left(&self, at: usize) -> bool {
+        let is_text = |row: &Vec<Value>| matches!(row.get(at), Some(Value::Text(_)));
+        self.columns[at].is_left.unwrap_or_else(|| self.rows.iter().any(is_text))
+    }
+
+    /// Heads, which stand on the lines nearest to the rows, and rows.
+    fn lines(&self) -> Vec<Vec<String>> {
+        let depth = self.columns.iter().map(|column| column.head.len()).max().unwrap_or(0);
+        let above = (0..depth).map(|line| {
+            let of = |column: &Column| {
+                let at = (line + column.head.len()).checked_sub(depth);
+                at.map_or_else(String::new, |at| column.head[at].clone())
+            };
+            self.columns.iter().map(of).collect()
+        });
+        let cell = |value: &Value| value.to_string().replace(char::is_control, "?");
+        above.chain(self.rows.iter().map(|row| row.iter().map(cell).collect())).collect()
+    }
+}
+
+/// How wide each column is.
+fn widths(lines: &[Vec<String>]) -> Vec<usize> {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let cells = |at: usize| lines.iter().filter_map(move |line| line.get(at));
+    (0..columns).map(|at| cells(at).map(|cell| cell.width()).max().unwrap_or(0)).collect()
+}
+
+/// `text` in at most `width` columns, with an ellipsis where something is missing.
+#[must_use]
+pub fn shortened(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for character in text.chars() {
+        let longer = format!("{short}{character}");
+        if longer.width() + 1 > width {
+            break;
+        }
+        short = longer;
+    }
+    short + "…"
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let row = |row: &Vec<Value>| {
+            let fields = self.columns.iter().zip(row);
+            let value = |value: &Value| serde_json::to_value(value).unwrap_or_default();
+            fields.map(|(column, v)| (column.key.clone(), value(v))).collect::<serde_json::Map<_, _>>()
+        };
+        let mut map = to.serialize_map(Some(2))?;
+        map.serialize_entry("title", &self.title)?;
+        map.serialize_entry("rows", &self.rows.iter().map(row).collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_measure::Interval;
+
+    fn sample() -> Table {
+        let mut table =
+            Table::new("Title", &[("size_bytes", "size"), ("cost_cycles", "cost|(cycles)"), ("note", "")]);
+        table.rows.push(vec![Value::text("4 KiB"), Value::Number(1234.4), Value::Nothing]);
+        let interval = Interval { estimate: 1.5, low: 1.0, high: 2.0 };
+        table.rows.push(vec![Value::text("1 MiB"), Value::Ratio(interval), Value::text("well")]);
+        table
+    }
+
+    #[test]
+    fn heads_wrap_and_columns_follow_their_cells() {
+        assert_eq!(
+            sample().text(),
+            "Title\n                      cost\n  size            (cycles)\n  4 KiB               1234  -\n\
+             \x20 1 MiB  1.50 [1.00, 2.00]  well\n"
+        );
+        assert_eq!(Table::new("Title", &[("a", "a")]).text(), "", "no rows, no table");
+    }
+
+    #[test]
+    fn json_has_named_fields() {
+        let value = serde_json::to_value(sample()).unwrap();
+        assert_eq!(value["rows"][0]["cost_cycles"], 1234.4);
+        assert_eq!(value["rows"][0]["note"], serde_json::Value::Null);
+        assert_eq!(value["rows"][1]["cost_cycles"]["low"], 1.0);
+    }
+
+    #[test]
+    fn words_left_figures_right() {
+        let mut table = Table::plain(&["name", "n", "mean"], 1);
+        table.row(vec!["BASE".into(), "1,000".into(), "486 µs".into()]);
+        table.row(vec!["a longer name".into(), "2".into(), "9 ns".into()]);
+        let text = table.render("  ", 80, Style::plain());
+        assert_eq!(
+            text,
+            "  name               n    mean\n  BASE           1,000  486 µs\n  a longer name      2    9 ns\n"
+        );
+    }
+
+    #[test]
+    fn names_give_way_and_figures_do_not() {
+        let mut table = Table::plain(&["name", "mean"], 1);
+        table.row(vec!["a very long name indeed".into(), "123,456 µs".into()]);
+        let text = table.render("", 24, Style::plain());
+        assert_eq!(text.lines().nth(1).unwrap(), "a very long…  123,456 µs");
+        let narrow = table.render("", 5, Style::plain());
+        assert_eq!(narrow.lines().nth(1).unwrap(), "a very …  123,456 µs");
+    }
+
+    #[test]
+    fn the_last_column_may_be_words() {
+        let mut table = Table::plain(&["name", "n", "to"], 1).with_words_last();
+        table.row(vec!["a".into(), "1".into(), "wait".into()]);
+        table.row(vec!["b".into(), "22".into(), "tick, wait".into()]);
+        assert_eq!(
+            table.render("", 80, Style::plain()),
+            "name   n  to\na      1  wait\nb     22  tick, wait\n"
+        );
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let mut table = Table::plain(&["name"], 1);
+        table.row(vec!["\x1b[31mred".into()]);
+        assert_eq!(table.render("", 80, Style::plain()).lines().nth(1), Some("?[31mred"));
+    }
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        assert_eq!(shortened("日本語", 6), "日本語");
+        assert_eq!(shortened("日本語", 5), "日本…");
+        assert_eq!(shortened("abc", 2), "a…");
+    }
+}

@@ -1,0 +1,72 @@
+//! Wrong answers for `UFFDIO_MOVE`, as kernels give them while they migrate pages. For tests only: the
+//! feature `inject` builds it, and no library that is preloaded has that.
+//!
+//! The kernel (6.8 to 6.18 at least) may move a page and still answer an error that does not count it:
+//! `EEXIST` and nothing moved, or `EAGAIN` and one page fewer than were. Such answers come some times in a
+//! million moves while `/proc/sys/vm/compact_memory` is written; here they come as often as a test asks.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use rustix::io::Errno;
+
+/// The effect on the calls that a rule chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Wrong {
+    /// Nothing.
+    No = 0,
+    /// The pages are moved, and the last of them is not counted.
+    Uncounted = 1,
+    /// The pages but the last are moved and counted.
+    Short = 2,
+}
+
+static WHAT: AtomicU32 = AtomicU32::new(0);
+static EVERY: AtomicU32 = AtomicU32::new(0);
+static ERRNO: AtomicI32 = AtomicI32::new(0);
+static CALLS: AtomicU32 = AtomicU32::new(0);
+static DONE: AtomicU32 = AtomicU32::new(0);
+
+/// From now on one move in `every` is answered `errno`, after it was made as `what` says.
+pub fn moves(what: Wrong, every: u32, errno: Errno) {
+    CALLS.store(0, Relaxed);
+    DONE.store(0, Relaxed);
+    ERRNO.store(errno.raw_os_error(), Relaxed);
+    EVERY.store(every.max(1), Relaxed);
+    WHAT.store(what as u32, Relaxed);
+}
+
+/// How many wrong answers were given since the last [`moves`].
+pub fn given() -> u32 {
+    DONE.load(Relaxed)
+}
+
+/// Makes the move that `request` asks for: five words, of which the third is its length and the last, for the
+/// answer, what was moved.
+pub(crate) fn answer(
+    request: &mut [u64; 5],
+    make: impl FnOnce(&mut [u64; 5]) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let what = WHAT.load(Relaxed);
+    let is_chosen =
+        what != Wrong::No as u32 && (CALLS.fetch_add(1, Relaxed) + 1).is_multiple_of(EVERY.load(Relaxed));
+    if !is_chosen {
+        return make(request);
+    }
+    let page = crate::PAGE as u64;
+    let len = request[2];
+    let errno = ERRNO.load(Relaxed);
+    let counted = if what == Wrong::Uncounted as u32 {
+        make(request)?;
+        len.saturating_sub(page)
+    } else {
+        request[2] = len.saturating_sub(page);
+        if request[2] > 0 {
+            make(request)?;
+        }
+        request[2]
+    };
+    DONE.fetch_add(1, Relaxed);
+    // What the kernel writes: how much was moved, or minus the error if nothing was.
+    request[4] = if counted > 0 { counted } else { i64::from(-errno).cast_unsigned() };
+    Err(Errno::from_raw_os_error(errno))
+}

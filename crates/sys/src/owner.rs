@@ -1,0 +1,30 @@
+//! The process whose memory this is, for everything that is a process's and not its memory's: background
+//! threads, above all.
+//!
+//! A child of `vfork`, or of `clone` with `CLONE_VM` alone, runs in its parent's memory and finds its
+//! parent's state there. But it is another process: a thread that it starts is its own and ends with it, and
+//! its parent's threads do not follow it when it changes its user. It leaves both alone. So does a child that
+//! was forked behind our back, which has a copy of the state and none of the threads.
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// The owner's id; 0 before anybody has asked.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+fn process() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Makes the calling process the owner: when it begins, or after it has been forked.
+pub fn claim() {
+    OWNER.store(process(), Relaxed);
+}
+
+/// Whether the calling process is the owner. Where nobody was, it is from now on.
+pub fn is_here() -> bool {
+    let here = process();
+    match OWNER.compare_exchange(0, here, Relaxed, Relaxed) {
+        Ok(_) => true,
+        Err(owner) => owner == here,
+    }
+}

@@ -1,0 +1,24 @@
+//! What reads the kernel's texts, each from a slice: for the fuzz targets (`vellum-fuzz`), and for nobody
+//! else.
+
+use crate::{limits, usage};
+
+/// Bytes paged out, by the text of `status`.
+#[must_use]
+pub fn swapped(status: &[u8]) -> u64 {
+    usage::swapped_in(status)
+}
+
+/// How many control groups, this process's and those above, the texts of `cgroup` and `mountinfo` name.
+#[must_use]
+pub fn groups(membership: &[u8], mounts: &[u8]) -> usize {
+    limits::Limits::of_texts(membership, mounts).levels()
+}
+
+/// The reclaimable memory and how often a limit was met, by the texts of a group's `memory.stat` and
+/// `memory.events`.
+#[must_use]
+pub fn group_texts(text: &[u8]) -> [u64; 4] {
+    let reclaimable = [false, true].map(|v2| limits::reclaimable_in(text, v2));
+    [reclaimable[0], reclaimable[1], limits::distress_in(text), limits::available_in(text).unwrap_or(0)]
+}

@@ -1,0 +1,151 @@
+//! What timing costs by itself: the time of nothing.
+//!
+//! ```text
+//!   first = stamp()   ┐
+//!   second = stamp()  ┘ n times, kept as they are ──▶ Series (starts, walls) ──▶ Sample ──▶ Base
+//! ```
+//!
+//! The loop does nothing but stamp and store, into memory that is already there, and its first turns are
+//! thrown away: they would bring the code and the clock's page into the caches.
+//!
+//! Source: Bates, "The Measurement Process": 1000 empty timings, of which the minimum is subtracted from then
+//! on. Where we depart from it: the minimum is taken to a step of the clock. Some processors advance their
+//! counter by many ticks at once and keep readings that fall between two advances apart by a single tick, so
+//! that a timing of one step may come out as one tick, or as a tick less than a step; one such pair in a
+//! thousand would make the base a matter of luck. So timings below half a step are not believed, and of those
+//! within half a step above the smallest the most frequent counts. All stay in the sample.
+
+use super::{Anchor, Clock, ClockError, ClockKind};
+use std::hint::black_box;
+use vellum_measure::{Base, Observation, Sample, Series};
+
+/// Empty timings in a base, unless asked otherwise: as many as the source takes.
+pub const BASE_COUNT: usize = 1000;
+/// Fewer are no base.
+pub const BASE_COUNT_MIN: usize = 10;
+/// More are no base but a study.
+pub const BASE_COUNT_MAX: usize = 10_000_000;
+/// Turns thrown away first.
+const WARM_UP: usize = 200;
+/// What a base's series is called in the source.
+const NAME: &str = "BASE";
+
+/// Times nothing `n` times by the clock of `kind`: the base, and the timings themselves in nanoseconds, in
+/// order.
+///
+/// # Errors
+/// When the clock cannot be had here, or `n` lies outside of [`BASE_COUNT_MIN`] to [`BASE_COUNT_MAX`].
+pub fn measure_base(kind: ClockKind, n: usize) -> Result<(Base, Sample), ClockError> {
+    let (base, observations) = time_nothing(&Clock::open(kind)?, n)?;
+    Ok((base, observations.iter().map(|one| one.wall_ns).collect()))
+}
+
+/// The same on an open clock, as a series named `BASE` that also knows when each timing began. Its `base` is
+/// set, so that [`Series::walls`] has what is left beyond the base.
+///
+/// # Errors
+/// When `n` lies outside of [`BASE_COUNT_MIN`] to [`BASE_COUNT_MAX`].
+pub fn measure_base_on(clock: &Clock, n: usize) -> Result<Series, ClockError> {
+    let (base, observations) = time_nothing(clock, n)?;
+    Ok(Series {
+        name: NAME.to_owned(),
+        labels: vec![clock.kind().name().to_owned()],
+        clock: Some(clock.kind().name().to_owned()),
+        base: Some(base),
+        observations,
+        ..Series::default()
+    })
+}
+
+fn time_nothing(clock: &Clock, n: usize) -> Result<(Base, Vec<Observation>), ClockError> {
+    if !(BASE_COUNT_MIN..=BASE_COUNT_MAX).contains(&n) {
+        return Err(ClockError::BaseCount { n });
+    }
+    let mut pairs = vec![(1u64, 1u64); n];
+    black_box(pairs.as_mut_slice());
+    stamp_pairs(clock, &mut pairs[..WARM_UP.min(n)]);
+    let before = Anchor::now(clock);
+    stamp_pairs(clock, &mut pairs);
+    let after = Anchor::now(clock);
+    let observation = |&(first, second): &(u64, u64)| Observation {
+        start_ns: before.place(&after, clock, first),
+        wall_ns: clock.between(first, second),
+        ..Observation::default()
+    };
+    let observations: Vec<Observation> = pairs.iter().map(observation).collect();
+    let base = base_of(clock, &observations.iter().map(|one| one.wall_ns).collect());
+    Ok((base, observations))
+}
+
+/// Kept out of line: nothing of the caller's gets between the stamps.
+#[inline(never)]
+fn stamp_pairs(clock: &Clock, pairs: &mut [(u64, u64)]) {
+    for pair in pairs {
+        let first = clock.stamp();
+        let second = clock.stamp();
+        *pair = (first, second);
+    }
+}
+
+/// The base in empty timings by `clock`, nanoseconds, of which there is at least one.
+pub(crate) fn base_of(clock: &Clock, empty: &Sample) -> Base {
+    let step = clock.step_ns();
+    let Some(mut base) = Base::with_step(clock.kind().name(), empty, step) else {
+        unreachable!("timings by stamps are finite and never negative, and a step is positive")
+    };
+    let mut believed: Vec<f64> = empty.values().iter().copied().filter(|&ns| ns >= step / 2.0).collect();
+    believed.sort_unstable_by(f64::total_cmp);
+    let near = believed.first().map_or(0, |&least| believed.partition_point(|&ns| ns < least + step / 2.0));
+    let frequent = believed[..near].chunk_by(|a, b| a == b).max_by_key(|same| same.len());
+    base.min = frequent.map_or(base.min, |same| same[0]).min(base.mean);
+    base
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_for_every_clock() {
+        for kind in ClockKind::ALL {
+            match measure_base(kind, 500) {
+                Ok((base, sample)) => {
+                    assert_eq!((base.clock.as_str(), base.n, sample.values().len()), (kind.name(), 500, 500));
+                    assert!(base.min >= 0.0 && base.min <= base.mean && base.mean <= base.max, "{base:?}");
+                    assert!(base.step > 0.0);
+                }
+                Err(ClockError::Distrusted(why)) => vellum_skip::skip(format_args!("{kind}: {why}")),
+                Err(other) => panic!("{kind}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn too_few_or_many_are_refused_by_number() {
+        for n in [0, BASE_COUNT_MIN - 1, BASE_COUNT_MAX + 1] {
+            let error = measure_base(ClockKind::Monotonic, n).unwrap_err();
+            assert_eq!(error, ClockError::BaseCount { n });
+            assert!(error.to_string().contains("10000000"));
+        }
+    }
+
+    #[test]
+    fn starts_follow_one_another() {
+        let series = measure_base_on(&Clock::open(ClockKind::Monotonic).unwrap(), 1000).unwrap();
+        let starts = series.starts().unwrap();
+        assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert!(series.walls().len() == 1000 && series.name == "BASE");
+    }
+
+    #[test]
+    fn a_pair_within_one_step_is_no_minimum() {
+        let mut clock = Clock::open(ClockKind::Monotonic).unwrap();
+        clock.step_ticks = 26;
+        let base = base_of(&clock, &Sample::from(vec![26.0, 1.0, 26.0, 52.0]));
+        assert_eq!((base.min, base.step, base.max), (26.0, 26.0, 52.0));
+        let base = base_of(&clock, &Sample::from(vec![25.0, 26.0, 26.0, 51.0, 52.0, 52.0, 52.0]));
+        assert_eq!(base.min, 26.0, "a tick less than a step is the step");
+        let base = base_of(&clock, &Sample::from(vec![0.0, 0.0, 0.0]));
+        assert_eq!(base.min, 0.0, "a clock too coarse to see itself");
+    }
+}

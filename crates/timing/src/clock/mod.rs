@@ -1,0 +1,332 @@
+//! Clocks: where stamps come from, what a tick is worth, and what the clock can see.
+//!
+//! ```text
+//!   Clock::open(kind) ──▶ Clock ── stamp() ─▶ ticks ── nanoseconds(ticks) ─▶ ns
+//!      │  refused when the kind cannot be trusted here       ▲
+//!      ├─ tsc: invariant? trusted by the kernel? ────────────┤ calibrated against CLOCK_MONOTONIC_RAW
+//!      └─ resolution: the clock's step, found by trying ─────┘
+//! ```
+//!
+//! | kind | one stamp | what it is |
+//! | --- | --- | --- |
+//! | `tsc` | about 10 ns | the time-stamp counter as the processor executes it, out of order |
+//! | `tsc-fenced` | about 20 ns | the same behind a load fence: everything before it has finished |
+//! | `monotonic` | about 25 ns | `CLOCK_MONOTONIC`, steered by the network time daemon |
+//! | `monotonic-raw` | about 25 ns | `CLOCK_MONOTONIC_RAW`, not steered |
+//! | `thread-cpu` | a system call | `CLOCK_THREAD_CPUTIME_ID`: stops while the thread does not run |
+//!
+//! The source (Bates, "Improving the Results") found that a stamp must be a builtin of a few instructions:
+//! reading it as text from a file cost hundreds of microseconds and let the scheduler in. The first four
+//! kinds make no system call.
+//!
+//! Invariants: a [`Clock`] exists only where its kind can be trusted. Ticks of one clock mean nothing to
+//! another. Stamps are taken by [`Clock::stamp`] alone, inlined, and the compiler moves no memory access
+//! across one.
+
+mod anchor;
+mod base;
+mod resolution;
+mod tsc;
+
+pub use anchor::Anchor;
+pub(crate) use base::base_of;
+pub use base::{BASE_COUNT, BASE_COUNT_MAX, BASE_COUNT_MIN, measure_base, measure_base_on};
+pub use tsc::{Calibration, Distrust};
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Where stamps come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClockKind {
+    /// The time-stamp counter, unfenced.
+    Tsc,
+    /// The time-stamp counter behind a load fence.
+    TscFenced,
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `CLOCK_MONOTONIC_RAW`.
+    MonotonicRaw,
+    /// `CLOCK_THREAD_CPUTIME_ID`.
+    ThreadCpu,
+}
+
+impl ClockKind {
+    /// Every kind, the cheapest first.
+    pub const ALL: [ClockKind; 5] = [
+        ClockKind::Tsc,
+        ClockKind::TscFenced,
+        ClockKind::Monotonic,
+        ClockKind::MonotonicRaw,
+        ClockKind::ThreadCpu,
+    ];
+
+    /// The stable name, as options and files have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClockKind::Tsc => "tsc",
+            ClockKind::TscFenced => "tsc-fenced",
+            ClockKind::Monotonic => "monotonic",
+            ClockKind::MonotonicRaw => "monotonic-raw",
+            ClockKind::ThreadCpu => "thread-cpu",
+        }
+    }
+
+    /// The kernel's number of the clock; the counter has none.
+    const fn id(self) -> Option<libc::clockid_t> {
+        match self {
+            ClockKind::Tsc | ClockKind::TscFenced => None,
+            ClockKind::Monotonic => Some(libc::CLOCK_MONOTONIC),
+            ClockKind::MonotonicRaw => Some(libc::CLOCK_MONOTONIC_RAW),
+            ClockKind::ThreadCpu => Some(libc::CLOCK_THREAD_CPUTIME_ID),
+        }
+    }
+}
+
+impl fmt::Display for ClockKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ClockKind {
+    type Err = ClockError;
+
+    fn from_str(text: &str) -> Result<Self, ClockError> {
+        let found = ClockKind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| ClockError::Unknown(text.to_owned()))
+    }
+}
+
+/// A clock cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClockError {
+    /// No clock has this name.
+    #[error("no clock is called {0:?}; there are tsc, tsc-fenced, monotonic, monotonic-raw and thread-cpu")]
+    Unknown(String),
+    /// The time-stamp counter is not one to measure by.
+    #[error("the time-stamp counter cannot be used: {0}; use the clock monotonic-raw instead")]
+    Distrusted(Distrust),
+    /// The kernel does not have the clock, or a filter keeps it away.
+    #[error("clock {kind} cannot be read (errno {errno}); use another clock")]
+    Unreadable {
+        /// Which.
+        kind: ClockKind,
+        /// What the kernel said.
+        errno: i32,
+    },
+    /// A base of too few or too many observations was asked for.
+    #[error("a base of {n} observations: ask for {BASE_COUNT_MIN} to {BASE_COUNT_MAX}")]
+    BaseCount {
+        /// How many were asked for.
+        n: usize,
+    },
+}
+
+/// A clock that can be trusted here, with what its ticks are worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    kind: ClockKind,
+    ns_per_tick: f64,
+    ppm: f64,
+    step_ticks: u64,
+}
+
+impl Clock {
+    /// The clock of this kind. The first one of a process on the time-stamp counter takes
+    /// [`Calibration::TAKES`].
+    ///
+    /// # Errors
+    /// When the kind cannot be trusted or read on this machine.
+    pub fn open(kind: ClockKind) -> Result<Clock, ClockError> {
+        let (ns_per_tick, ppm) = match kind.id() {
+            Some(id) => {
+                read(id).map_err(|errno| ClockError::Unreadable { kind, errno })?;
+                (1.0, 0.0)
+            }
+            None => {
+                let calibration = Calibration::of_this_machine().map_err(ClockError::Distrusted)?;
+                (calibration.ns_per_tick, calibration.ppm)
+            }
+        };
+        let mut clock = Clock { kind, ns_per_tick, ppm, step_ticks: 1 };
+        clock.step_ticks = resolution::step_ticks(&clock);
+        Ok(clock)
+    }
+
+    /// The fenced time-stamp counter if it can be trusted, else `CLOCK_MONOTONIC_RAW`.
+    ///
+    /// # Errors
+    /// When neither can be read.
+    pub fn best() -> Result<Clock, ClockError> {
+        Clock::open(ClockKind::TscFenced).or_else(|_| Clock::open(ClockKind::MonotonicRaw))
+    }
+
+    /// Where its stamps come from.
+    #[must_use]
+    pub fn kind(&self) -> ClockKind {
+        self.kind
+    }
+
+    /// Now, in ticks.
+    #[inline(always)]
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        match self.kind {
+            ClockKind::Tsc => tsc::now(),
+            ClockKind::TscFenced => tsc::now_fenced(),
+            kind => system(kind),
+        }
+    }
+
+    /// What `ticks` are in nanoseconds.
+    #[inline]
+    #[must_use]
+    pub fn nanoseconds(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.ns_per_tick
+    }
+
+    /// The nanoseconds between two stamps; a later one that is the smaller counts as none.
+    #[inline]
+    #[must_use]
+    pub fn between(&self, first: u64, second: u64) -> f64 {
+        self.nanoseconds(second.saturating_sub(first))
+    }
+
+    /// What one tick is in nanoseconds.
+    #[must_use]
+    pub fn ns_per_tick(&self) -> f64 {
+        self.ns_per_tick
+    }
+
+    /// How far [`Clock::ns_per_tick`] may be off from `CLOCK_MONOTONIC_RAW`'s, in parts per million; 0 for
+    /// the kernel's clocks.
+    #[must_use]
+    pub fn ppm(&self) -> f64 {
+        self.ppm
+    }
+
+    /// The clock's step in nanoseconds: the least by which two readings differ if they differ, as found by
+    /// trying. The numbers a clock returns may be finer than its steps.
+    #[must_use]
+    pub fn step_ns(&self) -> f64 {
+        self.nanoseconds(self.step_ticks)
+    }
+}
+
+/// A stamp of one of the kernel's clocks, kept out of line so that the counter's path stays small.
+#[inline(never)]
+fn system(kind: ClockKind) -> u64 {
+    // A clock that could be read when it was opened can be read now.
+    kind.id().and_then(|id| read(id).ok()).unwrap_or(0)
+}
+
+/// Nanoseconds of one of the kernel's clocks, or errno.
+#[inline]
+pub fn read(id: libc::clockid_t) -> Result<u64, i32> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    if unsafe { libc::clock_gettime(id, &raw mut time) } == 0 {
+        Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    } else {
+        Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+    }
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, on which series and marks have their starts.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clocks that can be had here: all of the kernel's, and the counter where it is invariant.
+    fn all() -> impl Iterator<Item = Clock> {
+        ClockKind::ALL.into_iter().filter_map(|kind| match Clock::open(kind) {
+            Ok(clock) => Some(clock),
+            Err(ClockError::Distrusted(why)) => {
+                vellum_skip::skip(format_args!("{kind}: {why}"));
+                None
+            }
+            Err(other) => panic!("{kind}: {other}"),
+        })
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for kind in ClockKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        let error = "sundial".parse::<ClockKind>().unwrap_err();
+        assert!(error.to_string().contains("sundial") && error.to_string().contains("monotonic-raw"));
+    }
+
+    #[test]
+    fn stamps_never_go_back() {
+        for clock in all() {
+            let mut last = clock.stamp();
+            for _ in 0..10_000 {
+                let now = clock.stamp();
+                assert!(now >= last, "{:?}: {now} after {last}", clock.kind());
+                last = now;
+            }
+        }
+    }
+
+    #[test]
+    fn every_clock_sees_the_same_computation() {
+        // Bracketed by CLOCK_MONOTONIC_RAW on both sides: what a clock saw lies between the inner and the
+        // outer bracket. A thousandth is left for steering and calibration.
+        for clock in all().filter(|clock| clock.kind() != ClockKind::ThreadCpu) {
+            let raw = || read(libc::CLOCK_MONOTONIC_RAW).unwrap();
+            let (outer, first) = (raw(), clock.stamp());
+            let inner = raw();
+            while raw() - inner < 2_000_000 {}
+            let inner = (raw() - inner) as f64;
+            let seen = clock.between(first, clock.stamp());
+            let outer = (raw() - outer) as f64;
+            assert!(
+                inner * 0.999 <= seen && seen <= outer * 1.001,
+                "{}: {inner} <= {seen} <= {outer}",
+                clock.kind()
+            );
+        }
+    }
+
+    #[test]
+    fn the_threads_clock_stops_while_it_sleeps() {
+        let clock = Clock::open(ClockKind::ThreadCpu).unwrap();
+        let first = clock.stamp();
+        let wall = monotonic_ns();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let slept = (monotonic_ns() - wall) as f64;
+        assert!(clock.between(first, clock.stamp()) < slept);
+    }
+
+    #[test]
+    fn clocks_of_a_kind_have_one_step() {
+        for clock in all() {
+            let again = Clock::open(clock.kind()).unwrap();
+            assert_eq!(again.step_ns(), clock.step_ns());
+        }
+        assert!(ClockKind::ALL.iter().enumerate().all(|(index, kind)| *kind as usize == index));
+    }
+
+    #[test]
+    fn steps_are_whole_ticks_and_smaller_than_a_tick_of_the_kernel() {
+        for clock in all() {
+            assert!(clock.step_ns() > 0.0 && clock.step_ns() < 10e6, "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn time_that_went_back_counts_as_none() {
+        let clock = Clock::open(ClockKind::Monotonic).unwrap();
+        assert_eq!(clock.between(7, 3), 0.0);
+        assert_eq!(clock.between(3, 7), 4.0);
+    }
+}

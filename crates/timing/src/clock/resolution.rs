@@ -1,0 +1,144 @@
+//! A clock's step, found by trying.
+//!
+//! The smallest number a clock can express says nothing: `CLOCK_MONOTONIC` counts nanoseconds but may advance
+//! by ten at a time, and a time-stamp counter may advance by 26 ticks at once. So the clock is read in pairs,
+//! with a little more work between them each time, and the differences gather at multiples of the step:
+//!
+//! ```text
+//! count  ▂                                       ▂ = a few: repeated readings, one tick apart
+//!        │        █          █▄         ▆         ▄ beside █: rounding to a nanosecond
+//!        └┬─ ─ ─ ─┬──────────┬──────────┬──▶ difference
+//!         1      26         52         78        step = 26
+//! ```
+//!
+//! Values that occur seldom are dropped first: on a busy machine a stray reading can fall anywhere, and one
+//! beside a multiple must not make it look wide. The rest join with their neighbours into clusters, of which
+//! each stands for its most frequent value. The step is the most frequent distance between neighbouring
+//! clusters, the first's from zero included: the most frequent and not the least, because rounding moves a
+//! cluster's value by one either way. A cluster wider than rounding makes is a clock that takes every value:
+//! its step is one tick.
+//!
+//! It is found once a process for each kind of clock, so that two clocks of a kind never disagree about it.
+
+use super::{Clock, ClockKind};
+use std::sync::OnceLock;
+
+/// Pairs of readings.
+const PAIRS: usize = 4096;
+/// How many different amounts of work lie between the readings of a pair.
+const DELAYS: usize = 32;
+/// A value of less than one in this many pairs is no part of the pattern.
+const SHARE: usize = 200;
+/// Readings within one step may be kept apart by this many ticks, so that no two are the same.
+const GUARD: u64 = 1;
+/// Rounding to whole ticks spreads one step over this many values.
+const ROUNDING: u64 = 2;
+
+/// The step in ticks, at least 1.
+pub(super) fn step_ticks(clock: &Clock) -> u64 {
+    static FOUND: [OnceLock<u64>; ClockKind::ALL.len()] = [const { OnceLock::new() }; ClockKind::ALL.len()];
+    // The kinds are numbered in the order in which they are declared, which is that of `ALL`.
+    *FOUND[clock.kind as usize].get_or_init(|| step_of(differences(clock)))
+}
+
+/// What the clock says lies between two readings, for all pairs.
+fn differences(clock: &Clock) -> Vec<u64> {
+    let mut differences = vec![0u64; PAIRS];
+    for (index, difference) in differences.iter_mut().enumerate() {
+        let first = clock.stamp();
+        for turn in 0..index % DELAYS {
+            std::hint::black_box(turn);
+        }
+        *difference = clock.stamp().saturating_sub(first);
+    }
+    differences
+}
+
+/// Values that lie close together.
+struct Cluster {
+    first: u64,
+    last: u64,
+    /// The most frequent value, and how often it occurs.
+    mode: (u64, usize),
+}
+
+/// The step in the pattern of differences.
+fn step_of(mut differences: Vec<u64>) -> u64 {
+    differences.retain(|&difference| difference > GUARD);
+    differences.sort_unstable();
+    let enough = differences.len() / SHARE;
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for same in differences.chunk_by(|a, b| a == b).filter(|same| same.len() > enough) {
+        let (value, count) = (same[0], same.len());
+        match clusters.last_mut() {
+            Some(cluster) if value - cluster.last < ROUNDING => {
+                cluster.last = value;
+                if count > cluster.mode.1 {
+                    cluster.mode = (value, count);
+                }
+            }
+            _ => clusters.push(Cluster { first: value, last: value, mode: (value, count) }),
+        }
+    }
+    if clusters.iter().any(|cluster| cluster.last - cluster.first > ROUNDING) {
+        return 1;
+    }
+    let modes: Vec<u64> = clusters.iter().map(|cluster| cluster.mode.0).collect();
+    let mut gaps: Vec<u64> =
+        std::iter::once(0).chain(modes.iter().copied()).zip(&modes).map(|(a, b)| b - a).collect();
+    // Falling, so that of equally frequent ones the last and smallest is taken.
+    gaps.sort_unstable_by(|a, b| b.cmp(a));
+    gaps.chunk_by(|a, b| a == b).max_by_key(|same| same.len()).map_or(1, |same| same[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiples_of_a_quantum() {
+        // As seen on a processor that advances by 26: one in twenty readings kept apart by the guard, on
+        // either side.
+        let mut seen = Vec::new();
+        for (value, count) in [(1, 50), (25, 20), (26, 500), (52, 300), (77, 20), (78, 200), (1040, 3)] {
+            seen.extend(std::iter::repeat_n(value, count));
+        }
+        assert_eq!(step_of(seen), 26);
+    }
+
+    #[test]
+    fn rounded_multiples() {
+        let seen = (0..2000u32).map(|i| (f64::from(2 + i % 4) * 10.015 + f64::from(i % 7) / 7.0) as u64);
+        assert_eq!(step_of(seen.collect()), 10);
+    }
+
+    #[test]
+    fn strays_beside_a_multiple_do_not_make_it_wide() {
+        // As on a busy machine: every value from 18 to 400 once, beside the multiples of ten with their
+        // rounding.
+        let multiples = (2..12u64).flat_map(|multiple| {
+            std::iter::repeat_n(10 * multiple, 350).chain(std::iter::repeat_n(10 * multiple + 1, 60))
+        });
+        assert_eq!(step_of(multiples.chain(18..400).collect()), 10);
+    }
+
+    #[test]
+    fn rounding_that_moves_single_multiples_does_not_shorten_the_step() {
+        // Far out, 10.015 ns come out as 430 or as 431: one cluster's value in ten is lower by one.
+        let values = [401, 411, 421, 430, 441, 451, 461, 471, 481, 491];
+        let seen = values.into_iter().flat_map(|value| std::iter::repeat_n(value, 400));
+        assert_eq!(step_of(seen.collect()), 10);
+    }
+
+    #[test]
+    fn every_value_is_a_step_of_one() {
+        assert_eq!(step_of((0..4096).map(|i| 18 + i % 40).collect()), 1);
+    }
+
+    #[test]
+    fn one_value_only_is_a_distance_from_zero() {
+        assert_eq!(step_of(vec![4_000_000; 100]), 4_000_000);
+        assert_eq!(step_of(vec![0; 100]), 1);
+        assert_eq!(step_of(Vec::new()), 1);
+    }
+}

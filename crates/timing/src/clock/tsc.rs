@@ -1,0 +1,231 @@
+//! The processor's time-stamp counter: whether it can be trusted, how it is read, what its ticks are worth.
+//!
+//! A counter is a clock only if it runs at one rate whatever the processor does and is the same on every
+//! processor. The first is a bit of CPUID (*invariant TSC*); the second only the kernel can know, which
+//! compares processors and takes the counter off its list of clock sources when they disagree. Both are
+//! asked, and a doubt is a refusal.
+//!
+//! Its rate is found against `CLOCK_MONOTONIC_RAW`, once a process: two instants are read on both clocks,
+//! some milliseconds apart, each as the tightest of many brackets (counter, clock, counter). Half the
+//! brackets' width over the time between is how far the rate may be off, and is reported with it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::read;
+
+/// How often an instant is bracketed; the tightest counts.
+const BRACKETS: usize = 64;
+/// CPUID's leaf of power management, and its highest extended leaf.
+#[cfg(target_arch = "x86_64")]
+const LEAF_POWER: u32 = 0x8000_0007;
+#[cfg(target_arch = "x86_64")]
+const LEAF_EXTENDED: u32 = 0x8000_0000;
+/// Bit of that leaf's EDX: the counter's rate never changes.
+#[cfg(target_arch = "x86_64")]
+const INVARIANT: u32 = 1 << 8;
+
+/// Why the counter is no clock here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    /// The processor has none that is known here.
+    #[error("this processor has none that Vellum knows")]
+    None,
+    /// The processor does not say that it is invariant.
+    #[error("the processor does not call it invariant (CPUID 0x80000007, EDX bit 8), so its rate may change")]
+    Variant,
+    /// The kernel keeps this process from reading it.
+    #[error("reading it is forbidden to this process (prctl PR_SET_TSC)")]
+    Forbidden,
+    /// The kernel does not list it among its clock sources.
+    #[error(
+        "the kernel found it unstable (it is not in /sys/devices/system/clocksource/clocksource0/available_clocksource)"
+    )]
+    Unstable,
+    /// It stood still, or ran back, while it was being calibrated.
+    #[error("it did not advance beside CLOCK_MONOTONIC_RAW")]
+    Still,
+}
+
+/// The counter's rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// What one tick is in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+    pub ns_per_tick: f64,
+    /// How far that may be off, parts per million.
+    pub ppm: f64,
+}
+
+impl Calibration {
+    /// How long calibrating takes, asleep.
+    pub const TAKES: Duration = Duration::from_millis(30);
+
+    /// The rate here, found once a process.
+    ///
+    /// # Errors
+    /// Why the counter is not to be trusted.
+    pub fn of_this_machine() -> Result<Calibration, Distrust> {
+        static FOUND: OnceLock<Result<Calibration, Distrust>> = OnceLock::new();
+        *FOUND.get_or_init(|| {
+            trust()?;
+            let first = Instant::now();
+            std::thread::sleep(Self::TAKES);
+            Self::between(&first, &Instant::now())
+        })
+    }
+
+    /// Ticks in a millisecond, the unit the kernel itself uses.
+    #[must_use]
+    pub fn khz(&self) -> f64 {
+        1e6 / self.ns_per_tick
+    }
+
+    fn between(first: &Instant, second: &Instant) -> Result<Calibration, Distrust> {
+        if second.ticks <= first.ticks || second.raw_ns <= first.raw_ns {
+            return Err(Distrust::Still);
+        }
+        let (ticks, ns) = ((second.ticks - first.ticks) as f64, (second.raw_ns - first.raw_ns) as f64);
+        let ns_per_tick = ns / ticks;
+        // Each reading of the clock lies somewhere within its bracket, of which the middle is taken, and is
+        // rounded to a nanosecond.
+        let off = (first.width + second.width) as f64 / 2.0 * ns_per_tick + 1.0;
+        Ok(Calibration { ns_per_tick, ppm: off / ns * 1e6 })
+    }
+}
+
+/// One instant on both clocks.
+struct Instant {
+    ticks: u64,
+    raw_ns: u64,
+    /// Ticks between the counter's readings before and after the clock's.
+    width: u64,
+}
+
+impl Instant {
+    fn now() -> Instant {
+        let bracket = || {
+            let before = now_fenced();
+            let raw_ns = read(libc::CLOCK_MONOTONIC_RAW).unwrap_or(0);
+            let width = now_fenced().saturating_sub(before);
+            Instant { ticks: before + width / 2, raw_ns, width }
+        };
+        let first = bracket();
+        (1..BRACKETS)
+            .map(|_| bracket())
+            .fold(first, |best, next| if next.width < best.width { next } else { best })
+    }
+}
+
+/// Whether the counter can be trusted on this machine and read by this process.
+fn trust() -> Result<(), Distrust> {
+    invariant()?;
+    let mut mode: libc::c_int = 0;
+    // SAFETY: writes one int; kernels without the call leave it alone.
+    let asked = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
+    if asked == 0 && mode == libc::PR_TSC_SIGSEGV {
+        return Err(Distrust::Forbidden);
+    }
+    // Without /sys (a container may hide it) the processor's word stands alone.
+    match std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource") {
+        Ok(listed) => listed_by_kernel(&listed),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The kernel takes the counter off its list when it finds it unstable, or never puts it there.
+fn listed_by_kernel(sources: &str) -> Result<(), Distrust> {
+    let listed = sources.split_whitespace().any(|source| source == "tsc");
+    if listed { Ok(()) } else { Err(Distrust::Unstable) }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn invariant() -> Result<(), Distrust> {
+    use std::arch::x86_64::__cpuid;
+    let known = __cpuid(LEAF_EXTENDED).eax >= LEAF_POWER;
+    if known && __cpuid(LEAF_POWER).edx & INVARIANT != 0 { Ok(()) } else { Err(Distrust::Variant) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn invariant() -> Result<(), Distrust> {
+    Err(Distrust::None)
+}
+
+/// The counter, whenever the processor gets to it.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn now() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: reads a counter. Not declared free of memory effects, so that the compiler keeps loads and
+    // stores on their side of it.
+    unsafe { std::arch::asm!("rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The counter, once every instruction before it has finished.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn now_fenced() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: waits, then reads a counter; memory as in `now`.
+    unsafe {
+        std::arch::asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// No counter: no clock of this kind is ever opened.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn now() -> u64 {
+    0
+}
+
+/// As [`now`].
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn now_fenced() -> u64 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ticks: u64, raw_ns: u64, width: u64) -> Instant {
+        Instant { ticks, raw_ns, width }
+    }
+
+    #[test]
+    fn the_rate_and_its_error() {
+        // 2.5 GHz: 25 million ticks in 10 ms; brackets of 50 ticks are 20 ns, so 20 ns and the rounding in 10
+        // ms.
+        let found = Calibration::between(&at(1000, 5, 50), &at(25_001_000, 10_000_005, 50)).unwrap();
+        assert!((found.ns_per_tick - 0.4).abs() < 1e-12 && (found.khz() - 2.5e6).abs() < 1e-3);
+        assert!((found.ppm - 2.1).abs() < 1e-9, "{}", found.ppm);
+    }
+
+    #[test]
+    fn a_counter_that_stands_still_is_refused() {
+        assert_eq!(Calibration::between(&at(7, 5, 1), &at(7, 10, 1)), Err(Distrust::Still));
+        assert_eq!(Calibration::between(&at(9, 5, 1), &at(7, 10, 1)), Err(Distrust::Still));
+    }
+
+    #[test]
+    fn a_counter_that_the_kernel_took_off_its_list_is_refused() {
+        assert_eq!(listed_by_kernel("tsc kvm-clock acpi_pm \n"), Ok(()));
+        assert_eq!(listed_by_kernel("hpet acpi_pm\n"), Err(Distrust::Unstable));
+        assert_eq!(listed_by_kernel("tsc-early jiffies\n"), Err(Distrust::Unstable));
+        assert_eq!(listed_by_kernel(""), Err(Distrust::Unstable));
+    }
+
+    #[test]
+    fn this_machines_counter_is_calibrated_or_refused_with_a_reason() {
+        match Calibration::of_this_machine() {
+            Ok(found) => {
+                // Counters between 100 MHz and 10 GHz exist; a bracket as wide as the wait would be no
+                // calibration.
+                assert!((1e5..1e7).contains(&found.khz()) && found.ppm > 0.0 && found.ppm < 1e6, "{found:?}");
+                assert_eq!(Calibration::of_this_machine(), Ok(found));
+            }
+            Err(why) => vellum_skip::skip(format_args!("{why}")),
+        }
+    }
+}

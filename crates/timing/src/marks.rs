@@ -1,0 +1,376 @@
+//! Where a collector says what it did, and is asked to wait.
+//!
+//! A recorder cannot see inside the process it measures; a collector, an allocator, or the program itself can
+//! say: *from here to there I was at work*. Such a span is a mark. And a measurement that must not be
+//! interrupted can ask collectors to hold still around it.
+//!
+//! ```text
+//! collector                              recorder
+//! let slice = marks::begin(Kind::MINOR)  let collecting = Collecting::start()
+//!   … work …                               … observations …
+//! slice.end()            ──▶ store ──▶    collecting.take() ─▶ Mark { start_ns, end_ns, cause }
+//!
+//! marks::register(hooks) ──▶ hooks   ◀── let held = marks::hold();  … undisturbed …  drop(held)
+//! ```
+//!
+//! Costs: while nobody collects, a mark is one load of a flag, and no clock is read. While somebody does, two
+//! readings of `CLOCK_MONOTONIC` and a lock that nobody else holds for longer. The store is there before it
+//! is needed: a mark allocates nothing, so that a collector may make one while it must not allocate.
+//!
+//! Invariants: marks are kept in the order in which they ended, [`MARKS_MAX`] at most, and what found no room
+//! is counted. Collectors are held as long as at least one [`Held`] lives, also those that register
+//! meanwhile.
+//!
+//! Source: Bates brackets the collector's calls with stamps of its own (`GCSCHED`, `idlegc`) and offers
+//! `disablegc` and `enablegc` to the program; these are the two halves, for any collector.
+
+use crate::clock::monotonic_ns;
+use std::fmt;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use vellum_measure::{Mark, MarkCause};
+
+/// Marks kept at a time.
+pub const MARKS_MAX: usize = 1 << 16;
+/// Kinds of a program's own.
+pub const KINDS_MAX: usize = 256;
+/// Collectors in a process.
+pub const COLLECTORS_MAX: usize = 16;
+
+/// What kind of work a mark is of, as a number that can be written down without allocating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind(u32);
+
+/// The kinds that have a number of their own; those of a program's own follow.
+const KNOWN: [MarkCause; 5] =
+    [MarkCause::Minor, MarkCause::Major, MarkCause::Idle, MarkCause::Trim, MarkCause::Decay];
+
+impl Kind {
+    /// A collection of the young objects.
+    pub const MINOR: Kind = Kind(0);
+    /// A collection of all objects.
+    pub const MAJOR: Kind = Kind(1);
+    /// A slice of collection while the program had nothing to do.
+    pub const IDLE: Kind = Kind(2);
+    /// The allocator gave pages back because memory was short.
+    pub const TRIM: Kind = Kind(3);
+    /// The allocator gave pages back because nobody had needed them for a while.
+    pub const DECAY: Kind = Kind(4);
+
+    /// The kind of this name; the first time, it is given a number.
+    ///
+    /// # Errors
+    /// When the process has [`KINDS_MAX`] others.
+    pub fn named(name: &str) -> Result<Kind, MarkError> {
+        let cause = MarkCause::parse(name);
+        if let Some(known) = KNOWN.iter().position(|one| *one == cause) {
+            return Ok(Kind(known as u32));
+        }
+        let mut own = locked(&OWN_KINDS);
+        let index = match own.iter().position(|one| one == name) {
+            Some(index) => index,
+            None if own.len() < KINDS_MAX => {
+                own.push(name.to_owned());
+                own.len() - 1
+            }
+            None => return Err(MarkError::Kinds { name: name.to_owned() }),
+        };
+        Ok(Kind((KNOWN.len() + index) as u32))
+    }
+
+    /// The kind with this number, if a name has it.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Kind> {
+        ((number as usize) < KNOWN.len() + locked(&OWN_KINDS).len()).then_some(Kind(number))
+    }
+
+    /// Its number: the same for the life of the process.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The kind as marks have it.
+    #[must_use]
+    pub fn cause(self) -> MarkCause {
+        let index = self.0 as usize;
+        KNOWN.get(index).cloned().unwrap_or_else(|| {
+            let own = locked(&OWN_KINDS);
+            MarkCause::Other(own.get(index - KNOWN.len()).cloned().unwrap_or_default())
+        })
+    }
+}
+
+/// A mark or a hook has no place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MarkError {
+    /// Too many names.
+    #[error("no room for marks called {name:?}: {KINDS_MAX} kinds have names already; use one of them again")]
+    Kinds {
+        /// The one too many.
+        name: String,
+    },
+    /// Too many collectors.
+    #[error("no room for another collector's hooks: {COLLECTORS_MAX} are registered")]
+    Collectors,
+}
+
+static OWN_KINDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// How many are collecting.
+static COLLECTING: AtomicUsize = AtomicUsize::new(0);
+static STORE: Mutex<Store> = Mutex::new(Store { marks: Vec::new(), lost: 0 });
+static HOOKS: Mutex<Registered> = Mutex::new(Registered { holders: 0, hooks: Vec::new() });
+
+struct Store {
+    marks: Vec<(u64, u64, Kind)>,
+    lost: u64,
+}
+
+/// What a panic left behind is whole: nothing here is left half-written.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins a span of work of this kind. Nothing but a flag is read while nobody collects marks.
+#[inline]
+pub fn begin(kind: Kind) -> Slice {
+    Slice { kind, start_ns: now() }
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, or 0 without looking while nobody collects marks: what a span begins
+/// with whose mark is made by [`record`].
+#[inline]
+#[must_use]
+pub fn now() -> u64 {
+    if COLLECTING.load(Relaxed) == 0 { 0 } else { monotonic_ns() }
+}
+
+/// A span of work that has begun.
+#[derive(Debug)]
+#[must_use = "a slice that is not ended leaves no mark"]
+pub struct Slice {
+    kind: Kind,
+    /// 0 when nobody collected at the start.
+    start_ns: u64,
+}
+
+impl Slice {
+    /// Ends it: the mark is kept if somebody collected from its beginning to here.
+    #[inline]
+    pub fn end(self) {
+        if self.start_ns != 0 && COLLECTING.load(Relaxed) != 0 {
+            record(self.kind, self.start_ns, monotonic_ns());
+        }
+    }
+}
+
+/// Keeps a mark from `start_ns` to `end_ns`, nanoseconds of `CLOCK_MONOTONIC`, if somebody collects.
+pub fn record(kind: Kind, start_ns: u64, end_ns: u64) {
+    if COLLECTING.load(Relaxed) == 0 {
+        return;
+    }
+    let mut store = locked(&STORE);
+    if store.marks.len() < store.marks.capacity().min(MARKS_MAX) {
+        store.marks.push((start_ns, end_ns.max(start_ns), kind));
+    } else {
+        store.lost += 1;
+    }
+}
+
+/// Marks are kept while one of these lives.
+#[derive(Debug)]
+pub struct Collecting {
+    since_ns: u64,
+    lost_before: u64,
+}
+
+/// What was marked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// In the order in which they ended.
+    pub marks: Vec<Mark>,
+    /// How many found no room.
+    pub lost: u64,
+}
+
+impl Collecting {
+    /// From now on.
+    #[must_use]
+    pub fn start() -> Collecting {
+        let mut store = locked(&STORE);
+        if store.marks.capacity() < MARKS_MAX {
+            let mut fresh = vec![(1, 1, Kind::MINOR); MARKS_MAX];
+            black_box(fresh.as_mut_slice());
+            fresh.clear();
+            fresh.append(&mut store.marks);
+            store.marks = fresh;
+        }
+        if COLLECTING.fetch_add(1, Relaxed) == 0 {
+            store.marks.clear();
+        }
+        Collecting { since_ns: monotonic_ns(), lost_before: store.lost }
+    }
+
+    /// What ended since.
+    #[must_use]
+    pub fn take(&self) -> Taken {
+        // Copied first: a kind's name takes another lock, and allocates.
+        let (spans, lost) = {
+            let store = locked(&STORE);
+            (store.marks.clone(), store.lost - self.lost_before)
+        };
+        let since = spans.into_iter().filter(|&(_, end_ns, _)| end_ns >= self.since_ns);
+        let mark =
+            |(start_ns, end_ns, kind): (u64, u64, Kind)| Mark { start_ns, end_ns, cause: kind.cause() };
+        Taken { marks: since.map(mark).collect(), lost }
+    }
+}
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        COLLECTING.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A collector's two switches. They are called with a lock held: they may not register hooks or hold
+/// collectors themselves.
+pub struct Hooks {
+    /// Start no collection from now on, and return when none runs.
+    pub hold: Box<dyn Fn() + Send>,
+    /// Collect as you like.
+    pub allow: Box<dyn Fn() + Send>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks").finish_non_exhaustive()
+    }
+}
+
+struct Registered {
+    holders: usize,
+    hooks: Vec<Hooks>,
+}
+
+/// Registers a collector for the life of the process. If collectors are held just now, this one is at once.
+///
+/// # Errors
+/// When [`COLLECTORS_MAX`] are registered.
+pub fn register(hooks: Hooks) -> Result<(), MarkError> {
+    let mut registered = locked(&HOOKS);
+    if registered.hooks.len() == COLLECTORS_MAX {
+        return Err(MarkError::Collectors);
+    }
+    if registered.holders > 0 {
+        (hooks.hold)();
+    }
+    registered.hooks.push(hooks);
+    Ok(())
+}
+
+/// Holds all collectors until the answer is dropped. Holding off collection makes timings steadier, and less
+/// like those of a program that must collect some time: the source leaves it on unless asked, and so do
+/// suites here.
+#[must_use = "collectors are held only while this lives"]
+pub fn hold() -> Held {
+    let mut registered = locked(&HOOKS);
+    registered.holders += 1;
+    if registered.holders == 1 {
+        registered.hooks.iter().for_each(|one| (one.hold)());
+    }
+    Held(())
+}
+
+/// Collectors are held.
+#[derive(Debug)]
+pub struct Held(());
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut registered = locked(&HOOKS);
+        registered.holders -= 1;
+        if registered.holders == 0 {
+            registered.hooks.iter().for_each(|one| (one.allow)());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI32;
+
+    /// The store is the process's: only marks of the test's own kind are looked at.
+    fn own(taken: &Taken, kind: Kind) -> Vec<&Mark> {
+        taken.marks.iter().filter(|mark| mark.cause == kind.cause()).collect()
+    }
+
+    #[test]
+    fn a_slice_is_marked_while_somebody_collects() {
+        let kind = Kind::named("test slice").unwrap();
+        let early = begin(kind);
+        let collecting = Collecting::start();
+        let before = monotonic_ns();
+        let slice = begin(kind);
+        slice.end();
+        early.end();
+        let after = monotonic_ns();
+        let taken = collecting.take();
+        let marks = own(&taken, kind);
+        let whole = marks.iter().filter(|mark| mark.start_ns >= before).count();
+        assert_eq!(whole, 1, "{marks:?}");
+        assert!(marks.iter().all(|mark| mark.start_ns <= mark.end_ns && mark.end_ns <= after));
+        assert_eq!(taken.lost, 0);
+    }
+
+    #[test]
+    fn marks_of_another_collection_are_not_taken_twice() {
+        let kind = Kind::named("test twice").unwrap();
+        let outer = Collecting::start();
+        record(kind, monotonic_ns(), monotonic_ns());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let inner = Collecting::start();
+        record(kind, monotonic_ns(), monotonic_ns());
+        assert_eq!((own(&outer.take(), kind).len(), own(&inner.take(), kind).len()), (2, 1));
+    }
+
+    #[test]
+    fn kinds_are_known_by_name() {
+        assert_eq!(Kind::named("minor"), Ok(Kind::MINOR));
+        assert_eq!(Kind::named("decay").unwrap().cause(), MarkCause::Decay);
+        let kind = Kind::named("checkpoint").unwrap();
+        assert_eq!((Kind::from_number(kind.number()), Kind::from_number(1)), (Some(kind), Some(Kind::MAJOR)));
+        assert_eq!(Kind::from_number(u32::MAX), None);
+        assert_eq!(Kind::named("checkpoint"), Ok(kind));
+        assert_eq!(kind.cause(), MarkCause::Other("checkpoint".to_owned()));
+        let error = MarkError::Kinds { name: "x".into() };
+        assert!(error.to_string().contains("256"));
+    }
+
+    #[test]
+    fn collectors_are_held_as_long_as_anybody_holds() {
+        let state = Arc::new(AtomicI32::new(0));
+        let hooks = |state: &Arc<AtomicI32>| {
+            let (down, up) = (state.clone(), state.clone());
+            Hooks {
+                hold: Box::new(move || {
+                    down.fetch_sub(1, Relaxed);
+                }),
+                allow: Box::new(move || {
+                    up.fetch_add(1, Relaxed);
+                }),
+            }
+        };
+        register(hooks(&state)).unwrap();
+        let (first, second) = (hold(), hold());
+        assert_eq!(state.load(Relaxed), -1);
+        register(hooks(&state)).unwrap();
+        assert_eq!(state.load(Relaxed), -2, "one that comes later is held too");
+        drop(first);
+        assert_eq!(state.load(Relaxed), -2);
+        drop(second);
+        assert_eq!(state.load(Relaxed), 0);
+    }
+}

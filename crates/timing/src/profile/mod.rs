@@ -1,0 +1,326 @@
+//! The second look: where the time around a region went, by symbol.
+//!
+//! ```no_run
+//! use vellum_timing::profile::{self, ProfileOptions};
+//!
+//! let profiler = profile::on(&ProfileOptions::default())?;
+//! // … the region …
+//! let profile = profiler.off();
+//! print!("{profile}");
+//! # Ok::<(), profile::ProfileError>(())
+//! ```
+//!
+//! ```text
+//! total: 1460 in kernel text: 120    outside kernel text: 1340
+//!    ms   %    sym
+//!   130   8.9  markheap
+//! ```
+//!
+//! # How samples are taken
+//!
+//! A clock that runs while the thread does (the kernel's `cpu-clock` event) interrupts it a thousand times a
+//! second; the address it was at is one sample. That sees the kernel's functions as well as the program's,
+//! where the kernel permits that (`perf_event_paranoid` 1 or less, or the privilege `CAP_PERFMON`); else only
+//! the program's. Where no event can be had at all (a filter, a container), a timer's signal (`SIGPROF`)
+//! takes its place: only the program's side is seen, with system calls charged to the instruction behind
+//! them, and at most once a tick of the kernel. Which of these it was stands in the [`Profile`], with what
+//! could not be seen.
+//!
+//! A sample is one of many drawn in time: of a symbol with n samples, about √n are luck.
+//!
+//! Source: Bates surrounds the loop with `profon()` and `profoff()`, which drive a kernel profiler, and
+//! prints total, milliseconds, percent and symbol. Where we depart from it: program and kernel in one table;
+//! samples are of the region's own thread or process, not of the whole machine.
+
+pub(crate) mod names;
+pub(crate) mod perf;
+mod signal;
+mod table;
+
+pub use perf::Refused;
+pub use table::{Profile, Row};
+
+use crate::clock::read;
+use std::fmt;
+
+/// Samples a second, unless asked otherwise: no multiple of a kernel's tick, in whose step they would fall.
+pub const HZ: u32 = 997;
+/// The fewest that can be asked for.
+pub const HZ_MIN: u32 = 1;
+/// The most: beyond, sampling measures itself.
+pub const HZ_MAX: u32 = 20_000;
+
+/// Whose time is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// The calling thread's.
+    #[default]
+    Thread,
+    /// That of all threads of the process, also of those that start meanwhile.
+    Process,
+}
+
+/// What takes the samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampler {
+    /// The kernel's `cpu-clock` event.
+    Event,
+    /// A timer's signal.
+    Signal,
+}
+
+impl fmt::Display for Sampler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Sampler::Event => "cpu-clock",
+            Sampler::Signal => "SIGPROF",
+        })
+    }
+}
+
+/// How to profile.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileOptions {
+    /// Whose time.
+    pub scope: Scope,
+    /// Samples a second of CPU time.
+    pub hz: u32,
+    /// What takes them; the event if it can be had, else the signal, if none.
+    pub sampler: Option<Sampler>,
+}
+
+impl Default for ProfileOptions {
+    fn default() -> Self {
+        ProfileOptions { scope: Scope::Thread, hz: HZ, sampler: None }
+    }
+}
+
+/// A region cannot be profiled.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// This number of samples a second.
+    #[error("{hz} samples a second: ask for {HZ_MIN} to {HZ_MAX}")]
+    Rate {
+        /// How many were asked for.
+        hz: u32,
+    },
+    /// No event.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// No timer.
+    #[error("no timer can be had to sample by ({call}: {source})")]
+    Timer {
+        /// The call that failed.
+        call: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is one signal of this kind in a process.
+    #[error("another region is being profiled by signals: end that first")]
+    Busy,
+}
+
+/// Samples by address, as they were taken.
+#[derive(Debug, Default)]
+struct Taken {
+    samples: Vec<Sample>,
+    lost: u64,
+}
+
+/// One address, or several samples at the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sample {
+    address: u64,
+    in_kernel: bool,
+    weight: u64,
+}
+
+enum Running {
+    Event(perf::Sampling),
+    Signal(Box<signal::Sampling>),
+}
+
+/// A region is being profiled.
+#[must_use = "a profiler that is not switched off gives no profile"]
+pub struct Profiler {
+    running: Running,
+    scope: Scope,
+    hz: u32,
+    sees_kernel: bool,
+    cpu_ns: u64,
+}
+
+impl fmt::Debug for Profiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Profiler").field("scope", &self.scope).field("hz", &self.hz).finish_non_exhaustive()
+    }
+}
+
+/// Begins to profile: `profon`.
+///
+/// # Errors
+/// When nothing can take samples, or the rate is out of bounds.
+pub fn on(options: &ProfileOptions) -> Result<Profiler, ProfileError> {
+    let ProfileOptions { scope, hz, sampler } = *options;
+    if !(HZ_MIN..=HZ_MAX).contains(&hz) {
+        return Err(ProfileError::Rate { hz });
+    }
+    let event = match sampler {
+        Some(Sampler::Signal) => None,
+        Some(Sampler::Event) => Some(perf::Sampling::prepare(scope, hz)?),
+        None => perf::Sampling::prepare(scope, hz).ok(),
+    };
+    let (running, sees_kernel) = match event {
+        Some(event) => {
+            let sees_kernel = event.sees_kernel();
+            (Running::Event(event), sees_kernel)
+        }
+        None => (Running::Signal(Box::new(signal::Sampling::prepare(scope, hz)?)), false),
+    };
+    let mut profiler = Profiler { running, scope, hz, sees_kernel, cpu_ns: 0 };
+    profiler.cpu_ns = profiler.cpu_now();
+    match &mut profiler.running {
+        Running::Event(event) => event.start()?,
+        Running::Signal(signal) => signal.start()?,
+    }
+    Ok(profiler)
+}
+
+impl Profiler {
+    /// Ends the region and names what was sampled: `profoff`.
+    #[must_use]
+    pub fn off(self) -> Profile {
+        let cpu_after = self.cpu_now();
+        let cpu_ns = cpu_after.saturating_sub(self.cpu_ns);
+        let (sampler, taken) = match self.running {
+            Running::Event(event) => (Sampler::Event, event.stop()),
+            Running::Signal(signal) => (Sampler::Signal, signal.stop()),
+        };
+        table::profile(taken, sampler, self.hz, self.sees_kernel, cpu_ns)
+    }
+
+    fn cpu_now(&self) -> u64 {
+        let clock = match self.scope {
+            Scope::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
+            Scope::Process => libc::CLOCK_PROCESS_CPUTIME_ID,
+        };
+        read(clock).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+    use std::sync::{Mutex, PoisonError};
+
+    /// Signals are the process's: tests that use them take turns.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    #[inline(never)]
+    fn the_busy_function(cpu_ms: u64) -> u64 {
+        let until = read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap() + cpu_ms * 1_000_000;
+        let mut sum = 1u64;
+        while read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap() < until {
+            sum = black_box(the_inner_function(black_box(sum)));
+        }
+        sum
+    }
+
+    #[inline(never)]
+    fn the_inner_function(mut sum: u64) -> u64 {
+        // Nothing here is a call, also without optimisation, and nothing can be left out: each turn needs the
+        // last.
+        let mut turn = 0;
+        while turn < 200_000 {
+            sum ^= sum << 13;
+            sum ^= sum >> 7;
+            sum ^= sum << 17;
+            turn += 1;
+        }
+        sum
+    }
+
+    fn share_of_inner(profile: &Profile) -> f64 {
+        let rows = profile.rows.iter().filter(|row| row.symbol.contains("the_inner_function"));
+        rows.map(|row| row.percent).sum()
+    }
+
+    #[test]
+    fn the_function_that_works_is_named() {
+        for scope in [Scope::Thread, Scope::Process] {
+            let options =
+                ProfileOptions { scope, sampler: Some(Sampler::Event), ..ProfileOptions::default() };
+            match on(&options) {
+                Ok(profiler) => {
+                    black_box(the_busy_function(120));
+                    let profile = profiler.off();
+                    assert_eq!(profile.sampler, Sampler::Event);
+                    assert!(profile.samples > 0, "{profile:?}");
+                    assert_eq!(profile.rows.iter().map(|row| row.samples).sum::<u64>(), profile.samples);
+                    assert!(profile.cpu_ns >= 120_000_000, "{}", profile.cpu_ns);
+                    // Other tests' threads are in the process's profile.
+                    if scope == Scope::Thread {
+                        assert!(share_of_inner(&profile) > 50.0, "{profile}");
+                    }
+                    assert!(share_of_inner(&profile) > 0.0, "{profile}");
+                }
+                Err(why) => vellum_skip::skip(format_args!("{why}")),
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_come_and_go_are_in_the_processs_profile() {
+        let options = ProfileOptions {
+            scope: Scope::Process,
+            sampler: Some(Sampler::Event),
+            ..ProfileOptions::default()
+        };
+        // One that is there at the start and ends first, one that starts later.
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let early = std::thread::spawn(move || wait.recv().is_ok());
+        match on(&options) {
+            Ok(profiler) => {
+                go.send(()).unwrap();
+                assert!(early.join().unwrap());
+                std::thread::spawn(|| black_box(the_busy_function(100))).join().unwrap();
+                let profile = profiler.off();
+                assert!(share_of_inner(&profile) > 0.0, "{profile}");
+            }
+            Err(why) => vellum_skip::skip(format_args!("{why}")),
+        }
+    }
+
+    #[test]
+    fn a_signal_names_it_too() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = ProfileOptions { sampler: Some(Sampler::Signal), ..ProfileOptions::default() };
+        let profiler = on(&options).unwrap();
+        assert!(matches!(on(&options), Err(ProfileError::Busy)));
+        black_box(the_busy_function(200));
+        let profile = profiler.off();
+        assert_eq!(
+            (profile.sampler, profile.kernel_samples, profile.sees_kernel),
+            (Sampler::Signal, 0, false)
+        );
+        assert!(profile.samples > 0 && share_of_inner(&profile) > 50.0, "{profile}");
+    }
+
+    #[test]
+    fn a_region_that_was_forgotten_does_no_harm() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = ProfileOptions { sampler: Some(Sampler::Signal), ..ProfileOptions::default() };
+        drop(on(&options).unwrap());
+        black_box(the_busy_function(20));
+        assert!(on(&options).is_ok(), "the timer is free again");
+    }
+
+    #[test]
+    fn rates_out_of_bounds_are_refused() {
+        for hz in [0, HZ_MAX + 1] {
+            let error = on(&ProfileOptions { hz, ..ProfileOptions::default() }).unwrap_err();
+            assert!(error.to_string().contains("20000"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What addresses are called: symbols of this process's modules, and of the kernel.
+//!
+//! A program's address is looked up in the symbol table of the file that is mapped there: functions as they
+//! were compiled, with what was inlined into them. Where the table was stripped off, debug information kept
+//! elsewhere is asked ([`Symbols`]), then the names that a library exports. The kernel's own names stand in
+//! `/proc/kallsyms`, with addresses only for those who may see them; else all its samples are one row.
+
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind, elf};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use vellum_process::{Symbols, short_name};
+
+/// What the kernel's samples are called where its symbols are hidden.
+const KERNEL: &str = "[kernel]";
+
+/// A symbol and where it is from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    pub(super) symbol: String,
+    pub(super) module: String,
+}
+
+/// Names for this process's addresses.
+pub(super) struct Names {
+    mappings: Vec<Mapping>,
+    tables: HashMap<PathBuf, Option<Table>>,
+    stripped: Symbols,
+    kernel: Option<Kernel>,
+}
+
+/// The name of the program's code at `address`, by the text of `maps`.
+pub(crate) fn by_maps(maps: &str, address: u64) -> String {
+    let mappings = maps.lines().filter_map(mapping).collect();
+    let mut names = Names { mappings, tables: HashMap::new(), stripped: Symbols::default(), kernel: None };
+    names.of_program(address).symbol
+}
+
+/// The name of the function that holds the byte at `offset` of the file at `path`, by its table.
+pub(crate) fn by_table(path: &Path, offset: u64) -> Option<String> {
+    Table::read(path)?.name(offset)
+}
+
+/// The name of the kernel's code at `address`, by the text of `kallsyms`.
+pub(crate) fn by_kallsyms(text: &str, address: u64) -> String {
+    Kernel::parse(text).name(address).symbol
+}
+
+/// A mapped piece of code.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    /// A file, something of the kernel's such as `[vdso]`, or nothing for memory that was filled with code.
+    path: String,
+}
+
+impl Names {
+    pub(super) fn of_this_process() -> Names {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Names {
+            mappings: maps.lines().filter_map(mapping).collect(),
+            tables: HashMap::new(),
+            stripped: Symbols::default(),
+            kernel: None,
+        }
+    }
+
+    /// The name of the program's code at `address`.
+    pub(super) fn of_program(&mut self, address: u64) -> Name {
+        let Some(found) = self.mappings.iter().find(|one| (one.start..one.end).contains(&address)) else {
+            return Name { symbol: format!("{address:#x}"), module: "[unmapped]".to_owned() };
+        };
+        if !found.path.starts_with('/') {
+            let module = if found.path.is_empty() { "[generated code]" } else { &found.path };
+            return Name { symbol: module.to_owned(), module: module.to_owned() };
+        }
+        let path = PathBuf::from(&found.path);
+        let offset = (address - found.start).wrapping_add(found.offset);
+        let module = file_name(&path);
+        let table = self.tables.entry(path.clone()).or_insert_with_key(|path| Table::read(path));
+        let (in_file, symbol) = match table {
+            Some(table) => (table.address_of_offset(offset), table.name(offset)),
+            None => {
+                let in_file = self.stripped.address_of_offset(&path, offset);
+                let functions = in_file.map(|address| self.stripped.functions(&path, address));
+                (in_file, functions.and_then(|functions| functions.last()?.name.clone()))
+            }
+        };
+        let in_file = in_file.unwrap_or(offset);
+        Name { symbol: symbol.unwrap_or_else(|| format!("{module}+{in_file:#x}")), module }
+    }
+
+    /// The name of the kernel's code at `address`.
+    pub(super) fn of_kernel(&mut self, address: u64) -> Name {
+        let kernel = self.kernel.get_or_insert_with(|| {
+            Kernel::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+        });
+        kernel.name(address)
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A line of a maps file, if it is of code.
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut words = line.splitn(6, ' ');
+    let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
+    if !rights.contains('x') {
+        return None;
+    }
+    let (start, end) = range.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let path = words.nth(2).unwrap_or_default().trim_start().to_owned();
+    Some(Mapping { start: number(start)?, end: number(end)?, offset: number(offset)?, path })
+}
+
+/// The functions of one file, by address.
+struct Table {
+    /// Where each loaded part begins in the file, how long it is, and at which address it is loaded.
+    parts: Vec<[u64; 3]>,
+    /// Address, length and raw name.
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl Table {
+    /// Reads a file that has a symbol table.
+    fn read(path: &Path) -> Option<Table> {
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let endian = elf.endian();
+        let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == elf::PT_LOAD);
+        let parts = loaded.map(|part| [part.p_offset(endian), part.p_filesz(endian), part.p_vaddr(endian)]);
+        let texts = elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0);
+        let function = |symbol: object::read::elf::ElfSymbol<'_, '_, _, _>| {
+            Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned()))
+        };
+        let mut functions: Vec<_> = texts.filter_map(function).collect();
+        functions.sort();
+        (!functions.is_empty()).then(|| Table { parts: parts.collect(), functions })
+    }
+
+    fn address_of_offset(&self, offset: u64) -> Option<u64> {
+        let holds = |[begins, bytes, _]: &&[u64; 3]| offset.wrapping_sub(*begins) < *bytes;
+        self.parts
+            .iter()
+            .find(holds)
+            .map(|[begins, _, address]| address.wrapping_add(offset.wrapping_sub(*begins)))
+    }
+
+    /// The function that holds the byte at `offset` of the file. One without a length, as assembly may leave
+    /// it, reaches to the next.
+    fn name(&self, offset: u64) -> Option<String> {
+        let address = self.address_of_offset(offset)?;
+        let below = self.functions.partition_point(|(begins, ..)| *begins <= address);
+        let (begins, bytes, name) = &self.functions[below.checked_sub(1)?];
+        (*bytes == 0 || address - begins < *bytes).then(|| short_name(name))
+    }
+}
+
+/// The kernel's symbols by address.
+struct Kernel {
+    symbols: Vec<(u64, String, String)>,
+}
+
+impl Kernel {
+    /// From the text of a kallsyms file: address, kind, name, and for loaded modules their name in brackets.
+    fn parse(text: &str) -> Kernel {
+        let line = |line: &str| {
+            let mut words = line.split_ascii_whitespace();
+            let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+            let address = u64::from_str_radix(address, 16).ok().filter(|&address| address != 0)?;
+            let module = words.next().unwrap_or(KERNEL).to_owned();
+            matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.to_owned(), module))
+        };
+        let mut symbols: Vec<_> = text.lines().filter_map(line).collect();
+        symbols.sort_by_key(|symbol| symbol.0);
+        Kernel { symbols }
+    }
+
+    fn name(&self, address: u64) -> Name {
+        let below = self.symbols.partition_point(|symbol| symbol.0 <= address);
+        match below.checked_sub(1).map(|index| &self.symbols[index]) {
+            Some((_, name, module)) => Name { symbol: name.clone(), module: module.clone() },
+            None => Name { symbol: KERNEL.to_owned(), module: KERNEL.to_owned() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_code_are_read() {
+        let line =
+            "7f2c4000-7f2c9000 r-xp 00026000 fd:01 1234                       /usr/lib/with space/libc.so.6";
+        let path = "/usr/lib/with space/libc.so.6".to_owned();
+        assert_eq!(
+            mapping(line),
+            Some(Mapping { start: 0x7f2c_4000, end: 0x7f2c_9000, offset: 0x26000, path })
+        );
+        assert_eq!(mapping("7f2c4000-7f2c9000 rw-p 00026000 fd:01 1234 /usr/lib/libc.so.6"), None);
+        assert_eq!(mapping("7ffd000-7ffe000 r-xp 00000000 00:00 0 [vdso]").unwrap().path, "[vdso]");
+        assert_eq!(mapping("7ffd000-7ffe000 rwxp 00000000 00:00 0").unwrap().path, "");
+        assert_eq!(mapping("nonsense"), None);
+    }
+
+    #[test]
+    fn our_own_functions_have_names() {
+        let mut names = Names::of_this_process();
+        let here = names.of_program(our_own_functions_have_names as *const () as u64 + 1);
+        assert!(here.symbol.contains("our_own_functions_have_names"), "{here:?}");
+        let outside = names.of_program(8);
+        assert_eq!((outside.symbol.as_str(), outside.module.as_str()), ("0x8", "[unmapped]"));
+    }
+
+    #[test]
+    fn a_file_without_a_table_gives_its_exported_names() {
+        // The C library of a system is stripped, and exports malloc. Where it is not, its table says the
+        // same.
+        let mut names = Names::of_this_process();
+        let malloc = names.of_program(libc::malloc as *const () as u64);
+        assert!(malloc.symbol.contains("malloc"), "{malloc:?}");
+        assert!(malloc.module.contains(".so") || malloc.module.contains("timing"), "{malloc:?}");
+    }
+
+    #[test]
+    fn a_function_ends_where_its_length_says() {
+        let table = Table {
+            parts: vec![[0x1000, 0x1000, 0x401_000]],
+            functions: vec![(0x401_000, 0x10, "first".into()), (0x401_100, 0, "second".into())],
+        };
+        let name = |offset| table.name(offset);
+        assert_eq!((name(0x1000), name(0x100f)), (Some("first".into()), Some("first".into())));
+        assert_eq!((name(0x1010), name(0x1800)), (None, Some("second".into())));
+        assert_eq!((name(0x0fff), name(0x2000)), (None, None));
+    }
+
+    #[test]
+    fn kernel_symbols_are_the_last_at_or_below() {
+        let text = "ffff1000 T start\nffff2000 t middle\nffff2800 d data\nffff3000 t end\t[driver]\n";
+        let kernel = Kernel::parse(text);
+        let name = |address| kernel.name(address).symbol;
+        assert_eq!((name(0xffff_1000), name(0xffff_2fff)), ("start".into(), "middle".into()));
+        assert_eq!(kernel.name(0xffff_3001), Name { symbol: "end".into(), module: "[driver]".into() });
+        assert_eq!(name(0x10), KERNEL);
+        let hidden = Kernel::parse("0000000000000000 T start\n0000000000000000 T end\n");
+        assert_eq!(hidden.name(0xffff_1000).symbol, KERNEL);
+    }
+}

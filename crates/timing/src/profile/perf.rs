@@ -1,0 +1,278 @@
+//! Samples by the kernel's `cpu-clock` event.
+//!
+//! For one thread there is one event that follows it from processor to processor. For a process there is one
+//! for each of its threads on each processor, inherited by threads that start later; those of one processor
+//! share a ring. A thread of ours empties rings when they are half full, so that a region may last as long as
+//! it likes; it sleeps in between.
+
+use super::{Sample, Scope, Taken};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use vellum_process::ring::kernel::*;
+use vellum_process::ring::{self, Attributes, Event, HEAD_BYTES, PROCESSORS, Ring};
+
+/// Pages of a ring, and the least there must be.
+const RING_PAGES_MAX: usize = 256;
+const RING_PAGES_MIN: usize = 2;
+/// How often a ring is looked at whose first thread has ended.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Threads that a process's profile begins with.
+const THREADS_MAX: usize = 4096;
+
+const CPU_CLOCK: u64 = 0;
+/// The part of a record's flags that says where the processor was, and its value for the kernel.
+const MISC_MODE: u16 = 7;
+const MISC_KERNEL: u16 = 1;
+
+/// Why the kernel gives no events to sample by.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel gives no cpu-clock event ({call}: {source}){cure}")]
+pub struct Refused {
+    call: &'static str,
+    source: io::Error,
+    cure: &'static str,
+}
+
+impl Refused {
+    fn of(call: &'static str, source: io::Error) -> Refused {
+        let cure = match source.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => {
+                "; set /proc/sys/kernel/perf_event_paranoid to 2 or less, or sample by signals"
+            }
+            Some(libc::EMFILE) => "; raise the limit on open files (ulimit -n), or profile one thread",
+            _ => "; sample by signals",
+        };
+        Refused { call, source, cure }
+    }
+
+    fn is_permission(&self) -> bool {
+        matches!(self.source.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+    }
+}
+
+/// Events, and the thread that empties their rings.
+pub(super) struct Sampling {
+    events: Vec<Event>,
+    sees_kernel: bool,
+    stop: Arc<OwnedFd>,
+    reader: Option<JoinHandle<Taken>>,
+}
+
+/// What the reader reads: each ring with the event that was opened with it.
+type Rings = Vec<(Event, Ring)>;
+
+impl Sampling {
+    /// Everything but the start.
+    pub(super) fn prepare(scope: Scope, hz: u32) -> Result<Sampling, Refused> {
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Refused::of("eventfd", error.into()))?;
+        let stop = Arc::new(stop);
+        // Before the events: a thread started after them would inherit them.
+        let (send, receive) = mpsc::channel::<Rings>();
+        let (tell, told) = mpsc::channel::<i32>();
+        let theirs = stop.clone();
+        let reader = std::thread::spawn(move || {
+            // SAFETY: plain call.
+            let _ = tell.send(unsafe { libc::gettid() });
+            receive.recv().map_or_else(|_| Taken::default(), |rings| read(rings, &theirs))
+        });
+        let reader_thread = told.recv().unwrap_or(0);
+        let opened = match open(scope, hz, true, reader_thread) {
+            Err(refused) if refused.is_permission() => {
+                open(scope, hz, false, reader_thread).map(|it| (it, false))
+            }
+            other => other.map(|it| (it, true)),
+        };
+        // The reader ends by itself when there is nothing to receive.
+        let ((rings, events), sees_kernel) = opened?;
+        let _ = send.send(rings);
+        Ok(Sampling { events, sees_kernel, stop, reader: Some(reader) })
+    }
+
+    pub(super) fn sees_kernel(&self) -> bool {
+        self.sees_kernel
+    }
+
+    pub(super) fn start(&mut self) -> Result<(), Refused> {
+        let started = self.events.iter().try_for_each(Event::enable);
+        started.map_err(|error| Refused::of("starting an event", error))
+    }
+
+    pub(super) fn stop(mut self) -> Taken {
+        self.end()
+    }
+
+    fn end(&mut self) -> Taken {
+        for event in &self.events {
+            // An event whose thread has ended is stopped already.
+            let _ = event.disable();
+        }
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        let reader = self.reader.take();
+        reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Opens events: those with a ring of their own with it, and all (again) to be switched.
+fn open(scope: Scope, hz: u32, kernel: bool, except: i32) -> Result<(Rings, Vec<Event>), Refused> {
+    let (mut rings, mut events) = (Rings::new(), Vec::new());
+    let (threads, processors) = match scope {
+        Scope::Thread => (vec![0], vec![-1]),
+        Scope::Process => {
+            (threads(except)?, ring::processors().map_err(|error| Refused::of(PROCESSORS, error))?)
+        }
+    };
+    let attributes = attributes(scope, hz, kernel);
+    for processor in processors {
+        let mut first: Option<usize> = None;
+        for &thread in &threads {
+            let event = match Event::open(&attributes, thread, processor) {
+                Ok(event) => event,
+                // It ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) && thread != 0 => continue,
+                Err(error) => return Err(Refused::of("perf_event_open", error)),
+            };
+            match first {
+                None => {
+                    let ring = Ring::map(&event, RING_PAGES_MAX, RING_PAGES_MIN)
+                        .map_err(|error| Refused::of("mapping a ring", error))?;
+                    let switch = event.duplicate().map_err(|error| Refused::of("dup", error))?;
+                    first = Some(rings.len());
+                    rings.push((event, ring));
+                    events.push(switch);
+                }
+                Some(index) => {
+                    event
+                        .share_ring(&rings[index].0)
+                        .map_err(|error| Refused::of("sharing a ring", error))?;
+                    events.push(event);
+                }
+            }
+        }
+    }
+    Ok((rings, events))
+}
+
+fn attributes(scope: Scope, hz: u32, kernel: bool) -> Attributes {
+    let mut flags = DISABLED | EXCLUDE_HYPERVISOR | WATERMARK;
+    if scope == Scope::Process {
+        flags |= INHERIT;
+    }
+    if !kernel {
+        flags |= EXCLUDE_KERNEL;
+    }
+    Attributes {
+        kind: TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        config: CPU_CLOCK,
+        period: 1_000_000_000 / u64::from(hz),
+        sample_type: SAMPLE_IP | SAMPLE_TID,
+        flags,
+        // Half of the smallest ring: larger ones are emptied sooner than they must.
+        wakeup: (RING_PAGES_MIN * rustix::param::page_size() / 2) as u32,
+        ..Attributes::default()
+    }
+}
+
+/// The threads of this process but one.
+fn threads(except: i32) -> Result<Vec<i32>, Refused> {
+    let failed = |error| Refused::of("reading /proc/self/task", error);
+    let entries = std::fs::read_dir("/proc/self/task").map_err(failed)?;
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(ids.filter(|id| *id != except).take(THREADS_MAX).collect())
+}
+
+/// Empties rings until told to stop, and once more.
+fn read(mut rings: Rings, stop: &OwnedFd) -> Taken {
+    let mut taken = Taken::default();
+    let own = std::process::id();
+    // The thread of a ring's first event may end while others go on writing: its descriptor then is ready for
+    // ever, and the ring is looked at by the clock instead.
+    let mut over = vec![false; rings.len()];
+    loop {
+        let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stop, PollFlags::IN)];
+        let waited: Vec<usize> = (0..rings.len()).filter(|&index| !over[index]).collect();
+        fds.extend(waited.iter().map(|&index| PollFd::new(rings[index].0.file(), PollFlags::IN)));
+        let by_clock = waited.len() < rings.len();
+        // Interrupted: look anyway.
+        let _ = poll(&mut fds, by_clock.then_some(&LOOK));
+        let stopped = fds[0].revents().contains(PollFlags::IN);
+        for (&index, fd) in waited.iter().zip(&fds[1..]) {
+            over[index] = fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        }
+        drop(fds);
+        for (_, ring) in &mut rings {
+            ring.drain(|record| note(record, own, &mut taken));
+        }
+        if stopped {
+            return taken;
+        }
+    }
+}
+
+/// How many samples of process `own` a ring without an event behind it holds, and how many it says were lost.
+pub(crate) fn of_ring(ring: &mut Ring, own: u32) -> (usize, u64) {
+    let mut taken = Taken::default();
+    ring.drain(|record| note(record, own, &mut taken));
+    (taken.samples.len(), taken.lost)
+}
+
+/// Takes note of a record, if it is one of ours.
+fn note(record: &[u8], own: u32, taken: &mut Taken) {
+    let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + 8)?.try_into().ok()?));
+    let Some(head) = word(0) else { return };
+    let (kind, misc) = (head as u32, (head >> 32) as u16);
+    match kind {
+        RECORD_SAMPLE => {
+            if let (Some(address), Some(ids)) = (word(HEAD_BYTES), word(HEAD_BYTES + 8))
+                && ids as u32 == own
+            {
+                taken.samples.push(Sample { address, in_kernel: misc & MISC_MODE == MISC_KERNEL, weight: 1 });
+            }
+        }
+        // An identifier, then how many.
+        RECORD_LOST => taken.lost = taken.lost.saturating_add(word(HEAD_BYTES + 8).unwrap_or(0)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
+        let head = u64::from(kind) | u64::from(misc) << 32 | ((8 + 8 * words.len()) as u64) << 48;
+        std::iter::once(&head).chain(words).flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn records_of_this_process_are_noted() {
+        let mut taken = Taken::default();
+        let ids = |pid: u64| pid | 99 << 32;
+        for (misc, pid) in [(1u16, 7u64), (2, 7), (2, 8)] {
+            note(&record(RECORD_SAMPLE, misc, &[0x1000, ids(pid)]), 7, &mut taken);
+        }
+        note(&record(RECORD_LOST, 0, &[5, 12]), 7, &mut taken);
+        note(&record(77, 0, &[1]), 7, &mut taken);
+        let sample = |in_kernel| Sample { address: 0x1000, in_kernel, weight: 1 };
+        assert_eq!((taken.samples, taken.lost), (vec![sample(true), sample(false)], 12));
+    }
+
+    #[test]
+    fn cut_records_are_left_out() {
+        let whole = record(RECORD_SAMPLE, 2, &[0x1000, 7]);
+        for cut in 0..whole.len() {
+            let mut taken = Taken::default();
+            note(&whole[..cut], 7, &mut taken);
+            assert!(taken.samples.is_empty());
+        }
+    }
+}

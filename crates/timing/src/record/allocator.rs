@@ -1,0 +1,121 @@
+//! Whether Vellum's page layer gave pages back during an observation.
+//!
+//! The page layer counts what it flushes and why, on a slot that anybody in the process can read (see
+//! `vellum-wire`). A counter that moved during an observation is a mark over that observation: *when* within
+//! it is not told.
+//!
+//! Which slot: that of the library preloaded into this process, found on the board that `vellum run`
+//! provides; else that of the page layer linked into this program, whose counters stand still if it is not
+//! used.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use vellum_measure::MarkCause;
+use vellum_wire::{BOARD_ENV, Board, Counter, Slot};
+
+/// Counters that move when pages are given back, and what that is called.
+const WATCHED: [(Counter, MarkCause); 5] = [
+    (Counter::FlushedDecay, MarkCause::Decay),
+    (Counter::FlushedPeak, MarkCause::Trim),
+    (Counter::FlushedPressure, MarkCause::Trim),
+    (Counter::FlushedAsked, MarkCause::Trim),
+    (Counter::BytesDiscarded, MarkCause::Trim),
+];
+
+/// Which of the watched causes happened, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Gave(u8);
+
+const DECAY: u8 = 1;
+const TRIM: u8 = 2;
+
+impl Gave {
+    /// Nothing happened.
+    pub(super) const NOTHING: Gave = Gave(0);
+
+    /// The causes, each once.
+    pub(super) fn causes(self) -> impl Iterator<Item = MarkCause> {
+        let known = [(DECAY, MarkCause::Decay), (TRIM, MarkCause::Trim)];
+        known.into_iter().filter(move |(bit, _)| self.0 & bit != 0).map(|(_, cause)| cause)
+    }
+}
+
+/// The allocator's counters, as they were last.
+#[derive(Debug)]
+pub(super) struct Allocator {
+    slot: &'static Slot,
+    last: [u64; WATCHED.len()],
+}
+
+impl Allocator {
+    pub(super) fn find() -> Allocator {
+        let slot = preloaded().unwrap_or_else(|| vellum_pages::Pages::global().slot());
+        let mut found = Allocator { slot, last: [0; WATCHED.len()] };
+        found.look();
+        found
+    }
+
+    /// What moved since the last look.
+    #[inline]
+    pub(super) fn look(&mut self) -> Gave {
+        let mut gave = 0;
+        for ((counter, cause), last) in WATCHED.iter().zip(&mut self.last) {
+            let now = self.slot.get(*counter);
+            if now != *last {
+                *last = now;
+                gave |= if *cause == MarkCause::Decay { DECAY } else { TRIM };
+            }
+        }
+        Gave(gave)
+    }
+}
+
+/// The slot this process has on the board named in its environment, if a library took one.
+fn preloaded() -> Option<&'static Slot> {
+    static BOARD: OnceLock<Option<Board<'static>>> = OnceLock::new();
+    let board = BOARD.get_or_init(|| {
+        let file = std::fs::File::options().read(true).write(true).open(std::env::var_os(BOARD_ENV)?).ok()?;
+        let bytes = file.metadata().ok()?.len() as usize;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place the kernel chooses, never unmapped.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0) }.ok()?;
+        // SAFETY: `bytes` of a mapping that stays, page-aligned; other processes that map the file use it as
+        // a board too.
+        unsafe { Board::open(base.cast(), bytes) }
+    });
+    let me = std::process::id();
+    // The last: a process that began anew by exec took a second seat.
+    board.as_ref()?.claimed().iter().rev().find(|slot| slot.pid.load(Relaxed) == me)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_moved_is_seen_once() {
+        static SLOT: Slot = Slot::new();
+        let mut allocator = Allocator { slot: &SLOT, last: [0; WATCHED.len()] };
+        assert_eq!(allocator.look(), Gave(0));
+        SLOT.add(Counter::FlushedPressure, 4096);
+        SLOT.add(Counter::FlushedAsked, 4096);
+        assert_eq!(allocator.look().causes().collect::<Vec<_>>(), [MarkCause::Trim]);
+        SLOT.add(Counter::FlushedDecay, 4096);
+        assert_eq!(allocator.look().causes().collect::<Vec<_>>(), [MarkCause::Decay]);
+        SLOT.add(Counter::CacheHits, 1);
+        assert_eq!(allocator.look(), Gave(0));
+    }
+
+    #[test]
+    fn the_linked_page_layer_is_watched() {
+        let mut allocator = Allocator::find();
+        if preloaded().is_some() {
+            vellum_skip::skip("this process has a seat on a board");
+            return;
+        }
+        vellum_pages::Pages::global().slot().add(Counter::FlushedAsked, 1);
+        assert_eq!(allocator.look().causes().collect::<Vec<_>>(), [MarkCause::Trim]);
+    }
+}

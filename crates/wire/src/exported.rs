@@ -1,0 +1,78 @@
+//! Where a process keeps its counters, for another that looks into its memory.
+//!
+//! The runtime exports one symbol, which points to the slot. A process that may read this one's memory (its
+//! owner's, where the system allows it) finds the library in the list of mappings, the symbol in the
+//! library's table, and there the address of the slot, on a board or not. It costs the process nothing.
+
+use crate::board::{MAGIC, SLOT_BYTES, Slot, VERSION};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// The symbol's name in the library.
+pub const SYMBOL: &str = "vellum_counters";
+
+/// See the head of this file.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ExportedCounters {
+    magic: u64,
+    version: u32,
+    slot_bytes: u32,
+    slot: AtomicPtr<Slot>,
+}
+
+impl ExportedCounters {
+    /// Its bytes.
+    pub const BYTES: usize = size_of::<ExportedCounters>();
+
+    /// Without a slot yet.
+    pub const fn new() -> ExportedCounters {
+        ExportedCounters {
+            magic: MAGIC,
+            version: VERSION,
+            slot_bytes: SLOT_BYTES as u32,
+            slot: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Points it to `slot`.
+    pub fn point_to(&self, slot: &'static Slot) {
+        self.slot.store(core::ptr::from_ref(slot).cast_mut(), Relaxed);
+    }
+
+    /// Where the slot is, in the memory that `bytes`, the symbol's, were read from; `None` if this version
+    /// cannot read it or there is none.
+    pub fn read(bytes: &[u8; ExportedCounters::BYTES]) -> Option<u64> {
+        let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|byte| bytes[at + byte]));
+        let sizes = u64::from(VERSION) | (SLOT_BYTES as u64) << 32;
+        (word(0) == MAGIC && word(8) == sizes && word(16) != 0).then(|| word(16))
+    }
+}
+
+impl Default for ExportedCounters {
+    fn default() -> Self {
+        ExportedCounters::new()
+    }
+}
+
+const _: () = assert!(ExportedCounters::BYTES == 24 && cfg!(target_endian = "little"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leads_to_the_slot_that_was_named() {
+        static SLOT: Slot = Slot::new();
+        let counters = ExportedCounters::new();
+        // SAFETY: the structure is as many bytes as an array of that length, all of them written.
+        let bytes = |counters: &ExportedCounters| unsafe {
+            *core::ptr::from_ref(counters).cast::<[u8; ExportedCounters::BYTES]>()
+        };
+        assert_eq!(ExportedCounters::read(&bytes(&counters)), None);
+        counters.point_to(&SLOT);
+        assert_eq!(ExportedCounters::read(&bytes(&counters)), Some(core::ptr::from_ref(&SLOT) as u64));
+        let mut other = bytes(&counters);
+        other[8] += 1;
+        assert_eq!(ExportedCounters::read(&other), None, "another version");
+    }
+}

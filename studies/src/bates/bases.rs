@@ -1,0 +1,213 @@
+//! BASE, a thousand times nothing, by every kind of stamp, round after round in random order.
+
+use super::stamp::{FILE, SlowStamp};
+use crate::{Progress, Scale};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
+use vellum_measure::{Base, Interval, Sample, Series, median};
+use vellum_timing::clock::{Clock, ClockError, ClockKind, measure_base_on};
+use vellum_timing::machine;
+use vellum_timing::marks;
+use vellum_timing::record::{Detail, RecordError, Recorder};
+
+/// The source's number of empty timings.
+pub(super) const COUNT: usize = 1000;
+/// Slow stamps before those that count.
+const WARM_UP: usize = 100;
+
+/// How a stamp is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    /// By a system call and a conversion from text.
+    Slow,
+    /// By this clock.
+    Builtin(ClockKind),
+    /// By the best clock, with all collectors of the process held off.
+    Held,
+}
+
+impl Path {
+    /// What it is called in tables and labels.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Path::Slow => "slow",
+            Path::Builtin(kind) => kind.name(),
+            Path::Held => "held",
+        }
+    }
+}
+
+/// Nothing can be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BasesError {
+    /// No clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// No recorder.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// All rounds of one kind of stamp.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    pub(super) path: Path,
+    /// A thousand times nothing, a round each; of the slow stamp, with what happened meanwhile.
+    pub(super) series: Vec<Series>,
+}
+
+/// All rounds of all kinds.
+#[derive(Debug)]
+pub(super) struct Bases {
+    /// The clock that is used where one is enough.
+    pub(super) best: Clock,
+    pub(super) rounds: Vec<Rounds>,
+    /// Kinds of stamp that cannot be made here, and why.
+    pub(super) missing: Vec<String>,
+}
+
+/// The means to make one kind of stamp.
+enum Maker {
+    Slow(SlowStamp, Clock),
+    Builtin(Clock),
+    Held(Clock),
+}
+
+impl Bases {
+    /// Measures them.
+    pub(super) fn measure(
+        scale: Scale,
+        seed: u64,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Bases, BasesError> {
+        let best = Clock::best()?;
+        let count = scale.pick(COUNT, COUNT, 50);
+        let times = scale.pick(20, 5, 1);
+        let (mut makers, mut missing) = (Vec::new(), Vec::new());
+        match SlowStamp::open() {
+            Ok(stamp) => makers.push((Path::Slow, Maker::Slow(stamp, best))),
+            Err(error) => missing.push(format!("the slow stamp, {FILE}: {error}")),
+        }
+        for kind in ClockKind::ALL {
+            match Clock::open(kind) {
+                Ok(clock) => makers.push((Path::Builtin(kind), Maker::Builtin(clock))),
+                Err(error) => missing.push(format!("{kind}: {error}")),
+            }
+        }
+        makers.push((Path::Held, Maker::Held(best)));
+        let mut rounds: Vec<Rounds> =
+            makers.iter().map(|(path, _)| Rounds { path: *path, series: Vec::new() }).collect();
+        let total = makers.len() * times;
+        let mut executor = |Turn { round, place, arm }: Turn| -> Result<(), BasesError> {
+            let (path, maker) = &makers[arm];
+            let done = round * makers.len() + place;
+            progress(Progress { experiment: "BASE", done, total, what: path.name() });
+            let mut series = maker.base(count)?;
+            series.labels = vec![path.name().to_owned(), format!("round={}", round + 1)];
+            series.machine = Some(machine::read());
+            rounds[arm].series.push(series);
+            Ok(())
+        };
+        Experiment::new(ArmOrder::Random, makers.len(), seed).run(&Stop::rounds(times), &mut executor)?;
+        Ok(Bases { best, rounds, missing })
+    }
+
+    /// The rounds of one kind; empty if it cannot be made here.
+    pub(super) fn of(&self, path: Path) -> &[Series] {
+        self.rounds.iter().find(|rounds| rounds.path == path).map_or(&[], |rounds| &rounds.series)
+    }
+
+    /// All series, kind by kind.
+    pub(super) fn into_series(self) -> Vec<Series> {
+        self.rounds.into_iter().flat_map(|rounds| rounds.series).collect()
+    }
+}
+
+impl Maker {
+    fn base(&self, count: usize) -> Result<Series, BasesError> {
+        Ok(match self {
+            Maker::Builtin(clock) => measure_base_on(clock, count)?,
+            Maker::Held(clock) => {
+                let _held = marks::hold();
+                measure_base_on(clock, count)?
+            }
+            Maker::Slow(stamp, clock) => slow_stamps(stamp, clock, count)?,
+        })
+    }
+}
+
+/// `count` slow stamps in a row, each timed by `clock`, with what happened in each.
+pub(super) fn slow_stamps(stamp: &SlowStamp, clock: &Clock, count: usize) -> Result<Series, RecordError> {
+    let mut recorder = Recorder::new(*clock, Detail::Full, count)?;
+    recorder.repeat(WARM_UP.min(count), || stamp.now());
+    recorder.forget();
+    recorder.repeat(count, || stamp.now());
+    Ok(recorder.finish("BASE"))
+}
+
+/// What the clock said, base included, nanoseconds, in order: a BASE is not subtracted from itself.
+pub(super) fn raw(series: &Series) -> Vec<f64> {
+    series.observations.iter().map(|one| one.wall_ns).collect()
+}
+
+/// The five figures and the mode of one round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figures {
+    pub(super) mean: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+    pub(super) std: f64,
+    /// The share at the mode, give or take a step of the clock; nothing for a series without a base.
+    pub(super) at_mode: Option<f64>,
+}
+
+/// The figures of one round; nothing of an empty one.
+pub(super) fn figures(series: &Series) -> Option<Figures> {
+    let sample: Sample = raw(series).into();
+    let stat = sample.stat()?;
+    let at_mode = series.base.as_ref().and_then(|base: &Base| base.mode_share(&sample, 1));
+    Some(Figures { mean: stat.mean, min: stat.min, max: stat.max, std: stat.std, at_mode })
+}
+
+/// The median over rounds of one figure.
+pub(super) fn middle(rounds: &[Series], of: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = rounds.iter().filter_map(figures).filter_map(|figures| of(&figures)).collect();
+    median(&values)
+}
+
+/// The median of the rounds' values, from the least to the largest of them.
+pub(super) fn span(values: &[f64]) -> Option<Interval> {
+    let (low, high) =
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+    median(values).map(|estimate| Interval { estimate, low, high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_all_its_rounds() {
+        let mut told = 0;
+        let bases = Bases::measure(Scale::Tiny, 1, &mut |progress| {
+            assert!(progress.done < progress.total && !progress.what.is_empty());
+            told += 1;
+        });
+        let bases = bases.expect("some clock can be read");
+        assert_eq!(told, bases.rounds.len());
+        assert_eq!(bases.rounds.len() + bases.missing.len(), ClockKind::ALL.len() + 2);
+        for rounds in &bases.rounds {
+            assert_eq!(rounds.series.len(), 1);
+            let series = &rounds.series[0];
+            assert_eq!((series.name.as_str(), series.observations.len()), ("BASE", 50));
+            assert!(figures(series).is_some_and(|figures| figures.min <= figures.mean));
+        }
+        assert!(bases.of(Path::Held).len() == 1);
+    }
+
+    #[test]
+    fn a_span_reaches_over_all_rounds() {
+        let found = span(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((found.low, found.estimate, found.high), (1.0, 2.0, 3.0));
+        assert_eq!(span(&[]), None);
+    }
+}

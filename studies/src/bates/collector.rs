@@ -1,0 +1,378 @@
+//! Figures 5 to 9, and 12: a collector at work in the process that measures.
+//!
+//! In the source a stamp was a system call, which releases the interpreter, and there it met the collector in
+//! three ways. Each has its figure here, made by Vellum's collector on a heap of lists:
+//!
+//! | figure | in the source | here |
+//! | --- | --- | --- |
+//! | 5, 6 | 1000 slices, each visits 50 blocks | 1000 slices of 50 objects |
+//! | 7 | three epochs in idle time, 100 times | three whole collections in such slices |
+//! | 8, 9 | the stamp, when idle collection gives way to threads that are ready | a second thread collects while this one is in a blocking region, giving way or not |
+//! | 12 | the stamp, collection held off | the same thread, held off |
+//!
+//! The heap tracks writes by cards, so that this runs wherever the collector does.
+
+use super::bases::{Bases, raw};
+use super::stamp::{FILE, SlowStamp};
+use super::{Drawing, Found, drawing};
+use crate::{Bound, Finding, Goal, Progress, Scale, Table, Value};
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vellum_gc as gc;
+use vellum_measure::{MarkCause, Series, Unit};
+use vellum_report::plot::{Kind, Plot, Subject};
+use vellum_timing::clock::Clock;
+use vellum_timing::marks;
+use vellum_timing::record::{Detail, Recorder};
+
+/// The source's slice: blocks of its heap, of which each held one object.
+const SLICE_OBJECTS: u32 = 50;
+/// Slices of Figure 5.
+const SLICES: usize = 1000;
+/// Of which Figure 6 shows the first.
+const FIRST: usize = 200;
+/// Epochs of idle collection.
+const EPOCHS: u64 = 3;
+/// Times they are made.
+const TIMES: usize = 100;
+/// Stamps under each treatment.
+const STAMPS: usize = 4000;
+/// Objects that stay alive, of four words: 8 MiB.
+const LIVE: usize = 1 << 18;
+/// Bytes of garbage made before each stamp, as the source's stamp made some.
+const GARBAGE: usize = 128 << 10;
+/// The longest that idle collection may go on without looking up, nanoseconds: the source's clock tick.
+const IDLE_NS: u64 = 10_000_000;
+/// How long a stamp is in its blocking region at least, nanoseconds: long enough for a collector that waits
+/// to begin, as the source's was when it waited for the interpreter.
+const REGION_NS: f64 = 50_000.0;
+/// Time that a stamp waited for the collector, from which on it counts as delayed: the source's met delays of
+/// 1 ms, and of 6 to 8.
+const DELAY_NS: f64 = 500_000.0;
+/// Delays when the collector gives way, over those when it does not.
+const GIVING_WAY_MAX: f64 = 0.2;
+
+/// How the collector is treated while stamps are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    None,
+    Stubborn,
+    GivesWay,
+    Held,
+}
+
+const TREATMENTS: [(Treatment, &str); 4] = [
+    (Treatment::None, "no collector"),
+    (Treatment::Stubborn, "idle collection, not giving way"),
+    (Treatment::GivesWay, "idle collection, giving way"),
+    (Treatment::Held, "idle collection, held off"),
+];
+
+pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Found {
+    let mut finding = Finding::new(
+        "collector",
+        "A collector at work in the process that measures",
+        "Figures 5 to 9, and 12",
+        "Published: a slice of 50 blocks mostly short, one in a regular pattern about 1 ms; three epochs of idle collection take \
+            as long as the 6 to 8 ms delays of stamps; when idle collection gives way to ready threads these are gone and 1 ms \
+            delays stay; with collection held off, none.",
+        Vec::new(),
+    );
+    let config = gc::Config { tells_writes: true, ..gc::Config::DEFAULT };
+    // Made once in a process; a second run finds it there.
+    let _ = gc::init(config);
+    let Some(heap) = Lists::new(scale.pick(LIVE, LIVE / 4, LIVE / 64)) else {
+        finding.notes.push("not here: no memory for a collected heap".into());
+        return Found { finding, drawings: Vec::new() };
+    };
+    let clock = bases.best;
+    let mut tell = |done, what| progress(Progress { experiment: "collector", done, total: 3, what });
+    tell(0, "slices");
+    let slices = slices(&clock, scale.pick(SLICES, SLICES, 50));
+    tell(1, "epochs");
+    let epochs = epochs(&clock, scale.pick(TIMES, TIMES / 4, 2));
+    tell(2, "stamps");
+    let stamps = stamps(&clock, scale.pick(STAMPS, STAMPS / 4, 40));
+    drop(heap);
+
+    finding.tables.push(durations_table(&slices, &epochs));
+    finding.runs.push(
+        json!({ "cell": "slices", "arm": "50 objects", "round": 0, "metrics": { "values_ns": slices } }),
+    );
+    finding
+        .runs
+        .push(json!({ "cell": "epochs", "arm": "3 epochs", "round": 0, "metrics": { "values_ns": epochs } }));
+    match &stamps {
+        Ok(stamps) => {
+            finding.tables.push(stamps_table(stamps));
+            finding.goals.push(giving_way(stamps));
+            finding.runs.extend(stamps.iter().map(|(treatment, series)| {
+                json!({ "cell": "stamp", "arm": words(*treatment), "round": 0, "metrics": { "values_ns": raw(series) } })
+            }));
+        }
+        Err(error) => finding.notes.push(format!("no stamps were made: {error}")),
+    }
+    finding.notes.push(format!(
+        "a stamp reads {FILE} in a blocking region of {}, in which a second thread may collect; one that waits {} or more to come out of it is delayed",
+        Unit::Nanoseconds.scaled(REGION_NS),
+        Unit::Nanoseconds.scaled(DELAY_NS)
+    ));
+    finding.notes.push(
+        "what a stamp waited for is known by the collector's marks: delays of other programs' making are in the times, \
+            and not among those"
+            .into(),
+    );
+    Found { drawings: drawings(&slices, &epochs, stamps.ok().as_deref()), finding }
+}
+
+fn words(treatment: Treatment) -> &'static str {
+    TREATMENTS.iter().find(|(one, _)| *one == treatment).map_or("", |(_, words)| words)
+}
+
+/// Lists that stay alive as long as this does: the places that hold their heads are roots.
+struct Lists {
+    heads: Box<[usize]>,
+}
+
+/// Lists that the objects are spread over.
+const HEADS: usize = 64;
+
+impl Lists {
+    fn new(objects: usize) -> Option<Lists> {
+        let mut lists = Lists { heads: vec![0; HEADS].into_boxed_slice() };
+        let range = lists.heads.as_ptr_range();
+        // SAFETY: the places are readable until `drop` takes them back.
+        unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.ok()?;
+        for object in 0..objects {
+            let new = gc::alloc(32).cast::<usize>();
+            if new.is_null() {
+                return None;
+            }
+            let head = &mut lists.heads[object % HEADS];
+            // SAFETY: a new object of four words.
+            unsafe { gc::write(new, *head) };
+            // Volatile: the collector reads what the compiler thinks nobody does.
+            // SAFETY: the place is the box's.
+            unsafe { std::ptr::from_mut(head).write_volatile(new.expose_provenance()) };
+        }
+        Some(lists)
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        let range = self.heads.as_ptr_range();
+        gc::remove_roots(range.start.cast(), range.end.cast());
+    }
+}
+
+/// How long each of `count` slices took, nanoseconds.
+fn slices(clock: &Clock, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|_| {
+            let begun = clock.stamp();
+            gc::step(SLICE_OBJECTS);
+            clock.between(begun, clock.stamp())
+        })
+        .collect()
+}
+
+/// How long three collections in slices took, nanoseconds, `count` times.
+fn epochs(clock: &Clock, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|_| {
+            let begun = clock.stamp();
+            let last = gc::stats().collections + EPOCHS;
+            while gc::stats().collections < last {
+                gc::step(SLICE_OBJECTS);
+            }
+            clock.between(begun, clock.stamp())
+        })
+        .collect()
+}
+
+/// Makes the collector's pauses marks.
+unsafe extern "C" fn note(kind: i32, start_ns: u64, end_ns: u64) {
+    let kind = if kind == MARK_IDLE { marks::Kind::IDLE } else { marks::Kind::MAJOR };
+    marks::record(kind, start_ns, end_ns);
+}
+
+/// The number of an idle slice to the collector's hook.
+const MARK_IDLE: i32 = 2;
+
+type Stamps = Vec<(Treatment, Series)>;
+
+/// `count` stamps under each treatment.
+fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Error>> {
+    let stamp = SlowStamp::open()?;
+    let mut found = Vec::new();
+    let before = gc::on_pause(Some(note));
+    for (treatment, words) in TREATMENTS {
+        gc::give_way(treatment != Treatment::Stubborn);
+        if treatment == Treatment::Held {
+            gc::hold(true);
+        }
+        let over = AtomicBool::new(false);
+        let series = std::thread::scope(|scope| {
+            if treatment != Treatment::None {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        gc::idle(IDLE_NS);
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let series = timed(clock, count, &stamp);
+            over.store(true, Ordering::Relaxed);
+            // The thread ends on its own: it waits for nothing that this one holds.
+            series
+        });
+        if treatment == Treatment::Held {
+            gc::hold(false);
+        }
+        gc::give_way(true);
+        let mut series = series?;
+        series.labels = vec![words.to_owned()];
+        found.push((treatment, series));
+    }
+    gc::on_pause(before);
+    Ok(found)
+}
+
+fn timed(
+    clock: &Clock,
+    count: usize,
+    stamp: &SlowStamp,
+) -> Result<Series, vellum_timing::record::RecordError> {
+    let mut recorder = Recorder::new(*clock, Detail::Stamps, count)?;
+    for _ in 0..count {
+        std::hint::black_box(gc::alloc_atomic(GARBAGE));
+        recorder.repeat(1, || {
+            gc::blocking(|| {
+                let begun = clock.stamp();
+                while clock.between(begun, clock.stamp()) < REGION_NS {
+                    std::hint::spin_loop();
+                }
+                stamp.now()
+            })
+        });
+    }
+    Ok(recorder.finish("stamp"))
+}
+
+/// Least, middle, ninety-ninth hundredth, most; nothing of nothing.
+fn marks_of(values: &[f64]) -> Option<[f64; 4]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at =
+        |share: f64| sorted.get(((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1)));
+    Some([*sorted.first()?, *at(0.5)?, *at(0.99)?, *sorted.last()?])
+}
+
+fn durations_table(slices: &[f64], epochs: &[f64]) -> Table {
+    let columns = [
+        ("what", "what"),
+        ("times", "times"),
+        ("min_ns", "min|ns"),
+        ("median_ns", "median|ns"),
+        ("p99_ns", "99 %|ns"),
+        ("max_ns", "max|ns"),
+    ];
+    let mut table = Table::new("The collector's own time", &columns);
+    for (what, values) in
+        [("a slice of 50 objects (Figures 5, 6)", slices), ("three epochs (Figure 7)", epochs)]
+    {
+        let mut row = vec![Value::text(what), Value::Count(values.len())];
+        row.extend(marks_of(values).map_or([None; 4], |marks| marks.map(Some)).map(Value::of));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// How long each stamp, when it was to come out of its region, waited for a slice in idle time to end,
+/// nanoseconds.
+fn waits(series: &Series) -> Vec<f64> {
+    let slices: Vec<_> = series.marks.iter().filter(|mark| mark.cause == MarkCause::Idle).collect();
+    let wait = |from: u64, to: u64| {
+        let first = slices.partition_point(|slice| slice.end_ns <= from);
+        let over = slices[first..].iter().take_while(|slice| slice.start_ns < to);
+        over.map(|slice| (slice.end_ns.min(to) - slice.start_ns.max(from)) as f64).sum()
+    };
+    let stamps = series.observations.iter();
+    stamps.map(|one| wait(one.start_ns + REGION_NS as u64, one.start_ns + one.wall_ns as u64)).collect()
+}
+
+/// Stamps delayed by the collector, of a thousand.
+fn delayed(series: &Series) -> f64 {
+    let waits = waits(series);
+    waits.iter().filter(|ns| **ns >= DELAY_NS).count() as f64 * 1000.0 / waits.len().max(1) as f64
+}
+
+fn stamps_table(stamps: &Stamps) -> Table {
+    let columns = [
+        ("treatment", "collector"),
+        ("stamps", "stamps"),
+        ("min_ns", "min|ns"),
+        ("median_ns", "median|ns"),
+        ("p99_ns", "99 %|ns"),
+        ("max_ns", "max|ns"),
+        ("idle_slices", "idle|slices"),
+        ("waited_ns", "longest wait|for it, ns"),
+        ("delayed_per_mille", "delayed by it|of 1000"),
+    ];
+    let mut table = Table::new("A stamp in a blocking region (Figures 8, 9 and 12)", &columns);
+    for (treatment, series) in stamps {
+        let values = raw(series);
+        let mut row = vec![Value::text(words(*treatment)), Value::Count(values.len())];
+        row.extend(marks_of(&values).map_or([None; 4], |marks| marks.map(Some)).map(Value::of));
+        let slices = series.marks.iter().filter(|mark| mark.cause == MarkCause::Idle).count();
+        row.push(Value::Count(slices));
+        row.push(Value::Number(waits(series).into_iter().fold(0.0, f64::max)));
+        row.push(Value::Number(delayed(series)));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn giving_way(stamps: &Stamps) -> Goal {
+    let of = |wanted| stamps.iter().find(|(one, _)| *one == wanted).map(|(_, series)| delayed(series));
+    let ratio = of(Treatment::GivesWay)
+        .zip(of(Treatment::Stubborn))
+        .and_then(|(gives, stubborn)| (stubborn > 0.0).then(|| gives / stubborn));
+    let what = "delayed stamps when idle collection gives way / when not";
+    Goal::of(what, "", Bound::AtMost(GIVING_WAY_MAX), ratio)
+}
+
+fn drawings(slices: &[f64], epochs: &[f64], stamps: Option<&[(Treatment, Series)]>) -> Vec<Drawing> {
+    let plot = |name, kind, values: Vec<f64>, title: &str| {
+        let subject = Subject::new("collector", values);
+        let plot = Plot::new(kind, Series::TIME, Unit::Nanoseconds, vec![subject]);
+        drawing(name, plot.map(|plot| plot.title(title)))
+    };
+    let of = |wanted: Treatment| -> Vec<f64> {
+        let series = stamps.into_iter().flatten().find(|(one, _)| *one == wanted);
+        series.map(|(_, series)| raw(series)).unwrap_or_default()
+    };
+    let first = |values: Vec<f64>| values.into_iter().take(FIRST).collect::<Vec<f64>>();
+    [
+        plot("bates-figure5", Kind::Order, slices.to_vec(), "Figure 5: slices of 50 objects"),
+        plot("bates-figure6", Kind::Order, first(slices.to_vec()), "Figure 6: the first 200"),
+        plot("bates-figure7", Kind::Order, epochs.to_vec(), "Figure 7: three epochs"),
+        plot(
+            "bates-figure8",
+            Kind::Order,
+            of(Treatment::GivesWay),
+            "Figure 8: a stamp, idle collection giving way",
+        ),
+        plot("bates-figure9", Kind::Order, first(of(Treatment::GivesWay)), "Figure 9: the first 200"),
+        plot(
+            "bates-figure8-before",
+            Kind::Order,
+            of(Treatment::Stubborn),
+            "Before Figure 8: idle collection not giving way",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

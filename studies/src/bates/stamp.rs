@@ -1,0 +1,61 @@
+//! The source's first stamp: a read from a file that the kernel writes, and the text made a number.
+//!
+//! ```text
+//! buf := array[128] of byte;           128 bytes, allocated
+//! n := sys->read(tsfd, buf, len buf);  a system call, in which the kernel formats a number as text
+//! return big string buf[0:n];          the part that was read, copied, as a string, as a number
+//! ```
+//!
+//! Linux has no `/dev/busec`; `/proc/uptime` is of its kind: read again and again from the beginning, always
+//! new, a time in text. It counts hundredths of a second, too coarse to time anything. That does not matter:
+//! a fine clock times the stamp from outside.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The file.
+pub(super) const FILE: &str = "/proc/uptime";
+/// The source's buffer.
+const BUFFER_BYTES: usize = 128;
+
+/// Makes stamps the slow way.
+#[derive(Debug)]
+pub(super) struct SlowStamp {
+    file: File,
+}
+
+impl SlowStamp {
+    /// Opens the file.
+    pub(super) fn open() -> io::Result<SlowStamp> {
+        let stamp = SlowStamp { file: File::open(FILE)? };
+        // Tries one stamp, so that a failure is known before a thousand are made.
+        stamp.now().map(|_| stamp)
+    }
+
+    /// Seconds since the machine was started.
+    #[inline(never)]
+    pub(super) fn now(&self) -> io::Result<f64> {
+        let mut buffer = vec![0u8; BUFFER_BYTES];
+        let length = self.file.read_at(&mut buffer, 0)?;
+        let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        let number = text.split(' ').next().and_then(|word| word.parse().ok());
+        number.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{FILE} holds {text:?}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_runs_back() {
+        match SlowStamp::open() {
+            Ok(stamp) => {
+                let first = stamp.now().unwrap();
+                assert!(first > 0.0 && stamp.now().unwrap() >= first);
+            }
+            Err(error) => vellum_skip::skip(format_args!("{FILE}: {error}")),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Cells and sheets of a campaign as experiments put and read them.
+
+use crate::finding::RESAMPLES;
+use vellum_experiment::campaign::{Arm, Cell, Sheet};
+use vellum_measure::{Interval, median, paired_ratio, short};
+
+/// The label of the second arm of an allocator.
+pub(crate) fn twin(label: &str) -> String {
+    format!("{label}'")
+}
+
+/// A cell whose arms run one after the other.
+pub(crate) fn cell(name: impl Into<String>, rounds: usize, arms: Vec<Arm>) -> Cell {
+    Cell { name: name.into(), prepare: None, arms, rounds, together: false }
+}
+
+/// The sheet of a cell.
+pub(crate) fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
+    sheets.iter().find(|sheet| sheet.cell == cell)
+}
+
+/// The median of a figure.
+pub(crate) fn middle(sheet: &Sheet, arm: &str, metric: &str) -> Option<f64> {
+    median(&sheet.values(arm, metric))
+}
+
+/// The median ratio of one arm's figure to another's, over the pairs of each round.
+pub(crate) fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), seed: u64) -> Option<Interval> {
+    let rounds = |(arm, metric): (&str, &str)| sheet.by_round(arm, metric);
+    let pairs: Vec<(f64, f64)> =
+        rounds(above).into_iter().zip(rounds(below)).filter_map(|(a, b)| Some((a?, b?))).collect();
+    paired_ratio(&pairs, RESAMPLES, seed)
+}
+
+/// The geometric mean over cells of one arm's figure over another's, round by round. None if any of the cells
+/// lacks figures.
+pub(crate) fn geomean(
+    sheets: &[Sheet],
+    cells: impl Iterator<Item = String>,
+    above: (&str, &str),
+    below: (&str, &str),
+    seed: u64,
+) -> Option<Interval> {
+    let mut logs: Vec<Vec<f64>> = Vec::new();
+    for cell in cells {
+        let sheet = sheet(sheets, &cell)?;
+        let (ours, theirs) = (sheet.by_round(above.0, above.1), sheet.by_round(below.0, below.1));
+        logs.push(ours.into_iter().zip(theirs).filter_map(|(a, b)| Some((a? / b?).ln())).collect());
+    }
+    let rounds = logs.iter().map(Vec::len).min().filter(|rounds| *rounds > 0)?;
+    let mean = |round: usize| logs.iter().map(|of| of[round]).sum::<f64>() / logs.len() as f64;
+    let pairs: Vec<(f64, f64)> = (0..rounds).map(|round| (mean(round).exp(), 1.0)).collect();
+    paired_ratio(&pairs, RESAMPLES, seed)
+}
+
+/// The difference of two arms of the same kind, in words.
+pub(crate) fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
+    let control = ratio(sheet, (&twin(arm), metric), (arm, metric), seed)?;
+    let [low, high] = [control.low, control.high].map(short);
+    Some(format!(
+        "A/A: {} in {}, {arm} over itself: {} [{low}, {high}]",
+        metric,
+        sheet.cell,
+        short(control.estimate)
+    ))
+}

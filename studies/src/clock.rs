@@ -1,0 +1,74 @@
+//! The processor's time-stamp counter, and CPU time.
+//!
+//! The source counts cycles, so we do: the counter of x86-64 runs at one constant rate, close to the
+//! processor's nominal frequency. Fences on both sides keep the processor from moving work across a reading.
+//! Elsewhere nanoseconds stand in, and [`UNIT`] says so in every table.
+
+use std::time::Duration;
+
+/// What [`now`] counts.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const UNIT: &str = "cycles";
+/// What [`now`] counts.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const UNIT: &str = "ns";
+
+/// Readings from which the cost of one reading is found.
+const BASE_READINGS: usize = 101;
+
+/// The counter now.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: every x86-64 processor has both instructions; they touch no memory.
+    unsafe {
+        _mm_lfence();
+        let time = _rdtsc();
+        _mm_lfence();
+        time
+    }
+}
+
+/// The counter now.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    of_clock(libc::CLOCK_MONOTONIC).as_nanos() as u64
+}
+
+/// The difference of two readings with nothing between them, subtracted from every measurement.
+pub(crate) fn base() -> u64 {
+    let mut seen = [0; BASE_READINGS];
+    for slot in &mut seen {
+        let start = now();
+        *slot = now() - start;
+    }
+    seen.sort_unstable();
+    seen[BASE_READINGS / 2]
+}
+
+/// CPU time, user and system, of this process so far.
+pub(crate) fn cpu() -> Duration {
+    of_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn of_clock(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the record lives across the call, which fills it; both clocks are always there.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_do_not_run_backwards() {
+        let (first, cpu_first) = (now(), cpu());
+        std::hint::black_box((0..1000u64).sum::<u64>());
+        assert!(now() >= first && cpu() >= cpu_first);
+        assert!(base() < 1_000_000, "reading the counter takes {} {UNIT}", base());
+    }
+}

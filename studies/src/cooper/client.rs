@@ -1,0 +1,54 @@
+//! The three benchmarks, and how large they are.
+//!
+//! The source had 11 MB free for the heap. Here the memory is a choice, and the clients fit their live data
+//! to it: `memory=` MiB.
+
+/// A benchmark.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Client {
+    /// Its file in `clients/`, and its name in the source's tables.
+    pub(super) name: &'static str,
+    /// The source's figures: live size, results, original without copy-back, modified with it.
+    pub(super) figures: [u32; 4],
+    /// Whether it is to page.
+    pub(super) pages: bool,
+    /// Whether less work leaves what lives as it is.
+    pub(super) scales: bool,
+}
+
+/// All of them, in the source's order.
+pub(super) const CLIENTS: [Client; 3] = [
+    Client { name: "compiler", figures: [1, 2, 3, 4], pages: true, scales: true },
+    // Scaled, it would have fewer items to sort.
+    Client { name: "sort", figures: [5, 6, 7, 8], pages: true, scales: false },
+    Client { name: "primes", figures: [9, 10, 11, 12], pages: false, scales: true },
+];
+
+/// How much memory there is, and how much is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    /// The counterpart of the source's 11 MB.
+    pub(super) memory_mib: u32,
+    /// Percent of the clients' work.
+    pub(super) work: u32,
+}
+
+impl Size {
+    /// The memory in bytes.
+    pub(super) fn memory(self) -> u64 {
+        u64::from(self.memory_mib) << 20
+    }
+}
+
+impl Client {
+    /// The client of this name.
+    pub(super) fn of(name: &str) -> Option<&'static Self> {
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Its words.
+    pub(super) fn words(&self, size: Size) -> Vec<String> {
+        let work = if self.scales { size.work } else { 100 };
+        vec![format!("memory={}", size.memory_mib), format!("scale={work}")]
+    }
+}

@@ -1,0 +1,140 @@
+//! Sizing without tuning, beside the optimum found by search: the source's first open question.
+//!
+//! "We have not yet incorporated an algorithm to adjust these dynamically; instead, we used a brute-force
+//! search." Here all points of both strategies are tried under the default mode, and the best is run by turns
+//! with `knee` and with the square-root rule: on the three clients, and on two that were not used to develop
+//! it.
+
+use super::client::{CLIENTS, Client};
+use super::lab::Lab;
+use super::place::Place;
+use super::results::{SQUARE_ROOT_C, check_results};
+use super::search::{Journal, search};
+use super::setting::{Mode, Setting, Sizing, Strategy};
+use crate::cells::{control, middle, ratio, twin};
+use crate::{Bound, Finding, Goal, Scale, Table, Value};
+
+/// "`knee`, untuned: within 10 % of the brute-force optimum".
+const OVER_MAX: f64 = 1.1;
+const ROUNDS: usize = 5;
+
+/// Others: their words, and the memory they have. Their live data are 64 MiB of trees, and some 3 MB of rules
+/// and equations.
+const OTHERS: [(Client, &[&str], u64); 2] = [
+    (Client { name: "trees", figures: [0; 4], pages: true, scales: true }, &["scale=10"], 76 << 20),
+    (Client { name: "kb", figures: [0; 4], pages: true, scales: true }, &["scale=60"], 6 << 20),
+];
+
+pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str) -> Finding {
+    let mut finding = lab.finding(
+        "Untuned, beside the optimum",
+        "Section 5, and section 7's first paragraph but one",
+        "Published: no algorithm; parameters were found by searching, program by program.",
+    );
+    if let Some(why) = lab.obstacle(Place::Kernel) {
+        finding.notes.push(format!("not measured: {why}"));
+        return finding;
+    }
+    if !lab.has_sizing() {
+        return finding;
+    }
+    let mut table = Table::new(
+        "Paged by the kernel, the library's own mode",
+        &[
+            ("client", "client"),
+            ("optimum", "optimum of the search"),
+            ("optimum_seconds", "optimum|s"),
+            ("knee_seconds", "knee|s"),
+            ("knee_over", "knee over|the optimum"),
+            ("square_root_seconds", "square root|s"),
+            ("square_root_over", "square root over|the optimum"),
+            ("tried", "points|tried"),
+            ("failed", "of them|failed"),
+        ],
+    );
+    for client in lab.clients() {
+        finding.notes.extend(lab.calibrate(client));
+        one(lab, journal, library, client, &mut table, &mut finding);
+    }
+    // A quick look is at what was published.
+    if lab.scale == Scale::Full && lab.clients().len() == CLIENTS.len() {
+        for (client, words, memory) in &OTHERS {
+            lab.set_other(client, words, *memory);
+            one(lab, journal, library, client, &mut table, &mut finding);
+        }
+    }
+    finding.tables = vec![table];
+    finding
+}
+
+fn one(
+    lab: &mut Lab<'_>,
+    journal: &mut Journal,
+    library: &str,
+    client: &'static Client,
+    table: &mut Table,
+    finding: &mut Finding,
+) {
+    let (place, mode, after) = (Place::Kernel, Mode::Default, lab.usual());
+    let (mut best, mut tried, mut failed): (Option<(f64, Sizing)>, _, _) = (None, 0, 0);
+    for strategy in Strategy::BOTH {
+        if lab.scale != Scale::Full {
+            // The better, by a run, of the source's parameters.
+            let sizing = strategy.published(client.name, mode);
+            let ready = sizing.and_then(|sizing| {
+                Some((sizing, lab.ready(client, &Setting { sizing, mode, after }, place)?))
+            });
+            let Some((sizing, ready)) = ready else { continue };
+            tried += 1;
+            match ready.run().ok().and_then(|metrics| metrics.get(lab.clock(place).metric)) {
+                Some(ns) if best.is_none_or(|(least, _)| ns < least) => best = Some((ns, sizing)),
+                Some(_) => {}
+                None => failed += 1,
+            }
+            continue;
+        }
+        match search(lab, journal, library, (client, strategy, mode, place), after) {
+            Ok(found) => {
+                tried += found.tried;
+                failed += found.failed;
+                if best.is_none_or(|(least, _)| found.ns < least) {
+                    best = Some((found.ns, found.sizing));
+                }
+            }
+            Err(why) => finding.notes.push(why),
+        }
+    }
+    let Some((_, optimum)) = best else { return };
+    let clock = lab.clock(place);
+    let square_root = Sizing::SquareRoot { c: SQUARE_ROOT_C };
+    let mut arms = Vec::new();
+    for (label, sizing) in [
+        ("optimum".to_owned(), optimum),
+        ("knee".to_owned(), Sizing::Knee),
+        (twin("knee"), Sizing::Knee),
+        ("square root".to_owned(), square_root),
+    ] {
+        arms.extend(lab.ready(client, &Setting { sizing, mode, after }, place).map(|ready| (label, ready)));
+    }
+    let name = format!("{}, untuned", client.name);
+    let sheets = lab.campaign(name, arms, lab.scale.pick(ROUNDS, 1, 1));
+    finding.keep(&sheets);
+    let Some(sheet) = sheets.first() else { return };
+    check_results(sheet, finding);
+    let seconds = |arm: &str| Value::of(middle(sheet, arm, clock.metric).map(|ns| ns / 1e9));
+    let over = |arm: &str| ratio(sheet, (arm, clock.metric), ("optimum", clock.metric), lab.seed);
+    table.rows.push(vec![
+        Value::text(client.name),
+        Value::text(format!("{}: {}", optimum.name(), optimum.text())),
+        seconds("optimum"),
+        seconds("knee"),
+        Value::ratio(over("knee")),
+        seconds("square root"),
+        Value::ratio(over("square root")),
+        Value::Count(tried),
+        Value::Count(failed),
+    ]);
+    finding.notes.extend(control(sheet, "knee", clock.metric, lab.seed));
+    let what = format!("{}: knee over the optimum, {}", client.name, clock.words);
+    finding.goals.push(Goal::within(what, "x", Bound::AtMost(OVER_MAX), over("knee")));
+}

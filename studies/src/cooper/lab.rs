@@ -1,0 +1,379 @@
+//! What the experiments share: the clients as programs, what this library has, the memory there is, and how
+//! runs are made.
+
+use super::client::{CLIENTS, Client, Size};
+use super::place::{Place, Ready, Swap};
+use super::setting::{After, Mode, Setting, Sizing, Strategy};
+use super::{Options, PlanName};
+use crate::finding::Finding;
+use crate::workshop::{Build, Collector, Plan, Workshop};
+use crate::{Progress, Scale};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::Path;
+use std::time::Duration;
+use vellum_experiment::campaign::{Ended, Launch, Sheet};
+use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+
+/// The longest a run may take.
+pub(super) const ALLOWED: Duration = Duration::from_secs(900);
+/// The client that shows what a process needs besides its heap, and its words.
+const TRIAL: (&str, &[&str]) = ("mergesort", &["scale=1", "items=100"]);
+/// The memory it may have, and what is taken where it cannot be asked.
+const TRIAL_LIMIT: u64 = 64 << 20;
+const BESIDES: u64 = 4 << 20;
+/// How much more memory a client gets whose baseline the kernel does not let live, and how often.
+const RAISE: (u64, u64) = (5, 4);
+const RAISES: usize = 4;
+/// A sort in so little shows whether heaps are paged: frames, and what stands for memory.
+const PAGED_TRIAL: (u64, u32) = (2 << 20, 3);
+
+/// What decides between runs, and what it is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) metric: &'static str,
+    pub(super) words: &'static str,
+}
+
+/// What this library has.
+#[derive(Debug)]
+struct Has {
+    /// The plan; or why not.
+    plan: Result<(), String>,
+    sizing: bool,
+    modes: bool,
+    /// Whether heaps are paged by Vellum; or why not.
+    paged: Result<(), String>,
+}
+
+/// The workbench.
+pub(super) struct Lab<'a> {
+    pub(super) options: &'a Options,
+    pub(super) scale: Scale,
+    pub(super) seed: u64,
+    pub(super) size: Size,
+    pub(super) experiment: String,
+    /// The parameters that were searched for.
+    pub(super) found: BTreeMap<String, Sizing>,
+    workshop: Workshop,
+    has: Has,
+    swap: Option<Result<Swap, String>>,
+    besides: u64,
+    /// Memory of clients that have their own: those whose baseline died with less.
+    raised: BTreeMap<&'static str, u64>,
+    /// Words of clients that make no live data for a given memory.
+    words: BTreeMap<&'static str, &'static [&'static str]>,
+    progress: &'a mut dyn FnMut(Progress<'_>),
+}
+
+impl<'a> Lab<'a> {
+    pub(super) fn new(
+        options: &'a Options,
+        scale: Scale,
+        library: &Path,
+        workshop: Workshop,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> Self {
+        let size =
+            Size { memory_mib: options.memory_mib(scale), work: scale.pick(100, WORK_QUICK, WORK_QUICK) };
+        let said = std::fs::read(library).unwrap_or_default();
+        let has = |name: &str| said.windows(name.len()).any(|bytes| bytes == name.as_bytes());
+        let has = Has {
+            plan: Ok(()),
+            sizing: has("VELLUM_GC_SIZING"),
+            modes: has("VELLUM_DISCARD"),
+            paged: Err("not looked at".to_owned()),
+        };
+        let mut lab = Self {
+            options,
+            scale,
+            seed: options.common.seed(),
+            size,
+            experiment: "start".to_owned(),
+            found: BTreeMap::new(),
+            workshop,
+            has,
+            swap: None,
+            besides: BESIDES,
+            raised: BTreeMap::new(),
+            words: BTreeMap::new(),
+            progress,
+        };
+        lab.discover();
+        lab
+    }
+
+    fn discover(&mut self) {
+        self.tell(0, 1, "compiling the clients");
+        let run = |lab: &mut Self, place, limit, words: &[&str], client| {
+            let launch = lab.launch(client, Build::Plain, words)?;
+            let ready = lab.ready_with(launch, place, limit);
+            ready.run().map_err(|ended| ended.to_string())
+        };
+        self.has.plan = run(self, Place::Plenty, 0, TRIAL.1, TRIAL.0).map(drop);
+        if let Ok(Some(charged)) = run(self, Place::Kernel, TRIAL_LIMIT, TRIAL.1, TRIAL.0)
+            .map(|metrics| metrics.get("most_charged_bytes"))
+        {
+            self.besides = charged as u64;
+        }
+        let memory = format!("memory={}", PAGED_TRIAL.1);
+        let paged = run(self, Place::Pager, PAGED_TRIAL.0, &[&memory], "sort");
+        self.has.paged = paged.and_then(|metrics| {
+            let pages = metrics.get("peak_paged_pages").unwrap_or(0.0);
+            if pages > 0.0 { Ok(()) } else { Err("this library does not page collected heaps".to_owned()) }
+        });
+    }
+
+    /// What is not here, with the reason: left out of the tables.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if let Err(why) = &self.has.plan {
+            out.push(format!("the plan {} is not here: {why}", self.options.plan.name()));
+        }
+        if !self.has.sizing {
+            out.push("strategies cannot be chosen: this library does not know VELLUM_GC_SIZING".to_owned());
+        }
+        if !self.has.modes {
+            out.push(
+                "all pager modes but the default are left out: this library does not know VELLUM_DISCARD"
+                    .to_owned(),
+            );
+        }
+        if let Err(why) = &self.has.paged {
+            out.push(format!("Vellum's pager is left out: {why}"));
+        }
+        out
+    }
+
+    /// Why a place cannot be had.
+    pub(super) fn obstacle(&mut self, place: Place) -> Option<String> {
+        if let Err(why) = &self.has.plan {
+            return Some(why.clone());
+        }
+        match place {
+            Place::Plenty => None,
+            Place::Pager => self.has.paged.as_ref().err().cloned(),
+            Place::Kernel => {
+                let memory = self.size.memory();
+                let (zram, folder) = (self.options.zram, self.options.folder());
+                let make = || Swap::new(zram, &folder, memory).map_err(|error| error.to_string());
+                self.swap.get_or_insert_with(make).as_ref().err().cloned()
+            }
+        }
+    }
+
+    /// The clients asked for.
+    pub(super) fn clients(&self) -> Vec<&'static Client> {
+        let asked = |client: &&Client| {
+            self.options.client.is_empty() || self.options.client.iter().any(|name| name == client.name)
+        };
+        CLIENTS.iter().filter(asked).collect()
+    }
+
+    /// What becomes of vacated regions: all that this plan can do.
+    pub(super) fn afters(&self) -> &'static [After] {
+        match self.options.plan {
+            PlanName::Appel => &[After::CopyBack, After::Drift, After::Reuse, After::Stay],
+            PlanName::MostlyCopying | PlanName::MarkSweep => &[After::InPlace],
+        }
+    }
+
+    /// What a strategy of the source does with vacated regions, as far as this plan can.
+    pub(super) fn usually(&self, strategy: Strategy) -> After {
+        match self.options.plan {
+            PlanName::Appel => strategy.usually(),
+            PlanName::MostlyCopying | PlanName::MarkSweep => After::InPlace,
+        }
+    }
+
+    /// What is best by what this plan can do, for those who choose nothing.
+    pub(super) fn usual(&self) -> After {
+        if self.options.plan == PlanName::Appel { After::Stay } else { After::InPlace }
+    }
+
+    /// The modes of these that this library has.
+    pub(super) fn modes(&self, of: &[Mode]) -> Vec<Mode> {
+        of.iter().copied().filter(|mode| self.has.modes || *mode == Mode::Default).collect()
+    }
+
+    /// Whether sizing policies can be chosen.
+    pub(super) fn has_sizing(&self) -> bool {
+        self.has.sizing
+    }
+
+    /// What decides between runs: where others use the machine's processors and the device costs CPU time
+    /// only, that.
+    pub(super) fn clock(&self, place: Place) -> Clock {
+        if self.options.zram && place != Place::Pager {
+            Clock { metric: "process_cpu_ns", words: "CPU time" }
+        } else {
+            Clock { metric: "process_wall_ns", words: "elapsed time" }
+        }
+    }
+
+    /// Processors' worth of runs at the same time.
+    pub(super) fn jobs(&self) -> usize {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        self.options.jobs.map_or(all, usize::from)
+    }
+
+    /// A client's program with words and the plan.
+    pub(super) fn launch(&mut self, client: &str, build: Build, words: &[&str]) -> Result<Launch, String> {
+        let plan = match self.options.plan {
+            PlanName::Appel => Plan::Appel,
+            PlanName::MostlyCopying => Plan::MostlyCopying,
+            PlanName::MarkSweep => Plan::MarkSweep,
+        };
+        self.workshop.launch(client, Collector::Vellum(plan), build, words)
+    }
+
+    fn ready_with(&self, launch: Launch, place: Place, limit: u64) -> Ready {
+        Ready { launch, place, limit, folder: self.options.folder(), number: 0, allowed: ALLOWED }
+    }
+
+    /// The memory that a client's heap has.
+    pub(super) fn memory(&self, client: &Client) -> u64 {
+        self.raised.get(client.name).copied().unwrap_or_else(|| self.size.memory())
+    }
+
+    /// A client under a setting, to be run; nothing where it cannot be compiled.
+    pub(super) fn ready(
+        &mut self,
+        client: &'static Client,
+        setting: &Setting,
+        place: Place,
+    ) -> Option<Ready> {
+        let mut words = match self.words.get(client.name) {
+            Some(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+            None => client.words(self.size),
+        };
+        if setting.after != After::InPlace {
+            words.push(format!("after={}", setting.after.word()));
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut launch = self.launch(client.name, Build::Plain, &words).ok()?;
+        let memory = self.memory(client);
+        if self.has.sizing {
+            launch.env.push(("VELLUM_GC_SIZING".into(), setting.sizing.word(memory).into()));
+        }
+        if setting.mode != Mode::Default {
+            launch.env.push(("VELLUM_DISCARD".into(), setting.mode.word().into()));
+        }
+        let limit = if place == Place::Kernel { memory + self.besides } else { memory };
+        Some(self.ready_with(launch, place, limit))
+    }
+
+    /// Has a client that is not of the three run with these words in so much memory.
+    pub(super) fn set_other(&mut self, client: &Client, words: &'static [&'static str], memory: u64) {
+        self.raised.insert(client.name, memory);
+        self.words.insert(client.name, words);
+    }
+
+    /// What everything is held against: the source's original strategy, no pager, copy-back.
+    pub(super) fn baseline(&self, client: &Client, place: Place) -> Option<Setting> {
+        let mode = *self.modes(&[Mode::None, Mode::Default]).first()?;
+        let strategy = Strategy::Original;
+        let sizing = self.parameters(client, strategy, mode, place)?;
+        Some(Setting { sizing, mode, after: self.usually(strategy) })
+    }
+
+    /// A strategy's parameters: those that were searched for, else the source's.
+    pub(super) fn parameters(
+        &self,
+        client: &Client,
+        strategy: Strategy,
+        mode: Mode,
+        place: Place,
+    ) -> Option<Sizing> {
+        let searched =
+            self.found.get(&search_key(client, strategy, (mode, self.usually(strategy)), place)).copied();
+        searched.or_else(|| strategy.published(client.name, mode))
+    }
+
+    /// Gives a client more memory until the kernel lets its baseline live; returns a note of it.
+    pub(super) fn calibrate(&mut self, client: &'static Client) -> Option<String> {
+        let mut tried = Vec::new();
+        for _ in 0..=RAISES {
+            let baseline = self.baseline(client, Place::Kernel)?;
+            let ready = self.ready(client, &baseline, Place::Kernel)?;
+            self.tell(0, 1, &format!("{}: does the baseline live?", client.name));
+            match ready.run() {
+                Ok(_) if tried.is_empty() => return None,
+                Ok(_) => {
+                    return Some(format!(
+                        "{}: with {} the kernel kills the baseline; it has {} MiB instead",
+                        client.name,
+                        tried.join(", "),
+                        self.memory(client) >> 20
+                    ));
+                }
+                Err(Ended::Signal { signal: libc::SIGKILL, .. }) => {
+                    tried.push(format!("{} MiB", self.memory(client) >> 20));
+                    let more = self.memory(client) * RAISE.0 / RAISE.1;
+                    self.raised.insert(client.name, more);
+                }
+                Err(ended) => return Some(format!("{}: the baseline did not run: {ended}", client.name)),
+            }
+        }
+        Some(format!("{}: the kernel kills the baseline with {} alike", client.name, tried.join(", ")))
+    }
+
+    /// Runs a cell: in each round all arms one after the other, in random order.
+    pub(super) fn campaign(&mut self, name: String, arms: Vec<(String, Ready)>, rounds: usize) -> Vec<Sheet> {
+        let mut experiment = Experiment::new(ArmOrder::Random, arms.len(), self.seed);
+        let mut sheet = Sheet::new(&name, arms.iter().map(|(label, _)| &**label));
+        let mut executor = |turn: Turn| -> Result<(), Infallible> {
+            let (label, ready) = &arms[turn.arm];
+            let done = turn.round * arms.len() + turn.place;
+            self.tell(done, rounds * arms.len(), &format!("{name} {label}"));
+            sheet.keep(turn, ready.run());
+            Ok(())
+        };
+        let Ok(end) = experiment.run(&Stop::rounds(rounds), &mut executor);
+        if let End::Signal(_) = end {
+            // What was not run says why, so that no table has an empty cell without a reason.
+            for arm in 0..arms.len() {
+                for round in sheet.arms[arm].1.len()..rounds {
+                    sheet.keep(Turn { round, place: 0, arm }, Err(Ended::Asked));
+                }
+            }
+        }
+        vec![sheet]
+    }
+
+    /// Tells how far it is.
+    pub(super) fn tell(&mut self, done: usize, total: usize, what: &str) {
+        (self.progress)(Progress { experiment: &self.experiment, done, total, what });
+    }
+
+    /// An empty finding, with notes about what is not here.
+    pub(super) fn finding(
+        &self,
+        title: &'static str,
+        source: &'static str,
+        published: &'static str,
+    ) -> Finding {
+        let mut notes = self.missing();
+        notes.push(format!(
+            "{} MiB stand for the source's 11 MB, beside {:.1} MiB that a process without a heap is charged; the plan is {}; clients do {} % of their work",
+            self.size.memory_mib,
+            self.besides as f64 / f64::from(1 << 20),
+            self.options.plan.name(),
+            self.size.work
+        ));
+        Finding::new(self.experiment.as_str(), title, source, published, notes)
+    }
+}
+
+/// For a quick look, this percentage of the clients' work.
+const WORK_QUICK: u32 = 25;
+
+/// How a search is known again.
+pub(super) fn search_key(
+    client: &Client,
+    strategy: Strategy,
+    (mode, after): (Mode, After),
+    place: Place,
+) -> String {
+    format!("{} {} {} {} {}", client.name, strategy.name(), mode.word(), after.word(), place.name())
+}

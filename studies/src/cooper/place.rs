@@ -1,0 +1,180 @@
+//! Where memory is short, and one run there.
+//!
+//! ```text
+//! kernel   swap (a file, or zram) ── memory cgroup, a limit ── sh: enters it, becomes the client      root
+//! pager    a store in a folder    ── VELLUM_FRAMES             ── the client                          nobody
+//! plenty                                                         the client
+//! ```
+//!
+//! A run's own report is joined by the library's counters on its board, and by the kernel's counters for the
+//! whole machine (`/proc/vmstat`): those are this run's if nothing else pages.
+//!
+//! A cgroup of version 1 now and then finds nothing to reclaim although there is swap; jobs get a little more
+//! for a moment then (`confine`), and how often is a figure of the run.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+use vellum_experiment::campaign::{Ended, Launch, Metrics};
+use vellum_process::confine::{Device, DeviceError, Group, SwapFile};
+use vellum_process::{BoardFile, Interrupt};
+use vellum_wire::{BOARD_ENV, Counter};
+
+/// The name of the cgroups.
+const GROUP: &str = "vellum-cooper";
+/// Bytes of swap for each byte of memory: the original strategy's heap is three times the live data, twice
+/// over.
+const SWAP_TIMES: u64 = 12;
+/// How often a run is looked at.
+const LOOK: Duration = Duration::from_millis(4);
+/// The kernel's counters for the whole machine, and our names for them.
+const KERNEL: [(&str, &str); 3] =
+    [("pswpin", "swapped_in_pages"), ("pswpout", "swapped_out_pages"), ("pglazyfreed", "lazily_freed_pages")];
+
+/// Where memory is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The kernel pages, in a cgroup.
+    Kernel,
+    /// Vellum's pager does.
+    Pager,
+    /// Memory is ample.
+    Plenty,
+}
+
+impl Place {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Pager => "pager",
+            Self::Plenty => "plenty",
+        }
+    }
+}
+
+/// The kernel's swap. Made for the experiment and removed with it.
+#[derive(Debug)]
+pub(super) enum Swap {
+    Zram { _device: Device },
+    File { _file: SwapFile },
+}
+
+impl Swap {
+    /// Makes it, large enough for clients with `memory` bytes.
+    pub(super) fn new(zram: bool, folder: &std::path::Path, memory: u64) -> Result<Self, DeviceError> {
+        let bytes = memory * SWAP_TIMES;
+        Ok(if zram {
+            Self::Zram { _device: Device::new(bytes)? }
+        } else {
+            Self::File { _file: SwapFile::new(folder, bytes)? }
+        })
+    }
+}
+
+/// A run that can be made.
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    pub(super) launch: Launch,
+    pub(super) place: Place,
+    /// What the process may have, bytes: the cgroup's limit, or the frames.
+    pub(super) limit: u64,
+    /// Of the store.
+    pub(super) folder: PathBuf,
+    /// Tells runs at the same time apart.
+    pub(super) number: usize,
+    pub(super) allowed: Duration,
+}
+
+fn failed(what: &str, why: &dyn std::fmt::Display) -> Ended {
+    Ended::NotStarted { program: what.to_owned(), why: why.to_string() }
+}
+
+impl Ready {
+    /// Makes the run. Everything made for it is removed when it returns.
+    ///
+    /// # Errors
+    /// How it ended otherwise.
+    pub(super) fn run(&self) -> Result<Metrics, Ended> {
+        let board = BoardFile::create().map_err(|error| failed("a board", &error))?;
+        let mut launch = self.launch.clone();
+        launch.env.push((BOARD_ENV.into(), board.path().into()));
+        let mut group = None;
+        match self.place {
+            Place::Plenty => {}
+            Place::Pager => {
+                launch.env.push(("VELLUM_FRAMES".into(), self.limit.to_string().into()));
+                launch.env.push(("VELLUM_STORE".into(), self.folder.clone().into()));
+            }
+            Place::Kernel => {
+                let made = Group::new(&format!("{GROUP}-{}", self.number), self.limit);
+                let made = made.map_err(|error| failed("a cgroup", &error))?;
+                launch = launch.entering(&made);
+                group = Some(made);
+            }
+        }
+        let before = kernel_counts();
+        let mut watch = || {
+            if let Some(group) = &group {
+                group.relieve();
+            }
+            if asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut metrics = launch.run_watched(self.allowed, LOOK, &mut watch)?;
+        let after = kernel_counts();
+        for (at, (_, name)) in KERNEL.into_iter().enumerate() {
+            metrics.set(name, after[at] - before[at]);
+        }
+        if let Some(group) = &group {
+            metrics.set("relieved", f64::from(group.relieved()));
+            metrics.set("most_charged_bytes", group.most_charged().map_or(f64::NAN, |bytes| bytes as f64));
+        }
+        for counter in Counter::ALL {
+            let all = board.claimed().iter().map(|slot| slot.get(*counter));
+            let value = if counter.is_peak() { all.max().unwrap_or(0) } else { all.sum() };
+            metrics.set(counter.name(), value as f64);
+        }
+        Ok(metrics)
+    }
+}
+
+/// Whether a signal has asked this process to end.
+pub(super) fn asked() -> bool {
+    Interrupt::arrived().is_some()
+}
+
+/// The kernel's counters for the whole machine so far; NaN for those that it does not have.
+fn kernel_counts() -> [f64; KERNEL.len()] {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    KERNEL.map(|(key, _)| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_with_plenty_reports_and_can_be_ended() {
+        let launch = Launch {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), r#"test -f "$VELLUM_BOARD" && echo '{"n": 1}'"#.into()],
+            env: Vec::new(),
+            folder: None,
+            preload: None,
+            reports: true,
+        };
+        let ready = Ready {
+            launch,
+            place: Place::Plenty,
+            limit: 0,
+            folder: "/tmp".into(),
+            number: 0,
+            allowed: Duration::from_secs(60),
+        };
+        let metrics = ready.run().expect("a shell that reports");
+        assert_eq!((metrics.get("n"), metrics.get("paged_out_written")), (Some(1.0), Some(0.0)));
+    }
+}

@@ -1,0 +1,32 @@
+//! The report beside the experiments: the memory, the paging device, and what this library does not have.
+
+use super::lab::Lab;
+use crate::report;
+use serde::Serialize;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.cooper/1";
+
+/// The whole result.
+pub type Report = report::Report<Own>;
+
+/// What only this report says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Own {
+    /// The counterpart of the source's 11 MB.
+    pub memory_mib: u32,
+    /// `file` or `zram`.
+    pub device: &'static str,
+    /// Combinations left out of the tables, with the reasons.
+    pub missing: Vec<String>,
+}
+
+impl Own {
+    pub(super) fn of(lab: &Lab<'_>) -> Self {
+        Self {
+            memory_mib: lab.size.memory_mib,
+            device: if lab.options.zram { "zram" } else { "file" },
+            missing: lab.missing(),
+        }
+    }
+}

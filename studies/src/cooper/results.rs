@@ -1,0 +1,456 @@
+//! Figures 2 to 4, 6 to 8, 10 to 12 and their tables, Figures 13 to 24: every strategy under every mode, with
+//! and without copy-back.
+//!
+//! The same experiment twice: paged by the kernel, and by Vellum. The kernel counts neither what a fault
+//! meets nor whether it read or wrote, so under it the source's nine rows become five: faults that needed no
+//! device, faults that did, and what went out.
+//!
+//! All settings of a client run by turns in random order, so that each is compared with the baseline of its
+//! own round.
+
+use super::client::Client;
+use super::lab::Lab;
+use super::place::{Place, asked};
+use super::published::{Appendix, PAGES, appendix};
+use super::search::{Journal, search};
+use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
+use crate::cells::{control, middle, ratio, twin};
+use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
+use vellum_experiment::campaign::Sheet;
+use vellum_measure::median;
+
+/// "best Vellum setting at least 4x faster than original / no pager / copy-back (published: 3.8x, 3.8x)".
+const BEST_MIN: f64 = 4.0;
+/// "Primes: no mode costs more than 2 %", of CPU time: it does not page.
+const COST_MAX: f64 = 1.02;
+const COST: &str = "process_cpu_ns";
+/// "Against the kernel's swap on the same device under the same memory, at least 1.5x faster".
+const PAGER_MIN: f64 = 1.5;
+/// The setting compared for that: no parameters to tune.
+const UNTUNED: &str = "knee, paged by the kernel";
+
+const PAGE_BYTES: f64 = 4096.0;
+const ROUNDS: usize = 3;
+const ROUNDS_FULL: usize = 5;
+
+/// The figures' files: results, original without copy-back, modified with it.
+const FILES: [(&str, Place, [&str; 3]); 6] = [
+    ("compiler", Place::Kernel, ["cooper-figure2", "cooper-figure3", "cooper-figure4"]),
+    ("sort", Place::Kernel, ["cooper-figure6", "cooper-figure7", "cooper-figure8"]),
+    ("primes", Place::Kernel, ["cooper-figure10", "cooper-figure11", "cooper-figure12"]),
+    ("compiler", Place::Pager, ["cooper-figure2-pager", "cooper-figure3-pager", "cooper-figure4-pager"]),
+    ("sort", Place::Pager, ["cooper-figure6-pager", "cooper-figure7-pager", "cooper-figure8-pager"]),
+    ("primes", Place::Pager, ["cooper-figure10-pager", "cooper-figure11-pager", "cooper-figure12-pager"]),
+];
+
+/// Rows under the kernel: the count, the source's row, and how the count is made.
+type Count = fn(&Sheet, &str) -> Option<f64>;
+const KERNEL_ROWS: [(&str, &[usize], Count); 5] = [
+    ("faults without the device", &[0, 1, 3, 4], |sheet, arm| middle(sheet, arm, "process_minor_faults")),
+    ("faults read", &[2, 5], |sheet, arm| middle(sheet, arm, "process_major_faults")),
+    ("page-out discarded", &[6], |sheet, arm| middle(sheet, arm, "lazily_freed_pages")),
+    ("page-out written", &[7], |sheet, arm| middle(sheet, arm, "swapped_out_pages")),
+    ("pages flushed", &[8], |sheet, arm| {
+        let bytes = ["flushed_asked_bytes", "flushed_pressure_bytes", "flushed_decay_bytes"];
+        let all = bytes.iter().filter_map(|name| middle(sheet, arm, name)).sum::<f64>();
+        Some((all / PAGE_BYTES).round())
+    }),
+];
+/// The pager's counters, in the order of the source's rows.
+const PAGER_ROWS: [&str; PAGES.len()] = [
+    "paged_read_zero_filled",
+    "paged_read_not_read",
+    "paged_read_read",
+    "paged_write_zero_filled",
+    "paged_write_not_read",
+    "paged_write_read",
+    "paged_out_discarded",
+    "paged_out_written",
+    "paged_out_flushed",
+];
+
+pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str, place: Place) -> Finding {
+    let mut finding = lab.finding(
+        match place {
+            Place::Kernel => "Every strategy and mode, paged by the kernel",
+            _ => "Every strategy and mode, paged by Vellum",
+        },
+        "Figures 2 to 4, 6 to 8, 10 to 24",
+        "Published on a DECstation 3100 with some 11 Mb free for the heap, which paged to a disk by hand: times in seconds. Ours are held against the \
+         original strategy without a pager and with copy-back of the same run, as are the published.",
+    );
+    if let Some(why) = lab.obstacle(place) {
+        finding.notes.push(format!("not measured: {why}"));
+        return finding;
+    }
+    for client in lab.clients() {
+        if place == Place::Kernel {
+            finding.notes.extend(lab.calibrate(client));
+        }
+        if lab.scale == Scale::Full && lab.has_sizing() && (place == Place::Kernel || lab.options.full) {
+            let notes = search_all(lab, journal, library, client, place);
+            finding.notes.extend(notes);
+        }
+        if asked() {
+            finding.notes.push("a signal asked to end: not measured to the end".to_owned());
+            break;
+        }
+        one(lab, client, place, &mut finding);
+    }
+    finding.notes.push(device(place, lab, &finding));
+    finding
+}
+
+/// Searches for the parameters of both strategies under each mode; what went wrong.
+pub(super) fn search_all(
+    lab: &mut Lab<'_>,
+    journal: &mut Journal,
+    library: &str,
+    client: &'static Client,
+    place: Place,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    for strategy in Strategy::BOTH {
+        for mode in columns(lab) {
+            let after = lab.usually(strategy);
+            let found = search(lab, journal, library, (client, strategy, mode, place), after);
+            notes.extend(found.err());
+        }
+    }
+    notes
+}
+
+/// The modes of the source that are here; the library's own where it has no other.
+fn columns(lab: &Lab<'_>) -> Vec<Mode> {
+    let modes = lab.modes(&MODES);
+    if modes.is_empty() { vec![Mode::Default] } else { modes }
+}
+
+/// The paging device, and the cost of a page.
+fn device(place: Place, lab: &Lab<'_>, finding: &Finding) -> String {
+    let to = match (place, lab.options.zram) {
+        (Place::Kernel, true) => "zram".to_owned(),
+        _ => format!("a file in {}", lab.options.folder().display()),
+    };
+    // Of all runs that read back: what a run took beyond its CPU time, for each page that it waited for.
+    let delays: Vec<f64> = finding
+        .runs
+        .iter()
+        .filter_map(|run| {
+            let figure = |name: &str| run["metrics"][name].as_f64();
+            let read = match place {
+                Place::Kernel => figure("process_major_faults")?,
+                _ => figure("paged_read_read")? + figure("paged_write_read")?,
+            };
+            (read >= 1000.0).then_some((figure("process_wall_ns")? - figure("process_user_ns")?) / read / 1e3)
+        })
+        .collect();
+    match median(&delays) {
+        Some(delay) => format!(
+            "paged to {to}: {delay:.0} µs go by for each page read back beyond the program's own time, writing out included (the median over runs)"
+        ),
+        None => format!("paged to {to}; no run read back enough pages to tell the delay"),
+    }
+}
+
+/// Everything of one client.
+fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut Finding) {
+    let Some(baseline) = lab.baseline(client, place) else { return };
+    let settings = settings(lab, client, place);
+    let base = baseline.label();
+    let mut arms = Vec::new();
+    for setting in &settings {
+        if let Some(ready) = lab.ready(client, setting, place) {
+            arms.push((setting.label(), ready));
+        }
+    }
+    if let Some(ready) = lab.ready(client, &baseline, place) {
+        arms.push((twin(&base), ready));
+    }
+    // A test makes no swap.
+    let kernel_too = place == Place::Pager && client.pages && lab.scale != Scale::Tiny;
+    if kernel_too && lab.obstacle(Place::Kernel).is_none() {
+        let knee = Setting { sizing: Sizing::Knee, mode: Mode::Default, after: lab.usual() };
+        arms.extend(lab.ready(client, &knee, Place::Kernel).map(|ready| (UNTUNED.to_owned(), ready)));
+    }
+    let rounds = if lab.options.full { ROUNDS_FULL } else { lab.scale.pick(ROUNDS, 1, 1) };
+    let name = format!("{} {}", client.name, place.name());
+    let sheets = lab.campaign(name, arms, rounds);
+    finding.keep(&sheets);
+    let Some(sheet) = sheets.first() else { return };
+    check_results(sheet, finding);
+    finding.tables.push(summary(lab, client, place, sheet, &settings, &base));
+    for strategy in Strategy::BOTH {
+        for after in [After::CopyBack, After::Drift] {
+            let published = appendix(client.name, strategy == Strategy::Original, after == After::CopyBack);
+            let here =
+                |setting: &&Setting| setting.after == after && setting.sizing.name() == strategy.name();
+            let ours: Vec<&Setting> = settings.iter().filter(here).collect();
+            if let Some(published) = published.filter(|_| !ours.is_empty()) {
+                finding.tables.push(table(client, place, sheet, published, &ours));
+            }
+        }
+    }
+    finding.figures.extend(figures(lab, client, place, sheet, &base));
+    let metric = if client.pages { lab.clock(place).metric } else { COST };
+    finding.notes.extend(control(sheet, &base, metric, lab.seed));
+    finding.goals.extend(goals(lab, client, place, sheet, &settings, &base));
+}
+
+/// All settings compared: both strategies by mode and by the treatment of vacated regions, then those that
+/// are not in the source's tables.
+fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
+    let mut out = Vec::new();
+    for strategy in Strategy::BOTH {
+        for mode in columns(lab) {
+            for after in lab.afters() {
+                // A quick look is at what was published.
+                let quick = lab.scale != Scale::Full && matches!(after, After::Reuse | After::Stay);
+                let sizing = lab.parameters(client, strategy, mode, place);
+                out.extend(sizing.filter(|_| !quick).map(|sizing| Setting { sizing, mode, after: *after }));
+            }
+        }
+    }
+    let after = lab.usual();
+    for mode in lab.modes(&[Mode::FlushOnly]) {
+        let sizing = lab.parameters(client, Strategy::Modified, mode, place);
+        out.extend(sizing.map(|sizing| Setting { sizing, mode, after }));
+    }
+    if lab.has_sizing() {
+        out.push(Setting { sizing: Sizing::SquareRoot { c: SQUARE_ROOT_C }, mode: Mode::Default, after });
+    }
+    out.push(Setting { sizing: Sizing::Knee, mode: Mode::Default, after });
+    out
+}
+
+/// The library's own default.
+pub(super) const SQUARE_ROOT_C: u32 = 20;
+
+/// Results that differ between settings are wrong.
+pub(super) fn check_results(sheet: &Sheet, finding: &mut Finding) {
+    let sums = sheet.arms.iter().flat_map(|(arm, _)| sheet.values(arm, "checksum"));
+    let sums: std::collections::BTreeSet<u64> = sums.map(f64::to_bits).collect();
+    if sums.len() > 1 {
+        finding.notes.push(format!("WRONG RESULT: in {} the settings' checksums differ", sheet.cell));
+    }
+}
+
+/// The published time of a setting, seconds.
+fn published_s(client: &Client, setting: &Setting) -> Option<f64> {
+    let copy_back = match setting.after {
+        After::CopyBack => true,
+        After::Drift => false,
+        After::Reuse | After::Stay | After::InPlace => return None,
+    };
+    let is_original = match setting.sizing {
+        Sizing::Original { .. } => true,
+        Sizing::Modified { .. } => false,
+        Sizing::SquareRoot { .. } | Sizing::Knee => return None,
+    };
+    let column = MODES.iter().position(|mode| *mode == setting.mode)?;
+    Some(appendix(client.name, is_original, copy_back)?.clock_s[column])
+}
+
+fn summary(
+    lab: &Lab<'_>,
+    client: &Client,
+    place: Place,
+    sheet: &Sheet,
+    settings: &[Setting],
+    base: &str,
+) -> Table {
+    let clock = lab.clock(place);
+    let [_, results, original, modified] = client.figures;
+    let mut table = Table::new(
+        &format!(
+            "{}, Figures {results}, {original} and {modified}: {} (s), and the baseline's over it",
+            client.name, clock.words
+        ),
+        &[
+            ("setting", "setting"),
+            ("parameters", "parameters"),
+            ("published_s", "1992|s"),
+            ("published_speedup", "baseline|over it"),
+            ("seconds", "ours|s"),
+            ("speedup", "baseline|over it"),
+            ("cpu_seconds", "CPU|s"),
+            ("collections", "collec-|tions"),
+            ("relieved", "times|relieved"),
+        ],
+    );
+    let published_base = published_s(
+        client,
+        &Setting {
+            sizing: Sizing::Original { mem_limit: 0.0, ratio: 0 },
+            mode: Mode::None,
+            after: After::CopyBack,
+        },
+    );
+    for setting in settings {
+        let arm = setting.label();
+        let then = published_s(client, setting);
+        let seconds = |name: &str| Value::of(middle(sheet, &arm, name).map(|ns| ns / 1e9));
+        table.rows.push(vec![
+            Value::text(&arm),
+            Value::text(setting.sizing.text()),
+            Value::of(then),
+            Value::of(published_base.zip(then).map(|(base, then)| base / then)),
+            seconds(clock.metric),
+            Value::ratio(ratio(sheet, (base, clock.metric), (&arm, clock.metric), lab.seed)),
+            seconds("process_cpu_ns"),
+            Value::of(middle(sheet, &arm, "collections")),
+            Value::of(middle(sheet, &arm, "relieved")),
+        ]);
+    }
+    table
+}
+
+/// A figure of the appendix: each mode's column beside ours.
+fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, ours: &[&Setting]) -> Table {
+    let mut columns = vec![("row".to_owned(), "pages, if no unit is said".to_owned())];
+    for setting in ours {
+        let name = setting.mode.name();
+        columns.push((format!("published_{}", setting.mode.word()), format!("{name}|1992")));
+        columns.push((setting.mode.word().to_owned(), format!("{name}|ours")));
+    }
+    let columns: Vec<(&str, &str)> =
+        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
+    let strategy = if published.is_original() { Strategy::Original } else { Strategy::Modified };
+    let mut table = Table::new(
+        &format!(
+            "Figure {}: {}, {} strategy, copy-back {}",
+            published.figure,
+            client.name,
+            strategy.name(),
+            if published.copy_back { "on" } else { "off" }
+        ),
+        &columns,
+    );
+    let column = |setting: &Setting| MODES.iter().position(|mode| *mode == setting.mode);
+    let mut row = |name: &str, then: &dyn Fn(usize) -> f64, now: &dyn Fn(&str) -> Option<f64>| {
+        let mut row = vec![Value::text(name)];
+        for setting in ours {
+            row.push(Value::of(column(setting).map(then)));
+            row.push(Value::of(now(&setting.label())));
+        }
+        table.rows.push(row);
+    };
+    let seconds = |metric: &'static str| move |arm: &str| middle(sheet, arm, metric).map(|ns| ns / 1e9);
+    row("user time, s", &|at| published.user_s[at], &seconds("process_user_ns"));
+    row("system time, s", &|at| published.system_s[at], &seconds("process_sys_ns"));
+    row("clock time, s", &|at| published.clock_s[at], &seconds("process_wall_ns"));
+    if place == Place::Kernel {
+        for (name, rows, count) in KERNEL_ROWS {
+            let then = |at: usize| rows.iter().map(|row| f64::from(published.pages[*row][at])).sum();
+            row(name, &then, &|arm| count(sheet, arm));
+        }
+    } else {
+        for (at_row, (name, metric)) in PAGES.into_iter().zip(PAGER_ROWS).enumerate() {
+            row(name, &|at| f64::from(published.pages[at_row][at]), &|arm| middle(sheet, arm, metric));
+        }
+    }
+    table
+}
+
+/// Times as bars, over the baseline's.
+fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &str) -> Vec<Figure> {
+    let Some((.., files)) = FILES.iter().find(|(name, there, _)| *name == client.name && *there == place)
+    else {
+        return Vec::new();
+    };
+    let metric = lab.clock(place).metric;
+    let of = |strategy: Strategy, after: After| {
+        columns(lab).into_iter().map(move |mode| (strategy, mode, after)).collect::<Vec<_>>()
+    };
+    let parts = [
+        [
+            of(Strategy::Original, lab.usually(Strategy::Original)),
+            of(Strategy::Modified, lab.usually(Strategy::Modified)),
+        ]
+        .concat(),
+        of(Strategy::Original, After::Drift),
+        of(Strategy::Modified, After::CopyBack),
+    ];
+    let titles = ["results", "original strategy without copy-back", "modified strategy with copy-back"];
+    let then_base = appendix(client.name, true, true).map(|one| one.clock_s[0]);
+    let mut out = Vec::new();
+    for (at, part) in parts.into_iter().enumerate() {
+        let (mut ours, mut then) = (Vec::new(), Vec::new());
+        for (x, (strategy, mode, after)) in part.iter().enumerate() {
+            let arm = format!("{} {} {}", strategy.name(), mode.name(), after.name());
+            let now = middle(sheet, &arm, metric).zip(middle(sheet, base, metric));
+            ours.extend(now.map(|(ns, base)| (x as f64, ns / base)));
+            let column = MODES.iter().position(|one| one == mode);
+            let published = column
+                .and_then(|at| {
+                    Some(
+                        appendix(client.name, *strategy == Strategy::Original, *after == After::CopyBack)?
+                            .clock_s[at],
+                    )
+                })
+                .zip(then_base);
+            then.extend(published.map(|(s, base)| (x as f64, s / base)));
+        }
+        if ours.is_empty() {
+            continue;
+        }
+        let names = part.iter().map(|(strategy, mode, _)| format!("{} {}", strategy.name(), mode.name()));
+        out.push(Figure {
+            name: files[at],
+            title: format!("Figure {}: {}, {}", client.figures[at + 1], client.name, titles[at]),
+            x: Axis::Names("strategy and mode".into(), names.collect()),
+            y: Axis::Linear("time, over original NP with copy-back".into()),
+            series: vec![Series::bars("ours", ours), Series::bars("1992", then)],
+        });
+    }
+    out
+}
+
+fn goals(
+    lab: &Lab<'_>,
+    client: &Client,
+    place: Place,
+    sheet: &Sheet,
+    settings: &[Setting],
+    base: &str,
+) -> Vec<Goal> {
+    let clock = lab.clock(place);
+    let mut goals = Vec::new();
+    if client.pages {
+        let best = fastest(sheet, settings, clock.metric);
+        let gain =
+            best.as_ref().and_then(|arm| ratio(sheet, (base, clock.metric), (arm, clock.metric), lab.seed));
+        let best = best.unwrap_or_default();
+        let what =
+            format!("{}, {}: the baseline's {} over that of {best}", client.name, place.name(), clock.words);
+        goals.push(Goal::within(what, "x", Bound::AtLeast(BEST_MIN), gain));
+    } else {
+        // Each mode against none, everything else alike.
+        let over =
+            settings.iter().filter(|setting| MODES[1..].contains(&setting.mode)).filter_map(|setting| {
+                let none = Setting { mode: Mode::None, ..*setting }.label();
+                let found = ratio(sheet, (&setting.label(), COST), (&none, COST), lab.seed)?;
+                Some((found, setting.label()))
+            });
+        let worst = over.max_by(|a, b| a.0.estimate.total_cmp(&b.0.estimate));
+        let name = worst.as_ref().map_or_else(String::new, |(_, name)| name.clone());
+        let what = format!("{}, {}: the CPU time of {name}, over no pager", client.name, place.name());
+        goals.push(Goal::within(what, "x", Bound::AtMost(COST_MAX), worst.map(|(found, _)| found)));
+    }
+    if place == Place::Pager && sheet.arms.iter().any(|(arm, _)| arm == UNTUNED) {
+        let knee = Setting { sizing: Sizing::Knee, mode: Mode::Default, after: lab.usual() };
+        let gain = ratio(sheet, (UNTUNED, clock.metric), (&knee.label(), clock.metric), lab.seed);
+        let what = format!("{}: knee, paged by the kernel, over knee, paged by Vellum", client.name);
+        goals.push(Goal::within(what, "x", Bound::AtLeast(PAGER_MIN), gain));
+    }
+    goals
+}
+
+/// The setting with the least median.
+pub(super) fn fastest(sheet: &Sheet, settings: &[Setting], metric: &str) -> Option<String> {
+    let all = settings.iter().filter_map(|setting| {
+        let arm = setting.label();
+        Some((middle(sheet, &arm, metric)?, arm))
+    });
+    all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, arm)| arm)
+}

@@ -1,0 +1,230 @@
+//! The varied settings: who sizes the heap, what the pager does, and the treatment of a vacated region.
+//!
+//! | here | in the source | how it is set |
+//! | --- | --- | --- |
+//! | [`Sizing`] | the strategies of sections 2 and 3 | `VELLUM_GC_SIZING` |
+//! | [`Mode`] | the pager's modes of section 5, the interface of section 6 | `VELLUM_DISCARD` |
+//! | [`After`] | copy-back on and off, and what section 6 wishes for | the client's word `after=` |
+//!
+//! Parameters are parts of the memory, so that the source's can be used: those of its appendix are of 11 MB.
+
+use super::published::{COLUMNS, MEMORY_KB, Parameters, appendix};
+use serde::{Deserialize, Serialize};
+
+/// Who sizes the heap. Sizes are parts of the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sizing {
+    Original { mem_limit: f64, ratio: u32 },
+    Modified { mem_lim: f64, min_new_size: f64, min_old_incr: f64 },
+    SquareRoot { c: u32 },
+    Knee,
+}
+
+/// The treatment of pages that are not needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mode {
+    /// NP: nothing.
+    None,
+    /// PO: they are marked.
+    Marks,
+    /// PP: marked, and flushed when memory is short.
+    Pager,
+    /// PU: marked, and flushed after major collections.
+    User,
+    /// Section 6: flushed, and never marked.
+    FlushOnly,
+    /// The library's choice.
+    Default,
+}
+
+/// What becomes of the region that a major collection has vacated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum After {
+    CopyBack,
+    Drift,
+    Reuse,
+    /// Only sparse blocks are copied: vacated ones are used again at once.
+    Stay,
+    /// Nothing is vacated: plans without regions.
+    InPlace,
+}
+
+/// The four modes of the source's columns.
+pub(super) const MODES: [Mode; COLUMNS.len()] = [Mode::None, Mode::Marks, Mode::Pager, Mode::User];
+
+/// A strategy of the source, without its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strategy {
+    Original,
+    Modified,
+}
+
+impl Strategy {
+    pub(super) const BOTH: [Self; 2] = [Self::Original, Self::Modified];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::Modified => "modified",
+        }
+    }
+
+    /// What the source does with a vacated region unless it says otherwise.
+    pub(super) const fn usually(self) -> After {
+        match self {
+            Self::Original => After::CopyBack,
+            Self::Modified => After::Drift,
+        }
+    }
+
+    /// The parameters that the source found for a client under a mode. Modes that it had not have those of
+    /// PU.
+    pub(super) fn published(self, client: &str, mode: Mode) -> Option<Sizing> {
+        let column = MODES.iter().position(|one| *one == mode).unwrap_or(MODES.len() - 1);
+        let found = appendix(client, self == Self::Original, self.usually() == After::CopyBack)?;
+        let part = |kb: u32| f64::from(kb) / MEMORY_KB;
+        Some(match found.parameters {
+            Parameters::Original { mem_limit_kb, ratio } => {
+                Sizing::Original { mem_limit: part(mem_limit_kb[column]), ratio: ratio[column] }
+            }
+            Parameters::Modified { mem_lim_kb, min_new_size_kb, min_old_incr_kb } => Sizing::Modified {
+                mem_lim: part(mem_lim_kb[column]),
+                min_new_size: part(min_new_size_kb[column]),
+                min_old_incr: part(min_old_incr_kb[column]),
+            },
+        })
+    }
+}
+
+impl Sizing {
+    /// As `VELLUM_GC_SIZING` has it, for `memory` bytes.
+    pub(super) fn word(self, memory: u64) -> String {
+        let kib = |part: f64| (part * memory as f64 / 1024.0).round() as u64;
+        match self {
+            Self::Original { mem_limit, ratio } => {
+                format!("original,mem_limit={}K,ratio={ratio}", kib(mem_limit))
+            }
+            Self::Modified { mem_lim, min_new_size, min_old_incr } => format!(
+                "modified,mem_limit={}K,min_new_size={}K,min_old_incr={}K",
+                kib(mem_lim),
+                kib(min_new_size),
+                kib(min_old_incr)
+            ),
+            Self::SquareRoot { c } => format!("square_root,c={c}"),
+            Self::Knee => "knee".to_owned(),
+        }
+    }
+
+    /// For people: parts of the memory in percent.
+    pub(super) fn text(self) -> String {
+        let percent = |part: f64| format!("{:.0} %", part * 100.0);
+        match self {
+            Self::Original { mem_limit, ratio } => format!("mem_limit {}, ratio {ratio}", percent(mem_limit)),
+            Self::Modified { mem_lim, min_new_size, min_old_incr } => format!(
+                "mem_lim {}, min_new_size {}, min_old_incr {}",
+                percent(mem_lim),
+                percent(min_new_size),
+                percent(min_old_incr)
+            ),
+            Self::SquareRoot { c } => format!("c {c}"),
+            Self::Knee => "nothing to tune".to_owned(),
+        }
+    }
+
+    /// Its name, without parameters.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Original { .. } => "original",
+            Self::Modified { .. } => "modified",
+            Self::SquareRoot { .. } => "square_root",
+            Self::Knee => "knee",
+        }
+    }
+}
+
+impl Mode {
+    /// As `VELLUM_DISCARD` has it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Marks => "marks",
+            Self::Pager => "pager",
+            Self::User => "user",
+            Self::FlushOnly => "flush_only",
+            Self::Default => "default",
+        }
+    }
+
+    /// As the source's columns have it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => COLUMNS[0],
+            Self::Marks => COLUMNS[1],
+            Self::Pager => COLUMNS[2],
+            Self::User => COLUMNS[3],
+            Self::FlushOnly => "flush only",
+            Self::Default => "default",
+        }
+    }
+}
+
+impl After {
+    /// As a client's word has it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::CopyBack => "copy_back",
+            Self::Drift => "drift",
+            Self::Reuse => "reuse",
+            Self::Stay => "stay",
+            Self::InPlace => "",
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::CopyBack => "copy-back",
+            Self::Drift => "drift",
+            Self::Reuse => "reuse",
+            Self::Stay => "stay",
+            Self::InPlace => "in place",
+        }
+    }
+}
+
+/// One of each.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Setting {
+    pub(super) sizing: Sizing,
+    pub(super) mode: Mode,
+    pub(super) after: After,
+}
+
+impl Setting {
+    /// Its name as an arm: without parameters.
+    pub(super) fn label(&self) -> String {
+        format!("{} {} {}", self.sizing.name(), self.mode.name(), self.after.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sources_parameters_become_parts_of_this_memory() {
+        let found = Strategy::Modified.published("sort", Mode::None).unwrap();
+        let Sizing::Modified { mem_lim, min_new_size, .. } = found else { panic!("{found:?}") };
+        assert_eq!(mem_lim, 0.0);
+        assert!((min_new_size - 6000.0 / 11264.0).abs() < 1e-9);
+        assert_eq!(found.word(11 << 20), "modified,mem_limit=0K,min_new_size=6000K,min_old_incr=10000K");
+        let found = Strategy::Original.published("compiler", Mode::Pager).unwrap();
+        assert_eq!(found.word(22 << 20), "original,mem_limit=18000K,ratio=7");
+        assert_eq!(
+            Strategy::Original.published("compiler", Mode::FlushOnly),
+            Strategy::Original.published("compiler", Mode::User)
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! Figures 3 and 4 and Table 1: the cost of a page, paged and not.
+//!
+//! The source allocates a block, writes one byte of every page and frees it, with pages that fault in and
+//! with pages that are there before the call returns. Its Table 1 counts the writing alone, its Figure 3 the
+//! whole. Both are measured here, and beside them today's alternatives: huge pages, a block that is kept, and
+//! Vellum's page layer with its cache full ("warm") and empty ("cold"), in the worker's own process.
+
+use super::bench::Bench;
+use crate::area::PAGE;
+use crate::cells::{cell, middle, ratio, sheet};
+use crate::clock::UNIT;
+use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
+use vellum_experiment::campaign::{Cell, Sheet};
+use vellum_report::units::size;
+
+/// The methods of the work `block`, and what they are called here.
+const METHODS: [(&str, &str); 6] = [
+    ("paged", "paged"),
+    ("populated", "non-paged (MAP_POPULATE)"),
+    ("huge", "huge pages"),
+    ("retained", "retained (the floor)"),
+    ("cold", "Vellum cold"),
+    ("warm", "Vellum warm"),
+];
+
+/// Table 1: size, Windows paged and non-paged, Linux paged and non-paged; cycles a page.
+const TABLE_1: [(usize, [f64; 4]); 4] = [
+    (16 << 10, [2367.0, 14.51, 2847.0, 15.83]),
+    (1 << 20, [2286.0, 81.37, 3275.0, 14.53]),
+    (16 << 20, [2994.0, 216.2, 6353.0, 113.4]),
+    (512 << 20, [2841.0, 229.9, 6597.0, 115.9]),
+];
+
+/// From this size the goal for warm blocks holds.
+const WARM_FROM: usize = 256 << 10;
+/// From this size the goal for cold blocks holds.
+const COLD_FROM: usize = 4 << 20;
+
+pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
+    let powers = |step: usize, last: u32| (12..=last).step_by(step).map(|power| 1usize << power);
+    let sizes: Vec<usize> = match bench.scale.pick(0, 1, 2) {
+        0 => powers(1, 30).collect(),
+        1 => powers(2, 26).chain([512 << 20]).collect(),
+        _ => vec![4 << 10, 16 << 10, 4 << 20],
+    };
+    let (sizes, short) = bench.affordable(&sizes, 1);
+    let rounds = bench.scale.pick(7, 3, 1);
+    // Every process touches about as much, within limits: small blocks often, the largest a few times.
+    let budget = bench.scale.pick(1 << 30, 128 << 20, 1 << 20);
+    let times = |bytes: usize| (budget / bytes).clamp(bench.scale.pick(3, 2, 1), 400).to_string();
+    let cells: Vec<_> = sizes
+        .iter()
+        .map(|bytes| {
+            let params = |method: &str| {
+                [("method", method.to_owned()), ("bytes", bytes.to_string()), ("times", times(*bytes))]
+            };
+            let arms = METHODS.iter().map(|(method, _)| bench.arm(method, "block", &params(method)));
+            Cell { prepare: bench.backing(*bytes), ..cell(size(*bytes), rounds, arms.collect()) }
+        })
+        .collect();
+    let sheets = bench.campaign(&cells);
+    let view = View { sizes: &sizes, sheets: &sheets, seed: bench.seed };
+    let mut finding = Finding {
+        name: "faults".to_owned(),
+        title: "What a page costs, paged and not",
+        source: "Figures 3 and 4, Table 1",
+        published: "Published: faults make a first touch cost 2800 to 6600 cycles a page instead of 15 to 230, and the whole \
+            allocation up to 125 % (Windows) or 36 % (Linux) dearer; \"first time page access latencies are improved tenfold\".",
+        tables: vec![view.table_1(), view.totals()],
+        notes: short.into_iter().collect(),
+        goals: view.goals(),
+        figures: vec![view.figure_3(), view.figure_4()],
+        runs: Vec::new(),
+    };
+    finding.notes.push(
+        "cold blocks are new to the process: frames come from the kernel, by huge pages where the page layer asks for them".into(),
+    );
+    finding.keep(&sheets);
+    finding
+}
+
+struct View<'s> {
+    sizes: &'s [usize],
+    sheets: &'s [Sheet],
+    seed: u64,
+}
+
+impl View<'_> {
+    fn of(&self, bytes: usize) -> Option<&Sheet> {
+        sheet(self.sheets, &size(bytes))
+    }
+
+    /// The median of a part of the cost, for one page.
+    fn a_page(&self, bytes: usize, method: &str, part: &str) -> Option<f64> {
+        Some(middle(self.of(bytes)?, method, part)? / (bytes / PAGE) as f64)
+    }
+
+    fn table_1(&self) -> Table {
+        let mut table = Table::new(
+            &format!("Table 1: writing one byte of every page, {UNIT} a page"),
+            &[
+                ("block", "block"),
+                ("published_windows_paged", "published|Windows|paged"),
+                ("published_windows_non_paged", "|non-|paged"),
+                ("published_linux_paged", "published|Linux|paged"),
+                ("published_linux_non_paged", "|non-|paged"),
+                ("paged", "here|Linux|paged"),
+                ("populated", "|non-|paged"),
+                ("huge", "|huge|pages"),
+                ("retained", "||retained"),
+                ("cold", "|Vellum|cold"),
+                ("warm", "|Vellum|warm"),
+            ],
+        );
+        for bytes in self.sizes {
+            let published = TABLE_1.iter().find(|(size, _)| size == bytes).map(|(_, values)| values);
+            let published = (0..4).map(|at| Value::of(published.map(|values| values[at])));
+            let here =
+                METHODS.iter().map(|(method, _)| Value::of(self.a_page(*bytes, method, "touch_cycles")));
+            table.rows.push([Value::text(size(*bytes))].into_iter().chain(published).chain(here).collect());
+        }
+        table
+    }
+
+    fn totals(&self) -> Table {
+        let mut table = Table::new(
+            &format!("Allocating, writing and freeing, {UNIT} a page"),
+            &[
+                ("block", "block"),
+                ("paged", "paged"),
+                ("populated", "non-|paged"),
+                ("overhead_percent", "overhead of paging|(published: <= 36 %)"),
+                ("huge", "huge|pages"),
+                ("retained", "retained|(floor)"),
+                ("cold", "Vellum|cold"),
+                ("warm", "Vellum|warm"),
+                ("warm_calls_cycles", "Vellum warm|calls alone|a block"),
+                ("warm_over_floor", "warm / floor|[95 %]"),
+                ("paged_over_cold", "paged / cold|[95 %]"),
+                ("paged_over_warm", "paged / warm|[95 %]"),
+            ],
+        );
+        for bytes in self.sizes {
+            let cost = |method: &str| Value::of(self.a_page(*bytes, method, "total_cycles"));
+            let over = |above: &str, below: &str| Value::ratio(self.over(*bytes, above, below));
+            table.rows.push(vec![
+                Value::text(size(*bytes)),
+                cost("paged"),
+                cost("populated"),
+                self.overhead(*bytes).map_or(Value::Nothing, Value::Percent),
+                cost("huge"),
+                cost("retained"),
+                cost("cold"),
+                cost("warm"),
+                Value::of(self.of(*bytes).and_then(|sheet| middle(sheet, "warm", "call_cycles"))),
+                over("warm", "retained"),
+                over("paged", "cold"),
+                over("paged", "warm"),
+            ]);
+        }
+        table
+    }
+
+    fn over(&self, bytes: usize, above: &str, below: &str) -> Option<vellum_measure::Interval> {
+        ratio(self.of(bytes)?, (above, "total_cycles"), (below, "total_cycles"), self.seed)
+    }
+
+    /// By how many percent paging is dearer than populating.
+    fn overhead(&self, bytes: usize) -> Option<f64> {
+        Some((self.over(bytes, "paged", "populated")?.estimate - 1.0) * 100.0)
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let mut goals = Vec::new();
+        let from = |least: usize| self.sizes.iter().copied().filter(move |bytes| *bytes >= least);
+        for bytes in from(WARM_FROM) {
+            let what = format!("{} warm over the floor", size(bytes));
+            goals.push(Goal::within(what, "x", Bound::AtMost(1.3), self.over(bytes, "warm", "retained")));
+        }
+        for bytes in from(COLD_FROM) {
+            let what = format!("{} paged over cold", size(bytes));
+            goals.push(Goal::within(what, "x", Bound::AtLeast(5.0), self.over(bytes, "paged", "cold")));
+        }
+        for bytes in from(16 << 10) {
+            let touch = self
+                .of(bytes)
+                .and_then(|s| ratio(s, ("paged", "touch_cycles"), ("warm", "touch_cycles"), self.seed));
+            let what = format!("{} first touch, paged over warm", size(bytes));
+            goals.push(Goal::within(what, "x", Bound::AtLeast(10.0), touch));
+        }
+        if let (true, Some(last)) = (self.sizes.contains(&(1 << 20)), self.sizes.last()) {
+            let calls = |bytes: usize| middle(self.of(bytes)?, "warm", "call_cycles");
+            let growth = calls(*last).zip(calls(1 << 20)).map(|(large, small)| large / small);
+            let what = format!("allocating and freeing alone, {} over 1 MiB", size(*last));
+            goals.push(Goal::of(what, "x", Bound::AtMost(2.0), growth));
+        }
+        goals
+    }
+
+    fn series(&self, part: &str) -> Vec<Series> {
+        let points = |method: &str| {
+            let point = |bytes: &usize| Some((*bytes as f64, self.a_page(*bytes, method, part)?));
+            self.sizes.iter().filter_map(point).collect()
+        };
+        METHODS.iter().map(|(method, label)| Series::line(*label, points(method))).collect()
+    }
+
+    fn figure_3(&self) -> Figure {
+        let points = self.sizes.iter().filter_map(|bytes| Some((*bytes as f64, self.overhead(*bytes)?)));
+        let ends = self.sizes.first().zip(self.sizes.last());
+        let level =
+            |value: f64| ends.map_or(Vec::new(), |(a, b)| vec![(*a as f64, value), (*b as f64, value)]);
+        Figure {
+            name: "douglas-figure3",
+            title: "Figure 3: what paging adds to allocating, writing and freeing a block".into(),
+            x: Axis::Bytes("block size".into()),
+            y: Axis::Linear("overhead over non-paged (%)".into()),
+            series: vec![
+                Series::line("here, Linux", points.collect()),
+                Series::published("published maximum, Linux", level(36.0)),
+                Series::published("published maximum, Windows", level(125.0)),
+            ],
+        }
+    }
+
+    fn figure_4(&self) -> Figure {
+        let published =
+            |column: usize| TABLE_1.iter().map(|(bytes, values)| (*bytes as f64, values[column])).collect();
+        let mut series = self.series("touch_cycles");
+        series.push(Series::published("published, Linux paged", published(2)));
+        series.push(Series::published("published, Linux non-paged", published(3)));
+        Figure {
+            name: "douglas-figure4",
+            title: "Figure 4: the first touch of a page".into(),
+            x: Axis::Bytes("block size".into()),
+            y: Axis::Log(format!("{UNIT} a page")),
+            series,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The report beside the experiments: the allocators, and the unit of cycles.
+
+use super::Bench;
+use crate::{clock, report};
+use serde::Serialize;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.douglas/1";
+
+/// The whole result.
+pub type Report = report::Report<Own>;
+
+/// What only this report says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Own {
+    /// What figures named `cycles` count: the time-stamp counter's cycles, or `ns` where there is none.
+    pub cycles_are: &'static str,
+    /// The allocators here, name and version.
+    pub peers: Vec<(&'static str, String)>,
+    /// The allocators not here, name and how to get it.
+    pub missing: Vec<(&'static str, String)>,
+}
+
+impl Own {
+    pub(super) fn of(bench: &Bench<'_>) -> Self {
+        Self {
+            cycles_are: clock::UNIT,
+            peers: bench.peers().iter().map(|peer| (peer.name, peer.version.clone())).collect(),
+            missing: bench.missing().iter().map(|missing| (missing.name, missing.cure.clone())).collect(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The abstract's two claims: a block of 8 MiB allocated, and one of 128 KiB resized to 256 KiB.
+//!
+//! `source=malloc` is the allocator that is preloaded; `source=system` is the kernel's own page allocator,
+//! which the source compares with. Every page is touched, new ones after a resize.
+
+use super::{free, malloc, middle};
+use crate::area::{Frames, Mapping, Slots, touch};
+use crate::clock;
+use crate::params::{Params, WorkError};
+use vellum_experiment::campaign::Metrics;
+
+const KIB: usize = 1 << 10;
+
+/// A block from one of the two sources.
+enum Block {
+    Malloc(*mut u8),
+    System(Mapping),
+}
+
+impl Block {
+    #[inline(always)]
+    fn new(system: bool, bytes: usize) -> Result<Self, WorkError> {
+        Ok(if system {
+            Self::System(Mapping::new(bytes, Frames::Faults)?)
+        } else {
+            Self::Malloc(malloc(bytes)?)
+        })
+    }
+
+    fn start(&self) -> *mut u8 {
+        match self {
+            Self::Malloc(start) => *start,
+            Self::System(mapping) => mapping.start(),
+        }
+    }
+
+    #[inline(always)]
+    fn resize(&mut self, bytes: usize) -> Result<(), WorkError> {
+        match self {
+            Self::System(mapping) => mapping.resize(bytes),
+            Self::Malloc(start) => {
+                // SAFETY: the live block of `self`; its new address replaces the old.
+                let moved = unsafe { libc::realloc(std::hint::black_box(*start).cast(), bytes) };
+                if moved.is_null() {
+                    return Err(WorkError::Memory { call: "realloc", bytes });
+                }
+                *start = moved.cast();
+                Ok(())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn give(self) {
+        match self {
+            // SAFETY: the live block of `self`, which ends here.
+            Self::Malloc(start) => unsafe { free(start) },
+            Self::System(mapping) => drop(mapping),
+        }
+    }
+}
+
+/// For `op=allocate`: `first_cycles` (the process's first block: allocate, touch, free), then medians of the
+/// later ones: `call_cycles` (allocate and free) and `used_cycles` (with touching). For `op=resize`: the same
+/// for the resize alone and with the touching of the new pages.
+pub(super) fn claim(params: &Params) -> Result<Metrics, WorkError> {
+    let times = params.number("times")?.max(2);
+    let system = match params.word("source") {
+        "malloc" => false,
+        "system" => true,
+        _ => return Err(params.refused("source")),
+    };
+    let once: fn(bool) -> Result<[u64; 2], WorkError> = match params.word("op") {
+        "allocate" => allocate,
+        "resize" => resize,
+        _ => return Err(params.refused("op")),
+    };
+    let (mut call, mut used) = (Slots::<u64>::new(times)?, Slots::<u64>::new(times)?);
+    let base = clock::base();
+    for time in 0..times {
+        let spent = once(system)?;
+        [call[time], used[time]] = spent.map(|cycles| cycles.saturating_sub(base));
+    }
+    let mut metrics = Metrics::new();
+    metrics.set("first_cycles", used[0] as f64);
+    metrics.set("call_cycles", middle(&call[1..]));
+    metrics.set("used_cycles", middle(&used[1..]));
+    Ok(metrics)
+}
+
+#[inline(always)]
+fn allocate(system: bool) -> Result<[u64; 2], WorkError> {
+    const BYTES: usize = 8 << 20;
+    let start = clock::now();
+    let block = Block::new(system, BYTES)?;
+    let allocated = clock::now();
+    // SAFETY: the block just allocated.
+    unsafe { touch(block.start(), BYTES) };
+    let touched = clock::now();
+    block.give();
+    let end = clock::now();
+    Ok([(allocated - start) + (end - touched), end - start])
+}
+
+#[inline(always)]
+fn resize(system: bool) -> Result<[u64; 2], WorkError> {
+    const BEFORE: usize = 128 * KIB;
+    const AFTER: usize = 256 * KIB;
+    let mut block = Block::new(system, BEFORE)?;
+    // SAFETY: the block just allocated.
+    unsafe { touch(block.start(), BEFORE) };
+    let start = clock::now();
+    block.resize(AFTER)?;
+    let resized = clock::now();
+    // SAFETY: the new half of the block.
+    unsafe { touch(block.start().add(BEFORE), AFTER - BEFORE) };
+    let end = clock::now();
+    block.give();
+    Ok([resized - start, end - start])
+}

@@ -1,0 +1,93 @@
+//! The source's section 4.2: a list of four million items, built by as many calls of malloc or by one.
+//!
+//! Nodes are 16 bytes (a link and a value) and all are written. `method=single` calls malloc and free for
+//! each; `method=batch` makes one call for all of them, and one to free them.
+
+use super::{free, malloc, symbol};
+use crate::area::Slots;
+use crate::params::{Params, WorkError};
+use std::ffi::c_void;
+use std::time::Instant;
+use vellum_experiment::campaign::Metrics;
+
+#[repr(C)]
+struct Node {
+    next: *mut Node,
+    value: u64,
+}
+
+type MallocBatch = unsafe extern "C" fn(usize, usize, *mut *mut c_void) -> usize;
+type FreeBatch = unsafe extern "C" fn(*const *mut c_void, usize);
+
+/// `alloc_ns`: getting the nodes; `build_ns`: that and writing them all into a list; `free_ns`; `total_ns`.
+pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
+    let mut nodes = Slots::<*mut u8>::new(params.number("nodes")?.max(1))?;
+    let batch = match params.word("method") {
+        "single" => None,
+        "batch" => {
+            let (malloc, free) = (symbol(c"vel_malloc_batch")?, symbol(c"vel_free_batch")?);
+            // SAFETY: vellum.h declares these functions with these types.
+            Some(unsafe {
+                (
+                    std::mem::transmute::<*mut c_void, MallocBatch>(malloc),
+                    std::mem::transmute::<*mut c_void, FreeBatch>(free),
+                )
+            })
+        }
+        _ => return Err(params.refused("method")),
+    };
+    let bytes = size_of::<Node>();
+    let start = Instant::now();
+    if let Some((malloc_batch, _)) = batch {
+        // SAFETY: there is room for as many addresses as are asked for.
+        let got = unsafe { malloc_batch(bytes, nodes.len(), nodes.as_mut_ptr().cast()) };
+        if got < nodes.len() {
+            return Err(WorkError::Memory { call: "vel_malloc_batch", bytes: bytes * nodes.len() });
+        }
+    } else {
+        for node in nodes.iter_mut() {
+            *node = malloc(bytes)?;
+        }
+    }
+    let allocated = start.elapsed();
+    let mut next = std::ptr::null_mut::<Node>();
+    for (value, node) in nodes.iter().enumerate().rev() {
+        let node = node.cast::<Node>();
+        // SAFETY: a live block of a node's size, aligned as malloc's blocks are.
+        unsafe { node.write(Node { next, value: value as u64 }) };
+        next = node;
+    }
+    let built = start.elapsed();
+    check(next, nodes.len())?;
+    let freeing = Instant::now();
+    match batch {
+        // SAFETY: every node is live, is there once, and is not used any more.
+        Some((_, free_batch)) => unsafe { free_batch(nodes.as_ptr().cast(), nodes.len()) },
+        // SAFETY: every node is live, and each is freed once and not used after.
+        None => nodes.iter().for_each(|node| unsafe { free(*node) }),
+    }
+    let freed = freeing.elapsed();
+    let mut metrics = Metrics::new();
+    metrics.set("alloc_ns", allocated.as_nanos() as f64);
+    metrics.set("build_ns", built.as_nanos() as f64);
+    metrics.set("free_ns", freed.as_nanos() as f64);
+    metrics.set("total_ns", (built + freed).as_nanos() as f64);
+    Ok(metrics)
+}
+
+/// Walks the list and holds every value against its place.
+fn check(mut node: *mut Node, len: usize) -> Result<(), WorkError> {
+    for place in 0..len as u64 {
+        // SAFETY: the list has `len` live nodes.
+        let found = unsafe { &*node };
+        if found.value != place {
+            return Err(WorkError::Damaged {
+                what: format!("item {place}"),
+                found: found.value,
+                expected: place,
+            });
+        }
+        node = found.next;
+    }
+    Ok(())
+}

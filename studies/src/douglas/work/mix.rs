@@ -1,0 +1,66 @@
+//! The source's Figure 6: very small and very large blocks mixed at random, and the cost of each size.
+//!
+//! A table of blocks in use is visited at random. Each step frees the block in a place and puts a new one
+//! there, its size drawn so that every power of two is equally likely. A block is allocated, one byte of each
+//! of its pages is written, and it is freed later; both costs go to the bin of its size. The effect of its
+//! neighbours' sizes is included, as in the source.
+
+use super::{free, malloc};
+use crate::area::{Slots, touch};
+use crate::clock;
+use crate::params::{Params, WorkError};
+use vellum_experiment::campaign::Metrics;
+use vellum_measure::Rng;
+
+/// The smallest bin: blocks from `2^BIN_FIRST` bytes.
+pub(crate) const BIN_FIRST: u32 = 4;
+/// The largest bin: blocks below `2^(BIN_LAST + 1)` bytes.
+pub(crate) const BIN_LAST: u32 = 20;
+/// Blocks in use at a time: 50 MiB on average.
+const PLACES: usize = 512;
+
+/// `bin_N_cycles` for each bin: allocating, using and freeing a block of `2^N` bytes or more, mean over all
+/// of them. `cpu_ns` is the process's time for all.
+pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
+    let (steps, seed) = (params.number("steps")?, params.number("seed")?);
+    let mut rng = Rng::new(seed as u64);
+    let bins = BIN_LAST as usize + 1;
+    let (mut spent, mut count) = (Slots::<u64>::new(bins)?, Slots::<u64>::new(bins)?);
+    let mut places = Slots::<(*mut u8, usize)>::new(PLACES)?;
+    let base = clock::base();
+    let begun = clock::cpu();
+    // The first round fills the table; it is not counted.
+    for step in 0..steps + PLACES {
+        let place = if step < PLACES { step } else { rng.below(PLACES as u64) as usize };
+        let bin = BIN_FIRST + rng.below(u64::from(BIN_LAST - BIN_FIRST + 1)) as u32;
+        let bytes = (1usize << bin) + rng.below(1 << bin) as usize;
+        let (old, old_bin) = places[place];
+        if !old.is_null() {
+            let start = clock::now();
+            // SAFETY: a live block of this table, whose place gets another.
+            unsafe { free(old) };
+            spent[old_bin] += (clock::now() - start).saturating_sub(base);
+        }
+        let start = clock::now();
+        let block = malloc(bytes)?;
+        // SAFETY: the block just allocated.
+        unsafe { touch(block, bytes) };
+        let end = clock::now();
+        if step >= PLACES {
+            spent[bin as usize] += (end - start).saturating_sub(base);
+            count[bin as usize] += 1;
+        }
+        places[place] = (block, bin as usize);
+    }
+    let cpu = clock::cpu() - begun;
+    for (block, _) in places.iter() {
+        // SAFETY: every place holds a live block after the first round, and none is used any more.
+        unsafe { free(*block) };
+    }
+    let mut metrics = Metrics::new();
+    metrics.set("cpu_ns", cpu.as_nanos() as f64);
+    for bin in BIN_FIRST as usize..bins {
+        metrics.set(&format!("bin_{bin}_cycles"), spent[bin] as f64 / count[bin] as f64);
+    }
+    Ok(metrics)
+}

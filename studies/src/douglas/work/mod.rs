@@ -1,0 +1,101 @@
+//! The work of the worker processes: one file each.
+//!
+//! A worker prints its figures as one line of JSON. Costs are in [`crate::clock::UNIT`] or nanoseconds, as
+//! the name's end says; the cost of reading the counter is taken off.
+
+mod block;
+mod claim;
+mod list;
+mod mix;
+mod moves;
+mod touch;
+mod vector;
+
+use crate::params::{Params, WorkError};
+use std::ffi::CStr;
+use vellum_experiment::campaign::{Metrics, check_malloc};
+
+/// The bins of the work `mix`: they hold sizes from `2^BIN_FIRST` to `2^BIN_LAST` bytes.
+pub(super) use mix::{BIN_FIRST, BIN_LAST};
+
+type Work = fn(&Params) -> Result<Metrics, WorkError>;
+
+const WORKS: [(&str, Work); 8] = [
+    ("back", touch::back),
+    ("block", block::block),
+    ("claim", claim::claim),
+    ("list", list::list),
+    ("mix", mix::mix),
+    ("moves", moves::moves),
+    ("touch", touch::touch),
+    ("vector", vector::vector),
+];
+
+/// Does the work of this name, in this process, and returns its figures as one line.
+///
+/// # Errors
+/// [`WorkError`] when malloc is not the expected one, a parameter makes no sense or memory is short.
+pub fn work<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, WorkError> {
+    check_malloc()?;
+    let (_, work) =
+        WORKS.iter().find(|(known, _)| *known == name).ok_or_else(|| WorkError::Unknown(name.to_owned()))?;
+    let metrics = work(&Params::parse(words)?)?;
+    Ok(serde_json::to_string(&metrics).expect("a map of finite numbers is JSON"))
+}
+
+/// The middle of measured values, as a figure.
+fn middle(values: &[u64]) -> f64 {
+    let values: Vec<f64> = values.iter().map(|value| *value as f64).collect();
+    vellum_measure::median(&values).unwrap_or(f64::NAN)
+}
+
+/// A block of the preloaded malloc.
+fn malloc(bytes: usize) -> Result<*mut u8, WorkError> {
+    // SAFETY: malloc has no precondition. The black box keeps the compiler, which knows malloc, from deleting
+    // the pair.
+    let block = std::hint::black_box(unsafe { libc::malloc(bytes) });
+    if block.is_null() { Err(WorkError::Memory { call: "malloc", bytes }) } else { Ok(block.cast()) }
+}
+
+/// Gives a block back.
+///
+/// # Safety
+/// The block is live and came from [`malloc`].
+unsafe fn free(block: *mut u8) {
+    // SAFETY: by this function's condition.
+    unsafe { libc::free(std::hint::black_box(block).cast()) };
+}
+
+/// A function of the preloaded library.
+fn symbol(name: &'static CStr) -> Result<*mut libc::c_void, WorkError> {
+    // SAFETY: a C string, and the handle that stands for the program's own search order.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if found.is_null() { Err(WorkError::Lacks(name.to_str().unwrap_or("a function"))) } else { Ok(found) }
+}
+
+/// Highest resident memory of this process so far, bytes; not a number if the kernel does not say.
+fn peak_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    kilobytes.map_or(f64::NAN, |kilobytes| kilobytes * 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_work_and_missing_parameters_are_refused() {
+        assert!(matches!(work::<&str>("nonesuch", &[]), Err(WorkError::Unknown(_))));
+        for (name, _) in WORKS.iter().filter(|(name, _)| *name != "touch") {
+            assert!(matches!(work::<&str>(name, &[]), Err(WorkError::Value { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn figures_are_one_line_of_json() {
+        let line = work("block", &["method=paged", "bytes=8192", "times=3"]).unwrap();
+        assert!(line.starts_with('{') && line.contains("touch_cycles") && !line.contains('\n'));
+    }
+}

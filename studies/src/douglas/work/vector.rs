@@ -1,0 +1,101 @@
+//! The source's section 4.2: a vector that grows by one value at a time.
+//!
+//! `copy` does what `std::vector` does: when it is full, storage of twice the size, the values copied over,
+//! the old storage freed. `realloc` leaves the moving to malloc. `buffer` is Vellum's growable buffer:
+//! exactly the pages needed, address space behind them, nothing copied.
+
+use super::{free, malloc, middle, peak_bytes};
+use crate::area::Slots;
+use crate::params::{Params, WorkError};
+use std::time::Instant;
+use vellum_experiment::campaign::Metrics;
+use vellum_pages::Buffer;
+
+/// Values in a vector's first storage.
+const FIRST: usize = 512;
+
+/// `first_ns` and `warm_ns` (the median of the later times) for a vector of `bytes`, and `peak_bytes` above
+/// the process's memory before.
+pub(super) fn vector(params: &Params) -> Result<Metrics, WorkError> {
+    let (bytes, times) = (params.number("bytes")?, params.number("times")?.max(2));
+    let values = bytes / size_of::<u64>();
+    let grow: fn(usize) -> Result<u64, WorkError> = match params.word("method") {
+        "copy" => |values| plain(values, larger_by_copy),
+        "realloc" => |values| plain(values, larger_by_realloc),
+        "buffer" => buffer,
+        _ => return Err(params.refused("method")),
+    };
+    let before = peak_bytes();
+    let mut spent = Slots::<u64>::new(times)?;
+    for slot in spent.iter_mut() {
+        let start = Instant::now();
+        let last = grow(values)?;
+        *slot = start.elapsed().as_nanos() as u64;
+        if last != values as u64 - 1 {
+            return Err(WorkError::Damaged {
+                what: "a vector's end".into(),
+                found: last,
+                expected: values as u64 - 1,
+            });
+        }
+    }
+    let mut metrics = Metrics::new();
+    metrics.set("first_ns", spent[0] as f64);
+    metrics.set("warm_ns", middle(&spent[1..]));
+    metrics.set("peak_bytes", peak_bytes() - before);
+    Ok(metrics)
+}
+
+/// A vector over malloc; `larger` makes its storage twice as large. Returns the last value.
+fn plain(
+    values: usize,
+    larger: unsafe fn(*mut u64, usize) -> Result<*mut u64, WorkError>,
+) -> Result<u64, WorkError> {
+    let (mut room, mut len) = (FIRST, 0);
+    let mut storage = malloc(room * size_of::<u64>())?.cast::<u64>();
+    while len < values {
+        if len == room {
+            // SAFETY: the live storage of `room` values; the old address is overwritten.
+            storage = unsafe { larger(storage, room)? };
+            room *= 2;
+        }
+        // SAFETY: `len < room` values fit.
+        unsafe { storage.add(len).write(len as u64) };
+        len += 1;
+    }
+    // SAFETY: the last value was written; then the storage is not used any more.
+    unsafe {
+        let last = storage.add(len - 1).read_volatile();
+        free(storage.cast());
+        Ok(last)
+    }
+}
+
+/// # Safety
+/// `old` is live storage of `room` values, dead afterwards.
+unsafe fn larger_by_copy(old: *mut u64, room: usize) -> Result<*mut u64, WorkError> {
+    let new = malloc(2 * room * size_of::<u64>())?.cast::<u64>();
+    // SAFETY: both hold `room` values and are different blocks; the old one ends here.
+    unsafe {
+        new.copy_from_nonoverlapping(old, room);
+        free(old.cast());
+    }
+    Ok(new)
+}
+
+/// # Safety
+/// `old` is live storage of `room` values, dead afterwards.
+unsafe fn larger_by_realloc(old: *mut u64, room: usize) -> Result<*mut u64, WorkError> {
+    let bytes = 2 * room * size_of::<u64>();
+    // SAFETY: a live block of malloc's; the caller forgets its old address.
+    let new = unsafe { libc::realloc(std::hint::black_box(old).cast(), bytes) };
+    if new.is_null() { Err(WorkError::Memory { call: "realloc", bytes }) } else { Ok(new.cast()) }
+}
+
+fn buffer(values: usize) -> Result<u64, WorkError> {
+    let mut buffer = Buffer::<u64>::new();
+    for value in 0..values as u64 {
+        buffer.push(value).map_err(|error| WorkError::Memory { call: "Buffer::push", bytes: error.bytes })?;
+    }
+    Ok(std::hint::black_box(&buffer)[values - 1])
+}

@@ -1,0 +1,141 @@
+//! A machine's sizes and times, and its workload.
+//!
+//! Source: Nishigaki, section 5, for memory, initiators and S. The rest is assumed: see the constants.
+
+use super::program::{Program, benchmark_programs, king_size_program};
+use super::windows::{Eviction, Windows};
+use crate::model::published::DELAY;
+use vellum_workset::{Quanta, Ticks};
+
+/// A machine and its workload. Times are in instructions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Page frames for programs.
+    pub frames: usize,
+    /// The programs of each initiator, one after the other, and again from the first.
+    pub initiators: Vec<Vec<Program>>,
+    /// Who chooses the windows.
+    pub windows: Windows,
+    /// When pages outside of them go.
+    pub eviction: Eviction,
+    /// Δ.
+    pub delta: Ticks,
+    /// The largest window.
+    pub window_max: Quanta,
+    /// S: how long the paging device takes for a page.
+    pub delay: u64,
+    /// How long it takes for each page of a block, when a job is suspended or comes back.
+    pub block_page: u64,
+    /// How many requests it serves at once.
+    pub servers: usize,
+    /// Mean time of a file operation.
+    pub operation: u64,
+    /// CPU time that a fault takes, beside the program's.
+    pub fault_cpu: u64,
+    /// Time that passes before anything is counted.
+    pub warm_up: u64,
+    /// Time that is counted.
+    pub length: u64,
+    /// Of all that is drawn.
+    pub seed: u64,
+}
+
+/// Why settings are invalid.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// No initiator, or one without a program or a program without a phase.
+    #[error("initiator {0} has no program with a phase: give each at least one")]
+    Programs(usize),
+    /// Too few frames for any job to make progress.
+    #[error("{0} frames are too few: at least {FRAMES_MIN} are needed")]
+    Frames(usize),
+    /// A time that must not be zero.
+    #[error("{0} is 0: it must be at least 1 instruction")]
+    Zero(&'static str),
+}
+
+/// The fewest frames.
+pub const FRAMES_MIN: usize = 32;
+
+/// Frames for programs in the source's 2 MB machine, of which we take half for the system: a space-squeezing
+/// one.
+pub const FRAMES_2M: usize = 256;
+/// Frames for programs in the 3 MB machine with the same system: space is not short there.
+pub const FRAMES_3M: usize = 512;
+/// Initiators of the source, one of which has the King Size Program.
+const INITIATORS: usize = 6;
+/// Pages of the King Size Program: more than there are frames.
+pub const KING_PAGES: u64 = 2000;
+/// Instructions that it spends on each.
+pub const KING_STAY: u64 = 25_000;
+/// The window that all begin with, in intervals Δ.
+pub const WINDOW_START: Quanta = Quanta(10);
+/// Δ, half of that of the source's section 4; the largest window is its 4.0·10⁶.
+const INTERVAL: Ticks = Ticks(100_000);
+const WINDOW_MAX: Quanta = Quanta(40);
+/// Mean time of a file operation: three times a page's.
+const OPERATION: u64 = 250_000;
+/// A page in a block takes this part of a page by itself.
+const BLOCK_PART: u64 = 20;
+/// Instructions that the system executes for a fault.
+const FAULT_CPU: u64 = 2_000;
+/// Minutes of a machine of some million instructions a second.
+const WARM_UP: u64 = 100_000_000;
+const LENGTH: u64 = 1_000_000_000;
+
+impl Settings {
+    /// The source's experiment on a machine with `frames` frames for programs: the King Size Program in one
+    /// initiator, B1 to B4 in the five others, each beginning with another.
+    #[must_use]
+    pub fn source(frames: usize, windows: Windows, eviction: Eviction, seed: u64) -> Self {
+        let mut initiators = vec![vec![king_size_program(KING_PAGES, KING_STAY)]];
+        let mut programs = benchmark_programs();
+        for _ in 1..INITIATORS {
+            initiators.push(programs.clone());
+            programs.rotate_left(1);
+        }
+        let delay = DELAY as u64;
+        Self {
+            frames,
+            initiators,
+            windows,
+            eviction,
+            delta: INTERVAL,
+            window_max: WINDOW_MAX,
+            delay,
+            block_page: delay / BLOCK_PART,
+            servers: 1,
+            operation: OPERATION,
+            fault_cpu: FAULT_CPU,
+            warm_up: WARM_UP,
+            length: LENGTH,
+            seed,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
+        let empty = |programs: &Vec<Program>| {
+            programs.is_empty()
+                || programs.iter().any(|program| program.phases.iter().all(|phase| phase.length == 0))
+        };
+        if let Some(at) = self.initiators.iter().position(empty) {
+            return Err(SettingsError::Programs(at));
+        }
+        if self.initiators.is_empty() {
+            return Err(SettingsError::Programs(0));
+        }
+        if self.frames < FRAMES_MIN {
+            return Err(SettingsError::Frames(self.frames));
+        }
+        let times = [
+            (self.delta.0, "the sampling interval"),
+            (self.delay, "the paging delay"),
+            (self.length, "the length"),
+            (u64::from(self.window_max.0), "the largest window"),
+        ];
+        match times.iter().find(|(time, _)| *time == 0) {
+            Some((_, name)) => Err(SettingsError::Zero(name)),
+            None => Ok(()),
+        }
+    }
+}

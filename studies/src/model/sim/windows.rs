@@ -1,0 +1,88 @@
+//! Who chooses the windows of the simulated jobs.
+
+use crate::model::estimation::Estimation;
+use crate::model::trial::Manager;
+use vellum_workset::{Counters, Criterion, Quanta, Step, Ticks};
+
+/// One window for all jobs, one each, or none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Windows {
+    /// One for all, and it stays.
+    Fixed(Quanta),
+    /// One for all, wider when the paging device is overloaded and narrower when it is underloaded.
+    Adaptive(Quanta),
+    /// One for each job, by its own knee; the window given holds until something is known.
+    PerJob(Criterion, Estimation, Quanta),
+    /// No windows and no load control: the least recently used page of all jobs goes.
+    GlobalLru,
+}
+
+/// When pages outside the window go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eviction {
+    /// At the job's next sample point, as in the source.
+    AtOnce,
+    /// At the job's next sample point while frames are short, as in a governor that takes nothing while all
+    /// fit; and when a frame is needed, oldest first.
+    WhenShort,
+    /// When a frame is needed, oldest first.
+    WhenNeeded,
+}
+
+/// The load of the paging device above which the common window grows, and below which it shrinks: the 50 %
+/// rule, with a margin.
+const LOAD_HIGH: f64 = 0.6;
+const LOAD_LOW: f64 = 0.4;
+
+/// One job's window.
+#[derive(Debug)]
+pub(super) enum Chooser {
+    /// The common one.
+    Common,
+    /// Its own.
+    Own(Manager),
+}
+
+impl Chooser {
+    pub(super) fn new(windows: Windows, delta: Ticks, delay: f64, window_max: Quanta) -> Self {
+        let Windows::PerJob(criterion, estimation, start) = windows else { return Self::Common };
+        let manager = estimation.manager(criterion, delta, delay, start, window_max);
+        // Delays that were measured and intervals that were checked have a meaning.
+        manager.map_or(Self::Common, Self::Own)
+    }
+
+    /// The window from this sample point on, and whether to evict.
+    pub(super) fn step(&mut self, common: Quanta, counters: &Counters, delay: f64) -> Step {
+        match self {
+            Self::Common => Step { window: common, replace: true },
+            Self::Own(manager) => {
+                manager.set_delay(delay);
+                manager.step(counters)
+            }
+        }
+    }
+}
+
+/// The common window after a period in which the device was busy for the part `load` of the time.
+pub(super) fn adjusted(window: Quanta, load: f64, window_max: Quanta) -> Quanta {
+    let next = if load > LOAD_HIGH {
+        window.0 + 1
+    } else if load < LOAD_LOW {
+        window.0.saturating_sub(1)
+    } else {
+        window.0
+    };
+    Quanta(next.clamp(1, window_max.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_window_follows_the_load_within_its_limits() {
+        let next = |window, load| adjusted(Quanta(window), load, Quanta(40)).0;
+        assert_eq!([next(10, 0.9), next(10, 0.5), next(10, 0.1)], [11, 10, 9]);
+        assert_eq!([next(40, 0.9), next(1, 0.1)], [40, 1]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Table 1: the synthetic programs under an estimator, beside their optimum.
+//!
+//! A cell is a program and a criterion. The program found by [`Synthetic::fitted`] runs as a real reference
+//! string. The source's controller chooses its window at the source's Δ, or ours does at a Δ fine enough that
+//! the optimal windows of S3 are multiples of it.
+//!
+//! The goal ([`GOAL`]) is stated in parts of the program's least X, for both criteria: X is the program's
+//! cost, and 38 % of a Y near zero are no loss.
+//!
+//! Source: Nishigaki, section 4 and Table 1. Departure: counting begins after a warm-up in which every page
+//! has been referenced, since the optimum is that of the stationary program.
+
+use crate::model::estimation::Estimation;
+use crate::model::fit::{Fit, Optimum};
+use crate::model::published::{DELAY, DELTA, RANGE, Synthetic};
+use crate::model::trial::{Manager, Outcome, Trial, run};
+use vellum_workset::{Criterion, Quanta, Ticks};
+
+/// The part of the least X that a product may be off its optimum.
+pub const GOAL: f64 = 0.02;
+/// Δ for the controller that remembers.
+pub const DELTA_FINE: Ticks = Ticks(50_000);
+/// Instructions before counting begins: twice the largest window.
+pub const WARM_UP: Ticks = Ticks(8_000_000);
+/// Instructions counted, unless asked otherwise: what a machine of the source's day did in some minutes.
+pub const LENGTH: Ticks = Ticks(400_000_000);
+/// The window that a controller begins with.
+const START: Ticks = Ticks(1_000_000);
+
+/// A cell of Table 1.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The program.
+    pub synthetic: Synthetic,
+    /// The criterion minimised.
+    pub criterion: Criterion,
+    /// The optimum of the program that was run.
+    pub optimum: Optimum,
+    /// The result of the run.
+    pub outcome: Outcome,
+    /// The product, in pages.
+    pub product: f64,
+    /// How far that is off the optimum, in parts of the program's least X; negative if better.
+    pub off: f64,
+    /// How often the curve was looked at, of how many sample points.
+    pub reviews: (u64, u64),
+}
+
+/// Runs a cell. `fit` is what [`Synthetic::fitted`] gave for `synthetic`.
+///
+/// # Panics
+/// If the fit is another program's, without both rows.
+#[must_use]
+pub fn cell(
+    synthetic: Synthetic,
+    fit: &Fit,
+    criterion: Criterion,
+    by: Estimation,
+    length: Ticks,
+    seed: u64,
+) -> Cell {
+    let row = |of| *fit.rows.iter().find(|row| row.criterion == of).expect("a fit of a synthetic program");
+    let delta = match by {
+        Estimation::Source => DELTA,
+        Estimation::Remembering => DELTA_FINE,
+    };
+    let quanta = |ticks: Ticks| Quanta((ticks.0 / delta.0) as u32);
+    let horizon = Quanta(quanta(RANGE).0 + 2);
+    let trial = Trial { delta, warm_up: WARM_UP, length, horizon, seed };
+    let manager = by.manager(criterion, delta, DELAY, quanta(START), quanta(RANGE));
+    let mut manager = manager.expect("the published delay and intervals are sound");
+    let outcome = run(&fit.program, trial, &mut manager);
+    let samples = (WARM_UP.0 + length.0) / delta.0;
+    let reviews = match &manager {
+        Manager::Control(control) => control.reviews(),
+        Manager::Owe(_) | Manager::Fixed(_) => samples,
+    };
+    let optimum = row(criterion);
+    let product = outcome.product(criterion, DELAY);
+    let off = (product - optimum.product) / row(Criterion::ProcessorEfficiency).product;
+    Cell { synthetic, criterion, optimum, outcome, product, off, reviews: (reviews, samples) }
+}

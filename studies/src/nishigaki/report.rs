@@ -1,0 +1,14 @@
+//! The report: nothing beside the experiments. Only the overhead depends on the machine.
+
+use crate::report;
+use serde::Serialize;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.nishigaki/1";
+
+/// The whole result.
+pub type Report = report::Report<Own>;
+
+/// What only this report says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Own {}

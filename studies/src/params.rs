@@ -1,0 +1,103 @@
+//! A worker's parameters: words of the form `name=value`.
+
+use std::collections::BTreeMap;
+
+/// A worker's parameters.
+#[derive(Debug, Clone, Default)]
+pub struct Params(BTreeMap<String, String>);
+
+/// Why a worker gave no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// No such work.
+    #[error("there is no work called {0:?}")]
+    Unknown(String),
+    /// A word that is not `name=value`.
+    #[error("{0:?} is not a parameter of the form name=value")]
+    Word(String),
+    /// A parameter is absent or has a value that the work has no meaning for.
+    #[error("the parameter {name} is {value:?}, which this work cannot use")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// What it holds; empty if absent.
+        value: String,
+    },
+    /// malloc is another library's.
+    #[error(transparent)]
+    OtherMalloc(#[from] vellum_experiment::campaign::OtherMalloc),
+    /// Memory could not be had.
+    #[error(
+        "{call} of {bytes} bytes failed: this machine or a limit has too little memory for the experiment"
+    )]
+    Memory {
+        /// The call.
+        call: &'static str,
+        /// How much was asked for.
+        bytes: usize,
+    },
+    /// A function of `vellum.h` is not in this process.
+    #[error("{0} is not there: only Vellum's library brings it")]
+    Lacks(&'static str),
+    /// Contents were not what had been written.
+    #[error("{what} holds {found:#x} instead of {expected:#x}: memory was damaged")]
+    Damaged {
+        /// Where.
+        what: String,
+        /// What is there.
+        found: u64,
+        /// What should be.
+        expected: u64,
+    },
+}
+
+impl Params {
+    /// From words.
+    ///
+    /// # Errors
+    /// [`WorkError::Word`] when one is not of the form.
+    pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, WorkError> {
+        let pair = |word: &S| {
+            let (name, value) = word.as_ref().split_once('=')?;
+            Some((name.to_owned(), value.to_owned()))
+        };
+        let pairs =
+            words.iter().map(|word| pair(word).ok_or_else(|| WorkError::Word(word.as_ref().to_owned())));
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The value of a parameter; empty if absent.
+    #[must_use]
+    pub fn word(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// The parameter as a number.
+    ///
+    /// # Errors
+    /// [`WorkError::Value`] when it is absent or no number.
+    pub fn number(&self, name: &'static str) -> Result<usize, WorkError> {
+        self.word(name).parse().map_err(|_| self.refused(name))
+    }
+
+    /// The error that this parameter's value is.
+    #[must_use]
+    pub fn refused(&self, name: &'static str) -> WorkError {
+        WorkError::Value { name, value: self.word(name).to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_parameters_or_errors() {
+        let params = Params::parse(&["bytes=4096", "method=paged"]).unwrap();
+        assert_eq!(params.number("bytes").unwrap(), 4096);
+        assert_eq!(params.word("method"), "paged");
+        assert!(matches!(params.number("method"), Err(WorkError::Value { name: "method", .. })));
+        assert!(matches!(params.number("absent"), Err(WorkError::Value { .. })));
+        assert!(matches!(Params::parse(&["alone"]), Err(WorkError::Word(_))));
+    }
+}

@@ -1,0 +1,254 @@
+//! `--libgc`: the clients as they are compiled for libgc, run with libgc's library and with Vellum's in its
+//! place.
+//!
+//! The gain of unmodified programs written for libgc: the same executable, with `libgc.so.1` of the
+//! distribution or Vellum's first on the library path. The clients use the interface as a compiler would
+//! (free lists of their own, filled by `GC_generic_malloc_many`). The heap has a maximum, which is also its
+//! initial size. Where little is alive, Vellum's library uses less than that: it stays within the cache and
+//! collects more often.
+//!
+//! Invariant: an arm is Vellum's only if the loader says that it loads Vellum's `libgc.so.1`; otherwise the
+//! arm would measure the distribution's library.
+
+use super::client::{CLIENTS, Client};
+use super::lab::{Lab, keep};
+use crate::cells::{cell, geomean, middle, ratio, sheet, twin};
+use crate::workshop::{Build, Collector};
+use crate::{Bound, Finding, Goal, Table, Value};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use vellum_experiment::campaign::{Arm, Sheet};
+use vellum_measure::Interval;
+
+/// The library's name for the loader.
+const SONAME: &str = "libgc.so.1";
+/// Where the loader looks first.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// Has the loader say what it would load, and not run the program.
+const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
+
+/// The arm with Vellum's library.
+const OURS: &str = "vellum_libgc";
+
+/// Heaps beside each client's canonical one, MiB.
+const HEAPS: &[u64] = &[4, 64];
+
+const CPU: &str = "cpu_ns";
+const COLLECTOR: &str = "collector_ns";
+const PEAK: &str = "peak_bytes";
+const NANOS: f64 = 1e9;
+const MILLIS: f64 = 1e6;
+const MIB: f64 = (1 << 20) as f64;
+
+/// Goals, as ratios to libgc's: the most for each client's total and peak, and for the collector's time of
+/// all.
+const TOTAL_MAX: f64 = 1.0;
+const PEAK_MAX: f64 = 1.0;
+const COLLECTOR_MAX: f64 = 0.6;
+
+fn name(client: &Client, mib: u64) -> String {
+    format!("{}-{mib}", client.name)
+}
+
+pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
+    let mut finding = lab.finding(
+        "Programs written for libgc, with Vellum's library in its place",
+        "section 3, for programs as they are",
+        "Published: nothing of the kind, as programs had to be compiled for MCC. Here the same executable runs with either libgc.so.1.",
+    );
+    let Ok(folder) = &lab.drop_in else {
+        finding.notes.extend(lab.drop_in.clone().err());
+        return finding;
+    };
+    if !lab.has(Collector::Libgc) {
+        return finding;
+    }
+    let folder = folder.clone();
+    let rounds = lab.scale.pick(7, 3, 1);
+    let heaps = lab.scale.pick(HEAPS, &[], &[]);
+    let (mut places, mut cells) = (Vec::new(), Vec::new());
+    for client in &CLIENTS {
+        for mib in client.sizes(heaps) {
+            let mut arms = Vec::new();
+            let theirs = Collector::Libgc.name();
+            for label in [theirs.to_owned(), twin(theirs)] {
+                arms.extend(lab.arm(&label, client, Collector::Libgc, Build::Plain, mib));
+            }
+            let ours = lab.arm(OURS, client, Collector::Libgc, Build::Plain, mib);
+            match ours.map(|arm| with_library(arm, &folder)) {
+                Some(Err(why)) => {
+                    finding.notes.push(why);
+                    return finding;
+                }
+                Some(Ok(arm)) => arms.push(arm),
+                None => {}
+            }
+            places.push((client, mib));
+            cells.push(cell(name(client, mib), rounds, arms));
+        }
+    }
+    let sheets = lab.campaign(&cells);
+    let view = View { sheets: &sheets, seed: lab.seed };
+    finding.tables = vec![view.times(&places), view.rest(&places)];
+    finding.goals = view.goals(&places);
+    finding.notes.push(
+        "seconds are CPU time, client + collector; '-' is a heap too small for the client. Both get the heap's size; where little is alive, \
+         Vellum's library uses less of it and collects more often"
+            .into(),
+    );
+    keep(&mut finding, &sheets);
+    finding
+}
+
+/// The arm with the library of `folder` in place of libgc's.
+fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
+    let wanted = folder.join(SONAME);
+    let found = loaded(&arm.launch.program, folder)?;
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if real(&found) != real(&wanted) {
+        return Err(format!("the loader takes {} in place of {}", found.display(), wanted.display()));
+    }
+    arm.launch.env.push((LIBRARY_PATH.into(), folder.into()));
+    Ok(arm)
+}
+
+/// The `libgc.so.1` that the loader would give a program with `folder` on the library path.
+fn loaded(program: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let mut command = Command::new(program);
+    command.env_clear().env(TRACE, "1").env(LIBRARY_PATH, folder).stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("starting {}: {error}", program.display()))?;
+    named(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("it names none");
+        format!("{} cannot be loaded: {said}: run ./build", folder.join(SONAME).display())
+    })
+}
+
+/// The path of `libgc.so.1` in what the loader says: `name => path (address)` a line.
+fn named(said: &str) -> Option<PathBuf> {
+    let line = said.lines().find_map(|line| line.trim().strip_prefix(SONAME))?;
+    let path = line.trim_start().strip_prefix("=>")?.trim_start();
+    path.rsplit_once(" (").map(|(path, _)| path).filter(|path| path.starts_with('/')).map(PathBuf::from)
+}
+
+/// The measurements, and how to read them.
+struct View<'s> {
+    sheets: &'s [Sheet],
+    seed: u64,
+}
+
+impl View<'_> {
+    fn figure(&self, (client, mib): (&Client, u64), arm: &str, metric: &str) -> Option<f64> {
+        middle(sheet(self.sheets, &name(client, mib))?, arm, metric)
+    }
+
+    /// An arm's figure over libgc's.
+    fn over(&self, (client, mib): (&Client, u64), arm: &str, metric: &str) -> Option<Interval> {
+        let sheet = sheet(self.sheets, &name(client, mib))?;
+        ratio(sheet, (arm, metric), (Collector::Libgc.name(), metric), self.seed)
+    }
+
+    fn times(&self, places: &[(&Client, u64)]) -> Table {
+        let mut table = Table::new(
+            "The same executable with either library: time",
+            &[
+                ("client", "client"),
+                ("heap_mib", "heap|MiB"),
+                ("libgc_s", "libgc|client + GC, s"),
+                ("vellum_libgc_s", "Vellum's|client + GC, s"),
+                ("total_ratio", "Vellum's / libgc's|total [95 %]"),
+                ("collector_ratio", "|collector [95 %]"),
+                ("control_ratio", "A/A|total [95 %]"),
+            ],
+        );
+        for &(client, mib) in places {
+            let at = (client, mib);
+            let split = |arm: &str| {
+                let cpu = self.figure(at, arm, CPU)?;
+                let collector = self.figure(at, arm, COLLECTOR)?.min(cpu);
+                Some(format!("{:.3} + {:.3}", (cpu - collector) / NANOS, collector / NANOS))
+            };
+            let split = |arm: &str| split(arm).map_or(Value::Nothing, Value::Text);
+            table.rows.push(vec![
+                Value::text(client.title),
+                Value::Count(mib as usize),
+                split(Collector::Libgc.name()),
+                split(OURS),
+                Value::ratio(self.over(at, OURS, CPU)),
+                Value::ratio(self.over(at, OURS, COLLECTOR)),
+                Value::ratio(self.over(at, &twin(Collector::Libgc.name()), CPU)),
+            ]);
+        }
+        table
+    }
+
+    fn rest(&self, places: &[(&Client, u64)]) -> Table {
+        let mut table = Table::new(
+            "The same: memory, collections and pauses; libgc | Vellum's",
+            &[
+                ("client", "client"),
+                ("heap_mib", "heap|MiB"),
+                ("libgc_peak_mib", "peak|MiB"),
+                ("vellum_libgc_peak_mib", "|Vellum's"),
+                ("peak_ratio", "|ratio [95 %]"),
+                ("libgc_collections", "GCs|"),
+                ("vellum_libgc_collections", "|Vellum's"),
+                ("libgc_pause_max_ms", "longest|pause, ms"),
+                ("vellum_libgc_pause_max_ms", "|Vellum's"),
+            ],
+        );
+        for &(client, mib) in places {
+            let at = (client, mib);
+            let both = |metric: &str, unit: f64| {
+                [Collector::Libgc.name(), OURS]
+                    .map(|arm| Value::of(self.figure(at, arm, metric).map(|of| of / unit)))
+            };
+            let mut row = vec![Value::text(client.title), Value::Count(mib as usize)];
+            row.extend(both(PEAK, MIB));
+            row.push(Value::ratio(self.over(at, OURS, PEAK)));
+            row.extend(both("collections", 1.0));
+            row.extend(both("pause_max_ns", MILLIS));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn goals(&self, places: &[(&Client, u64)]) -> Vec<Goal> {
+        let worst = |what: &str, metric: &str, max: f64| {
+            let ratios = places
+                .iter()
+                .filter_map(|&(client, mib)| Some((client, mib, self.over((client, mib), OURS, metric)?)));
+            let worst = ratios.max_by(|a, b| a.2.estimate.total_cmp(&b.2.estimate));
+            let place =
+                worst.map_or(String::new(), |(client, mib, _)| format!(" ({}, {mib} MiB)", client.title));
+            let what = format!("Vellum's libgc.so.1 / libgc's, {what}, the worst{place}");
+            Goal::within(what, "", Bound::AtMost(max), worst.map(|worst| worst.2))
+        };
+        let canonical = CLIENTS.iter().map(|client| name(client, client.heap_mib));
+        let theirs = Collector::Libgc.name();
+        let collector = geomean(self.sheets, canonical, (OURS, COLLECTOR), (theirs, COLLECTOR), self.seed);
+        vec![
+            worst("total time", CPU, TOTAL_MAX),
+            Goal::within(
+                "the collector's part of it, geomean at canonical heaps",
+                "",
+                Bound::AtMost(COLLECTOR_MAX),
+                collector,
+            ),
+            worst("peak memory", PEAK, PEAK_MAX),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loaders_words_name_the_library() {
+        let said = "\tlinux-vdso.so.1 (0x7ffe)\n\tlibgc.so.1 => /opt/a b/libgc.so.1 (0x7f01)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f02)\n";
+        assert_eq!(named(said), Some(PathBuf::from("/opt/a b/libgc.so.1")));
+        assert_eq!(named("\tlibgc.so.1 => not found\n"), None);
+        assert_eq!(named("\tlibc.so.6 => /lib/libc.so.6 (0x7f02)\n"), None);
+    }
+}

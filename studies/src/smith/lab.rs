@@ -1,0 +1,137 @@
+//! The workbench of the experiments: the workshop, the collectors that are here, and how cells are run.
+
+use super::client::{CLIENTS, Client};
+use crate::Finding;
+use crate::workshop::{Build, Collector, Workshop};
+use crate::{Progress, Scale};
+use std::path::PathBuf;
+use std::time::Duration;
+use vellum_experiment::campaign::{Arm, Campaign, Cell, Missing, Sheet};
+use vellum_process::Interrupt;
+
+/// The longest any client may take.
+const ALLOWED: Duration = Duration::from_secs(600);
+/// The message of a client with too little heap: no failure, but a bar missing in Figure 1.
+const TOO_SMALL: &str = "too small";
+
+/// The workbench.
+pub(super) struct Lab<'a> {
+    pub(super) scale: Scale,
+    pub(super) seed: u64,
+    pub(super) workshop: Workshop,
+    /// The collectors that are here, libgc first.
+    pub(super) here: Vec<Collector>,
+    /// Those that are not.
+    pub(super) missing: Vec<Missing>,
+    /// The folder with Vellum's `libgc.so.1`, or why there is none.
+    pub(super) drop_in: Result<PathBuf, String>,
+    pub(super) experiment: String,
+    progress: &'a mut dyn FnMut(Progress<'_>),
+}
+
+impl<'a> Lab<'a> {
+    pub(super) fn new(
+        scale: Scale,
+        seed: u64,
+        mut workshop: Workshop,
+        drop_in: Result<PathBuf, String>,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> Self {
+        progress(Progress { experiment: "start", done: 0, total: 1, what: "compiling the clients" });
+        let (here, missing) = workshop.discover();
+        Self { scale, seed, workshop, here, missing, drop_in, experiment: "start".to_owned(), progress }
+    }
+
+    /// The plans of Vellum that are here.
+    pub(super) fn plans(&self) -> Vec<Collector> {
+        self.here.iter().copied().filter(|collector| matches!(collector, Collector::Vellum(_))).collect()
+    }
+
+    /// Whether this collector is here.
+    pub(super) fn has(&self, collector: Collector) -> bool {
+        self.here.contains(&collector)
+    }
+
+    /// The share of the source's work, percent.
+    fn work(&self, client: &Client) -> u32 {
+        self.scale.pick(100, client.quick_percent, 1)
+    }
+
+    /// A client in a heap of `mib` MiB.
+    pub(super) fn arm(
+        &mut self,
+        label: &str,
+        client: &Client,
+        collector: Collector,
+        build: Build,
+        mib: u64,
+    ) -> Option<Arm> {
+        self.arm_with(label, client, collector, build, mib, &[])
+    }
+
+    /// The same with further words.
+    pub(super) fn arm_with(
+        &mut self,
+        label: &str,
+        client: &Client,
+        collector: Collector,
+        build: Build,
+        mib: u64,
+        words: &[&str],
+    ) -> Option<Arm> {
+        if Interrupt::arrived().is_some() {
+            // Compiling would be wasted time.
+            return None;
+        }
+        let (work, heap) = (format!("scale={}", self.work(client)), format!("heap={mib}"));
+        (self.progress)(Progress { experiment: &self.experiment, done: 0, total: 1, what: "compiling" });
+        let words: Vec<&str> = [&*work, &*heap].into_iter().chain(words.iter().copied()).collect();
+        self.workshop.arm(label, client.name, collector, build, &words)
+    }
+
+    /// Reports progress outside a campaign.
+    pub(super) fn tell(&mut self, done: usize, total: usize, what: &str) {
+        (self.progress)(Progress { experiment: &self.experiment, done, total, what });
+    }
+
+    /// Runs cells.
+    pub(super) fn campaign(&mut self, cells: &[Cell]) -> Vec<Sheet> {
+        let campaign = Campaign { seed: self.seed, allowed: ALLOWED, budget: None };
+        let (experiment, progress) = (&self.experiment, &mut self.progress);
+        campaign.run(cells, |done, total, what| progress(Progress { experiment, done, total, what }))
+    }
+
+    /// An empty finding, with notes about what is not here.
+    pub(super) fn finding(
+        &self,
+        title: &'static str,
+        source: &'static str,
+        published: &'static str,
+    ) -> Finding {
+        let mut notes: Vec<String> =
+            self.missing.iter().map(|one| format!("{} is not here: {}", one.name, one.cure)).collect();
+        if self.scale != Scale::Full {
+            let (least, most) = (self.work(&CLIENTS[0]), self.work(&CLIENTS[CLIENTS.len() - 1]));
+            notes.push(format!(
+                "the clients do {least} % of their work (Groebner {most} %): totals and collections are fewer by as much"
+            ));
+        }
+        Finding::new(self.experiment.as_str(), title, source, published, notes)
+    }
+}
+
+/// Keeps every run, and notes why figures are missing; but not where the heap was merely too small, which the
+/// tables show. Results that differ between heaps are noted too: they are wrong.
+pub(super) fn keep(finding: &mut Finding, sheets: &[Sheet]) {
+    let before = finding.notes.len();
+    finding.keep(sheets);
+    let new = finding.notes.split_off(before);
+    finding.notes.extend(new.into_iter().filter(|note| !note.contains(TOO_SMALL)));
+    for sheet in sheets {
+        let sums = sheet.arms.iter().flat_map(|(arm, _)| sheet.values(arm, "checksum"));
+        let sums: std::collections::BTreeSet<u64> = sums.map(f64::to_bits).collect();
+        if sums.len() > 1 {
+            finding.notes.push(format!("WRONG RESULT: in {} the heaps' checksums differ", sheet.cell));
+        }
+    }
+}

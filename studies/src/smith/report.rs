@@ -1,0 +1,29 @@
+//! The report beside the experiments: the collectors here.
+
+use super::lab::Lab;
+use crate::report;
+use serde::Serialize;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.smith/1";
+
+/// The whole result.
+pub type Report = report::Report<Own>;
+
+/// What only this report says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Own {
+    /// The collectors here.
+    pub collectors: Vec<&'static str>,
+    /// The collectors not here, name and how to get it.
+    pub missing: Vec<(&'static str, String)>,
+}
+
+impl Own {
+    pub(super) fn of(lab: &Lab<'_>) -> Self {
+        Self {
+            collectors: lab.here.iter().map(|collector| collector.name()).collect(),
+            missing: lab.missing.iter().map(|missing| (missing.name, missing.cure.clone())).collect(),
+        }
+    }
+}
