@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use vellum_conformance::{Outcome, Place, served, skip};
 use vellum_process::confine::{Device, Group};
@@ -32,9 +32,14 @@ const COMPACTIONS: u32 = 10;
 const DEVICE_BYTES: u64 = 512 << 20;
 const GROUP_BYTES: u64 = 1 << 40;
 
-/// Held by tests that change the kernel's settings and by those that measure what these change: a
-/// `khugepaged` that never sleeps makes huge pages of pages that a program has given back.
-pub(crate) static SETTINGS: Mutex<()> = Mutex::new(());
+/// Written by the test that changes the kernel's settings.
+static SETTINGS: RwLock<()> = RwLock::new(());
+
+/// Held by tests that measure resident memory, so that the kernel's settings stay as they are: a `khugepaged`
+/// that never sleeps makes huge pages of pages that a program has given back.
+pub(crate) fn settings_kept() -> impl Drop {
+    SETTINGS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Files of the kernel's with other contents for a while.
 struct Settings(Vec<(PathBuf, String)>);
@@ -152,7 +157,7 @@ fn in_the_storm(mut command: Command, group: Option<&Group>) -> Outcome {
 
 #[test]
 fn no_page_is_lost() {
-    let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _held = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
     if fs::write(COMPACT, "1").is_err() {
         return skip("memory can only be compacted by root, by a kernel that can");
     }

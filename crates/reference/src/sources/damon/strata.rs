@@ -29,8 +29,10 @@ pub(crate) struct Area {
 
 const PAGE: u64 = vellum_sys::PAGE as u64;
 
-/// The areas in the text of `maps`, in which `resident` says what is known of those that begin at an address.
+/// The areas in the text of `maps`, in order and without overlap; `resident` says what is known of those that
+/// begin at an address. A line that goes back behind the one before it is left out: the kernel writes none.
 pub(crate) fn areas(maps: &str, resident: impl Fn(u64) -> Option<u64>) -> Vec<Area> {
+    let mut last = 0;
     let area = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
@@ -39,7 +41,11 @@ pub(crate) fn areas(maps: &str, resident: impl Fn(u64) -> Option<u64>) -> Vec<Ar
         let inode = words.nth(2)?;
         let of_kernel = words.next().is_some_and(|name| name.starts_with("[v"));
         let of_program = rights.ends_with('p') && !rights.contains('w') && inode != "0";
-        let wanted = !rights.starts_with("---") && !of_kernel && !of_program && start < end;
+        if start < last || end <= start {
+            return None;
+        }
+        last = end;
+        let wanted = !rights.starts_with("---") && !of_kernel && !of_program;
         wanted.then(|| Area { start, end, weight: resident(start).unwrap_or(end - start).min(end - start) })
     };
     maps.lines().filter_map(area).collect()
@@ -115,6 +121,15 @@ mod tests {
         assert_eq!(weights, [(0x4000, 0x1000), (0x8000, 0x1000), (0x40000, 0x2000)]);
         let smaps = "8000-10000 rw-p 00000000 00:00 0 [heap]\nSize: 32 kB\nRss:    12 kB\nPss: 1 kB\nVmFlags: rd\nab000-ac000 rw-p 0 0:0 0\nRss: 4 kB\n";
         assert_eq!(resident(smaps).collect::<Vec<_>>(), [(0x8000, 12 << 10), (0xab000, 4 << 10)]);
+    }
+
+    #[test]
+    fn lines_that_go_back_are_left_out() {
+        let maps = "8000-9000 rw-p 0 0:0 0\n1000-2000 rw-p 0 0:0 0\n8800-a000 rw-p 0 0:0 0\na000-a000 rw-p 0 0:0 0\nb000-d000 rw-p 0 0:0 0\n";
+        let found = areas(maps, |_| None);
+        assert_eq!(found.iter().map(|area| area.start).collect::<Vec<_>>(), [0x8000, 0xb000]);
+        let cut = strata(&found, 2);
+        assert_eq!((cut[0].0, cut[cut.len() - 1].1), (0x8000, 0xd000));
     }
 
     #[test]
