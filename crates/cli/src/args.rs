@@ -18,6 +18,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Run(Box<crate::run::Run>),
     Cost(Box<crate::cost::Cost>),
+    Heap(Box<crate::heap::Heap>),
     Bench(Box<crate::bench::Bench>),
     Obs(Box<crate::obs::Obs>),
     Plot(Box<crate::plot::PlotArgs>),

@@ -8,7 +8,7 @@
 //! the exit status. Subcommands share the files below them:
 //!
 //! ```text
-//! main ─▶ args ─▶ run · compare · cost · bench · obs · plot · trace · watch · govern · top · gc_stat · ...
+//! main ─▶ args ─▶ run · compare · cost · heap · bench · obs · plot · trace · watch · govern · top · gc_stat · ...
 //!                  │
 //!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
 //!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
@@ -36,6 +36,7 @@ mod failure;
 mod gc_account;
 mod gc_stat;
 mod govern;
+mod heap;
 mod jobs_table;
 mod obs;
 mod observations;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         args::Command::Run(run) if run.compare.is_some() => compare::compare(&run),
         args::Command::Run(run) => run::run(&run),
         args::Command::Cost(args) => cost::cost(&args),
+        args::Command::Heap(args) => heap::heap(&args),
         args::Command::Bench(args) => bench::bench(&args),
         args::Command::Obs(args) => obs::obs(&args),
         args::Command::Plot(args) => plot::plot(&args),

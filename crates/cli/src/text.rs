@@ -32,3 +32,8 @@ pub(crate) fn ending(outcome: &Outcome) -> String {
         }
     }
 }
+
+/// `text` as HTML and XML have it.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

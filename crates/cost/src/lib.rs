@@ -12,12 +12,16 @@
 //!     └── page faults ──▶ FaultReader ────────────────────┘
 //! ```
 //!
+//! Beside that, the file in which the runtime keeps what holds a program's memory, for `vellum heap`
+//! ([`HeldFile`]).
+//!
 //! Words: an *operation* is a call that allocates, resizes or frees memory, or a page fault. A *record*
 //! counts one operation at one instruction or stack. The *cause* is the user's line; *via* is the function
 //! that the line called.
 
 mod answers;
 mod faults;
+mod held;
 mod ledger;
 mod perf;
 mod place;
@@ -27,6 +31,7 @@ pub mod readers;
 
 pub use answers::Answers;
 pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
+pub use held::{HeldFile, HeldStack, Holder, Holding};
 pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
 pub use perf::Refused;
 pub use place::{Cause, Causes, Instruction, Place, names};

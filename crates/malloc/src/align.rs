@@ -6,7 +6,7 @@
 
 use crate::alloc::{REQUEST_MAX, malloc, out_of_memory};
 use crate::class::{GRANULE, aligned_class_of, bytes_of};
-use crate::{harden, large, passthrough};
+use crate::{harden, large, mode, passthrough};
 use vellum_pages::PAGE;
 
 /// The largest alignment the page layer gives.
@@ -34,5 +34,5 @@ pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
     if align > ALIGN_MAX {
         return out_of_memory();
     }
-    large::block(bytes, align, false)
+    mode::consider(large::block(bytes, align, false), bytes)
 }

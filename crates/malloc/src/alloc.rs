@@ -7,6 +7,7 @@
 
 use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, class_of};
 use crate::heap::Heap;
+use crate::mode::{self, Mode};
 use crate::slab::{Block, Slab};
 use crate::space::{Space, push_remote, slab_at};
 use crate::{foreign, harden, large, misuse, passthrough, registry, tls};
@@ -189,8 +190,14 @@ fn settle(slab: &'static Slab) {
 #[cold]
 #[inline(never)]
 fn malloc_slow(bytes: usize) -> *mut u8 {
-    if harden::is_on() {
-        return harden::allocate(GRANULE, bytes);
+    match mode::special() {
+        None => {}
+        Some(Mode::Hardened) => return harden::allocate(GRANULE, bytes),
+        Some(Mode::Profiled(hooks)) => {
+            if let Some(block) = (hooks.small)(bytes) {
+                return block;
+            }
+        }
     }
     let Some(heap) = registry::attached() else {
         return match passthrough::next() {
@@ -235,9 +242,16 @@ unsafe fn free_slow(address: *mut u8) {
     if address.is_null() {
         return;
     }
-    if harden::is_on() {
+    match mode::special() {
+        None => {}
         // SAFETY: the caller gives the block up.
-        return unsafe { harden::free(address, None) };
+        Some(Mode::Hardened) => return unsafe { harden::free(address, None) },
+        Some(Mode::Profiled(hooks)) => {
+            // SAFETY: as above.
+            if unsafe { (hooks.free_small)(address) } {
+                return;
+            }
+        }
     }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.

@@ -36,7 +36,7 @@ pub(crate) static ROUND: Lock = Lock::new();
 pub fn start() {
     registry::make_key();
     crate::foreign::note_break();
-    crate::backtrace::prepare();
+    crate::modules::prepare();
     barrier::register();
 }
 

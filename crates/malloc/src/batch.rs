@@ -18,7 +18,7 @@ use crate::class::{SHAPES, SMALL_MAX, class_of};
 use crate::heap::Heap;
 use crate::slab::{Block, Slab};
 use crate::space::Space;
-use crate::{harden, registry};
+use crate::{mode, registry};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{Pages, UNIT};
@@ -33,7 +33,7 @@ const COMPARE_AT_ONCE: usize = 16;
 pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
     let mut done = 0;
     if bytes <= SMALL_MAX
-        && !harden::is_on()
+        && mode::special().is_none()
         && let class = class_of(bytes.max(1))
         && blocks.len() >= usize::from(SHAPES[class].capacity)
         && let Some(heap) = registry::attached()
@@ -106,7 +106,7 @@ fn whole_slabs(heap: &'static Heap, class: usize, blocks: &mut [*mut u8]) -> usi
 /// # Safety
 /// Each block may be freed, and none occurs twice.
 pub unsafe fn free_batch(blocks: &[*mut u8]) {
-    if harden::is_on() {
+    if mode::special().is_some() {
         // SAFETY: the caller gives each block up, once.
         return blocks.iter().for_each(|&block| unsafe { free(block) });
     }

@@ -9,7 +9,7 @@
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
 use crate::registry;
-use crate::slab::Slab;
+use crate::slab::{Block, Slab};
 use crate::space::Space;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages, UNIT};
@@ -58,8 +58,8 @@ fn in_use(slab: &Slab) -> usize {
 
 /// Bytes of the blocks on a heap's lists, while the page layer stands still.
 fn listed(heap: &Heap, space: &Space) -> usize {
-    let length = |class: usize| {
-        let mut block = heap.free[class].get();
+    let length = |class: usize, first: *mut Block| {
+        let mut block = first;
         let mut blocks = 0;
         while blocks < usize::from(SHAPES[class].capacity) && space.slab_of(block.cast()).is_some() {
             // SAFETY: the head is of a slab of the heap's, as its blocks there count as in use, and all links
@@ -71,5 +71,7 @@ fn listed(heap: &Heap, space: &Space) -> usize {
         }
         blocks * SHAPES[class].bytes as usize
     };
-    (1..CLASSES).map(length).sum()
+    (1..CLASSES)
+        .map(|class| length(class, heap.free[class].get()) + length(class, heap.pace.withheld(class)))
+        .sum()
 }

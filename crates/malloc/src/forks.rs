@@ -9,7 +9,7 @@
 
 use crate::background::ROUND;
 use crate::heap::{Heap, LOST, NOBODY};
-use crate::{harden, registry};
+use crate::{harden, mode, registry};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::{Caps, barrier, caps};
@@ -38,12 +38,18 @@ pub fn fork_prepare() {
         }
     }
     harden::fork_prepare();
+    if let Some(hooks) = mode::profiled() {
+        (hooks.fork_prepare)();
+    }
     Pages::global().fork_prepare();
 }
 
 /// After `fork`, in the parent.
 pub fn fork_parent() {
     Pages::global().fork_parent();
+    if let Some(hooks) = mode::profiled() {
+        (hooks.fork_parent)();
+    }
     harden::fork_parent();
     registry::all().filter(|heap| !is_own(heap)).for_each(|heap| heap.gate.open());
     registry::creation().unlock();
@@ -53,6 +59,9 @@ pub fn fork_parent() {
 /// After `fork`, in the child, where only the calling thread exists.
 pub fn fork_child() {
     Pages::global().fork_child();
+    if let Some(hooks) = mode::profiled() {
+        (hooks.fork_child)();
+    }
     harden::fork_child();
     registry::forget_orphans();
     for heap in registry::all().filter(|heap| !is_own(heap)) {

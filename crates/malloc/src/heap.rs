@@ -26,6 +26,7 @@
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::gate::Gate;
 use crate::large::Magazine;
+use crate::pace::Pace;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
 use crate::registry;
 use crate::remote::Woken;
@@ -106,6 +107,8 @@ pub(crate) struct Heap {
     pub pass: Pass<Slab>,
     /// Slabs to which others returned blocks.
     pub woken: Woken<Slab>,
+    /// When blocks are sampled.
+    pub(crate) pace: Pace<Block>,
 }
 
 /// The tenant of an orphaned heap.
@@ -207,7 +210,7 @@ impl Heap {
     }
 
     /// Takes an awake slab's whole list and puts the slab to sleep.
-    fn take(&self, bin: &Bin, slab: &Slab) -> *mut Block {
+    pub(crate) fn take(&self, bin: &Bin, slab: &Slab) -> *mut Block {
         if slab.vacated() != 0 {
             return self.take_sparse(bin, slab);
         }
@@ -218,7 +221,7 @@ impl Heap {
     }
 
     /// Lays out another page of blocks.
-    fn carve(&'static self, bin: &Bin, class: usize) -> *mut Block {
+    pub(crate) fn carve(&'static self, bin: &Bin, class: usize) -> *mut Block {
         let shape = &SHAPES[class];
         let space = self.space();
         // SAFETY: the slab being carved is a live description in the side table.
@@ -272,14 +275,16 @@ impl Heap {
         let class = usize::from(slab.class.get());
         let (bin, list) = (&self.bins[class], &self.free[class]);
         let is_whole = slab.awake.get() || slab.vacated() == 0;
-        if list.get().is_null() && bin.releases.get() < BURST && is_whole {
-            list.set(if slab.awake.get() {
+        let is_wanted = list.get().is_null() && !self.pace.is_next(class);
+        if is_wanted && bin.releases.get() < BURST && is_whole {
+            let fetched = if slab.awake.get() {
                 self.take(bin, slab)
             } else {
                 self.count(bin, slab.bytes.get(), u32::from(slab.slept.get()));
                 slab.sleep();
                 slab.free.replace(null_mut())
-            });
+            };
+            list.set(self.pace.part(class, fetched));
         } else if slab.awake.get() {
             self.release(bin, slab);
             if bin.releases.get() == BURST {
@@ -412,9 +417,10 @@ impl Heap {
         let whole = slab.shape().capacity;
         let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
         // Blocks of the list that `malloc` pops from count as live.
-        let listed = self.free[usize::from(slab.class.get())].get();
-        let is_listed = !listed.is_null()
-            && self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab));
+        let class = usize::from(slab.class.get());
+        let is_listed = [self.free[class].get(), self.pace.withheld(class)]
+            .into_iter()
+            .any(|listed| self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab)));
         if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_told() {
             return false;
         }
@@ -440,9 +446,15 @@ impl Heap {
 
     /// Gives the list `free[class]` back to its slab. Inside the gate.
     fn give_back(&'static self, class: usize) {
-        let first = self.free[class].replace(null_mut());
+        let blocks = self.give_back_list(self.free[class].replace(null_mut()));
+        self.pace.returned(class, blocks);
+        self.give_back_list(self.pace.give_up(class));
+    }
+
+    /// How many blocks they were.
+    fn give_back_list(&'static self, first: *mut Block) -> u32 {
         let Some(slab) = self.space().slab_of(first.cast()) else {
-            return;
+            return 0;
         };
         let mut blocks = 0;
         let mut block = first;
@@ -452,6 +464,7 @@ impl Heap {
             block = unsafe { (*block).next() };
         }
         self.credit(slab, Some(crate::space::granule_of(first.cast())), blocks);
+        blocks
     }
 
     /// Gives back everything that is free, for a thread that ends or a program that asks. Inside the gate.
@@ -565,6 +578,7 @@ impl Heap {
     }
 
     pub(crate) fn count(&self, bin: &Bin, bytes: u32, blocks: u32) {
+        self.pace.fetched.set(blocks);
         let counted = bin.counted.get().wrapping_add(blocks);
         bin.counted.set(counted);
         if counted >= COUNT_BATCH {

@@ -10,10 +10,12 @@
 //! | 0 | not the start of a remembered block: ask the page layer |
 //! | n | the start of a block in use of n pages |
 //! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
+//! | n, [`SAMPLED`] | the start of a sampled block in use (`profile`), of n pages; of any length if n is 0 |
 //! | n, `HARDENED` | the start of a block of the hardened mode, which keeps nothing in magazines |
 
 use crate::alloc::{REQUEST_MAX, out_of_memory};
 use crate::class::GRANULE;
+use crate::mode::{self, Mode};
 use crate::slab::{Block, Slab};
 use crate::space::Space;
 use crate::{harden, misuse, paged, passthrough, registry};
@@ -31,6 +33,8 @@ const MAGAZINE_PAGES_MAX: usize = (512 << 10) / PAGE;
 const MAGAZINE_SLOTS: usize = 16;
 /// Mark of a remembered block that waits in a magazine.
 const KEPT: u32 = 1 << 31;
+/// Mark of a block whose stack is remembered.
+pub(crate) const SAMPLED: u32 = 1 << 29;
 
 /// A thread's few freed extents. Each slot is an address with the number of pages in its low bits; 0 is
 /// empty.
@@ -142,9 +146,15 @@ fn pages_of(bytes: usize) -> usize {
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc(bytes: usize) -> *mut u8 {
-    if harden::is_on() {
-        return harden::allocate(GRANULE, bytes);
+    match mode::special() {
+        None => usual_malloc(bytes),
+        Some(Mode::Hardened) => harden::allocate(GRANULE, bytes),
+        Some(Mode::Profiled(_)) => mode::consider(usual_malloc(bytes), bytes),
     }
+}
+
+#[inline]
+fn usual_malloc(bytes: usize) -> *mut u8 {
     if let Some(block) = kept(bytes) {
         return block;
     }
@@ -159,9 +169,15 @@ pub(crate) fn malloc(bytes: usize) -> *mut u8 {
 #[cold]
 #[inline(never)]
 pub(crate) fn calloc(bytes: usize) -> *mut u8 {
-    if harden::is_on() {
-        return harden::allocate(GRANULE, bytes);
+    match mode::special() {
+        None => usual_calloc(bytes),
+        Some(Mode::Hardened) => harden::allocate(GRANULE, bytes),
+        Some(Mode::Profiled(_)) => mode::consider(usual_calloc(bytes), bytes),
     }
+}
+
+#[inline]
+fn usual_calloc(bytes: usize) -> *mut u8 {
     if let Some(block) = kept(bytes) {
         // SAFETY: the block has at least `bytes` bytes.
         unsafe { block.write_bytes(0, bytes) };
@@ -231,9 +247,12 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
         // SAFETY: passed on, to be refused.
         return unsafe { give_back("free", address) };
     };
-    let pages = length.load(Relaxed);
-    if pages & KEPT != 0 {
-        misuse::refuse("free", address, Misuse::AlreadyFree);
+    let mut pages = length.load(Relaxed);
+    if pages & (KEPT | SAMPLED) != 0 {
+        match unmark(length, address) {
+            Some(unmarked) => pages = unmarked,
+            None => return,
+        }
     }
     if pages != 0
         && let Some(heap) = registry::current()
@@ -252,6 +271,22 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
     unsafe { give_back("free", address) };
 }
 
+/// Forgets the stack of a block that is freed, and returns its word without the mark; `None` if it must be
+/// freed later. Ends the process if the block is free already.
+#[cold]
+#[inline(never)]
+fn unmark(length: &AtomicU32, address: *mut u8) -> Option<u32> {
+    let pages = length.load(Relaxed);
+    if pages & KEPT != 0 {
+        misuse::refuse("free", address, Misuse::AlreadyFree);
+    }
+    if mode::profiled().is_some_and(|hooks| !(hooks.forget)(address)) {
+        return None;
+    }
+    length.store(pages & !SAMPLED, Relaxed);
+    Some(pages & !SAMPLED)
+}
+
 /// # Safety
 /// Nobody uses the block any more.
 unsafe fn give_back(function: &str, address: *mut u8) {
@@ -265,12 +300,12 @@ unsafe fn give_back(function: &str, address: *mut u8) {
 /// The length of the large block at `address`, or the end of the process if it is none.
 pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
     match length_of(address).map_or(0, |length| length.load(Relaxed)) {
-        0 => match Pages::global().extent_at(address) {
+        0 | SAMPLED => match Pages::global().extent_at(address) {
             Ok(extent) => extent.bytes,
             Err(misuse) => misuse::refuse(function, address, misuse),
         },
         pages if pages & KEPT != 0 => misuse::refuse(function, address, Misuse::AlreadyFree),
-        pages => pages as usize * PAGE,
+        pages => (pages & !SAMPLED) as usize * PAGE,
     }
 }
 
@@ -293,12 +328,12 @@ pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut 
         return null_mut();
     };
     let length = length_of(address);
-    let remembered = length.map_or(0, |length| length.swap(0, Relaxed));
+    let remembered = unsampled(length.map_or(0, |length| length.swap(0, Relaxed)), address);
     // SAFETY: the caller vouches for the block.
     match unsafe { Pages::global().resize(start, bytes) } {
         Ok(extent) => {
             remember(extent);
-            extent.addr.as_ptr()
+            mode::consider(extent.addr.as_ptr(), bytes)
         }
         Err(_) => {
             if let Some(length) = length {
@@ -307,6 +342,17 @@ pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut 
             out_of_memory()
         }
     }
+}
+
+/// The word of a block without the mark of a sampled one, whose stack is forgotten.
+#[inline]
+fn unsampled(word: u32, address: *mut u8) -> u32 {
+    if word & SAMPLED != 0
+        && let Some(hooks) = mode::profiled()
+    {
+        (hooks.lose)(address);
+    }
+    word & !SAMPLED
 }
 
 /// # Safety
@@ -334,12 +380,12 @@ pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
     let Some(start) = NonNull::new(block) else {
         return null_mut();
     };
-    let remembered = length.swap(0, Relaxed);
+    let remembered = unsampled(length.swap(0, Relaxed), block);
     // SAFETY: the block is large and in use.
     match unsafe { Pages::global().relocate(start, align) } {
         Ok(extent) => {
             remember(extent);
-            extent.addr.as_ptr()
+            mode::consider(extent.addr.as_ptr(), extent.bytes)
         }
         Err(_) => {
             length.store(remembered, Relaxed);

@@ -15,6 +15,8 @@
 //!
 //! A slab with a block in use gives back the pages on which there is none (`vacated`, `scavenge`).
 //!
+//! A block may be sampled, and remembered with its stack until it is freed (`profile`, `pace`).
+//!
 //! A free block is sealed (`seal`), so that lists cannot be forged and a block freed twice shows. The
 //! hardened mode is in `harden`.
 //!
@@ -41,9 +43,13 @@ mod heap;
 mod large;
 mod misuse;
 pub mod mmap;
+mod mode;
+mod modules;
+mod pace;
 pub mod paged;
 mod pass;
 mod passthrough;
+pub mod profile;
 mod registry;
 mod remote;
 mod resize;

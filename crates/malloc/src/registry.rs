@@ -71,7 +71,8 @@ fn processor() -> i32 {
     unsafe { libc::sched_getcpu() }
 }
 
-fn create() -> Option<&'static Heap> {
+/// A heap that no thread has and no list: for who keeps it to himself.
+pub(crate) fn create_apart() -> Option<&'static Heap> {
     let mut nursery = NURSERY.lock();
     if nursery.used == UNIT {
         let mut unit = [null_mut()];
@@ -91,6 +92,11 @@ fn create() -> Option<&'static Heap> {
         &*memory.cast::<Heap>()
     };
     heap.begin(Space::get());
+    Some(heap)
+}
+
+fn create() -> Option<&'static Heap> {
+    let heap = create_apart()?;
     Pages::global().on_tick(crate::background::tick);
     heap.tenant.store(A_THREAD, Ordering::Relaxed);
     let mut head = HEAPS.load(Ordering::Relaxed);

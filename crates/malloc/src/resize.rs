@@ -6,12 +6,19 @@
 
 use crate::alloc::{check_live, free, malloc, out_of_memory};
 use crate::class::SMALL_MAX;
+use crate::mode::{self, Mode};
 use crate::space::Space;
 use crate::{foreign, harden, large};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// A small block is left in place while at least this fraction of it stays in use.
 const KEEP_DIVISOR: usize = 2;
+
+/// Whether a small block of `old` bytes stays where it is when it is to have `bytes`.
+#[inline]
+pub(crate) fn stays(old: usize, bytes: usize) -> bool {
+    bytes <= old && bytes >= old / KEEP_DIVISOR
+}
 
 /// Resizes the block at `address` to `bytes` bytes. Null leaves it as it was, except that `bytes == 0` frees
 /// it.
@@ -23,9 +30,11 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     if address.is_null() {
         return malloc(bytes);
     }
-    if harden::is_on() {
+    match mode::special() {
+        None => {}
         // SAFETY: the block is in use, by this function's condition, and not null.
-        return unsafe { harden::realloc(address, bytes) };
+        Some(Mode::Hardened) => return unsafe { harden::realloc(address, bytes) },
+        Some(Mode::Profiled(hooks)) => (hooks.resized_small)(address, bytes),
     }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.
@@ -47,7 +56,7 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
         // SAFETY: the slab is the block's.
         unsafe { check_live("realloc", slab, address) };
         let old = slab.bytes.get() as usize;
-        if bytes <= old && bytes >= old / KEEP_DIVISOR {
+        if stays(old, bytes) {
             return address;
         }
         old

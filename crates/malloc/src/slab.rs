@@ -22,6 +22,7 @@
 
 use crate::class::{SHAPES, Shape};
 use crate::heap::Heap;
+use crate::pace::Listed;
 use crate::remote::{RemoteList, Wakeable};
 pub(crate) use crate::seal::Block;
 use core::arch::asm;
@@ -124,6 +125,16 @@ impl Rest {
 const _: () = assert!(size_of::<Slab>() == UNIT_SIDE);
 const _: () = assert!(offset_of!(Slab, remote) == 64);
 const _: () = assert!(size_of::<[AtomicU32; UNIT / PAGE]>() == 64);
+
+impl Listed for Block {
+    fn following(&self) -> *mut Block {
+        self.next()
+    }
+
+    fn end(&self) {
+        self.link(null_mut());
+    }
+}
 
 impl Wakeable for Slab {
     fn successor(&self) -> &AtomicPtr<Slab> {

@@ -41,7 +41,7 @@ pub(crate) fn join(attach: Attach) {
 /// Whether there is a board, but not for this process: it is another user's (`su`), or in another view of the
 /// file system (`bwrap`, `chroot`, a container), or gone as what it was for has ended. That is no mistake of
 /// anybody's, and nothing to be said among the program's errors.
-fn is_elsewhere(errno: Errno) -> bool {
+pub(crate) fn is_elsewhere(errno: Errno) -> bool {
     [Errno::ACCESS, Errno::PERM, Errno::NOENT, Errno::NOTDIR, Errno::ROFS].contains(&errno)
 }
 

@@ -11,6 +11,7 @@
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
 //! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | what the program asks for |
 //! | `VELLUM_GC_EAGER` | a number, a seed after a comma | what the program asks for |
+//! | `VELLUM_HEAP_PROFILE` | the file of a `vellum heap` (`start` reads it) | none |
 //! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
 //!
 //! A value that makes no sense is said in one line on standard error, and the default stands. A program with

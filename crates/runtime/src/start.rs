@@ -46,8 +46,22 @@ extern "C" fn start() {
         vellum_malloc::start();
         vellum_malloc::mmap::serve_mappings(knobs.mmap);
         watch_forks();
+        profile();
     }
     board::join(attach);
+}
+
+/// Samples blocks for the `vellum heap` that the environment names, if there is one.
+fn profile() {
+    let Some(path) = variable(c"VELLUM_HEAP_PROFILE") else { return };
+    // Another user's, or in another view of the file system: nobody's mistake, as with a board.
+    if let Err(errno) = vellum_malloc::profile::begin(path)
+        && !board::is_elsewhere(errno)
+    {
+        let mut line = Line::new();
+        line.text("vellum: VELLUM_HEAP_PROFILE=").raw(path.to_bytes());
+        line.text(" cannot be written to; this process has no heap profile\n").write();
+    }
 }
 
 /// Heeds the governor that the environment names, if there is one.

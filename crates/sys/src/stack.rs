@@ -20,24 +20,10 @@ pub fn alternate() -> Option<Range<usize>> {
 pub fn readable_from(low: usize, high: usize) -> usize {
     let mut from = high;
     while from > low {
-        let mut bytes = [0u8; PAGES_AT_ONCE];
-        let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 1 }; PAGES_AT_ONCE];
         // A byte of each page, going down.
         let last = (from - 1) & !(PAGE - 1);
         let count = ((last - last.min(low & !(PAGE - 1))) / PAGE + 1).min(PAGES_AT_ONCE);
-        for (page, part) in remote.iter_mut().enumerate().take(count) {
-            part.iov_base = (last - page * PAGE) as *mut _;
-        }
-        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
-        let block = [own, &raw const local as usize, 1, remote.as_ptr() as usize, count, 0];
-        // SAFETY: the kernel writes at most the length of `bytes` through `local`, and fails where it cannot
-        // read.
-        let read = match unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, block) } {
-            Ok(read) => read,
-            Err(rustix::io::Errno::FAULT) => 0,
-            Err(_) => return low,
-        };
+        let Some(read) = readable_pages(count, |page| last - page * PAGE) else { return low };
         if read > 0 {
             from = (last - (read - 1) * PAGE).max(low);
         }
@@ -46,6 +32,44 @@ pub fn readable_from(low: usize, high: usize) -> usize {
         }
     }
     from
+}
+
+/// The highest address, a page's or `high`, up to which everything from `low` on can be read. Where the
+/// kernel refuses to say, `high`.
+pub fn readable_to(low: usize, high: usize) -> usize {
+    let mut to = low;
+    while to < high {
+        // A byte of each page, going up.
+        let first = to & !(PAGE - 1);
+        let count = (high - first).div_ceil(PAGE).min(PAGES_AT_ONCE);
+        let Some(read) = readable_pages(count, |page| first + page * PAGE) else { return high };
+        if read > 0 {
+            to = (first + read * PAGE).min(high);
+        }
+        if read < count {
+            break;
+        }
+    }
+    to
+}
+
+/// How many of `count` pages, the first of them, can be read; `None` where the kernel refuses to say.
+fn readable_pages(count: usize, page: impl Fn(usize) -> usize) -> Option<usize> {
+    let mut bytes = [0u8; PAGES_AT_ONCE];
+    let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 1 }; PAGES_AT_ONCE];
+    for (index, part) in remote.iter_mut().enumerate().take(count) {
+        part.iov_base = page(index) as *mut _;
+    }
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    let block = [own, &raw const local as usize, 1, remote.as_ptr() as usize, count, 0];
+    // SAFETY: the kernel writes at most the length of `bytes` through `local`, and fails where it cannot
+    // read.
+    match unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, block) } {
+        Ok(read) => Some(read),
+        Err(rustix::io::Errno::FAULT) => Some(0),
+        Err(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +106,14 @@ mod tests {
             // From within a page, and within what can be read.
             let within = first + if readable > 0 { PAGE / 2 } else { 0 };
             assert_eq!(readable_from(within, high), within, "{readable} pages");
+            // Going up: beyond the last of the range nobody knows what there is.
+            assert_eq!(readable_to(within, high), if readable > 0 { high } else { within });
+            assert_eq!(readable_to(start, high), if readable == PAGES { high } else { start });
+            // SAFETY: all of the range reserved above; nothing lies in it.
+            unsafe { map::make_inaccessible(start, PAGES * PAGE) }.expect("pages");
+            // SAFETY: as above.
+            unsafe { map::make_writable(start, readable.max(1) * PAGE) }.expect("pages");
+            assert_eq!(readable_to(start + 5, high), start + readable.max(1) * PAGE, "{readable} pages");
             // SAFETY: the range reserved above; nothing in it is used any more.
             unsafe { map::release(start, PAGES * PAGE) }.expect("release");
         }

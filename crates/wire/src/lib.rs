@@ -23,6 +23,9 @@
 //! `vellum cost` makes a **ledger** beside the board, in which the library it preloads records every memory
 //! operation by the place in the program that caused it: see [`cost`].
 //!
+//! `vellum heap` makes a file of another kind, in which processes keep what holds their memory, by stack: see
+//! [`held`].
+//!
 //! A governor and the runtimes of its jobs talk over a socket: see [`advice`].
 //!
 //! The structures of the collector's C interface are in [`interface`].
@@ -34,6 +37,7 @@ mod board;
 pub mod cost;
 mod counter;
 mod exported;
+pub mod held;
 pub mod interface;
 pub mod operation;
 

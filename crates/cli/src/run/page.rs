@@ -6,7 +6,7 @@
 
 use super::report::{Report, Samples, Standing};
 use super::working_set::WorkingSet;
-use crate::text::{ending, shown_command};
+use crate::text::{ending, escape, shown_command};
 use crate::working_set_text::{grain, meaning};
 use std::fmt::Write;
 use std::time::Duration;
@@ -303,10 +303,6 @@ fn highest(column: &[u64]) -> f64 {
 
 fn last(column: &[u64]) -> f64 {
     column.last().copied().unwrap_or(0) as f64
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

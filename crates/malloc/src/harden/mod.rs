@@ -35,18 +35,17 @@ use crate::alloc::{REQUEST_MAX, check_live, out_of_memory};
 use crate::class::{GRANULE, SMALL_MAX, aligned_class_of, bytes_of, class_of};
 use crate::heap::{Heap, LOST};
 use crate::misuse;
+use crate::mode;
 use crate::slab::Slab;
 use crate::space::Space;
 use crate::{foreign, paged, registry, tls};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::PAGE;
-
-static ON: AtomicBool = AtomicBool::new(false);
 
 /// Whether the mode is on.
 #[inline]
 pub(crate) fn is_on() -> bool {
-    ON.load(Relaxed)
+    mode::is_hardened()
 }
 
 /// Switches the mode on, for good. To be called while the process has one thread.
@@ -58,7 +57,7 @@ pub fn harden() {
     }
     Space::get();
     quarantine::begin();
-    ON.store(true, Release);
+    mode::harden();
 }
 
 /// The calling thread's heap while the mode is on.

@@ -1,0 +1,116 @@
+//! `vellum heap` on the command line.
+
+use clap::{ValueEnum, ValueHint};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use vellum_report::amount;
+use vellum_wire::held::{INTERVAL_MAX, INTERVAL_MIN};
+
+/// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end.
+///
+/// Some of its blocks are sampled, one every 512 KiB on average, and remembered with their stacks until they
+/// are freed. What they hold says what all blocks hold, without bias. Build the program with -g for lines.
+/// Exit status: as for vellum run.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:\n  vellum heap -- ./prog args\n  vellum heap -o heap.svg -- ./prog\n  \
+    vellum heap -i 64K -o heap.pb.gz -o heap.json -- ./prog")]
+pub(crate) struct Heap {
+    /// Take a sample every BYTES bytes that are allocated, on average; from 1 to 1 GiB. Fewer bytes make
+    /// figures more exact and the program slower.
+    #[arg(short, long, value_name = "BYTES", default_value = "512K", value_parser = interval)]
+    pub(crate) interval: u64,
+
+    /// Also write the profile to FILE, in the format that its name ends in: .folded, .json (schema
+    /// vellum.heap/1), .pb.gz (pprof), .svg (a flame graph) or .txt (what is shown). May be repeated; "-" is
+    /// standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Vec<PathBuf>,
+
+    /// Write in this format whatever the file's name ends in.
+    #[arg(long, value_name = "FORMAT", requires = "output")]
+    pub(crate) format: Option<Format>,
+
+    /// What folded stacks and the flame graph show.
+    #[arg(long, value_name = "WHEN", default_value = "peak")]
+    pub(crate) of: When,
+
+    /// Show so many lines in each table.
+    #[arg(short = 'n', long, value_name = "LINES", default_value_t = 15)]
+    pub(crate) top: usize,
+
+    /// Vellum's library (default: the one VELLUM_LIB names, else libvellum.so beside this command).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) lib: Option<PathBuf>,
+
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND",
+        value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The tables that are shown.
+    Text,
+    /// A stack and its bytes a line, for flame graph tools.
+    Folded,
+    /// Everything, schema vellum.heap/1.
+    Json,
+    /// For pprof: profile.proto, compressed.
+    Pprof,
+    /// A flame graph.
+    Svg,
+}
+
+impl Format {
+    /// The format that a file's name ends in.
+    pub(crate) fn of(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_string_lossy().to_lowercase();
+        let endings = [
+            (".folded", Format::Folded),
+            (".json", Format::Json),
+            (".pb.gz", Format::Pprof),
+            (".svg", Format::Svg),
+            (".txt", Format::Text),
+        ];
+        endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
+    }
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// What was in use at the peak.
+    #[default]
+    Peak,
+    /// What was in use at the end.
+    End,
+    /// What was ever allocated.
+    Ever,
+}
+
+fn interval(text: &str) -> Result<u64, String> {
+    amount::size(text)
+        .filter(|bytes| (INTERVAL_MIN..=INTERVAL_MAX).contains(bytes))
+        .ok_or_else(|| "a size is wanted, as 512K, from 1 to 1G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_known_by_names() {
+        let format = |name: &str| Format::of(Path::new(name));
+        assert_eq!(format("a/heap.pb.gz"), Some(Format::Pprof));
+        assert_eq!(format("HEAP.SVG"), Some(Format::Svg));
+        assert_eq!((format("heap.gz"), format("-"), format("svg")), (None, None, None));
+    }
+
+    #[test]
+    fn intervals_have_bounds() {
+        assert_eq!(interval("64K"), Ok(64 << 10));
+        assert!([interval("0"), interval("2G"), interval("often")].iter().all(Result::is_err));
+    }
+}

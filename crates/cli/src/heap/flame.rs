@@ -1,0 +1,128 @@
+//! A flame graph as one SVG file: a box a function, over those it called, as wide as the bytes they hold.
+//!
+//! Each box has a title, which browsers show under the pointer. Boxes narrower than [`WIDTH_MIN`] are left
+//! out.
+
+use super::args::When;
+use super::folded::shown;
+use super::observed::{Observed, names};
+use crate::text::{escape, shown_command};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use vellum_report::units::bytes;
+
+/// The picture's width, the height of a box, and the room around them all.
+const WIDTH: f64 = 1200.0;
+const ROW: f64 = 17.0;
+const MARGIN: f64 = 10.0;
+/// Room for the heading.
+const HEADING: f64 = 40.0;
+/// A box is drawn from this width on, and has a text from the other.
+const WIDTH_MIN: f64 = 0.3;
+const TEXT_WIDTH_MIN: f64 = 24.0;
+/// A letter's width, about.
+const LETTER: f64 = 6.6;
+
+/// A function, and what it called.
+#[derive(Default)]
+struct Node<'a> {
+    bytes: u64,
+    callees: BTreeMap<&'a str, Node<'a>>,
+}
+
+impl<'a> Node<'a> {
+    fn add(&mut self, names: &[&'a str], bytes: u64) {
+        self.bytes += bytes;
+        if let Some((first, rest)) = names.split_first() {
+            self.callees.entry(first).or_default().add(rest, bytes);
+        }
+    }
+
+    /// The rows it takes, as far as its boxes are drawn.
+    fn rows(&self, scale: f64) -> usize {
+        let drawn = self.callees.values().filter(|callee| callee.bytes as f64 * scale >= WIDTH_MIN);
+        1 + drawn.map(|callee| callee.rows(scale)).max().unwrap_or(0)
+    }
+}
+
+/// A warm colour that is a name's own.
+fn colour(name: &str) -> String {
+    let hash = name.bytes().fold(0u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    format!("hsl({},{}%,{}%)", 8 + hash % 42, 70 + hash / 64 % 20, 62 + hash / 4096 % 12)
+}
+
+struct Drawing {
+    svg: String,
+    scale: f64,
+    whole: u64,
+    bottom: f64,
+}
+
+impl Drawing {
+    fn draw(&mut self, name: &str, node: &Node<'_>, left: f64, depth: usize) {
+        let width = node.bytes as f64 * self.scale;
+        if width < WIDTH_MIN {
+            return;
+        }
+        let top = self.bottom - ROW * (depth + 1) as f64;
+        let share = node.bytes as f64 / self.whole.max(1) as f64 * 100.0;
+        let _ = write!(
+            self.svg,
+            "<g><title>{}: {} ({share:.1} %)</title><rect x=\"{left:.1}\" y=\"{top:.1}\" \
+             width=\"{width:.1}\" height=\"{:.1}\" rx=\"2\" fill=\"{}\"/>",
+            escape(&name.replace(char::is_control, "?")),
+            bytes(node.bytes),
+            ROW - 1.0,
+            colour(name)
+        );
+        if width >= TEXT_WIDTH_MIN {
+            let letters = ((width - 6.0) / LETTER) as usize;
+            let short: String = if name.chars().count() <= letters {
+                name.to_owned()
+            } else {
+                name.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+            };
+            let _ = write!(
+                self.svg,
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                left + 3.0,
+                top + 12.0,
+                escape(&short.replace(char::is_control, "?"))
+            );
+        }
+        self.svg.push_str("</g>\n");
+        let mut at = left;
+        for (name, callee) in &node.callees {
+            self.draw(name, callee, at, depth + 1);
+            at += callee.bytes as f64 * self.scale;
+        }
+    }
+}
+
+/// The picture.
+pub(crate) fn render(observed: &Observed, when: When) -> String {
+    let mut root = Node::default();
+    for stack in &observed.stacks {
+        root.add(&names(stack), shown(&stack.holding, when).bytes);
+    }
+    let scale = (WIDTH - 2.0 * MARGIN) / root.bytes.max(1) as f64;
+    let height = HEADING + ROW * root.rows(scale) as f64 + MARGIN;
+    let what = match when {
+        When::Peak => "held at the peak",
+        When::End => "held at the end",
+        When::Ever => "allocated in all",
+    };
+    let heading = format!("{}: {what}, {}", shown_command(&observed.command), bytes(root.bytes));
+    let mut drawing = Drawing { svg: String::new(), scale, whole: root.bytes, bottom: height - MARGIN };
+    let _ = write!(
+        drawing.svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\">\n<style>text{{font:11px monospace}}\
+         g:hover>rect{{stroke:#000}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"{MARGIN}\" y=\"24\" style=\"font-size:14px\">{}</text>\n",
+        escape(&heading)
+    );
+    drawing.draw("all", &root, MARGIN, 0);
+    drawing.svg.push_str("</svg>\n");
+    drawing.svg
+}

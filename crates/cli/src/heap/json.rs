@@ -1,0 +1,138 @@
+//! The profile as JSON, schema `vellum.heap/1`; docs/heap.md has it field by field.
+//!
+//! Names are stable; fields may be added. All amounts are estimates.
+
+use super::observed::{Observed, Stacked, blocks};
+use crate::outcome::Outcome;
+use serde::Serialize;
+use vellum_cost::{Cause, Holding, Place};
+use vellum_report::json;
+use vellum_wire::held::Amount;
+
+/// The schema's name and version.
+const SCHEMA: &str = "vellum.heap/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    vellum_version: &'static str,
+    command: &'a [String],
+    program: String,
+    outcome: Outcome,
+    exit_status: u8,
+    wall_ns: u64,
+    interval_bytes: u64,
+    sum: Held,
+    processes: Vec<Process<'a>>,
+    notes: &'a [String],
+    sites: Vec<Site<'a>>,
+    stacks: Vec<Stack<'a>>,
+}
+
+#[derive(Serialize)]
+struct Held {
+    peak: Size,
+    end: Size,
+    ever: Size,
+}
+
+#[derive(Serialize)]
+struct Size {
+    bytes: u64,
+    blocks: u64,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    pid: u32,
+    name: &'a str,
+    is_forked: bool,
+    lost_samples: u64,
+    held: Held,
+}
+
+#[derive(Serialize)]
+struct Site<'a> {
+    function: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    module: Option<&'a str>,
+    via: Option<&'a str>,
+    held: Held,
+}
+
+#[derive(Serialize)]
+struct Stack<'a> {
+    frames: Vec<Frame<'a>>,
+    held: Held,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    function: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    module: Option<String>,
+    address: u64,
+}
+
+fn size(amount: Amount) -> Size {
+    Size { bytes: amount.bytes, blocks: blocks(amount), samples: amount.samples }
+}
+
+fn held(holding: &Holding) -> Held {
+    Held { peak: size(holding.peak), end: size(holding.now), ever: size(holding.ever) }
+}
+
+/// The document.
+pub(crate) fn render(observed: &Observed) -> String {
+    json(&Document {
+        schema: SCHEMA,
+        vellum_version: env!("CARGO_PKG_VERSION"),
+        command: &observed.command,
+        program: observed.program.display().to_string(),
+        outcome: observed.outcome(),
+        exit_status: observed.ended.outcome.shell_status(),
+        wall_ns: u64::try_from(observed.ended.wall.as_nanos()).unwrap_or(u64::MAX),
+        interval_bytes: observed.interval,
+        sum: held(&observed.sum()),
+        processes: observed
+            .holders
+            .iter()
+            .map(|holder| Process {
+                pid: holder.pid,
+                name: &holder.name,
+                is_forked: holder.is_forked,
+                lost_samples: holder.lost,
+                held: held(&holder.holding),
+            })
+            .collect(),
+        notes: &observed.notes,
+        sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding)).collect(),
+        stacks: observed.stacks.iter().map(stack).collect(),
+    })
+}
+
+fn site<'a>(cause: &'a Cause, holding: &Holding) -> Site<'a> {
+    let (function, file, line, module) = match &cause.place {
+        Place::Line { file, line, function } => (Some(&**function), Some(&**file), Some(*line), None),
+        Place::Function { module, function } => (Some(&**function), None, None, Some(&**module)),
+        Place::Offset { module, .. } => (None, None, None, Some(&**module)),
+        Place::Unknown => (None, None, None, None),
+    };
+    Site { function, file, line, module, via: cause.via.as_deref(), held: held(holding) }
+}
+
+fn stack(stack: &Stacked) -> Stack<'_> {
+    let frames = stack.levels.iter().flat_map(|level| {
+        level.functions.iter().map(|function| Frame {
+            function: function.name.as_deref(),
+            file: function.file.as_deref(),
+            line: function.line,
+            module: level.module.as_deref().map(|module| module.display().to_string()),
+            address: level.address,
+        })
+    });
+    Stack { frames: frames.collect(), held: held(&stack.holding) }
+}

@@ -1,0 +1,162 @@
+//! `vellum heap`: which lines of a program hold its memory.
+//!
+//! As for `vellum run`, the program is unmodified and its exit status is passed on. The report goes to
+//! standard error after the program has ended, and into files.
+
+mod args;
+mod flame;
+mod folded;
+mod json;
+mod observed;
+mod pprof;
+mod text;
+
+pub(crate) use args::Heap;
+
+use crate::environment::{append, edit, prepend};
+use crate::failure::{FAILED, Failure};
+use args::Format;
+use observed::Observed;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use vellum_cost::{HeldFile, Holder};
+use vellum_process::library;
+use vellum_process::{BoardFile, Child, Command, Image, Obstacle, Signals, Symbols, locate};
+use vellum_report::{Output, Style};
+use vellum_wire::held::HELD_ENV;
+use vellum_wire::{Attach, BOARD_ENV};
+
+/// How often the board's memory is reserved ahead.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The file was not made or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep the profile in a file of its own ({0}); make some room in /dev/shm")]
+struct NoFile(#[source] std::io::Error);
+
+/// The format of a file is not known.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the name {} does not say in which format to write; end it in .folded, .json, .pb.gz, .svg or .txt, or \
+     use --format", .0.display()
+)]
+struct NoFormat(PathBuf);
+
+/// Runs the command once, reports, and returns the program's exit status.
+pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
+    let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
+    let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
+    let vellum = library::find(args.lib.as_deref())?;
+    let mut outputs = Vec::new();
+    for path in &args.output {
+        let format = args.format.or_else(|| Format::of(path));
+        let format = format.ok_or_else(|| Failure::of(NoFormat(path.clone())))?;
+        outputs.push((Output::prepare(path)?, format));
+    }
+    let observed = observe(args, &program, obstacle, &vellum)?;
+    crate::stderr::write(format_args!("{}", text::render(&observed, args.top, Style::of_stderr())));
+    let mut status = observed.ended.outcome.shell_status();
+    for (output, format) in outputs {
+        if let Err(failure) = write(output, format, &observed, args) {
+            say!("vellum: {failure}");
+            // The program's own failure says more than ours.
+            status = if status == 0 { FAILED } else { status };
+        }
+    }
+    Ok(status)
+}
+
+fn write(output: Output, format: Format, observed: &Observed, args: &Heap) -> Result<(), Failure> {
+    let content = match format {
+        Format::Text => text::render(observed, args.top, Style::plain()).into_bytes(),
+        Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
+        Format::Json => json::render(observed).into_bytes(),
+        Format::Pprof => pprof::render(observed).map_err(|error| Failure::of(NoFile(error)))?,
+        Format::Svg => flame::render(observed, args.of).into_bytes(),
+    };
+    Ok(output.write(content)?)
+}
+
+fn observe(
+    args: &Heap,
+    program: &Path,
+    obstacle: Option<Obstacle>,
+    vellum: &Path,
+) -> Result<Observed, Failure> {
+    let board = BoardFile::create()?;
+    let directory = board.path().parent().unwrap_or(Path::new("/"));
+    let held = HeldFile::create(directory, args.interval).map_err(|error| Failure::of(NoFile(error)))?;
+    let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
+    let env = if preloads { environment(&board, &held, vellum)? } else { std::env::vars_os().collect() };
+    let command = Command {
+        program: program.to_path_buf(),
+        argv: args.command.clone(),
+        env,
+        stdio: [None, None, None],
+    };
+    let signals = Signals::hold()?;
+    let child = Child::spawn(&command, &signals)?;
+    let ended = child.wait(Some(TICK), |_| board.reserve_ahead());
+    // From here on nobody may be kept from ending us, and nothing of ours may be left behind.
+    let serving = board.claimed().iter().any(|slot| slot.attach() == Attach::Serving);
+    let pids = board.claimed().iter().filter(|slot| slot.pid.load(Relaxed) != 0).count();
+    board.remove();
+    drop(signals);
+    let ended = ended.map_err(Failure::Wait)?;
+    let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+    let notes = notes(&holders, obstacle, serving, pids);
+    let (stacks, sites) = observed::named(&mut holders, &mut Symbols::default());
+    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(Observed {
+        command,
+        program: program.to_path_buf(),
+        ended,
+        interval: args.interval,
+        holders,
+        stacks,
+        sites,
+        notes,
+    })
+}
+
+/// Our environment, and what makes the program sample.
+fn environment(
+    board: &BoardFile,
+    held: &HeldFile,
+    vellum: &Path,
+) -> Result<Vec<(OsString, OsString)>, Failure> {
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let vellum = board.preloadable(vellum).map_err(Failure::Link)?;
+    edit(&mut env, "LD_PRELOAD", |old| prepend(vellum.as_os_str(), old));
+    edit(&mut env, BOARD_ENV, |_| board.path().into());
+    edit(&mut env, HELD_ENV, |_| held.path().into());
+    // As for `vellum run`: a program built with AddressSanitizer, started by ours, would refuse to run.
+    edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
+    Ok(env)
+}
+
+/// Notes that a reader needs to judge the report.
+fn notes(holders: &[Holder], obstacle: Option<Obstacle>, serving: bool, processes: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    if holders.is_empty() {
+        notes.push(match obstacle {
+            Some(obstacle) => format!("the program could not be profiled: it is {}", obstacle.words()),
+            None if processes == 0 => {
+                "the program could not be profiled: Vellum did not report (was LD_PRELOAD changed?)"
+                    .to_owned()
+            }
+            None if !serving => "nothing was sampled: the program has an allocator of its own".to_owned(),
+            None => "nothing was sampled: the program allocated too little, or is hardened".to_owned(),
+        });
+    }
+    if holders.len() > 1 {
+        notes.push("sums are over processes, whose peaks need not have been at one time".to_owned());
+    }
+    let lost: u64 = holders.iter().map(|holder| holder.lost).sum();
+    if lost > 0 {
+        notes.push(format!("{lost} samples found no room and are missing; use a longer --interval"));
+    }
+    notes
+}

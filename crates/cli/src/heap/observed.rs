@@ -1,0 +1,132 @@
+//! The observations of one run of `vellum heap`, from which all of its outputs are made.
+
+use crate::outcome::Outcome;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vellum_cost::{Cause, Causes, Holder, Holding, Instruction};
+use vellum_process::{Ended, Function, Symbols, is_own_library};
+use vellum_wire::held::{Amount, BLOCK};
+
+/// The observations of one run.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    /// The command as it was given.
+    pub(crate) command: Vec<String>,
+    /// The file.
+    pub(crate) program: PathBuf,
+    /// Its end and what the kernel accounted.
+    pub(crate) ended: Ended,
+    /// Bytes between samples, on average.
+    pub(crate) interval: u64,
+    /// Its processes; their stacks are in `stacks`.
+    pub(crate) holders: Vec<Holder>,
+    /// All processes' stacks.
+    pub(crate) stacks: Vec<Stacked>,
+    /// What each cause holds.
+    pub(crate) sites: Vec<(Cause, Holding)>,
+    /// Things to know about the report, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+/// An instruction of a stack, with its functions.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    /// The file it lies in.
+    pub(crate) module: Option<Arc<Path>>,
+    /// Its address in that file's own terms.
+    pub(crate) address: u64,
+    /// The innermost function first, then those it is inlined into. Not empty; each has a name.
+    pub(crate) functions: Vec<Function>,
+}
+
+/// A stack, innermost first, and what it holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Stacked {
+    pub(crate) levels: Vec<Level>,
+    pub(crate) holding: Holding,
+}
+
+impl Observed {
+    /// How the program ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome::of(self.ended.outcome)
+    }
+
+    /// All processes together; their peaks need not have been at one time.
+    pub(crate) fn sum(&self) -> Holding {
+        self.holders.iter().fold(Holding::default(), |sum, holder| sum.plus(holder.holding))
+    }
+}
+
+/// Whole blocks.
+pub(crate) fn blocks(amount: Amount) -> u64 {
+    (amount.blocks + BLOCK / 2) / BLOCK
+}
+
+/// The standard error of an amount, as a part of it: a sample stands for `w` blocks, so that of `n` samples
+/// the error is one in `sqrt(n / (1 - 1 / w))`, exactly so for blocks of one size.
+pub(crate) fn error(amount: Amount) -> f64 {
+    let (samples, blocks) = (amount.samples as f64, amount.blocks as f64 / BLOCK as f64);
+    if samples == 0.0 || blocks <= samples { 0.0 } else { ((1.0 - samples / blocks) / samples).sqrt() }
+}
+
+/// The stacks of all processes, with names, and what each cause holds, most at the peak first.
+pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> (Vec<Stacked>, Vec<(Cause, Holding)>) {
+    let mut sums: HashMap<Vec<Instruction>, Holding> = HashMap::new();
+    for held in holders.iter_mut().flat_map(|holder| std::mem::take(&mut holder.stacks)) {
+        let sum = sums.entry(held.stack).or_default();
+        *sum = sum.plus(held.holding);
+    }
+    let mut causes = Causes::default();
+    let mut sites: BTreeMap<Cause, Holding> = BTreeMap::new();
+    let mut stacks: Vec<Stacked> = Vec::new();
+    for (stack, holding) in sums {
+        let site = sites.entry(causes.cause(&stack, symbols)).or_default();
+        *site = site.plus(holding);
+        let own = |at: &&Instruction| at.module.as_deref().is_some_and(is_own_library);
+        let levels = stack.iter().skip_while(own).map(|at| level(at, symbols)).collect();
+        stacks.push(Stacked { levels, holding });
+    }
+    let key = |holding: &Holding| std::cmp::Reverse((holding.peak.bytes, holding.ever.bytes));
+    stacks.sort_by(|a, b| key(&a.holding).cmp(&key(&b.holding)).then_with(|| names(a).cmp(&names(b))));
+    let mut sites: Vec<_> = sites.into_iter().collect();
+    sites.sort_by_key(|(_, holding)| key(holding));
+    (stacks, sites)
+}
+
+fn level(at: &Instruction, symbols: &mut Symbols) -> Level {
+    let found = at.module.as_deref().map(|module| symbols.functions(module, at.address));
+    let mut functions = found.map_or_else(Vec::new, |found| found.to_vec());
+    if functions.is_empty() {
+        functions.push(Function::default());
+    }
+    for function in functions.iter_mut().filter(|function| function.name.is_none()) {
+        let file = at.module.as_deref().and_then(Path::file_name);
+        function.name = Some(match file {
+            Some(file) => format!("{}+{:#x}", file.to_string_lossy(), at.address),
+            None => "?".to_owned(),
+        });
+    }
+    Level { module: at.module.clone(), address: at.address, functions }
+}
+
+/// The names on a stack, outermost first: functions with those inlined into them.
+pub(crate) fn names(stack: &Stacked) -> Vec<&str> {
+    let functions = stack.levels.iter().rev().flat_map(|level| level.functions.iter().rev());
+    functions.map(|function| function.name.as_deref().unwrap_or("?")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_those_of_the_samples() {
+        let of = |samples, blocks| error(Amount { bytes: 0, blocks: blocks * BLOCK, samples });
+        assert_eq!((of(0, 0), of(1, 1), of(3, 3)), (0.0, 0.0, 0.0));
+        assert!((of(100, 1_000_000) - 0.1).abs() < 1e-4);
+        assert!((of(100, 200) - 0.1 * 0.5f64.sqrt()).abs() < 1e-9);
+        assert_eq!(blocks(Amount { bytes: 0, blocks: BLOCK * 3 / 2, samples: 1 }), 2);
+    }
+}

@@ -1,0 +1,190 @@
+//! The profile for `go tool pprof` and its like: a `perftools.profiles.Profile` of `profile.proto`,
+//! compressed by gzip.
+//!
+//! Only what it takes of the encoding of protocol buffers is here: numbers of variable length, and fields
+//! that have a length (<https://protobuf.dev/programming-guides/encoding/>). Samples have six values, of which the
+//! first four are those of Go's heap profiles.
+
+use super::observed::{Level, Observed, blocks};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The values of a sample, and their units.
+const VALUES: [(&str, &str); 6] = [
+    ("alloc_objects", "count"),
+    ("alloc_space", "bytes"),
+    ("inuse_objects", "count"),
+    ("inuse_space", "bytes"),
+    ("peak_objects", "count"),
+    ("peak_space", "bytes"),
+];
+/// The value that is shown first.
+const FIRST_SHOWN: &str = "peak_space";
+
+/// A message under way.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// A field that is a number; zeros are left out, as they are what a reader takes it for.
+    fn number(mut self, field: u64, value: u64) -> Message {
+        if value != 0 {
+            self.varint(field << 3);
+            self.varint(value);
+        }
+        self
+    }
+
+    fn bytes(mut self, field: u64, bytes: &[u8]) -> Message {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn message(self, field: u64, message: Message) -> Message {
+        self.bytes(field, &message.0)
+    }
+
+    /// A field of many numbers.
+    fn numbers(self, field: u64, values: impl IntoIterator<Item = u64>) -> Message {
+        let mut packed = Message::default();
+        values.into_iter().for_each(|value| packed.varint(value));
+        self.bytes(field, &packed.0)
+    }
+}
+
+/// What the profile refers to by number: texts from 0, all else from 1.
+#[derive(Default)]
+struct Tables {
+    texts: HashMap<String, u64>,
+    in_order: Vec<String>,
+    modules: HashMap<Arc<Path>, u64>,
+    functions: HashMap<(u64, u64), u64>,
+    locations: HashMap<(u64, u64), u64>,
+    /// Mappings, functions and locations, as they were met.
+    entries: Message,
+}
+
+impl Tables {
+    fn text(&mut self, text: &str) -> u64 {
+        if let Some(&known) = self.texts.get(text) {
+            return known;
+        }
+        let number = self.in_order.len() as u64;
+        self.texts.insert(text.to_owned(), number);
+        self.in_order.push(text.to_owned());
+        number
+    }
+
+    fn value_type(&mut self, name: &str, unit: &str) -> Message {
+        let (name, unit) = (self.text(name), self.text(unit));
+        Message::default().number(1, name).number(2, unit)
+    }
+
+    fn add(&mut self, field: u64, message: Message) {
+        self.entries = std::mem::take(&mut self.entries).message(field, message);
+    }
+
+    fn module(&mut self, module: &Arc<Path>) -> u64 {
+        if let Some(&known) = self.modules.get(module) {
+            return known;
+        }
+        let number = self.modules.len() as u64 + 1;
+        self.modules.insert(module.clone(), number);
+        let path = self.text(&module.to_string_lossy());
+        // It has functions, file names and lines already: nobody need look them up.
+        let message = Message::default().number(1, number).number(5, path);
+        self.add(3, message.number(7, 1).number(8, 1).number(9, 1));
+        number
+    }
+
+    fn function(&mut self, name: &str, file: &str) -> u64 {
+        let key = (self.text(name), self.text(file));
+        if let Some(&known) = self.functions.get(&key) {
+            return known;
+        }
+        let number = self.functions.len() as u64 + 1;
+        self.functions.insert(key, number);
+        let message = Message::default().number(1, number).number(2, key.0).number(3, key.0);
+        self.add(5, message.number(4, key.1));
+        number
+    }
+
+    fn location(&mut self, level: &Level) -> u64 {
+        let module = level.module.as_ref().map_or(0, |module| self.module(module));
+        if let Some(&known) = self.locations.get(&(module, level.address)) {
+            return known;
+        }
+        let number = self.locations.len() as u64 + 1;
+        self.locations.insert((module, level.address), number);
+        let mut message = Message::default().number(1, number).number(2, module).number(3, level.address);
+        for function in &level.functions {
+            let name = function.name.as_deref().unwrap_or("?");
+            let id = self.function(name, function.file.as_deref().unwrap_or_default());
+            let line = u64::from(function.line.unwrap_or(0));
+            message = message.message(4, Message::default().number(1, id).number(2, line));
+        }
+        self.add(4, message);
+        number
+    }
+}
+
+/// The profile.
+fn encode(observed: &Observed) -> Vec<u8> {
+    let mut tables = Tables::default();
+    tables.text("");
+    let mut profile = Message::default();
+    for (name, unit) in VALUES {
+        profile = profile.message(1, tables.value_type(name, unit));
+    }
+    for stack in &observed.stacks {
+        let locations: Vec<u64> = stack.levels.iter().map(|level| tables.location(level)).collect();
+        let held = &stack.holding;
+        let values = [held.ever, held.now, held.peak].into_iter().flat_map(|of| [blocks(of), of.bytes]);
+        profile = profile.message(2, Message::default().numbers(1, locations).numbers(2, values));
+    }
+    let period = tables.value_type("space", "bytes");
+    let shown = tables.text(FIRST_SHOWN);
+    let wall = u64::try_from(observed.ended.wall.as_nanos()).unwrap_or(u64::MAX);
+    profile.0.append(&mut tables.entries.0);
+    for text in &tables.in_order {
+        profile = profile.bytes(6, text.as_bytes());
+    }
+    profile.number(10, wall).message(11, period).number(12, observed.interval).number(14, shown).0
+}
+
+/// The file.
+///
+/// # Errors
+/// None that memory does not give.
+pub(crate) fn render(observed: &Observed) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&encode(observed))?;
+    encoder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_the_encoding_has_them() {
+        let message =
+            Message::default().number(1, 150).number(2, 0).bytes(2, b"testing").numbers(4, [3, 270]);
+        let wanted = [&[0x08, 0x96, 0x01, 0x12, 0x07][..], b"testing", &[0x22, 0x03, 0x03, 0x8e, 0x02]];
+        assert_eq!(message.0, wanted.concat());
+    }
+}

@@ -1,0 +1,117 @@
+//! The report for people: sums, and the lines that hold most at the peak, at the end, and that allocate most.
+
+use super::observed::{Observed, blocks, error};
+use crate::text::{ending, shown_command};
+use std::cmp::Reverse;
+use std::fmt::Write;
+use vellum_cost::{Cause, Holding, Place};
+use vellum_report::units::{bytes, count, many, size};
+use vellum_report::{Style, Table};
+use vellum_wire::held::Amount;
+
+/// Columns of a table; names are shortened to fit.
+const TABLE_WIDTH: usize = 110;
+/// Processes that are listed.
+const PROCESSES_MAX: usize = 15;
+
+/// The report.
+pub(crate) fn render(observed: &Observed, top: usize, style: Style) -> String {
+    let sum = observed.sum();
+    let mut text = String::new();
+    let head = format!("vellum heap: {}", shown_command(&observed.command));
+    let _ = writeln!(text, "{}: {}", style.bold(&head), ending(&observed.outcome()));
+    let mut line = |label: &str, words: String| {
+        let _ = writeln!(text, "  {} {words}", style.label(&format!("{label:<10}")));
+    };
+    let said = |amount: Amount| format!("{} in {}", bytes(amount.bytes), many(blocks(amount), "block"));
+    line("peak", said(sum.peak));
+    line("at the end", said(sum.now));
+    line("allocated", said(sum.ever));
+    line(
+        "samples",
+        format!(
+            "{} of {}, one every {} on average: figures are estimates, ± their standard error",
+            count(sum.ever.samples),
+            many(observed.holders.len() as u64, "process"),
+            size(usize::try_from(observed.interval).unwrap_or(usize::MAX))
+        ),
+    );
+    for note in &observed.notes {
+        let _ = writeln!(text, "  {} {note}", style.notice(&format!("{:<10}", "note")));
+    }
+    text.push_str(&processes(observed, style));
+    let tables: [(&str, fn(&Holding) -> Amount); 3] = [
+        ("held at the peak", |holding| holding.peak),
+        ("held at the end", |holding| holding.now),
+        ("allocated in all", |holding| holding.ever),
+    ];
+    for (title, of) in tables {
+        text.push_str(&sites(observed, title, of, top, style));
+    }
+    text
+}
+
+fn processes(observed: &Observed, style: Style) -> String {
+    if observed.holders.len() < 2 {
+        return String::new();
+    }
+    let mut holders: Vec<_> = observed.holders.iter().collect();
+    holders.sort_by_key(|holder| Reverse(holder.holding.peak.bytes));
+    let mut table = Table::plain(&["process", "pid", "peak", "at the end", "allocated", "samples"], 1);
+    for holder in holders.iter().take(PROCESSES_MAX) {
+        let holding = &holder.holding;
+        let sizes = [holding.peak, holding.now, holding.ever].map(|amount| bytes(amount.bytes));
+        let mut row = vec![holder.name.clone(), holder.pid.to_string()];
+        row.extend(sizes);
+        row.push(count(holding.ever.samples));
+        table.row(row);
+    }
+    let mut text = format!("\n{}", table.render("", TABLE_WIDTH, style));
+    if holders.len() > PROCESSES_MAX {
+        let _ = writeln!(text, "and {} more", count((holders.len() - PROCESSES_MAX) as u64));
+    }
+    text
+}
+
+fn sites(observed: &Observed, title: &str, of: fn(&Holding) -> Amount, top: usize, style: Style) -> String {
+    let mut sites: Vec<(&Cause, Amount)> =
+        observed.sites.iter().map(|(cause, holding)| (cause, of(holding))).collect();
+    sites.retain(|(_, amount)| amount.samples > 0);
+    sites.sort_by_key(|(_, amount)| Reverse(amount.bytes));
+    let all: u64 = sites.iter().map(|(_, amount)| amount.bytes).sum();
+    if sites.is_empty() {
+        return format!("\n{title}: nothing\n");
+    }
+    let mut table = Table::plain(&[title, "bytes", "share", "±", "blocks"], 1);
+    for (cause, amount) in sites.iter().take(top) {
+        table.row(vec![
+            name(cause),
+            bytes(amount.bytes),
+            format!("{:.1} %", amount.bytes as f64 / all.max(1) as f64 * 100.0),
+            format!("{:.0} %", error(*amount) * 100.0),
+            count(blocks(*amount)),
+        ]);
+    }
+    let mut text = format!("\n{}", table.render("", TABLE_WIDTH, style));
+    if let Some(rest) = sites.get(top..).filter(|rest| !rest.is_empty()) {
+        let left = rest.iter().map(|(_, amount)| amount.bytes).sum();
+        let _ = writeln!(text, "and {} with {}", many(rest.len() as u64, "more line"), bytes(left));
+    }
+    text
+}
+
+/// A cause in words: the function, its line, and what it called.
+fn name(cause: &Cause) -> String {
+    let place = match &cause.place {
+        Place::Line { file, line, function } => {
+            let file = file.rsplit('/').next().unwrap_or(file);
+            format!("{function} {file}:{line}")
+        }
+        other => other.to_string(),
+    };
+    let via = cause.via.as_deref().filter(|via| *via != "the allocator");
+    match via {
+        Some(via) => format!("{place} by {via}"),
+        None => place,
+    }
+}

@@ -1,0 +1,266 @@
+//! The file in which processes keep what holds their memory: made for the job, read at the end.
+//!
+//! It lies beside the board, in the directory that is removed when the run is over. It is sparse: unused
+//! parts take no memory.
+//!
+//! Invariant: every length read is checked against what is there: a program may have written anywhere.
+
+use crate::place::Instruction;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vellum_wire::held::{
+    Amount, ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held, HeldHead,
+    MODULE_WORDS, NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PartHead, STACK_FRAMES_MAX, STACK_WORDS,
+    SharedAmount, StackHead,
+};
+
+/// Bytes of a word.
+const WORD: usize = 8;
+/// The longest path of a module.
+const PATH_MAX: usize = 4096;
+
+/// The file.
+#[derive(Debug)]
+pub struct HeldFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// What was held: now (or at the end), at the process's peak, and what was ever allocated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// In use when the file was read.
+    pub now: Amount,
+    /// In use at the peak.
+    pub peak: Amount,
+    /// Ever allocated.
+    pub ever: Amount,
+}
+
+impl Holding {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Holding) -> Holding {
+        Holding {
+            now: self.now.plus(other.now),
+            peak: self.peak.plus(other.peak),
+            ever: self.ever.plus(other.ever),
+        }
+    }
+}
+
+/// A stack, and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldStack {
+    /// Its instructions, innermost first.
+    pub stack: Vec<Instruction>,
+    /// What it holds.
+    pub holding: Holding,
+}
+
+/// A process, or a program executed in its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// The process id in its own namespace.
+    pub pid: u32,
+    /// The command's name when it began.
+    pub name: String,
+    /// Whether it was forked from a process with a profile: what it inherited is that one's.
+    pub is_forked: bool,
+    /// Samples that found no room.
+    pub lost: u64,
+    /// All of its stacks together.
+    pub holding: Holding,
+    /// Its stacks.
+    pub stacks: Vec<HeldStack>,
+}
+
+impl HeldFile {
+    /// Makes a file in `directory`, which should be nobody else's, for a sample every `interval` bytes.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn create(directory: &Path, interval: u64) -> io::Result<HeldFile> {
+        let path = directory.join("held");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        file.set_len(HELD_BYTES)?;
+        file.write_all_at(&interval.to_ne_bytes(), offset_of!(HeldHead, interval) as u64)?;
+        file.write_all_at(&HELD_VERSION.to_ne_bytes(), offset_of!(HeldHead, version) as u64)?;
+        file.write_all_at(&HELD_MAGIC.to_ne_bytes(), offset_of!(HeldHead, magic) as u64)?;
+        Ok(HeldFile { path, file })
+    }
+
+    /// The path other processes open.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The processes so far, in the order in which they sampled their first blocks.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn holders(&self) -> io::Result<Vec<Holder>> {
+        let mut parts = [0; 4];
+        self.file.read_exact_at(&mut parts, offset_of!(HeldHead, parts) as u64)?;
+        let parts = (u32::from_ne_bytes(parts) as usize).min(PARTS);
+        let mut holders = Vec::new();
+        for number in 0..parts {
+            let at = HEAD_BYTES as u64 + number as u64 * PART_BYTES as u64;
+            let mut bytes = vec![0; HEAD_BYTES];
+            self.file.read_exact_at(&mut bytes, at)?;
+            let used = words_of(&bytes)[offset_of!(PartHead, used) / WORD];
+            let used = usize::try_from(used).unwrap_or(usize::MAX).min(ENTRY_WORDS);
+            bytes.resize(HEAD_BYTES + used * WORD, 0);
+            self.file.read_exact_at(&mut bytes[HEAD_BYTES..], at + HEAD_BYTES as u64)?;
+            holders.extend(holder(&bytes));
+        }
+        Ok(holders)
+    }
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word)).collect()
+}
+
+fn amount(words: &[u64], at: usize) -> Amount {
+    Amount { bytes: words[at], blocks: words[at + 1], samples: words[at + 2] }
+}
+
+const _: () = assert!(size_of::<SharedAmount>() == 3 * WORD);
+
+/// What `words` hold from `at` on, which has a [`Held`]: of a stack, if `peak` is the last one's number.
+fn holding(words: &[u64], at: usize, peak: Option<u64>) -> Holding {
+    let part = |offset: usize| amount(words, at + offset / WORD);
+    let (now, noted) = (part(offset_of!(Held, now)), part(offset_of!(Held, noted)));
+    let number = words[at + offset_of!(Held, peak) / WORD];
+    let is_noted = peak.is_none_or(|peak| peak == number);
+    Holding { now, peak: if is_noted { noted } else { now }, ever: part(offset_of!(Held, ever)) }
+}
+
+/// The process whose part is `bytes`: its head and what it has of entries. `None` if nobody has taken it.
+pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
+    let words = words_of(bytes);
+    let (head, entries) = words.split_at_checked(HEAD_BYTES / WORD)?;
+    // Two numbers of four bytes share the first word.
+    let (pid, is_forked) = (head[0] as u32, head[0] >> 32 != 0);
+    if pid == 0 {
+        return None;
+    }
+    let at = offset_of!(PartHead, name);
+    let name = &bytes[at..at + 16];
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let at = offset_of!(PartHead, held) / WORD;
+    let peak = head[at + offset_of!(Held, peak) / WORD];
+    let mut process = Holder {
+        pid,
+        name: String::from_utf8_lossy(name).into_owned(),
+        is_forked,
+        lost: head[offset_of!(PartHead, lost) / WORD],
+        holding: holding(head, at, None),
+        stacks: Vec::new(),
+    };
+    let mut modules: Vec<Arc<Path>> = Vec::new();
+    let mut known: HashMap<PathBuf, Arc<Path>> = HashMap::new();
+    let mut rest = entries;
+    while let Some(&first) = rest.first() {
+        let length = (first >> 32) as usize;
+        let Some((entry, next)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
+        rest = next;
+        match first as u32 {
+            kind if kind == EntryKind::Module as u32 && length >= MODULE_WORDS => {
+                let path = path_of(entry);
+                modules.push(known.entry(path.clone()).or_insert_with(|| path.into()).clone());
+            }
+            kind if kind == EntryKind::Stack as u32 && length >= STACK_WORDS => {
+                let holding = holding(entry, offset_of!(StackHead, held) / WORD, Some(peak));
+                let frames = entry[STACK_WORDS..].iter().take(STACK_FRAMES_MAX);
+                let stack = frames.map(|&frame| instruction(frame, &modules)).collect();
+                process.stacks.push(HeldStack { stack, holding });
+            }
+            _ => break,
+        }
+    }
+    Some(process)
+}
+
+fn path_of(entry: &[u64]) -> PathBuf {
+    let length = usize::try_from(entry[MODULE_WORDS - 1]).unwrap_or(usize::MAX).min(PATH_MAX);
+    let bytes: Vec<u8> =
+        entry[MODULE_WORDS..].iter().flat_map(|word| word.to_ne_bytes()).take(length).collect();
+    PathBuf::from(OsStr::from_bytes(&bytes))
+}
+
+/// A frame's instruction: the call, which is before the return address.
+fn instruction(frame: u64, modules: &[Arc<Path>]) -> Instruction {
+    let (number, offset) = (frame >> OFFSET_BITS, frame & ((1 << OFFSET_BITS) - 1));
+    let module = modules.get(number as usize).filter(|_| number != NO_MODULE).cloned();
+    Instruction { module, address: offset.wrapping_sub(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_wire::held::{BLOCK, entry_head, frame};
+
+    /// A part with a module, and a stack in it and outside of all.
+    fn part() -> Vec<u64> {
+        let mut words = vec![0; HEAD_BYTES / WORD];
+        words[0] = 77 | 1 << 32;
+        words[offset_of!(PartHead, name) / WORD] = u64::from_ne_bytes(*b"prog\0\0\0\0");
+        let held = offset_of!(PartHead, held) / WORD;
+        words[held..held + 10].copy_from_slice(&[10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9]);
+        words.extend([entry_head(EntryKind::Module, MODULE_WORDS + 1), 0x1000, 0x2000, 0x1000, 5]);
+        words.push(u64::from_ne_bytes(*b"/prog\0\0\0"));
+        words.extend([entry_head(EntryKind::Stack, STACK_WORDS + 2), 1, 2]);
+        words.extend([10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9]);
+        words.extend([frame(0, 0x123), frame(NO_MODULE, 0x7f00_0000_0001)]);
+        words
+    }
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn parts_are_read() {
+        let holder = holder(&bytes(&part())).unwrap();
+        assert_eq!((holder.pid, &*holder.name, holder.is_forked), (77, "prog", true));
+        assert_eq!(holder.holding.peak, Amount { bytes: 30, blocks: 3 * BLOCK, samples: 3 });
+        let [stack] = &holder.stacks[..] else { panic!("{holder:?}") };
+        assert_eq!(stack.holding, holder.holding);
+        assert_eq!(stack.stack[0].module.as_deref(), Some(Path::new("/prog")));
+        assert_eq!((stack.stack[0].address, stack.stack[1].address), (0x122, 0x7f00_0000_0000));
+        assert_eq!(stack.stack[1].module, None);
+    }
+
+    #[test]
+    fn a_stack_that_did_not_change_since_the_peak_holds_what_it_held_then() {
+        let mut words = part();
+        let held = words.len() - 2 - 10;
+        words[held + 9] = 8;
+        let holder = holder(&bytes(&words)).unwrap();
+        assert_eq!(holder.stacks[0].holding.peak, holder.stacks[0].holding.now);
+    }
+
+    #[test]
+    fn parts_that_were_written_over_are_read_as_far_as_they_make_sense() {
+        assert_eq!(holder(&[]), None);
+        assert_eq!(holder(&[0; 2 * HEAD_BYTES]), None);
+        let words = part();
+        for index in HEAD_BYTES / WORD..words.len() {
+            for value in [0, 1, u64::MAX, 1 << 32, 2 | 3 << 32, 1 | 1 << 40] {
+                let mut words = words.clone();
+                words[index] = value;
+                assert!(holder(&bytes(&words)).unwrap().stacks.len() <= 2);
+                assert!(holder(&bytes(&words[..index])).is_some());
+            }
+        }
+    }
+}

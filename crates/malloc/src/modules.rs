@@ -1,0 +1,131 @@
+//! The modules (the executable and its libraries) of instructions, and how to leave a frame of theirs.
+//!
+//! Modules are found by glibc's `_dl_find_object` (2.35), which takes no lock and may be called in a signal
+//! handler; where the C library has none, there are no stacks. Two users: the stack that led to a misuse
+//! ([`crate::backtrace`]), and those of sampled blocks ([`crate::profile`]).
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::{MaybeUninit, transmute};
+use core::ptr::null_mut;
+use core::slice;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use vellum_unwind::{Frame, Rule, Tables};
+
+/// glibc's `_dl_find_object`, if it has one.
+static FIND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// glibc's `struct dl_find_object`.
+#[repr(C)]
+pub(crate) struct Module {
+    flags: u64,
+    /// From this address …
+    pub(crate) start: u64,
+    /// … to before this one.
+    pub(crate) end: u64,
+    link: *const LinkMap,
+    unwind_index: *const u8,
+    reserved: [u64; 7],
+}
+
+/// The public head of glibc's `struct link_map`.
+#[repr(C)]
+struct LinkMap {
+    bias: u64,
+    name: *const c_char,
+    dynamic: *const c_void,
+}
+
+/// Looks for what will be needed, while the loader's lock can be taken.
+pub(crate) fn prepare() {
+    // SAFETY: plain call with a C string.
+    FIND.store(unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) }, Relaxed);
+}
+
+/// The frame of the function this is inlined into.
+#[inline(always)]
+pub(crate) fn here() -> Frame {
+    let (pc, sp, bp): (u64, u64, u64);
+    // SAFETY: reads three registers.
+    unsafe {
+        core::arch::asm!(
+            "lea {pc}, [rip + 1]",
+            "mov {sp}, rsp",
+            "mov {bp}, rbp",
+            pc = out(reg) pc,
+            sp = out(reg) sp,
+            bp = out(reg) bp,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    Frame { pc, sp, bp }
+}
+
+/// The module that the instruction at `pc` lies in.
+pub(crate) fn module(pc: u64) -> Option<Module> {
+    let function = FIND.load(Relaxed);
+    if function.is_null() {
+        return None;
+    }
+    // SAFETY: the signature of glibc's function.
+    let function =
+        unsafe { transmute::<*mut c_void, unsafe extern "C" fn(u64, *mut Module) -> c_int>(function) };
+    let mut module = MaybeUninit::<Module>::zeroed();
+    // SAFETY: there is a place for the answer, which is all zeros or filled in.
+    let module = unsafe { (function(pc, module.as_mut_ptr()) == 0).then(|| module.assume_init()) }?;
+    (!module.link.is_null()).then_some(module)
+}
+
+impl Module {
+    /// The difference between loaded addresses and the file's own.
+    pub(crate) fn bias(&self) -> u64 {
+        // SAFETY: the loader's record of a module that is mapped.
+        unsafe { &*self.link }.bias
+    }
+
+    /// The name the loader knows it by: a path, or nothing for the executable.
+    pub(crate) fn name(&self) -> &CStr {
+        // SAFETY: the loader's record and its string, both there as long as the module is mapped.
+        unsafe { CStr::from_ptr((*self.link).name) }
+    }
+
+    /// Where its dynamic section is.
+    pub(crate) fn dynamic(&self) -> u64 {
+        // SAFETY: as for `bias`.
+        unsafe { &*self.link }.dynamic as u64
+    }
+}
+
+/// How to leave the frame of the instruction at `pc`, by its module's tables as they are mapped.
+pub(crate) fn rule(module: &Module, pc: u64) -> Option<Rule> {
+    let index_at = module.unwind_index as u64;
+    if index_at == 0 {
+        return None;
+    }
+    let index = mapped_from(module, index_at)?;
+    let entries_at = Tables::entries_of(index, index_at)?;
+    Tables::new(index, index_at, mapped_from(module, entries_at)?, entries_at).rule_at(pc)
+}
+
+/// The bytes from `address` to the end of the segment it lies in.
+fn mapped_from(module: &Module, address: u64) -> Option<&'static [u8]> {
+    let bias = module.bias();
+    // SAFETY: a module begins with its file's head, which is mapped with its first segment.
+    let head = unsafe { &*(module.start as *const libc::Elf64_Ehdr) };
+    if head.e_ident[..4] != *b"\x7fELF" || usize::from(head.e_phentsize) != size_of::<libc::Elf64_Phdr>() {
+        return None;
+    }
+    // SAFETY: the loader has read the program headers from here.
+    let segments = unsafe {
+        slice::from_raw_parts(
+            (module.start + head.e_phoff) as *const libc::Elf64_Phdr,
+            usize::from(head.e_phnum),
+        )
+    };
+    let holds = |segment: &&libc::Elf64_Phdr| {
+        segment.p_type == libc::PT_LOAD && address.wrapping_sub(bias + segment.p_vaddr) < segment.p_filesz
+    };
+    let segment = segments.iter().find(holds)?;
+    let length = bias + segment.p_vaddr + segment.p_filesz - address;
+    // SAFETY: within a segment that is mapped, of a module that is.
+    Some(unsafe { slice::from_raw_parts(address as *const u8, length as usize) })
+}

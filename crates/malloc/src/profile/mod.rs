@@ -1,0 +1,439 @@
+//! Who holds the memory: blocks that are sampled, and remembered with their stacks until they are freed.
+//!
+//! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`. Nothing is tested for it on the fast
+//! paths: where samples are taken, a list of free blocks ends before the block that is to be one
+//! ([`crate::pace`]), and a sampled block is one that the fast path of `free` does not know.
+//!
+//! ```text
+//! malloc ─▶ list empty ─▶ a sample? ─▶ walk ─▶ Live: address → stack, amount     (one lock)
+//!                                       │        ▲
+//!              small: a heap apart  ◀───┘        │ forget
+//!              large: a mark                     │
+//! free ─▶ not this thread's slab ─▶ the heap apart's? marked? ─┘
+//! ```
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`rates`] | which blocks are samples, and what one stands for |
+//! | [`live`] | the sampled blocks in use |
+//! | [`walk`] | their stacks |
+//! | [`part`] | where stacks and sums are kept, for the command to read |
+//!
+//! A sampled small block comes from a heap that is no thread's. So each thread's `free` takes it for another
+//! thread's and comes to the slow path, which sees whose it is. A sampled large block has a mark in the word
+//! that remembers it ([`crate::large`]). Not sampled are paged memory and collected heaps, and what the C
+//! library's loader took before the profile began.
+//!
+//! # Signal handlers, forks, threads
+//! The lock is taken for moments, mostly inside the thread's gate, and never waited for without end: an
+//! allocation that does not get it is not sampled, a free that does not get it is done later (*deferred*). So
+//! a handler that interrupts the holder comes through. A fork waits for it; the child begins with an empty
+//! profile of its own: what it inherited is its parent's.
+
+mod live;
+mod part;
+mod rates;
+mod walk;
+
+use crate::alloc::check_live;
+use crate::class::{bytes_of, class_of};
+use crate::heap::Heap;
+use crate::large::{SAMPLED, length_of};
+use crate::mode::{self, Hooks};
+use crate::slab::Slab;
+use crate::space::{Space, push_remote};
+use crate::{misuse, registry, resize};
+use core::ffi::CStr;
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use live::{Live, Sample};
+use misuse::Fault;
+use part::Part;
+use rates::{Random, passing, stands_for};
+use vellum_pages::PAGE;
+use vellum_sys::lock::{Guarded, Held};
+use vellum_sys::{map, round_up, thread};
+use vellum_wire::held::INTERVAL_MAX;
+use walk::Walker;
+
+/// Places of the index of stacks, twice as many as the stacks that a part has room for, nearly.
+const STACKS: usize = 1 << 17;
+/// Probes before a neighbourhood is full, and a stack is not entered.
+const PROBES_MAX: usize = 256;
+/// How often the lock is tried before a sample is given up.
+const PATIENCE: u32 = 200;
+/// How often before a fork goes on without it.
+const FORK_PATIENCE: u32 = 20_000;
+
+/// What needs much room and is zero at first.
+#[repr(C)]
+struct Tables {
+    walker: Walker,
+    /// Stacks by their hashes: the numbers of their entries' first words, plus one.
+    stacks: [u32; STACKS],
+}
+
+struct State {
+    live: Live,
+    part: Part,
+    tables: *mut Tables,
+}
+
+// SAFETY: the pointer is to memory of the whole process, reached under the lock.
+unsafe impl Send for State {}
+
+static STATE: Guarded<State> =
+    Guarded::new(State { live: Live::new(), part: Part::new(), tables: null_mut() });
+/// The heap of sampled small blocks.
+static APART: AtomicPtr<Heap> = AtomicPtr::new(null_mut());
+/// Bytes between samples, on average.
+static INTERVAL: AtomicU64 = AtomicU64::new(0);
+static RANDOM: Random = Random::new(0);
+/// Bytes of large blocks until the next sample.
+static LARGE_LEFT: AtomicI64 = AtomicI64::new(0);
+/// Blocks to be freed when the lock is to be had, linked by their first words.
+static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Whether the fork under way has the lock.
+static HELD_BY_FORK: AtomicBool = AtomicBool::new(false);
+
+/// What the rest of the crate calls.
+static HOOKS: Hooks =
+    Hooks { small, consider, free_small, forget, lose, resized_small, fork_prepare, fork_parent, fork_child };
+
+/// Samples blocks from now on, into the file at `path`. To be called while the process has one thread.
+///
+/// # Errors
+/// What the system said; nothing is sampled then.
+pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
+    let mut state = STATE.lock();
+    let interval = state.part.begin(path)?.min(INTERVAL_MAX);
+    let apart = registry::create_apart().ok_or(rustix::io::Errno::NOMEM)?;
+    let tables = map::reserve_writable(size_of::<Tables>())?;
+    state.tables = core::ptr::with_exposed_provenance_mut(tables);
+    APART.store(core::ptr::from_ref(apart).cast_mut(), Release);
+    INTERVAL.store(interval, Relaxed);
+    RANDOM.seed(crate::seal::random() as u64);
+    LARGE_LEFT.store(gap(), Relaxed);
+    drop(state);
+    mode::profile(&HOOKS);
+    Ok(())
+}
+
+/// Bytes to the next sample.
+fn gap() -> i64 {
+    (RANDOM.exponential() * INTERVAL.load(Relaxed) as f64) as i64
+}
+
+/// The lock, unless it does not come free.
+fn try_state() -> Option<Held<'static, State>> {
+    for _ in 0..PATIENCE {
+        if let Some(state) = STATE.try_lock() {
+            return Some(state);
+        }
+        thread::give_way();
+    }
+    None
+}
+
+/// A small block, sampled or not; `None` if memory is out, or the thread is inside its gate.
+#[cold]
+fn small(bytes: usize) -> Option<*mut u8> {
+    let heap = registry::attached().filter(|heap| heap.gate.enter())?;
+    let class = class_of(bytes.max(1));
+    let draw = || passing(&RANDOM, INTERVAL.load(Relaxed), bytes_of(class));
+    let block = heap.take_paced(class, draw, || sample_small(class, bytes));
+    heap.gate.leave();
+    if !DEFERRED.load(Relaxed).is_null() {
+        free_deferred();
+    }
+    block
+}
+
+#[cold]
+fn sample_small(class: usize, bytes: usize) -> Option<*mut u8> {
+    let mut state = try_state()?;
+    // SAFETY: null, or a heap, which is never unmapped.
+    let apart = unsafe { APART.load(Relaxed).as_ref() }?;
+    let block = apart.take_apart(class)?;
+    // Without a record it is a block like others.
+    state.record(block, bytes, bytes_of(class));
+    Some(block)
+}
+
+/// Samples a new large block of `bytes` bytes, if it is due.
+#[cold]
+fn consider(block: *mut u8, bytes: usize) {
+    let whole = round_up(bytes.max(1), PAGE);
+    let passed = |left: i64| left - whole as i64;
+    let decided = LARGE_LEFT
+        .fetch_update(Relaxed, Relaxed, |left| Some(if passed(left) >= 0 { passed(left) } else { gap() }));
+    if decided.is_ok_and(|left| passed(left) >= 0) {
+        return;
+    }
+    // Memory of the pager has no such word.
+    let Some(length) = length_of(block) else { return };
+    let Some(heap) = registry::current().filter(|heap| heap.gate.enter()) else { return };
+    if let Some(mut state) = try_state()
+        && state.record(block, bytes, whole)
+    {
+        length.fetch_or(SAMPLED, Relaxed);
+    }
+    heap.gate.leave();
+}
+
+impl State {
+    /// Remembers a block of `whole` bytes, of which `bytes` were asked for. False if it could not be.
+    fn record(&mut self, block: *mut u8, bytes: usize, whole: usize) -> bool {
+        let (is_seated, is_new) = self.part.seat();
+        // SAFETY: `begin` mapped the tables, which stay; under the lock nobody else reaches them.
+        let Some(tables) = (unsafe { self.tables.as_mut() }).filter(|_| is_seated) else { return false };
+        if is_new {
+            tables.walker.reset();
+            tables.stacks.fill(0);
+        }
+        let stack = tables.walker.walk(&mut self.part);
+        let entry = find_or_add(&mut tables.stacks, &mut self.part, &stack);
+        let (Some(at), true) = (entry, self.live.reserve()) else {
+            self.part.head().lost.fetch_add(1, Relaxed);
+            return false;
+        };
+        let amount = stands_for(INTERVAL.load(Relaxed), bytes, whole);
+        let generation = self.part.generation().unwrap_or(0);
+        let (bytes, blocks) = (amount.bytes, amount.blocks);
+        let sample = Sample { address: block as u64, bytes, blocks, stack: at, generation };
+        if let Some(old) = self.live.insert(sample) {
+            self.count(&old, false);
+        }
+        self.count(&sample, true);
+        true
+    }
+
+    /// Counts a block that was sampled by this process, not by one that it was forked from.
+    fn count(&self, sample: &Sample, is_allocated: bool) {
+        if self.part.generation() == Some(sample.generation) {
+            let all = &self.part.head().held;
+            self.part.stack(sample.stack).held.change(all, sample.amount(), is_allocated);
+        }
+    }
+
+    fn forget(&mut self, address: *mut u8) {
+        if let Some(sample) = self.live.remove(address as u64) {
+            self.count(&sample, false);
+        }
+    }
+}
+
+/// The entry of a stack, made if there is none; `None` if there is no room.
+fn find_or_add(index: &mut [u32; STACKS], part: &mut Part, stack: &walk::Stack) -> Option<u32> {
+    let start = stack.hash as usize;
+    for probe in 0..PROBES_MAX {
+        let slot = &mut index[start.wrapping_add(probe) % STACKS];
+        match slot.checked_sub(1) {
+            Some(at) if part.stack(at).hash.load(Relaxed) == stack.hash => return Some(at),
+            Some(_) => {}
+            None => {
+                let at = part.add_stack(stack.hash, stack.frames())?;
+                *slot = at + 1;
+                return Some(at);
+            }
+        }
+    }
+    None
+}
+
+fn is_apart(slab: &Slab) -> bool {
+    let owner = slab.owner.load(Relaxed);
+    !owner.is_null() && core::ptr::eq(owner, APART.load(Relaxed))
+}
+
+/// Frees a sampled small block; false, with nothing done, if it is none.
+///
+/// # Safety
+/// As for [`crate::free`].
+#[cold]
+unsafe fn free_small(address: *mut u8) -> bool {
+    let Some(slab) = Space::get().slab_of(address).filter(|slab| is_apart(slab)) else {
+        return false;
+    };
+    // SAFETY: the block is the caller's to give up, of that slab.
+    unsafe {
+        check_live("free", slab, address);
+        if forget(address) && !push_remote(slab, address, address, 1) {
+            misuse::refuse_small("free", address, Fault::AlreadyFree);
+        }
+    }
+    true
+}
+
+/// Forgets a sampled block that is freed. False if it must be freed later, which is seen to.
+#[cold]
+fn forget(address: *mut u8) -> bool {
+    if lose(address) {
+        return true;
+    }
+    let mut head = DEFERRED.load(Relaxed);
+    loop {
+        // SAFETY: the block was given up by the program, and has at least a word.
+        unsafe { address.cast::<*mut u8>().write(head) };
+        match DEFERRED.compare_exchange_weak(head, address, Release, Relaxed) {
+            Ok(_) => return false,
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// Forgets a sampled block that is no longer one. False if the lock is not to be had.
+fn lose(address: *mut u8) -> bool {
+    // Inside the gate, so that the helper and forks find no holder stopped halfway.
+    let entered = registry::current().filter(|heap| heap.gate.enter());
+    let state = try_state();
+    let is_done = state.is_some();
+    if let Some(mut state) = state {
+        state.forget(address);
+    }
+    if let Some(heap) = entered {
+        heap.gate.leave();
+    }
+    is_done
+}
+
+/// Frees what could not be freed when the program did.
+#[cold]
+fn free_deferred() {
+    let mut next = DEFERRED.swap(null_mut(), Acquire);
+    while !next.is_null() {
+        let block = next;
+        // SAFETY: `forget` wrote the link, and the block is nobody's.
+        unsafe {
+            next = block.cast::<*mut u8>().read();
+            crate::free(block);
+        }
+    }
+}
+
+/// Notes that a small block is to have `bytes` bytes, if it stays where it is.
+#[cold]
+fn resized_small(address: *mut u8, bytes: usize) {
+    let Some(slab) = Space::get().slab_of(address).filter(|slab| is_apart(slab)) else { return };
+    let whole = slab.bytes.get() as usize;
+    if !resize::stays(whole, bytes) || bytes == 0 {
+        return;
+    }
+    let Some(heap) = registry::current().filter(|heap| heap.gate.enter()) else { return };
+    if let Some(mut state) = try_state()
+        && let Some(sample) = state.live.get(address as u64)
+    {
+        let old = *sample;
+        sample.bytes = stands_for(INTERVAL.load(Relaxed), bytes, whole).bytes;
+        let new = *sample;
+        state.resize(&old, &new);
+    }
+    heap.gate.leave();
+}
+
+impl State {
+    /// Counts a block as `new` that was counted as `old`.
+    fn resize(&self, old: &Sample, new: &Sample) {
+        if self.part.generation() == Some(old.generation) {
+            let all = &self.part.head().held;
+            let held = &self.part.stack(old.stack).held;
+            held.change(all, old.amount(), false);
+            held.regain(all, new.amount());
+        }
+    }
+}
+
+/// Before `fork`, in the parent.
+fn fork_prepare() {
+    let held = (0..FORK_PATIENCE).any(|_| {
+        STATE.raw().try_lock() || {
+            thread::give_way();
+            false
+        }
+    });
+    HELD_BY_FORK.store(held, Relaxed);
+}
+
+/// After `fork`, in the parent.
+fn fork_parent() {
+    if HELD_BY_FORK.swap(false, Relaxed) {
+        STATE.raw().unlock();
+    }
+}
+
+/// After `fork`, in the child.
+fn fork_child() {
+    if HELD_BY_FORK.swap(false, Relaxed) {
+        // SAFETY: the lock is held by the thread that this one is the copy of.
+        unsafe { STATE.assume_held() }.part.forget();
+        STATE.raw().reset_after_fork();
+    }
+}
+
+impl Heap {
+    /// A block of `class`, where blocks are sampled: `draw` says how many requests pass before the next
+    /// sample, `sample` makes one. `None` if memory is out. Inside the gate.
+    fn take_paced(
+        &'static self,
+        class: usize,
+        draw: impl Fn() -> u32,
+        sample: impl Fn() -> Option<*mut u8>,
+    ) -> Option<*mut u8> {
+        let (list, left) = (&self.free[class], &self.pace.left[class]);
+        let draw = || left.set(draw().saturating_add(1));
+        loop {
+            // SAFETY: a block on the list is free memory of at least two words.
+            if let Some(free) = unsafe { list.get().as_ref() } {
+                list.set(free.next());
+                free.unseal();
+                return Some(core::ptr::from_ref(free).cast_mut().cast());
+            }
+            match left.get() {
+                0 => draw(),
+                1 => {
+                    draw();
+                    let rest = self.pace.give_up(class);
+                    if !rest.is_null() {
+                        let blocks = u32::from(self.pace.withheld_blocks[class].get());
+                        list.set(self.pace.cut(class, rest, blocks));
+                    }
+                    if let Some(block) = sample() {
+                        return Some(block);
+                    }
+                }
+                _ => {
+                    let fetched = self.refill(class);
+                    if fetched.is_null() {
+                        return None;
+                    }
+                    list.set(self.pace.part(class, fetched));
+                }
+            }
+        }
+    }
+
+    /// A block of `class` of a heap that is nobody's thread's, for who has it to himself; it shares no slabs
+    /// with others.
+    fn take_apart(&'static self, class: usize) -> Option<*mut u8> {
+        let (bin, list) = (&self.bins[class], &self.free[class]);
+        if list.get().is_null() {
+            if !self.woken.is_empty() {
+                self.drain();
+            }
+            // SAFETY: slabs on a bin's list are live descriptions in the side table.
+            let awake = unsafe { bin.awake.get().as_ref() };
+            list.set(match awake {
+                Some(slab) => self.take(bin, slab),
+                None => self.carve(bin, class),
+            });
+        }
+        // SAFETY: a block on the list is free memory of at least two words.
+        let free = unsafe { list.get().as_ref() }?;
+        list.set(free.next());
+        free.unseal();
+        Some(core::ptr::from_ref(free).cast_mut().cast())
+    }
+}

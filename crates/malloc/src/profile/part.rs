@@ -1,0 +1,247 @@
+//! This process's part of the file in which profiles are kept ([`vellum_wire::held`]).
+//!
+//! A process takes a part when it samples its first block. A forked child has none: what belongs to the
+//! parent's is on a page that the kernel gives a child as zeros (`MADV_WIPEONFORK`), however the child came
+//! to be, so its first sample takes a part of its own. One that shares its parent's memory (`vfork`) counts as
+//! the parent, whose memory it is. A *generation* tells blocks that were sampled before a fork from its own.
+//!
+//! The memory is allocated a step ahead, as a touch that finds the file system full would end the process.
+
+use core::ffi::CStr;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use vellum_sys::{PAGE, map};
+use vellum_wire::held::{
+    ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HeldHead, MODULE_WORDS, PART_BYTES, PARTS, PartHead,
+    STACK_WORDS, StackHead, entry_head,
+};
+
+/// `MADV_WIPEONFORK`.
+const WIPE_ON_FORK: usize = 18;
+/// Bytes whose memory is allocated at a time.
+const STEP: usize = 64 << 10;
+/// States of [`Own::state`]; 0 is that of a child that has not sampled yet.
+const SEATED: u32 = 1;
+const SEATLESS: u32 = 2;
+
+/// The file and this process's part of it.
+#[derive(Debug)]
+pub(super) struct Part {
+    path: Option<&'static CStr>,
+    /// On a page that a child gets as zeros.
+    state: *const AtomicU32,
+    base: *mut u8,
+    allocated: usize,
+    generation: u32,
+    is_first: bool,
+}
+
+// SAFETY: the pointers are to memory of the whole process, which only the part's holder reaches.
+unsafe impl Send for Part {}
+
+impl Part {
+    pub(super) const fn new() -> Part {
+        Part {
+            path: None,
+            state: core::ptr::null(),
+            base: null_mut(),
+            allocated: 0,
+            generation: 0,
+            is_first: true,
+        }
+    }
+
+    /// Begins with the file at `path`. Bytes between samples, if it is such a file.
+    pub(super) fn begin(&mut self, path: &'static CStr) -> rustix::io::Result<u64> {
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        if rustix::fs::fstat(&file)?.st_size as u64 != HELD_BYTES {
+            return Err(Errno::INVAL);
+        }
+        let head = Mapped::of(&file, 0, HEAD_BYTES)?;
+        // SAFETY: the head lies at the base, any bit pattern is a valid one, and it stays mapped meanwhile.
+        let head = unsafe { &*head.base.cast::<HeldHead>() };
+        let interval = head.interval.load(Relaxed);
+        if !head.is_known() || interval == 0 {
+            return Err(Errno::INVAL);
+        }
+        let page = map::reserve_writable(PAGE)?;
+        // Kernels older than 4.14 leave the page to a child as it is: `forget` is for those.
+        // SAFETY: the page just mapped.
+        let _ = unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [page, PAGE, WIPE_ON_FORK, 0, 0, 0]) };
+        self.state = core::ptr::with_exposed_provenance(page);
+        self.path = Some(path);
+        Ok(interval)
+    }
+
+    fn state(&self) -> Option<&AtomicU32> {
+        // SAFETY: null, or the page's first word, which stays mapped.
+        unsafe { self.state.as_ref() }
+    }
+
+    /// Forgets the parent's part, in a forked child.
+    pub(super) fn forget(&self) {
+        if let Some(state) = self.state() {
+            state.store(0, Relaxed);
+        }
+    }
+
+    /// The generation, if the process has a part.
+    pub(super) fn generation(&self) -> Option<u32> {
+        (self.state()?.load(Relaxed) == SEATED).then_some(self.generation)
+    }
+
+    /// Whether the process has a part, which it takes now if it has none; the second says if it is new.
+    pub(super) fn seat(&mut self) -> (bool, bool) {
+        match self.state().map(|state| state.load(Relaxed)) {
+            Some(SEATED) => return (true, false),
+            Some(SEATLESS) | None => return (false, false),
+            _ => {}
+        }
+        let is_seated = self.take().is_ok();
+        if let Some(state) = self.state() {
+            state.store(if is_seated { SEATED } else { SEATLESS }, Relaxed);
+        }
+        (is_seated, is_seated)
+    }
+
+    fn take(&mut self) -> rustix::io::Result<()> {
+        let path = self.path.ok_or(Errno::NOENT)?;
+        if !self.base.is_null() {
+            // The parent's.
+            // SAFETY: mapped by `take`, and not reached after this.
+            let _ = unsafe { rustix::mm::munmap(self.base.cast(), PART_BYTES) };
+            self.base = null_mut();
+        }
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let head = Mapped::of(&file, 0, HEAD_BYTES)?;
+        // SAFETY: as in `begin`.
+        let number = unsafe { &*head.base.cast::<HeldHead>() }.parts.fetch_add(1, Relaxed) as usize;
+        if number >= PARTS {
+            return Err(Errno::NOSPC);
+        }
+        let mapped = Mapped::of(&file, (HEAD_BYTES + number * PART_BYTES) as u64, PART_BYTES)?;
+        populate(mapped.base as usize, STEP)?;
+        self.base = mapped.keep();
+        (self.allocated, self.generation) = (STEP, self.generation + 1);
+        let is_forked = !core::mem::take(&mut self.is_first);
+        let head = self.head();
+        let mut name = [0u8; 16];
+        // SAFETY: the kernel writes at most 16 bytes, with a terminating zero.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        for (word, bytes) in head.name.iter().zip(name.as_chunks().0) {
+            word.store(u64::from_ne_bytes(*bytes), Relaxed);
+        }
+        head.is_forked.store(u32::from(is_forked), Relaxed);
+        head.pid.store(rustix::process::getpid().as_raw_nonzero().get() as u32, Release);
+        Ok(())
+    }
+
+    /// The part's head. The process has a part.
+    pub(super) fn head(&self) -> &PartHead {
+        // SAFETY: the part is mapped from `base`, and any bit pattern is a valid head.
+        unsafe { &*self.base.cast::<PartHead>() }
+    }
+
+    /// The word of number `index`.
+    fn word(&self, index: usize) -> &AtomicU64 {
+        debug_assert!(index < ENTRY_WORDS);
+        // SAFETY: within the part, which is mapped.
+        unsafe { &*self.base.add(HEAD_BYTES).cast::<AtomicU64>().add(index) }
+    }
+
+    /// Room for an entry of `words` words, whose memory is there: the number of its first.
+    fn room(&mut self, words: usize) -> Option<usize> {
+        let at = self.head().used.load(Relaxed) as usize;
+        if at + words > ENTRY_WORDS {
+            return None;
+        }
+        let end = HEAD_BYTES + (at + words) * 8;
+        if end > self.allocated {
+            let to = vellum_sys::round_up(end, STEP).min(PART_BYTES);
+            populate(self.base as usize + self.allocated, to - self.allocated).ok()?;
+            self.allocated = to;
+        }
+        Some(at)
+    }
+
+    fn publish(&self, at: usize, kind: EntryKind, words: usize) {
+        self.word(at).store(entry_head(kind, words), Relaxed);
+        self.head().used.store((at + words) as u64, Release);
+    }
+
+    /// Enters a module. False if there is no room.
+    pub(super) fn add_module(&mut self, words: [u64; 3], path: &[u8]) -> bool {
+        let length = MODULE_WORDS + path.len().div_ceil(8);
+        let Some(at) = self.room(length) else { return false };
+        for (index, value) in words.into_iter().chain([path.len() as u64]).enumerate() {
+            self.word(at + 1 + index).store(value, Relaxed);
+        }
+        for (index, bytes) in path.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.word(at + MODULE_WORDS + index).store(u64::from_ne_bytes(word), Relaxed);
+        }
+        self.publish(at, EntryKind::Module, length);
+        true
+    }
+
+    /// Enters a stack: the number of its first word.
+    pub(super) fn add_stack(&mut self, hash: u64, frames: &[u64]) -> Option<u32> {
+        let words = STACK_WORDS + frames.len();
+        let at = self.room(words)?;
+        let head = self.stack(at as u32);
+        head.hash.store(hash, Relaxed);
+        head.frames.store(frames.len() as u64, Relaxed);
+        for (index, &frame) in frames.iter().enumerate() {
+            self.word(at + STACK_WORDS + index).store(frame, Relaxed);
+        }
+        self.publish(at, EntryKind::Stack, words);
+        Some(at as u32)
+    }
+
+    /// The stack whose entry begins with the word of number `at`.
+    pub(super) fn stack(&self, at: u32) -> &StackHead {
+        // SAFETY: a stack's entry, which lies within the part.
+        unsafe { &*core::ptr::from_ref(self.word(at as usize)).cast::<StackHead>() }
+    }
+}
+
+/// Has the memory of a range allocated. Kernels that cannot do that ahead (before 5.14) do it at each touch.
+fn populate(start: usize, len: usize) -> rustix::io::Result<()> {
+    match map::populate(start, len) {
+        Err(Errno::INVAL) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// A part of the file, mapped.
+struct Mapped {
+    base: *mut u8,
+    bytes: usize,
+}
+
+impl Mapped {
+    fn of(file: &rustix::fd::OwnedFd, offset: u64, bytes: usize) -> rustix::io::Result<Mapped> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes.
+        let base = unsafe { rustix::mm::mmap(null_mut(), bytes, access, MapFlags::SHARED, file, offset) }?;
+        Ok(Mapped { base: base.cast(), bytes })
+    }
+
+    /// Leaves it mapped.
+    fn keep(self) -> *mut u8 {
+        let base = self.base;
+        core::mem::forget(self);
+        base
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of this value, which nobody reaches any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };
+    }
+}

@@ -1,0 +1,207 @@
+//! The stack of a sampled block: frames, innermost first, without those of this library.
+//!
+//! The way up is that of C++ exceptions, as in [`crate::backtrace`]. What leads from an instruction's frame
+//! to its caller's is worked out once an instruction and then remembered, with the number of its module. Modules
+//! come and go (`dlclose`): what is remembered of an instruction holds while its module is the same by range,
+//! path and dynamic section, which is asked of the loader again for each stack.
+//!
+//! Words of the stack are read after it was made sure that they can be read, many pages at a time: the tables
+//! of hand-written code may be wrong, and coroutines have stacks that end anywhere. A process that filters
+//! its system calls is not asked to make one more; there the tables are believed, within their frames' limits.
+
+use super::part::Part;
+use crate::modules::{self, Module};
+use core::cell::Cell;
+use core::ffi::c_char;
+use vellum_sys::{Caps, PAGE, caps, stack};
+use vellum_unwind::Rule;
+use vellum_wire::held::{NO_MODULE, STACK_FRAMES_MAX, frame as packed};
+
+/// Instructions that are remembered.
+const KNOWN: usize = 1 << 13;
+/// Modules that are remembered; frames of further ones are addresses alone.
+const MODULES_MAX: usize = 1 << 10;
+/// Frames that are left, those of this library among them.
+const STEPS_MAX: usize = STACK_FRAMES_MAX + 16;
+/// Bytes of the stack that are made sure of at a time.
+const WINDOW: usize = 16 * PAGE;
+/// Bytes of a return address or saved register.
+const WORD: u64 = 8;
+/// The longest path of a module that is entered.
+const PATH_MAX: usize = 4096;
+
+/// What is known of an instruction.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    pc: u64,
+    /// The rule's bits, or 0: its frame cannot be left.
+    rule: u64,
+    module: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    start: u64,
+    end: u64,
+    dynamic: u64,
+    name: u64,
+}
+
+/// What is remembered. All zero: nothing.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Walker {
+    known: [Known; KNOWN],
+    modules: [Seen; MODULES_MAX],
+    count: usize,
+}
+
+/// A recorded stack.
+pub(super) struct Stack {
+    pub(super) frames: [u64; STACK_FRAMES_MAX],
+    pub(super) length: usize,
+    pub(super) hash: u64,
+}
+
+impl Walker {
+    /// Forgets everything: a part that is begun has no modules.
+    pub(super) fn reset(&mut self) {
+        self.count = 0;
+        self.known.fill(Known { pc: 0, rule: 0, module: 0 });
+    }
+
+    /// The calling thread's stack.
+    #[inline(never)]
+    pub(super) fn walk(&mut self, part: &mut Part) -> Stack {
+        let mut stack = Stack { frames: [0; STACK_FRAMES_MAX], length: 0, hash: SPREAD };
+        let mut frame = modules::here();
+        let Some(mut module) = modules::module(frame.pc) else { return stack };
+        let own = module.start;
+        let mut number = self.number(&module, part);
+        let readable = Window::new(frame.sp);
+        let mut is_inside = true;
+        for _ in 0..STEPS_MAX {
+            let pc = frame.pc - 1;
+            if !(module.start..module.end).contains(&pc) {
+                let Some(found) = modules::module(pc) else {
+                    stack.push(packed(NO_MODULE, frame.pc));
+                    break;
+                };
+                module = found;
+                number = self.number(&module, part);
+            }
+            is_inside &= module.start == own;
+            if !is_inside {
+                let at = if number == NO_MODULE { frame.pc } else { frame.pc.wrapping_sub(module.bias()) };
+                stack.push(packed(number, at));
+            }
+            let rule = self.rule(&module, number, frame.pc);
+            let caller = rule.and_then(|rule| frame.caller(rule, |at| readable.word(at)));
+            let Some(caller) = caller else { break };
+            if stack.length == STACK_FRAMES_MAX {
+                break;
+            }
+            frame = caller;
+        }
+        stack
+    }
+
+    fn rule(&mut self, module: &Module, number: u64, pc: u64) -> Option<Rule> {
+        let known = &mut self.known[(pc.wrapping_mul(SPREAD) >> 40) as usize % KNOWN];
+        if known.pc != pc || known.module != number || number == NO_MODULE {
+            let rule = modules::rule(module, pc - 1).map_or(0, Rule::bits);
+            *known = Known { pc, rule, module: number };
+        }
+        Rule::from_bits(known.rule)
+    }
+
+    /// The number of a module, which is entered in the part if it is new.
+    fn number(&mut self, module: &Module, part: &mut Part) -> u64 {
+        let path = module.name().to_bytes();
+        let name = path.iter().fold(SPREAD, |hash, &byte| mixed(hash, u64::from(byte)));
+        let (start, end, dynamic) = (module.start, module.end, module.dynamic());
+        let is_it = |seen: &Seen| {
+            seen.start == start && seen.end == end && seen.dynamic == dynamic && seen.name == name
+        };
+        if let Some(number) = self.modules[..self.count].iter().position(is_it) {
+            return number as u64;
+        }
+        if self.count == MODULES_MAX {
+            return NO_MODULE;
+        }
+        let mut real = [0u8; PATH_MAX];
+        if !part.add_module([start, end, module.bias()], path_of(path, &mut real)) {
+            return NO_MODULE;
+        }
+        self.modules[self.count] = Seen { start, end, dynamic, name };
+        self.count += 1;
+        (self.count - 1) as u64
+    }
+}
+
+/// The path of a module's file: the executable's, if the loader has no name for it.
+fn path_of<'a>(name: &'a [u8], buffer: &'a mut [u8; PATH_MAX]) -> &'a [u8] {
+    if !name.is_empty() {
+        return &name[..name.len().min(PATH_MAX)];
+    }
+    let into = buffer.as_mut_ptr().cast::<c_char>();
+    // SAFETY: the buffer is as long as said.
+    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), into, PATH_MAX) };
+    &buffer[..usize::try_from(length).unwrap_or(0)]
+}
+
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mixed(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_mul(SPREAD).rotate_left(29)
+}
+
+impl Stack {
+    fn push(&mut self, frame: u64) {
+        if self.length < STACK_FRAMES_MAX {
+            self.frames[self.length] = frame;
+            self.length += 1;
+            self.hash = mixed(self.hash, frame);
+        }
+    }
+
+    pub(super) fn frames(&self) -> &[u64] {
+        &self.frames[..self.length]
+    }
+}
+
+/// The part of the stack that can be read.
+struct Window {
+    from: usize,
+    to: Cell<usize>,
+    /// Whether the kernel may be asked.
+    asks: bool,
+}
+
+impl Window {
+    fn new(sp: u64) -> Window {
+        let from = sp as usize;
+        // The page that the stack pointer is on can be read: the return address was pushed there, or above.
+        Window {
+            from,
+            to: Cell::new(vellum_sys::round_down(from, PAGE) + PAGE),
+            asks: caps::has(Caps::HELPER),
+        }
+    }
+
+    /// The word at an address of the stack, if it can be read.
+    fn word(&self, at: u64) -> Option<u64> {
+        let end = (at + WORD) as usize;
+        while end > self.to.get() && self.asks {
+            let from = self.to.get();
+            let to = stack::readable_to(from, from + WINDOW);
+            if to == from {
+                return None;
+            }
+            self.to.set(to);
+        }
+        // SAFETY: between the stack pointer and what can be read above it, or, where nobody can be asked,
+        // where the tables of the running code say that a frame has it.
+        (at as usize >= self.from).then(|| unsafe { (at as *const u64).read_unaligned() })
+    }
+}

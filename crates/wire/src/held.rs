@@ -1,0 +1,279 @@
+//! The layout of the file in which processes keep what holds their memory, for `vellum heap`.
+//!
+//! The command makes the file, sparse, and removes it at the end. Each process that is served by Vellum takes
+//! a **part** of its own, when it samples its first block, and maps that and the head alone. What it writes
+//! there is all there is of its profile besides the table of the sampled blocks in use, so a process that is
+//! killed has lost nothing.
+//!
+//! ```text
+//! file  ┌──────┬────────┬────────┬─ ─ ─┐      part  ┌──────────┬───────┬───────┬────────┬─ ─ ─┐
+//!       │ Head │ part 0 │ part 1 │     │            │ PartHead │ stack │ stack │ module │     │
+//!       └──────┴────────┴────────┴─ ─ ─┘            └──────────┴───────┴───────┴────────┴─ ─ ─┘
+//!         a page  PART_BYTES each                      a page     entries, `used` words of them
+//! ```
+//!
+//! All is words, written by one process under a lock of its own, and read by any. An entry is published by
+//! `used`, which is written after it.
+//!
+//! # The peak, exactly
+//! Each stack has what it held at the last peak, and that peak's number. When the sum exceeds the peak, only
+//! the number in the head goes up; a stack that then changes for the first time notes what it held before.
+//! So at any time the value at the peak is the note, if its number is the head's, or else what the stack
+//! holds now ([`Held::at_peak`]).
+
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
+
+/// The environment variable that holds the file's path.
+pub const HELD_ENV: &str = "VELLUM_HEAP_PROFILE";
+/// The first eight bytes of the file.
+pub const HELD_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0H");
+/// The layout's version.
+pub const HELD_VERSION: u32 = 1;
+/// Bytes of the head of the file, and of that of a part.
+pub const HEAD_BYTES: usize = 4096;
+/// Bytes of a part.
+pub const PART_BYTES: usize = 16 << 20;
+/// Parts there are to be had.
+pub const PARTS: usize = 1 << 14;
+/// Bytes of the file, nearly all of them never touched.
+pub const HELD_BYTES: u64 = HEAD_BYTES as u64 + PARTS as u64 * PART_BYTES as u64;
+/// Words for entries in a part.
+pub const ENTRY_WORDS: usize = (PART_BYTES - HEAD_BYTES) / 8;
+/// Frames of a stack that are recorded.
+pub const STACK_FRAMES_MAX: usize = 128;
+/// Counts of blocks are in units of one block divided by this.
+pub const BLOCK: u64 = 256;
+/// Bytes between two samples, on average, unless asked otherwise; and the least and most that can be asked.
+pub const INTERVAL_USUAL: u64 = 512 << 10;
+/// See [`INTERVAL_USUAL`].
+pub const INTERVAL_MIN: u64 = 1;
+/// See [`INTERVAL_USUAL`].
+pub const INTERVAL_MAX: u64 = 1 << 30;
+
+/// The head of the file.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HeldHead {
+    /// [`HELD_MAGIC`].
+    pub magic: AtomicU64,
+    /// [`HELD_VERSION`].
+    pub version: AtomicU32,
+    /// Parts asked for so far: there may be fewer.
+    pub parts: AtomicU32,
+    /// Bytes between two samples, on average.
+    pub interval: AtomicU64,
+}
+
+impl HeldHead {
+    /// Whether this is the head of a file that this version reads.
+    pub fn is_known(&self) -> bool {
+        self.magic.load(Acquire) == HELD_MAGIC && self.version.load(Relaxed) == HELD_VERSION
+    }
+}
+
+/// Estimates: bytes, blocks in units of a [`BLOCK`]th, and the samples that they rest on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks, times [`BLOCK`].
+    pub blocks: u64,
+    /// Samples.
+    pub samples: u64,
+}
+
+impl Amount {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Amount) -> Amount {
+        self.with(other, u64::wrapping_add)
+    }
+
+    /// What is left.
+    #[must_use]
+    pub fn minus(self, other: Amount) -> Amount {
+        self.with(other, u64::wrapping_sub)
+    }
+
+    fn with(self, other: Amount, change: fn(u64, u64) -> u64) -> Amount {
+        Amount {
+            bytes: change(self.bytes, other.bytes),
+            blocks: change(self.blocks, other.blocks),
+            samples: change(self.samples, other.samples),
+        }
+    }
+}
+
+/// An [`Amount`] in a file.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct SharedAmount([AtomicU64; 3]);
+
+impl SharedAmount {
+    /// Its value.
+    pub fn get(&self) -> Amount {
+        let [bytes, blocks, samples] = self.0.each_ref().map(|word| word.load(Relaxed));
+        Amount { bytes, blocks, samples }
+    }
+
+    /// Makes it `amount`.
+    pub fn set(&self, amount: Amount) {
+        for (word, value) in self.0.iter().zip([amount.bytes, amount.blocks, amount.samples]) {
+            word.store(value, Relaxed);
+        }
+    }
+}
+
+/// What is held now, what was at the peak, and what was ever allocated: of a stack, or of the process.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Held {
+    /// In use now.
+    pub now: SharedAmount,
+    /// Ever allocated.
+    pub ever: SharedAmount,
+    /// A stack's note of what it held at the peak of number `peak`; of the process, what the peak was.
+    pub noted: SharedAmount,
+    /// The number of the peak that `noted` belongs to.
+    pub peak: AtomicU64,
+}
+
+impl Held {
+    /// What was held at the peak of number `peak`, the last.
+    pub fn at_peak(&self, peak: u64) -> Amount {
+        if self.peak.load(Relaxed) == peak { self.noted.get() } else { self.now.get() }
+    }
+
+    /// Notes what is held, if the last peak, of number `peak`, is new. To be called before `now` changes.
+    pub fn note(&self, peak: u64) {
+        if self.peak.load(Relaxed) != peak {
+            self.noted.set(self.now.get());
+            self.peak.store(peak, Relaxed);
+        }
+    }
+
+    /// Adds a block, to a stack of the process `all`, or takes it away.
+    pub fn change(&self, all: &Held, amount: Amount, is_allocated: bool) {
+        self.note(all.peak.load(Relaxed));
+        let new = |old: Amount| if is_allocated { old.plus(amount) } else { old.minus(amount) };
+        self.now.set(new(self.now.get()));
+        let sum = new(all.now.get());
+        all.now.set(sum);
+        if !is_allocated {
+            return;
+        }
+        self.ever.set(self.ever.get().plus(amount));
+        all.ever.set(all.ever.get().plus(amount));
+        Self::rise(all, sum);
+    }
+
+    /// Adds what was taken away a moment ago, in another size: it counts as allocated once.
+    pub fn regain(&self, all: &Held, amount: Amount) {
+        self.note(all.peak.load(Relaxed));
+        self.now.set(self.now.get().plus(amount));
+        let sum = all.now.get().plus(amount);
+        all.now.set(sum);
+        Self::rise(all, sum);
+    }
+
+    /// Notes the process's peak, if `sum` is one.
+    fn rise(all: &Held, sum: Amount) {
+        if sum.bytes > all.noted.get().bytes {
+            all.noted.set(sum);
+            all.peak.store(all.peak.load(Relaxed) + 1, Relaxed);
+        }
+    }
+}
+
+/// The head of a part.
+#[repr(C)]
+#[derive(Debug)]
+pub struct PartHead {
+    /// The process id in its own namespace; 0 until the part is taken.
+    pub pid: AtomicU32,
+    /// 1 if the process was forked by one that was profiled, and has not executed a program since.
+    pub is_forked: AtomicU32,
+    /// The name of the process's command, ended by a zero.
+    pub name: [AtomicU64; 2],
+    /// Words of entries that are there.
+    pub used: AtomicU64,
+    /// Samples that found no room.
+    pub lost: AtomicU64,
+    /// The process's sums.
+    pub held: Held,
+}
+
+/// The kinds of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum EntryKind {
+    /// A mapped file: words `start, end, bias, bytes of the path`, then its path.
+    Module = 1,
+    /// A stack: [`StackHead`], then its frames, innermost first.
+    Stack = 2,
+}
+
+/// The first word of an entry: its kind, and in the high half how many words it has with this one.
+pub fn entry_head(kind: EntryKind, words: usize) -> u64 {
+    kind as u64 | (words as u64) << 32
+}
+
+/// Words of a module's entry before the path.
+pub const MODULE_WORDS: usize = 5;
+
+/// A stack's entry before its frames.
+#[repr(C)]
+#[derive(Debug)]
+pub struct StackHead {
+    /// [`entry_head`].
+    pub entry: AtomicU64,
+    /// The hash of the frames.
+    pub hash: AtomicU64,
+    /// How many frames there are.
+    pub frames: AtomicU64,
+    /// What it holds.
+    pub held: Held,
+}
+
+/// Words of a stack's entry before its frames.
+pub const STACK_WORDS: usize = size_of::<StackHead>() / 8;
+/// The number of a frame's module where there is none: the rest is the address then.
+pub const NO_MODULE: u64 = 0xffff;
+/// Bits of a frame below the number of its module, which is how many modules' entries come before its own.
+pub const OFFSET_BITS: u32 = 48;
+
+/// A frame: the return address less its module's bias.
+pub fn frame(module: u64, offset: u64) -> u64 {
+    module << OFFSET_BITS | offset & ((1 << OFFSET_BITS) - 1)
+}
+
+const _: () = assert!(size_of::<PartHead>() <= HEAD_BYTES && size_of::<HeldHead>() <= HEAD_BYTES);
+const _: () = assert!(HELD_BYTES <= i64::MAX as u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(bytes: u64) -> Amount {
+        Amount { bytes, blocks: BLOCK, samples: 1 }
+    }
+
+    #[test]
+    fn stacks_know_what_they_held_at_the_peak() {
+        let (all, a, b) = (Held::default(), Held::default(), Held::default());
+        a.change(&all, bytes(100), true);
+        b.change(&all, bytes(50), true);
+        b.change(&all, bytes(50), false);
+        a.change(&all, bytes(100), false);
+        b.change(&all, bytes(120), true);
+        let peak = all.peak.load(Relaxed);
+        assert_eq!((all.noted.get().bytes, a.at_peak(peak).bytes, b.at_peak(peak).bytes), (150, 100, 50));
+        a.change(&all, bytes(31), true);
+        let peak = all.peak.load(Relaxed);
+        assert_eq!((all.noted.get().bytes, a.at_peak(peak).bytes, b.at_peak(peak).bytes), (151, 31, 120));
+        assert_eq!((a.ever.get().bytes, b.ever.get().samples, all.now.get().bytes), (131, 2, 151));
+    }
+}
