@@ -20,9 +20,9 @@ pub(crate) enum Mode {
 /// What a process does whose blocks are sampled: see [`crate::profile`].
 #[derive(Debug)]
 pub(crate) struct Hooks {
-    /// A small block of so many bytes, sampled or not; `None` to take the usual way.
+    /// A small block of the given size in bytes, sampled or not; `None` to take the usual way.
     pub(crate) small: fn(usize) -> Option<*mut u8>,
-    /// Samples a new large block of so many bytes, if it is due.
+    /// Samples a new large block of the given size in bytes, if it is due.
     pub(crate) consider: fn(*mut u8, usize),
     /// Frees a sampled small block; false, with nothing done, if it is none. As unsafe as `free`.
     pub(crate) free_small: unsafe fn(*mut u8) -> bool,
@@ -30,7 +30,7 @@ pub(crate) struct Hooks {
     pub(crate) forget: fn(*mut u8) -> bool,
     /// Forgets a sampled block that is no longer one.
     pub(crate) lose: fn(*mut u8) -> bool,
-    /// Notes that a small block is to have so many bytes.
+    /// Notes that a small block is to have another size, in bytes.
     pub(crate) resized_small: fn(*mut u8, usize),
     /// Around a `fork`.
     pub(crate) fork_prepare: fn(),

@@ -14,7 +14,7 @@
 //! Invariants: `left[c]` counts the requests to come, beyond the blocks of `free[c]`, up to and with the
 //! sample; 0 means that none was drawn, as always where nothing is sampled. Blocks are withheld only while it
 //! is 1. Blocks of a list that are given back unused were counted, and are counted back
-//! ([`Pace::returned`]): what is sampled depends on requests alone.
+//! ([`Pace::returned`]): samples depend on requests alone.
 
 use crate::class::CLASSES;
 use core::cell::Cell;

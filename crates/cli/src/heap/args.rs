@@ -34,7 +34,7 @@ pub(crate) struct Heap {
     #[arg(long, value_name = "WHEN", default_value = "peak")]
     pub(crate) of: When,
 
-    /// Show so many lines in each table.
+    /// Show at most this number of lines in each table.
     #[arg(short = 'n', long, value_name = "LINES", default_value_t = 15)]
     pub(crate) top: usize,
 

@@ -2,8 +2,8 @@
 //! compressed by gzip.
 //!
 //! Only what it takes of the encoding of protocol buffers is here: numbers of variable length, and fields
-//! that have a length (<https://protobuf.dev/programming-guides/encoding/>). Samples have six values, of which the
-//! first four are those of Go's heap profiles.
+//! that have a length (<https://protobuf.dev/programming-guides/encoding/>). Samples have six values, of
+//! which the first four are those of Go's heap profiles.
 
 use super::observed::{Level, Observed, blocks};
 use flate2::Compression;

@@ -91,7 +91,7 @@ impl Live {
             self.slots()[index] = *sample;
         }
         if old.length != 0 {
-            // SAFETY: the old table's memory, which nobody reaches any more. It stays where the kernel refuses.
+            // SAFETY: the old table's memory, which nobody reaches any more.
             let _ = unsafe { map::release(old.slots as usize, old.length * size_of::<Sample>()) };
         }
         true

@@ -2,8 +2,8 @@
 //!
 //! A process takes a part when it samples its first block. A forked child has none: what belongs to the
 //! parent's is on a page that the kernel gives a child as zeros (`MADV_WIPEONFORK`), however the child came
-//! to be, so its first sample takes a part of its own. One that shares its parent's memory (`vfork`) counts as
-//! the parent, whose memory it is. A *generation* tells blocks that were sampled before a fork from its own.
+//! to be, so its first sample takes a part of its own. One that shares its parent's memory (`vfork`) counts
+//! as the parent, whose memory it is. A *generation* tells blocks sampled before a fork from its own.
 //!
 //! The memory is allocated a step ahead, as a touch that finds the file system full would end the process.
 

@@ -1,13 +1,13 @@
 //! The stack of a sampled block: frames, innermost first, without those of this library.
 //!
 //! The way up is that of C++ exceptions, as in [`crate::backtrace`]. What leads from an instruction's frame
-//! to its caller's is worked out once an instruction and then remembered, with the number of its module. Modules
-//! come and go (`dlclose`): what is remembered of an instruction holds while its module is the same by range,
+//! to its caller's is worked out once an instruction and then remembered, with the number of its module.
+//! Modules come and go (`dlclose`): a memory of an instruction holds while its module is the same by range,
 //! path and dynamic section, which is asked of the loader again for each stack.
 //!
 //! Words of the stack are read after it was made sure that they can be read, many pages at a time: the tables
 //! of hand-written code may be wrong, and coroutines have stacks that end anywhere. A process that filters
-//! its system calls is not asked to make one more; there the tables are believed, within their frames' limits.
+//! its system calls is not asked to make one more; there the tables are believed.
 
 use super::part::Part;
 use crate::modules::{self, Module};
