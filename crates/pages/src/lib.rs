@@ -53,6 +53,7 @@ mod bins;
 mod buffer;
 mod config;
 mod discard;
+mod elsewhere;
 mod error;
 mod fill_from_cache;
 mod find_pages;

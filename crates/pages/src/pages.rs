@@ -13,7 +13,7 @@ use crate::state::{ARENAS, Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
 use vellum_sys::{Caps, caps, map};
 use vellum_wire::{Counter, Slot};
@@ -53,6 +53,8 @@ pub struct Pages {
     pub(crate) hook: AtomicPtr<()>,
     /// The slot, for what is counted without the lock.
     counting: AtomicPtr<Slot>,
+    /// Pages that the program has from the kernel itself: see `elsewhere`.
+    pub(crate) elsewhere: AtomicU64,
 }
 
 static GLOBAL: Pages = Pages::new();
@@ -65,6 +67,7 @@ impl Pages {
             base: AtomicUsize::new(0),
             hook: AtomicPtr::new(core::ptr::null_mut()),
             counting: AtomicPtr::new(core::ptr::null_mut()),
+            elsewhere: AtomicU64::new(0),
         }
     }
 
@@ -340,7 +343,7 @@ impl Pages {
                 return None;
             }
             let mut taken = state.arenas[arena].grow(page, pages);
-            state.book_taken(&taken);
+            state.book_taken(&taken, self.elsewhere());
             state.count(Counter::RegrownBlocks, 1);
             state.count(Counter::RegrownBytes, u64::from(taken.pages) * PAGE as u64);
             let new = state.arenas[arena].address(taken.start) as *mut u8;
