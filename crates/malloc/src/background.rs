@@ -10,11 +10,12 @@
 //! Slabs that cannot go as a whole give back the pages on which nothing is in use: see [`crate::scavenge`]. A
 //! round holds a gate for some slabs only, and then opens it for a moment.
 
+use crate::gauges;
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
 use crate::registry;
 use core::sync::atomic::{AtomicU32, Ordering};
-use vellum_pages::{DECAY_PARTS, Pages, Severity};
+use vellum_pages::{Pages, Severity};
 use vellum_sys::{Caps, Lock, barrier, caps, clock, thread};
 
 /// The most ticks between two looks at the same unfinished slabs.
@@ -26,6 +27,12 @@ const PASSES_MS: u64 = 20;
 const TRIM_PATIENCE: u32 = 1000;
 const MOMENT_NS: u64 = 1_000_000;
 
+/// The decay times between two withdrawals of huge pages that nobody asked for: each has every sparse slab
+/// visited.
+const WITHDRAWALS_APART: u32 = 2;
+
+/// Ticks until huge pages may be withdrawn again.
+static RESTING: AtomicU32 = AtomicU32::new(0);
 /// Ticks so far.
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
@@ -56,7 +63,7 @@ pub(crate) fn tick() {
         return;
     }
     let is_short = Pages::global().was_short();
-    let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(DECAY_PARTS as u32);
+    let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
     if is_due && Pages::global().discard_mode().decays() {
         registry::all().for_each(Heap::request_pass);
     }
@@ -65,8 +72,13 @@ pub(crate) fn tick() {
     }
     rounds(registry::all, false, clock::now_ms() + PASSES_MS);
     note_turns();
-    Pages::global().withdraw_huge();
+    if RESTING.load(Ordering::Relaxed) > 0 {
+        RESTING.fetch_sub(1, Ordering::Relaxed);
+    } else {
+        withdraw_huge();
+    }
     Pages::global().note_sparse(registry::all().any(|heap| heap.pass.is_sparse()));
+    gauges::publish_if_due();
     ROUND.unlock();
 }
 
@@ -74,6 +86,15 @@ pub(crate) fn tick() {
 /// released.
 pub fn trim() -> usize {
     let before = returned();
+    trim_heaps();
+    let released = Pages::global().trim(Severity::Everything);
+    if withdraw_huge() {
+        trim_heaps();
+    }
+    released + (returned() - before)
+}
+
+fn trim_heaps() {
     let own = registry::current();
     if let Some(heap) = own
         && heap.gate.enter()
@@ -86,14 +107,23 @@ pub fn trim() -> usize {
     if (0..TRIM_PATIENCE).any(|_| ROUND.try_lock() || pause()) {
         note_turns();
         let others = || registry::all().filter(|heap| !own.is_some_and(|own| core::ptr::eq(*heap, own)));
-        others().for_each(|heap| heap.pass.request_anew());
+        others().for_each(|heap| heap.pass.request(true));
         // Not the caller's: a signal handler of this thread would wait at its gate for ever.
         rounds(others, true, u64::MAX);
         note_turns();
-        Pages::global().withdraw_huge();
         ROUND.unlock();
     }
-    Pages::global().trim(Severity::Everything) + (returned() - before)
+}
+
+/// Withdraws huge pages if they are no longer worth it, and then has all given back once more that went
+/// before.
+fn withdraw_huge() -> bool {
+    let has = Pages::global().withdraw_huge();
+    if has {
+        RESTING.store(WITHDRAWALS_APART * Pages::global().ticks_of_decay(), Ordering::Relaxed);
+        registry::all().for_each(|heap| heap.pass.request_again());
+    }
+    has
 }
 
 /// Waits a moment. False, as nothing has come of it.

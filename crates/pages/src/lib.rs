@@ -39,7 +39,8 @@
 //! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena` places, splits and
 //! joins, over `tag` (what each page is) and `bins` (what is free, by size); `state` is what the lock guards;
 //! `fill_from_cache` moves cached frames to where they are needed; `release` gives frames back, `discard`
-//! says in which mode, `vacant` what of used memory is vacated; `inside` gives back pages of units in use;
+//! says in which mode, `vacant` what of used memory is vacated; `inside` gives back pages of units in use, `tables`
+//! what is beside free memory;
 //! `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again; `relocate` moves;
 //! `mappings` follows what the program does to its own mappings; `helper` is the background; `advice` follows
 //! a governor; `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
@@ -52,6 +53,7 @@ mod available;
 mod bins;
 mod buffer;
 mod config;
+mod decay_clock;
 mod discard;
 mod elsewhere;
 mod error;
@@ -69,16 +71,17 @@ mod relocate;
 mod scan_backoff;
 mod shortage;
 mod state;
+mod tables;
 mod tag;
 mod units;
 mod vacant;
+mod walk;
 
 pub use available::AvailableMemory;
 pub use buffer::{Buffer, Plain};
 pub use config::{Config, HugePolicy, Severity};
 pub use discard::{Discard, Elsewhere};
 pub use error::{Misuse, OutOfMemory};
-pub use low_water::DECAY_PARTS;
 pub use mappings::{Owner, Unclaimed};
 pub use pages::{Extent, Pages, Request};
 pub use units::{

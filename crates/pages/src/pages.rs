@@ -8,8 +8,9 @@ use crate::arena::Taken;
 use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
 use crate::huge_window::Range;
+use crate::inside::Inside;
 use crate::release::Reason;
-use crate::state::{ARENAS, Advice, DENSE, SPAN, State, Use};
+use crate::state::{Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
@@ -51,6 +52,7 @@ pub struct Pages {
     pub(crate) state: Guarded<State>,
     pub(crate) base: AtomicUsize,
     pub(crate) hook: AtomicPtr<()>,
+    pub(crate) inside: Inside,
     /// The slot, for what is counted without the lock.
     counting: AtomicPtr<Slot>,
     /// Pages that the program has from the kernel itself: see `elsewhere`.
@@ -66,6 +68,7 @@ impl Pages {
             state: Guarded::new(State::new()),
             base: AtomicUsize::new(0),
             hook: AtomicPtr::new(core::ptr::null_mut()),
+            inside: Inside::new(),
             counting: AtomicPtr::new(core::ptr::null_mut()),
             elsewhere: AtomicU64::new(0),
         }
@@ -102,15 +105,6 @@ impl Pages {
             0 => (0, 0),
             base => (base, SPAN),
         }
-    }
-
-    /// The parts of the span that were handed out so far, as start and bytes.
-    pub fn mapped(&self) -> [(usize, usize); ARENAS] {
-        let state = self.state.lock();
-        core::array::from_fn(|index| match state.is_init {
-            true => (state.arenas[index].whole().start, state.arenas[index].mapped_bytes()),
-            false => (0, 0),
-        })
     }
 
     /// All the address space, as base and bytes, that is this layer's: the span and the tables beside it.
@@ -177,6 +171,7 @@ impl Pages {
         let mut state = self.state.lock();
         self.init(&mut state);
         state.still = true;
+        self.inside.be_still();
         caps::drop(Caps::all().difference(Caps::NOREPLACE));
     }
 

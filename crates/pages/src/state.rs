@@ -99,8 +99,6 @@ pub(crate) struct State {
     /// What was not needed of each of [`KEPT`].
     pub(crate) low_water: [LowWater; KEPT.len()],
     pub(crate) windows: Windows,
-    /// Bytes that have gone inside units since the window of their arena was set back: see `inside`.
-    pub(crate) holes: usize,
     pub(crate) config: Config,
     pub(crate) entries: u32,
     /// Free extents that somebody has taken out of their lists to deal with their frames, and will put back.
@@ -127,7 +125,6 @@ impl State {
             look: 0,
             low_water: [const { LowWater::new() }; KEPT.len()],
             windows: Windows::new(),
-            holes: 0,
             config: Config::DEFAULT,
             entries: 0,
             away: 0,

@@ -68,7 +68,7 @@ counters! {
     MmapServedBytes = "mmap_served_bytes", "bytes";
     /// Requests answered with out-of-memory.
     OutOfMemory = "out_of_memory", "events";
-    /// Bytes in use by extents now (small blocks count by their slabs).
+    /// Bytes in use by extents now (small blocks count by their slabs, whole).
     NowLive = "now_live_bytes", "bytes";
     /// Bytes in the free-page cache now, frames kept and unmarked.
     NowCached = "now_cached_bytes", "bytes";
@@ -140,6 +140,12 @@ counters! {
     PeakPagedFrames = "peak_paged_frames", "pages";
     /// The most pages of memory objects at a time.
     PeakPagedPages = "peak_paged_pages", "pages";
+    /// Bytes of blocks in use when blocks were counted last; 0 before the first time.
+    NowInUse = "now_in_use_bytes", "bytes";
+    /// Bytes free beside them, in slabs and in threads' own lists.
+    NowFreeInSlabs = "now_free_in_slabs_bytes", "bytes";
+    /// Bytes of pages inside slabs whose frames have gone back.
+    NowReturned = "now_returned_bytes", "bytes";
 }
 
 impl Counter {

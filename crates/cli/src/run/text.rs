@@ -103,6 +103,7 @@ fn pages(lines: &mut Lines, report: &Report) {
             ],
         );
     }
+    blocks(lines, report);
     returned(lines, report);
     if get(Counter::GcCollections) > 0 {
         let nanos = |counter| time(Duration::from_nanos(get(counter)));
@@ -169,6 +170,25 @@ fn paging(lines: &mut Lines, report: &Report) {
             format!("{} flushed", count(get(Counter::PagedFlushed))),
         ],
     );
+}
+
+/// What memory was used for when the most was resident, and when the run was seen last.
+fn blocks(lines: &mut Lines, report: &Report) {
+    let samples = &report.samples;
+    let last = samples.at_ns.len().checked_sub(1);
+    let peak = (0..samples.at_ns.len()).max_by_key(|&at| samples.resident_max_bytes[at]);
+    for (label, at) in [("at peak", peak), ("at end", last)] {
+        let Some(at) = at.filter(|&at| samples.in_use_bytes[at] > 0) else { continue };
+        lines.cells(
+            label,
+            &[
+                format!("{} in blocks", bytes(samples.in_use_bytes[at])),
+                format!("{} free in slabs", bytes(samples.free_in_slabs_bytes[at])),
+                format!("{} cached", bytes(samples.cached_bytes[at])),
+                format!("{} gone from slabs", bytes(samples.returned_bytes[at])),
+            ],
+        );
+    }
 }
 
 /// What went back to the kernel, and why.
@@ -317,6 +337,7 @@ vellum: python3 'script <one>.py': exit status 0
   pages     1,234 extents        5.00 GiB handed out  peak in use 300 MiB
   cache     1,200 hits           4.00 GiB warm        1,048,576 faults avoided
   growth    3.00 MiB in place    0 B remapped         0 B copied
+  at peak   80.0 MiB in blocks   15.0 MiB free in slabs 10.0 MiB cached      5.00 MiB gone from slabs
   returned  1.00 MiB discarded   9.00 MiB flushed (idle 7.00 MiB, pressure 2.00 MiB)
   mmap      1 mapping            8.00 MiB served
   note      3 other processes ran without Vellum: busybox (x2, statically linked), brief
