@@ -229,14 +229,15 @@ impl Governor {
         self.mind_guardian(events);
         let census = Census::take(self.guardian.pid());
         self.jobs.iter_mut().for_each(|job| job.survey(&census, period, events));
-        let swap = self.machine.swap_free();
+        let memory = self.machine.memory();
+        let swap = memory.swap_free;
         let claims: Vec<_> = self.jobs.iter().map(|job| job.claim(swap)).collect();
         let stalled = self.machine.stalled();
         let situation = Situation {
             now: now.duration_since(self.began),
-            budget: self.config.budget.of(self.machine.total()),
-            available: self.machine.available(),
-            reserve: self.machine.reserve(),
+            budget: self.config.budget.of(memory.total),
+            available: memory.available,
+            reserve: memory.reserve(),
             stalled: stalled.unwrap_or(0.0),
             waited: self.jobs.iter().map(Job::waits).sum(),
         };
