@@ -127,9 +127,7 @@ impl Job {
                     self.minor_faults += stat.own.minor_faults.saturating_sub(member.minor_faults);
                     member.minor_faults = stat.own.minor_faults;
                     member.resident = stat.resident;
-                    if stat.stack_start != member.stack_start {
-                        member.stack_start = stat.stack_start;
-                        member.name.clone_from(&stat.comm);
+                    if member.executed(&stat) {
                         events.push(Event::Executed { pid, name: stat.comm });
                     }
                 }
@@ -186,6 +184,17 @@ impl Member {
             open: true,
         }
     }
+
+    /// Whether it runs another program than at the last look. A process that is ending has given up its
+    /// memory and reads 0 for a moment: that is no other program, and neither is what follows an unknown one.
+    fn executed(&mut self, now: &Stat) -> bool {
+        let before = match now.stack_start {
+            0 => return false,
+            known => std::mem::replace(&mut self.stack_start, known),
+        };
+        self.name.clone_from(&now.comm);
+        before != 0 && before != now.stack_start
+    }
 }
 
 /// A process that lives, and its user CPU time.
@@ -201,6 +210,22 @@ fn reading(pid: Pid) -> Option<(Stat, Duration)> {
 mod tests {
     use super::*;
     use std::io::Read;
+
+    #[test]
+    fn the_end_of_a_process_is_no_other_program() {
+        let mut stat = stat(Pid::me()).unwrap();
+        stat.stack_start = 0x7ffd_0000;
+        let mut member = Member::new(&stat, Duration::ZERO);
+        assert!(!member.executed(&stat));
+        let ending = Stat { stack_start: 0, ..stat.clone() };
+        assert!(!member.executed(&ending), "its memory is gone, and no other has come");
+        assert!(!member.executed(&stat), "nor is the same one another");
+        assert!(member.executed(&Stat { stack_start: 0x7ffd_1000, comm: "b".into(), ..stat.clone() }));
+        assert_eq!(member.name, "b");
+        let mut unknown = Member::new(&ending, Duration::ZERO);
+        assert!(!unknown.executed(&stat), "it was unknown before");
+        assert!(unknown.executed(&Stat { stack_start: 0x7ffd_2000, ..stat }));
+    }
     use std::process::{Command, Stdio};
 
     /// Reads lines of the shell's output up to this one.
