@@ -18,7 +18,7 @@ const FILE: usize = 192 << 20;
 const DECISIONS: u32 = 8;
 const FOREVER: &str = "while :; do sleep 0.05; done";
 /// The file system without a disk, whose pages cannot be given up.
-const TMPFS: i64 = 0x0102_1994;
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
 /// Not a test: the governor in the group.
 #[test]
@@ -30,7 +30,7 @@ fn in_the_group() {
         table += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {FOREVER:?}]\n");
     }
     // Pages of files that the kernel would give up are no reason to stop anybody.
-    let on_disk = rustix::fs::statfs(folder.path()).is_ok_and(|found| found.f_type as i64 != TMPFS);
+    let on_disk = rustix::fs::statfs(folder.path()).is_ok_and(|found| found.f_type != TMPFS);
     if on_disk {
         let mut file = std::fs::File::create(folder.path().join("file")).unwrap();
         let piece = vec![7; 1 << 20];
