@@ -78,7 +78,7 @@ pub use options::{
     BUDGET, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, Options, WINDOWS, WINDOWS_MAX, WatchError,
 };
 pub use source::{Availability, Count, Done, PerProcess, Source, SourceError, SourceKind, Spent};
-pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables};
+pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables, has_soft_dirty};
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{Ground, Kind, Knee, LESS, Limit, Verdict};
 pub use watcher::{Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};
