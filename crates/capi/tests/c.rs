@@ -93,6 +93,35 @@ fn a_program_linked_with_the_static_library() {
     run(&link);
 }
 
+/// Strict standards hide the kernel's clocks in `<time.h>`: they are read all the same.
+#[test]
+fn the_header_is_for_every_standard() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, libraries) = (folder.path().join("clocks.c"), libraries());
+    let text = "#include \"vellum_measure.h\"
+        int main(void) {
+            vel_clock clock;
+            int kind;
+            for (kind = VEL_BEST; kind <= VEL_THREAD_CPU; kind++) {
+                uint64_t first, then;
+                if (vel_clock_open(&clock, kind)) continue; /* a counter that is not trusted here */
+                first = vel_stamp(&clock);
+                do then = vel_stamp(&clock); while (then == first);
+                if (!first || then < first) return kind + 2;
+            }
+            return 0;
+        }\n";
+    std::fs::write(&source, text).expect("written");
+    for standard in ["c99", "c11", "c17", "gnu99", "gnu17"] {
+        let Some(mut compiler) = compiler("cc") else { return };
+        let program = folder.path().join(standard);
+        compiler.arg(format!("-std={standard}")).arg(&source).arg("-o").arg(&program);
+        compiler.args([with("-L", &libraries), with("-Wl,-rpath,", &libraries), "-lvelmeasure".into()]);
+        succeeded(&mut compiler);
+        succeeded(&mut Command::new(&program));
+    }
+}
+
 #[test]
 fn the_header_is_cpp_too() {
     let Some(mut compiler) = compiler("c++") else { return };

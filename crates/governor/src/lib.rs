@@ -84,3 +84,4 @@ pub use policy::{Decision, Limit, Policy};
 pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State, Untouched};
 pub use start::StartError;
 pub use stop::{Stop, StopError};
+pub use take::may_page_out;

@@ -41,7 +41,8 @@ pub struct LibraryError {
 /// # Errors
 /// When it is in none of these places.
 pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
-    let cure = "build it with `cargo build --release -p vellum-runtime`, or name it with --lib or VELLUM_LIB";
+    let cure =
+        "./build makes it in target/release: put it beside this command, or name it with --lib or VELLUM_LIB";
     find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
 }
 
@@ -50,7 +51,7 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
 /// # Errors
 /// As for [`find`].
 pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
-    let cure = "build it with `cargo build --release -p vellum-recorder`, or name it with --recorder or VELLUM_COST_LIB";
+    let cure = "./build makes it in target/release: put it beside this command, or name it with --recorder or VELLUM_COST_LIB";
     find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| LibraryError {
         name: RECORDER,
         looked,
@@ -66,7 +67,11 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
     let looked = candidates(&own_directory(), "libgc");
     let has_it = |folder: &PathBuf| folder.join("libgc.so.1").is_file();
     let found = looked.iter().find(|folder| has_it(folder)).and_then(|folder| folder.canonicalize().ok());
-    found.ok_or(LibraryError { name: "libgc/libgc.so.1", looked, cure: "build it with `./build`" })
+    found.ok_or(LibraryError {
+        name: "libgc/libgc.so.1",
+        looked,
+        cure: "./build makes the folder libgc in target/release: put it, and libgc.so, beside this command",
+    })
 }
 
 /// The program `name` that comes with this one.
@@ -75,7 +80,7 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
 /// As for [`find`].
 pub fn find_program(name: &'static str) -> Result<PathBuf, LibraryError> {
     let looked = vec![own_directory().join(name)];
-    let cure = "it comes with `vellum`, in the same folder; build it with `./build`";
+    let cure = "./build makes it in target/release: put it beside this command";
     canonical_file(&looked[0]).ok_or(LibraryError { name, looked, cure })
 }
 
@@ -83,7 +88,13 @@ pub fn find_program(name: &'static str) -> Result<PathBuf, LibraryError> {
 /// `$PLATFORM` in it.
 #[must_use]
 pub fn for_every_machine(library: &Path) -> PathBuf {
-    if Path::new(I386_LINKER).exists() { by_platform(library) } else { library.to_path_buf() }
+    if runs_i386() { by_platform(library) } else { library.to_path_buf() }
+}
+
+/// Whether programs of i386 may run on this machine.
+#[must_use]
+pub fn runs_i386() -> bool {
+    Path::new(I386_LINKER).exists()
 }
 
 fn by_platform(library: &Path) -> PathBuf {

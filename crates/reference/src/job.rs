@@ -12,6 +12,10 @@
 //! for it (`cutime`); short-lived children are accounted so. The time of children that nobody waits for is
 //! lost, and the clock then runs late.
 //!
+//! A parent's `cutime` grows by all that the child and the child's own children used, some or all of which
+//! was seen while they ran. That part is owed, under the parent's number, until the parent has waited; or by
+//! the grandparent, if the parent is gone before it is seen to have.
+//!
 //! Invariants: the clock never runs backwards; a process is known by its pid *and* its time of birth.
 //!
 //! Source: Nishigaki counts processor time of the job; excluding the time of faults is ours.
@@ -40,6 +44,7 @@ pub(crate) struct Member {
     pub(crate) name: String,
     started_ticks: u64,
     stack_start: u64,
+    parent: Pid,
     user: Duration,
     waited: Duration,
     minor_faults: u64,
@@ -53,6 +58,8 @@ pub(crate) struct Member {
 pub(crate) struct Job {
     target: Target,
     members: BTreeMap<Pid, Member>,
+    /// By parents' numbers: time of children that are gone, which was counted and will come to light again.
+    owed: BTreeMap<Pid, Duration>,
     /// When, and at what virtual time, the list was made.
     listed: Option<(Instant, Duration)>,
     list_every: Duration,
@@ -72,6 +79,7 @@ impl Job {
         Job {
             target,
             members: BTreeMap::new(),
+            owed: BTreeMap::new(),
             listed: None,
             list_every: LIST_EVERY,
             list_least: Duration::ZERO,
@@ -121,8 +129,8 @@ impl Job {
     /// Looks at the processes, and lists them anew if that is due or `list` asks for it.
     pub(crate) fn update(&mut self, list: bool) -> Vec<Event> {
         let mut events = Vec::new();
-        let (mut gained, mut ended) = (Duration::ZERO, Duration::ZERO);
-        let mut waited = Duration::ZERO;
+        let mut gained = Duration::ZERO;
+        let mut waited: Vec<(Pid, Duration)> = Vec::new();
         let due = self.listed.is_none_or(|(listed, clock)| {
             let passed = listed.elapsed();
             let busy = self.clock.saturating_sub(clock) >= LIST_EVERY;
@@ -136,8 +144,9 @@ impl Job {
                 Some((stat, user)) => {
                     gained += user.saturating_sub(member.user);
                     member.user = member.user.max(user);
-                    waited += stat.waited.user.saturating_sub(member.waited);
+                    waited.push((pid, stat.waited.user.saturating_sub(member.waited)));
                     member.waited = member.waited.max(stat.waited.user);
+                    member.parent = stat.parent;
                     self.minor_faults += stat.own.minor_faults.saturating_sub(member.minor_faults);
                     member.minor_faults = stat.own.minor_faults;
                     member.resident = stat.resident;
@@ -149,7 +158,8 @@ impl Job {
         }
         for pid in gone {
             if let Some(member) = self.members.remove(&pid) {
-                ended += member.user;
+                let owed = member.user + member.waited + self.owed.remove(&pid).unwrap_or_default();
+                *self.owed.entry(member.parent).or_default() += owed;
                 // Where one went, others may come.
                 self.list_every = LIST_EVERY;
                 events.push(Event::Left { pid, name: member.name });
@@ -159,7 +169,7 @@ impl Job {
             let Some((stat, user)) = reading(pid) else { continue };
             // Time before the watch is left out; a process that began during it counts from its birth.
             if !self.first {
-                gained += user;
+                gained += user + stat.waited.user;
                 self.minor_faults += stat.own.minor_faults;
             }
             events.push(Event::Joined { pid, name: stat.comm.clone() });
@@ -171,8 +181,15 @@ impl Job {
         }
         self.resident = resident;
         self.first = false;
-        // Of what was waited for, the part that was seen while it ran has been counted.
-        self.clock += gained + waited.saturating_sub(ended);
+        for (pid, grown) in waited {
+            let owed = self.owed.entry(pid).or_default();
+            let paid = grown.min(*owed);
+            *owed -= paid;
+            gained += grown - paid;
+        }
+        // Nobody outside the job tells when it has waited.
+        self.owed.retain(|pid, owed| self.members.contains_key(pid) && *owed > Duration::ZERO);
+        self.clock += gained;
         events
     }
 
@@ -198,6 +215,7 @@ impl Member {
             name: stat.comm.clone(),
             started_ticks: stat.started_ticks,
             stack_start: stat.stack_start,
+            parent: stat.parent,
             user,
             waited: stat.waited.user,
             minor_faults: stat.own.minor_faults,
@@ -284,6 +302,37 @@ mod tests {
             assert_eq!(out.read(&mut byte).unwrap(), 1, "ended after {seen:?}");
             seen.push(byte[0] as char);
         }
+    }
+
+    #[test]
+    fn time_that_comes_to_light_again_counts_once() {
+        // The innermost works and is seen to; then each level in turn has waited for the one below.
+        let script = "sh -c 'sh -c \"i=0; while [ \\$i -lt 400000 ]; do i=\\$((i+1)); done; echo inner; read go\"; \
+            echo middle; read go'; echo outer; read go";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut job = Job::new(Target::process(Pid(child.id() as i32)).unwrap());
+        job.update(true);
+        wait_for(&mut child, "inner\n");
+        job.update(true);
+        let worked = job.clock();
+        for word in ["middle\n", "outer\n"] {
+            use std::io::Write;
+            input.write_all(b"go\n").unwrap();
+            wait_for(&mut child, word);
+            job.update(true);
+        }
+        let counted = job.clock();
+        drop(input);
+        child.wait().unwrap();
+        // Starting the shells takes some milliseconds; work that counts again takes as long as it did.
+        assert!(worked > Duration::from_millis(40), "400,000 rounds took {worked:?}");
+        assert!(counted < worked + worked / 2, "{worked:?} of work came to {counted:?}");
     }
 
     #[test]
