@@ -1,7 +1,9 @@
-//! Names the library for programs that are linked with it, and has what ordinary programs run of it lie together.
+//! Names the library for programs that are linked with it, and has what ordinary programs run of it lie
+//! together.
 //!
-//! A program that is linked with the library looks for it by its SONAME, whose number changes when programs have to
-//! be linked anew. A link by that name lies beside the library, as programs are linked with it there, too.
+//! A program that is linked with the library looks for it by its SONAME, whose number changes when programs
+//! have to be linked anew. A link by that name lies beside the library, as programs are linked with it there,
+//! too.
 //!
 //! The kernel maps a library's code in runs of sixteen pages around each that is touched. A program runs some
 //! 160 KB of the library's 540 KB; where these lie all over it, nearly all of it is in memory in every

@@ -1,5 +1,5 @@
-//! Installations and packages: made by the repository's scripts of what `./build` made, used from elsewhere, and
-//! removed.
+//! Installations and packages: made by the repository's scripts of what `./build` made, used from elsewhere,
+//! and removed.
 
 mod common;
 
