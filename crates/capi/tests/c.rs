@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_measure::{Series, json, line};
@@ -41,9 +42,11 @@ fn succeeded(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// Compiles, links with these arguments, runs; the folder the program wrote into.
+/// Compiles, links with these arguments, runs; the folder the program wrote into. The shared library is there
+/// by the name that the loader looks for.
 fn run(link: &[std::ffi::OsString]) -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().expect("a folder");
+    symlink(libraries().join("libvelmeasure.so"), folder.path().join("libvelmeasure.so.0")).expect("a link");
     let program = folder.path().join("program");
     let mut compiler = compiler("cc")?;
     compiler.args(["-std=c11", "-D_GNU_SOURCE"]).arg(source("all.c")).arg("-o").arg(&program).args(link);
@@ -62,7 +65,7 @@ fn with(flag: &str, path: &Path) -> std::ffi::OsString {
 #[test]
 fn a_program_linked_with_the_shared_library() {
     let libraries = libraries();
-    let link = [with("-L", &libraries), with("-Wl,-rpath,", &libraries), "-lvelmeasure".into(), "-lm".into()];
+    let link = [with("-L", &libraries), "-Wl,-rpath,$ORIGIN".into(), "-lvelmeasure".into(), "-lm".into()];
     let Some(folder) = run(&link) else { return };
     let file = |name: &str| BufReader::new(File::open(folder.path().join(name)).expect("it was written"));
     let from_json: Vec<Series> = json::read(file("json")).expect("valid JSON");

@@ -1,12 +1,12 @@
 //! Which libraries are preloaded: the runtime, and for `vellum cost` the recorder `libvellum_cost.so`, found
 //! the same way (by `--recorder` or `VELLUM_COST_LIB`). The folder of `libgc.so.1` is looked for as `libgc`
-//! in the same places.
+//! in the same places, and programs that come with the command by their names.
 //!
 //! ```text
 //! --lib FILE  or  VELLUM_LIB             as said, or an error
 //! DIR/libvellum.so                       a build tree: beside the command
-//! DIR/../lib/vellum/libvellum.so         an installation
-//! DIR/../lib/libvellum.so                an installation
+//! DIR/../lib/vellum/libvellum.so         an installation by ./install, or of a package
+//! DIR/../lib/libvellum.so                another's
 //! ```
 //!
 //! DIR is the directory of this command's own file, links followed.
@@ -21,6 +21,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+/// What programs that are linked with the library look for. Given by `crates/runtime/build.rs`.
+pub const SONAME: &str = "libvellum.so.0";
 const NAME: &str = "libvellum.so";
 const RECORDER: &str = "libvellum_cost.so";
 /// The dynamic linker of i386.
@@ -79,9 +81,10 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
 /// # Errors
 /// As for [`find`].
 pub fn find_program(name: &'static str) -> Result<PathBuf, LibraryError> {
-    let looked = vec![own_directory().join(name)];
+    let looked = candidates(&own_directory(), name);
     let cure = "./build makes it in target/release: put it beside this command";
-    canonical_file(&looked[0]).ok_or(LibraryError { name, looked, cure })
+    let found = looked.iter().find_map(|path| canonical_file(path));
+    found.ok_or(LibraryError { name, looked, cure })
 }
 
 /// How to preload `library` where the machine's other programs may be of i386: its own path, or one with
