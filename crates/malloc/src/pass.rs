@@ -1,7 +1,7 @@
 //! How far a heap's pass over its slabs has come, for [`crate::scavenge`].
 //!
-//! Passes are asked for by the helper and by `malloc_trim`, and made inside the heap's gate. What is asked
-//! for while one is under way is not lost: another follows, or, if that one is eager and the one under way is
+//! Passes are asked for by the helper and by `malloc_trim`, and made inside the heap's gate. A request
+//! while one is under way is not lost: another follows, or, if that one is eager and the one under way is
 //! not, takes its place.
 
 use core::cell::Cell;
