@@ -1,4 +1,4 @@
-//! The figures of [`crate::figures`] on the board: when they are counted.
+//! The figures of `figures` on the board: when they are counted.
 //!
 //! Counting visits every slab, so the helper does it, for a small share of the time; while nothing happens in
 //! the heaps, more and more seldom. It is done once more when the process ends.
