@@ -10,11 +10,11 @@
 //! Slabs that cannot go as a whole give back the pages on which nothing is in use: see [`crate::scavenge`]. A
 //! round holds a gate for some slabs only, and then opens it for a moment.
 
-use crate::gauges;
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
 use crate::registry;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use vellum_pages::{Pages, Severity};
 use vellum_sys::{Caps, Lock, barrier, caps, clock, thread};
 
@@ -35,6 +35,14 @@ const WITHDRAWALS_APART: u32 = 2;
 static RESTING: AtomicU32 = AtomicU32::new(0);
 /// Ticks so far.
 static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// What the helper calls after each of its rounds, under their lock.
+static AFTER_ROUND: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// Has `hook` called after each of the helper's rounds.
+pub(crate) fn after_rounds(hook: fn()) {
+    AFTER_ROUND.store(hook as *mut (), Ordering::Release);
+}
 
 /// One round of the helper, or one fork, at a time.
 pub(crate) static ROUND: Lock = Lock::new();
@@ -78,7 +86,12 @@ pub(crate) fn tick() {
         withdraw_huge();
     }
     Pages::global().note_sparse(registry::all().any(|heap| heap.pass.is_sparse()));
-    gauges::publish_if_due();
+    let hook = AFTER_ROUND.load(Ordering::Acquire);
+    if !hook.is_null() {
+        // SAFETY: the pointer was stored by `after_rounds` from a `fn()`.
+        let hook: fn() = unsafe { core::mem::transmute(hook) };
+        hook();
+    }
     ROUND.unlock();
 }
 

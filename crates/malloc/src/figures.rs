@@ -3,8 +3,8 @@
 //! Nothing is counted on the fast paths. All slabs are visited instead, while their threads go on: what
 //! changes meanwhile is counted as it was or as it is. Blocks on a heap's own list count as in use in their
 //! slab, so those lists are walked, too; a walk ends where a seal does not hold, as the list of another
-//! thread may move on. The page layer stands still while one is walked: a slab on whose blocks a list has led us
-//! can neither be unmapped nor become memory that the program or the hardened mode protects.
+//! thread may move on. The page layer stands still while one is walked: a slab on whose blocks a list has led
+//! us can neither be unmapped nor become memory that the program or the hardened mode protects.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;

@@ -1,10 +1,10 @@
-//! The figures of [`crate::figures`] on the board: when they are counted.
+//! The figures of `figures` on the board: when they are counted.
 //!
 //! Counting visits every slab, so the helper does it, for a small share of the time; while nothing happens in
 //! the heaps, more and more seldom. It is done once more when the process ends.
 
 use crate::figures::figures;
-use crate::{pass, registry};
+use crate::{background, pass, registry};
 use vellum_pages::Pages;
 use vellum_sys::clock;
 use vellum_sys::lock::Guarded;
@@ -53,8 +53,13 @@ fn events(live: u64) -> u64 {
     turns.fold(live.wrapping_add(pass::returned() as u64), u64::wrapping_add)
 }
 
+/// Has the helper count and publish now and then.
+pub fn publish_at_ticks() {
+    background::after_rounds(publish_if_due);
+}
+
 /// Counts and publishes, if it is time to. Under the lock of the helper's round.
-pub(crate) fn publish_if_due() {
+fn publish_if_due() {
     let began = clock::now_ns();
     let events = events(Pages::global().slot().get(Counter::NowLive));
     if PACE.lock().is_due(began, events) {

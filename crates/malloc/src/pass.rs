@@ -1,7 +1,7 @@
 //! How far a heap's pass over its slabs has come, for [`crate::scavenge`].
 //!
-//! Passes are asked for by the helper and by `malloc_trim`, and made inside the heap's gate. What is asked
-//! for while one is under way is not lost: another follows, or, if that one is eager and the one under way is
+//! Passes are asked for by the helper and by `malloc_trim`, and made inside the heap's gate. A request
+//! while one is under way is not lost: another follows, or, if that one is eager and the one under way is
 //! not, takes its place.
 
 use core::cell::Cell;
@@ -84,7 +84,7 @@ impl<S> Pass<S> {
     pub(crate) fn begin_or_go_on(&self) -> (bool, u8) {
         let begins = |asked: u8, now: u8| now == 0 || asked & bit::EAGER > now & bit::EAGER;
         let change = |state: u8| {
-            let (asked, now) = (state & (1 << bit::SHIFT) - 1, state >> bit::SHIFT);
+            let (asked, now) = (state & ((1 << bit::SHIFT) - 1), state >> bit::SHIFT);
             // What the one that ends early was to do, its successor does.
             begins(asked, now).then_some((asked | now | bit::ANY) << bit::SHIFT)
         };

@@ -75,7 +75,7 @@ impl Heap {
             return;
         }
         if slab.rest.meet() || is_eager {
-            // What is locked into memory stays, and is tried again.
+            // Locked memory stays, and is tried again.
             if self.flush_pages(slab, slab.uncarved(), is_eager) {
                 slab.rest.bare();
             }

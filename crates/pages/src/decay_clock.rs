@@ -4,7 +4,6 @@
 //! several ticks make one part.
 
 use crate::low_water::DECAY_PARTS;
-use crate::pages::Pages;
 
 /// The shortest and the longest tick, in milliseconds.
 pub(crate) const TICK_MS: (u64, u64) = (10, 250);
@@ -19,7 +18,7 @@ fn part_ms(decay_ms: u32) -> u64 {
 }
 
 /// The ticks of a part of the decay time.
-fn ticks_of_part(decay_ms: u32) -> u32 {
+pub(crate) fn ticks_of_part(decay_ms: u32) -> u32 {
     part_ms(decay_ms).div_ceil(TICK_MS.1).max(1) as u32
 }
 
@@ -38,13 +37,6 @@ impl DecayClock {
             self.ticks = 0;
         }
         is_over
-    }
-}
-
-impl Pages {
-    /// The ticks of the decay time: how often the hook is called in it.
-    pub fn ticks_of_decay(&self) -> u32 {
-        ticks_of_part(self.state.lock().config.decay_ms) * DECAY_PARTS as u32
     }
 }
 
@@ -68,9 +60,7 @@ mod tests {
             // Ticks are whole milliseconds.
             let rounding = u64::from(decay_ms) / 50 + DECAY_PARTS as u64;
             assert!(time.abs_diff(u64::from(decay_ms)) <= rounding, "{time} of {decay_ms}");
-            let pages = Pages::new();
-            pages.configure(Config { decay_ms, ..Config::DEFAULT });
-            assert_eq!(u64::from(pages.ticks_of_decay()), ticks);
+            assert_eq!(u64::from(ticks_of_part(decay_ms)) * DECAY_PARTS as u64, ticks);
         }
         assert_eq!((tick_ms(0), ticks_of_part(0)), (TICK_MS.0, 1));
         assert_eq!((tick_ms(1000), ticks_of_part(1000)), (250, 1));

@@ -7,9 +7,10 @@
 //! and what it must not touch. A forked child starts its own when it needs one.
 
 use crate::advice::{self, Client};
-use crate::decay_clock::{DecayClock, TICK_MS, tick_ms};
+use crate::decay_clock::{DecayClock, TICK_MS, tick_ms, ticks_of_part};
 use crate::discard;
 use crate::huge_window::{NO_WINDOWS, Window};
+use crate::low_water::DECAY_PARTS;
 use crate::pages::Pages;
 use crate::scan_backoff::Backoff;
 use crate::shortage;
@@ -104,6 +105,11 @@ impl Pages {
     /// nor `malloc`.
     pub fn on_tick(&self, hook: fn()) {
         self.hook.store(hook as *mut (), Ordering::Release);
+    }
+
+    /// The ticks of the decay time: how often the hook is called in it.
+    pub fn ticks_of_decay(&self) -> u32 {
+        ticks_of_part(self.state.lock().config.decay_ms) * DECAY_PARTS as u32
     }
 
     /// Makes sure that a helper will look after what is cached now.

@@ -4,7 +4,7 @@
 //! Its owner learns here when memory is short ([`Pages::was_short`]), which the helper finds out before it
 //! calls the hook. Threads give pages back here on their own paths, so it takes no lock.
 //!
-//! What is left of a huge page of which a part has gone is a **hole**: `khugepaged` may fill it, to make the
+//! A part of a huge page that has gone is a **hole**: `khugepaged` may fill it, to make the
 //! huge page whole again. Where there are many, the arena's huge pages are withdrawn, and what was filled by
 //! then is given back once more.
 
@@ -15,63 +15,13 @@ use crate::shortage;
 use crate::state::{Advice, DENSE, State};
 use crate::tag::Kind;
 use crate::units::{HUGE, PAGE, round_down, round_up};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use vellum_sys::map;
 
 /// The share of an arena's huge pages that may be holes: more are not worth them.
 const HOLES_SHARE: usize = 8;
 /// Free extents that are passed over, or given back once more, while the lock is held.
 const EXTENTS_AT_ONCE: usize = 16;
-
-/// What is noted without the lock.
-#[derive(Debug)]
-pub(crate) struct Inside {
-    /// Nothing may be said to the kernel but that more memory is needed.
-    is_still: AtomicBool,
-    /// Bytes of holes since the arena's huge pages were withdrawn.
-    holes: AtomicUsize,
-    /// The part of the arena that may be in huge pages, as far as was known at the last tick.
-    granted: [AtomicUsize; 2],
-    /// Bytes that went and are not yet among the process's counters: unneeded, and asked for.
-    decayed: AtomicUsize,
-    asked: AtomicUsize,
-}
-
-impl Inside {
-    pub(crate) const fn new() -> Inside {
-        Inside {
-            is_still: AtomicBool::new(false),
-            holes: AtomicUsize::new(0),
-            granted: [const { AtomicUsize::new(0) }; 2],
-            decayed: AtomicUsize::new(0),
-            asked: AtomicUsize::new(0),
-        }
-    }
-
-    pub(crate) fn be_still(&self) {
-        self.is_still.store(true, Relaxed);
-    }
-
-    /// Of what begins at `start`, `bytes` bytes have gone that leave holes if there are huge pages.
-    pub(crate) fn note_holes(&self, start: usize, bytes: usize) {
-        let [from, to] = [0, 1].map(|end: usize| self.granted[end].load(Relaxed));
-        if (from..to).contains(&start) {
-            self.holes.fetch_add(bytes, Relaxed);
-        }
-    }
-
-    pub(crate) fn note_granted(&self, granted: Option<Range>) {
-        let granted = granted.unwrap_or(Range { start: 0, end: 0 });
-        self.granted[0].store(granted.start, Relaxed);
-        self.granted[1].store(granted.end, Relaxed);
-    }
-}
-
-/// Bytes of a range outside the huge pages that lie in it whole.
-pub(crate) fn beside_whole_huge(start: usize, bytes: usize) -> usize {
-    let whole = round_down(start + bytes, HUGE).saturating_sub(round_up(start, HUGE));
-    bytes - whole
-}
 
 impl Pages {
     /// Gives back the frames of some pages of the unit that starts at `unit`, a bit each. The bytes that
@@ -164,7 +114,7 @@ impl Pages {
                 let ends =
                     if first < last { [(start, first), (last, end)] } else { [(start, end), (end, end)] };
                 for (from, to) in ends.into_iter().filter(|(from, to)| kind == Kind::Cold && from < to) {
-                    // SAFETY: the extent is free, and cold, while the lock is held. What is locked stays.
+                    // SAFETY: the extent is free, and cold, while the lock is held. Locked memory stays.
                     let _ = unsafe { map::flush(from, to - from) };
                 }
             }
@@ -237,19 +187,5 @@ mod tests {
             }
         }
         pages.validate().unwrap();
-    }
-
-    #[test]
-    fn only_parts_of_huge_pages_are_holes() {
-        for (start, bytes, holes) in [
-            (0, HUGE, 0),
-            (HUGE, 4 * HUGE, 0),
-            (PAGE, HUGE, HUGE),
-            (PAGE, 3 * HUGE, HUGE),
-            (HUGE - PAGE, 2 * PAGE, 2 * PAGE),
-            (HUGE - PAGE, HUGE + 2 * PAGE, 2 * PAGE),
-        ] {
-            assert_eq!(beside_whole_huge(start, bytes), holes, "{start} {bytes}");
-        }
     }
 }

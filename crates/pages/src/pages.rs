@@ -7,8 +7,8 @@
 use crate::arena::Taken;
 use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
+use crate::holes::Inside;
 use crate::huge_window::Range;
-use crate::inside::Inside;
 use crate::release::Reason;
 use crate::state::{Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};

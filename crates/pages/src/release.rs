@@ -15,7 +15,7 @@
 
 use crate::available;
 use crate::config::Severity;
-use crate::inside::beside_whole_huge;
+use crate::holes::beside_whole_huge;
 use crate::pages::Pages;
 use crate::state::{ARENAS, DENSE, KEPT, State, WARM};
 use crate::tag::{Kind, PageNo, flag};

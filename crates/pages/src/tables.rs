@@ -56,7 +56,7 @@ impl Pages {
         }
         for range in ranges.iter().flatten().filter(|range| range.len() > 0) {
             // SAFETY: the tags inside an extent say nothing, as zeros do, and are read under the lock alone.
-            // The records are of units of which no part is handed out: whoever reads one finds that there is
+            // The records are of units of which no part is handed out: who reads one finds that there is
             // no slab and no block, before as after. Locked memory stays as it is.
             let _ = unsafe { map::flush(range.start, range.len()) };
         }
@@ -80,7 +80,7 @@ mod tests {
         let (tags, side) = pages.state.lock().arenas[LARGE].tables();
         for block in &blocks {
             let page = pages.state.lock().arenas[LARGE].page(block.addr.as_ptr() as usize);
-            // What was in the tables in an earlier life, and a record that was written and cleared.
+            // Tags of an earlier life, and a record that was written and cleared.
             pages.state.lock().arenas[LARGE].touch_tables(page, (block.bytes / PAGE) as u32);
             // SAFETY: a block of this test alone.
             unsafe { block.addr.write_bytes(1, block.bytes) };

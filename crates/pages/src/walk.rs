@@ -9,7 +9,7 @@ const STEPS_AT_ONCE: usize = 512;
 
 impl Pages {
     /// Calls `see` with the start of every unit handed out, without the lock: it may have been given back by
-    /// then. What is as long and so aligned, and was not asked for as a unit, is among them.
+    /// then. A block as long and so aligned is among them, too.
     pub fn for_each_unit(&self, mut see: impl FnMut(usize)) {
         for index in 0..ARENAS {
             let mut page = 0;

@@ -44,6 +44,7 @@ extern "C" fn start() {
             vellum_malloc::harden();
         }
         vellum_malloc::start();
+        vellum_malloc::publish_at_ticks();
         vellum_malloc::mmap::serve_mappings(knobs.mmap);
         watch_forks();
     }

@@ -12,7 +12,7 @@ const IDLE_MS: usize = 3000;
 const SPARSE_END: f64 = 1.10;
 /// The decay time, another for slabs that were met, and the kernel's own time for huge pages.
 const SPARSE_MS: usize = 6000;
-/// At most so many of the smallest blocks.
+/// The most blocks, were all of the least size.
 const SPARSE_BLOCKS: usize = 4 * MIB;
 
 pub(super) fn section(plan: &Plan) -> Section {

@@ -46,8 +46,8 @@ pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Blocks of `least` to `most` bytes, as many of each octave, of which one in [`SURVIVORS`] stays: hardly a slab
-/// is free as a whole. `end_bytes` is what is resident after `idle_ms`, or with `trim=1` after `malloc_trim`.
+/// Blocks of `least` to `most` bytes, as many of each octave. One in [`SURVIVORS`] stays: hardly a slab is
+/// free as a whole. `end_bytes` is what is resident after `idle_ms`, or with `trim=1` after `malloc_trim`.
 pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     let (least, most) = (params.size("least", 256), params.size("most", 4096));
     let octaves = u64::from((most / least).ilog2().max(1));
@@ -72,7 +72,7 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     Ok(metrics)
 }
 
-/// Of so many blocks one survives.
+/// One block survives of this number.
 const SURVIVORS: u64 = 50;
 
 const NODE: usize = 16;

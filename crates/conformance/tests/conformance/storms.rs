@@ -208,7 +208,8 @@ fn no_page_is_lost() {
     }
 }
 
-/// Pages that were given back stay so under a `khugepaged` that never sleeps, which makes huge pages whole again.
+/// Pages that were given back stay so under a `khugepaged` that never sleeps, which makes huge pages whole
+/// again.
 #[test]
 fn given_back_is_given_back() {
     let _held = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
