@@ -304,7 +304,11 @@ impl Lines {
         let mut rows = vec![String::new()];
         for cell in cells {
             let at = rows.len() - 1;
-            let filled = rows[at].chars().count().div_ceil(CELL_WIDTH + 1) * (CELL_WIDTH + 1);
+            // A space at least between two cells.
+            let filled = match rows[at].chars().count() {
+                0 => 0,
+                width => (width + 1).div_ceil(CELL_WIDTH + 1) * (CELL_WIDTH + 1),
+            };
             if filled > 0 && INDENT + LABEL_WIDTH + 1 + filled + cell.chars().count() > COLUMNS {
                 rows.push(cell.clone());
             } else {
@@ -339,6 +343,16 @@ impl Lines {
 mod tests {
     use super::*;
     use crate::run::report::sample;
+
+    #[test]
+    fn a_cell_as_wide_as_its_column_is_followed_by_a_space() {
+        let mut lines = Lines { text: String::new(), style: Style::plain() };
+        lines.cells("at end", &["400 MiB in blocks".into(), "128 KiB free in slabs".into(), "0 B".into()]);
+        assert_eq!(
+            lines.text,
+            "  at end    400 MiB in blocks    128 KiB free in slabs                     0 B\n"
+        );
+    }
 
     #[test]
     fn the_whole_report_is_aligned_and_has_units() {
