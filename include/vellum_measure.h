@@ -63,10 +63,15 @@ typedef struct vel_clock {
 /* Opens a clock, or says why it cannot be trusted here. The first on the counter takes 30 ms, to calibrate it. */
 int vel_clock_open(vel_clock *clock, int kind);
 
+/* Now, in the ticks of a clock of the kernel's. For vel_stamp, where <time.h> has no clock_gettime (-std=c99, c11). */
+uint64_t vel_stamp_call(const vel_clock *clock);
+
 /* Now, in the clock's ticks. */
 static inline uint64_t vel_stamp(const vel_clock *clock) {
+#ifdef CLOCK_MONOTONIC_RAW
     struct timespec t;
     clockid_t id;
+#endif
 #if defined(__x86_64__)
     if (clock->kind == VEL_TSC || clock->kind == VEL_TSC_FENCED) {
         uint32_t low, high;
@@ -78,11 +83,15 @@ static inline uint64_t vel_stamp(const vel_clock *clock) {
         return (uint64_t)high << 32 | low;
     }
 #endif
+#ifdef CLOCK_MONOTONIC_RAW
     id = clock->kind == VEL_MONOTONIC   ? CLOCK_MONOTONIC
          : clock->kind == VEL_THREAD_CPU ? CLOCK_THREAD_CPUTIME_ID
                                          : CLOCK_MONOTONIC_RAW;
     clock_gettime(id, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#else
+    return vel_stamp_call(clock);
+#endif
 }
 
 /* The nanoseconds between two stamps; 0 if the second is the smaller. */

@@ -14,7 +14,7 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-lvellum");
     // libvellum.so names no C library and so must come before it in the loader's list, which a mere
     // dependency of a dependency does not: what a library is a filter for comes directly before it.
-    println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libvellum.so");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libvellum.so.0");
     println!("cargo::rustc-cdylib-link-arg=-lc");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN:$ORIGIN/..");

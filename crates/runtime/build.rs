@@ -1,4 +1,9 @@
-//! Has what ordinary programs run of the library lie together.
+//! Names the library for programs that are linked with it, and has what ordinary programs run of it lie
+//! together.
+//!
+//! A program that is linked with the library looks for it by its SONAME, whose number changes when programs
+//! have to be linked anew. A link by that name lies beside the library, as programs are linked with it there,
+//! too.
 //!
 //! The kernel maps a library's code in runs of sixteen pages around each that is touched. A program runs some
 //! 160 KB of the library's 540 KB; where these lie all over it, nearly all of it is in memory in every
@@ -8,8 +13,12 @@
 //! would be. With another linker than the toolchain's own, or older names of symbols, the order is any.
 
 use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::{env, fs};
+use std::{env, fs, io};
+
+/// Also in `vellum_process::library`, `crates/libgc/build.rs`, `install`, `package` and `packaging/cmake`.
+const SONAME: &str = "libvellum.so.0";
 
 const LIST: &str = "resident.txt";
 /// In the environment: leave the functions as they come. Valgrind knows the names of none in a section of
@@ -20,6 +29,14 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={LIST}");
     println!("cargo::rerun-if-env-changed={UNORDERED}");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory"));
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
+    // TARGET/PROFILE/build/NAME/out
+    let link = out.ancestors().nth(3).expect("it lies in the target directory").join(SONAME);
+    match symlink("libvellum.so", &link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => panic!("{}: {error}", link.display()),
+        _ => {}
+    }
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     if env::var_os(UNORDERED).is_some() || flags.contains("linker") || flags.contains("fuse-ld") {
         return;
@@ -30,8 +47,7 @@ fn main() {
         writeln!(script, "    {}", sections(line)).expect("a string takes all");
     }
     script.push_str("  }\n}\nINSERT BEFORE .text;\n");
-    let to =
-        PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory")).join("order.ld");
+    let to = out.join("order.ld");
     fs::write(&to, script).expect("the output directory can be written to");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", to.display());
 }

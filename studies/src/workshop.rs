@@ -15,11 +15,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use vellum_experiment::campaign::{Arm, Launch, Missing};
+use vellum_process::library::SONAME;
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
@@ -180,6 +182,10 @@ impl Workshop {
             let path = folder.path().join(name);
             std::fs::write(&path, text).map_err(|source| WorkshopError { path, source })?;
         }
+        // Programs find the library where it is now, by the name that the loader looks for.
+        let path = folder.path().join(SONAME);
+        let target = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+        symlink(target, &path).map_err(|source| WorkshopError { path, source })?;
         Ok(Self { folder, library: library.to_path_buf(), built: BTreeMap::new() })
     }
 
@@ -270,9 +276,8 @@ impl Workshop {
                 if !self.library.is_file() {
                     return Err(format!("{} is not there", self.library.display()));
                 }
-                // The program finds the library where it is now.
                 let mut path = OsString::from("-Wl,-rpath,");
-                path.push(self.library.parent().unwrap_or(Path::new(".")));
+                path.push(folder);
                 command.arg(&self.library).arg(path);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::error::{failed, object};
 use std::ffi::c_int;
-use vellum_timing::clock::{Clock, ClockError, ClockKind};
+use vellum_timing::clock::{Clock, ClockError, ClockKind, read};
 
 /// `VEL_BEST`.
 const BEST: c_int = -1;
@@ -54,6 +54,16 @@ pub unsafe extern "C" fn vel_clock_open(clock: *mut VelClock, kind: c_int) -> c_
         }
         Err(why) => failed(why),
     }
+}
+
+/// Reads a clock of the kernel's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vel_stamp_call(clock: *const VelClock) -> u64 {
+    // SAFETY: as the header demands.
+    let number = unsafe { clock.as_ref() }.map_or(BEST, VelClock::number);
+    let kind = kind(number).ok().flatten().unwrap_or(ClockKind::MonotonicRaw);
+    // As in the header: the counter is read there, and nowhere else.
+    kind.id().or(ClockKind::MonotonicRaw.id()).and_then(|id| read(id).ok()).unwrap_or(0)
 }
 
 impl VelClock {

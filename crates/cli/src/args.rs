@@ -27,12 +27,15 @@ pub(crate) enum Command {
     Govern(Box<crate::govern::Govern>),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),
+    Doctor(Box<crate::doctor::Doctor>),
     /// Repeat the experiments of a paper, and print its tables beside the results measured here.
     Papers {
         /// The paper, by its author.
         #[command(subcommand)]
         source: vellum_studies_options::Papers,
     },
+    /// Print the version.
+    Version,
     /// Write a shell's completions for this command to standard output.
     Completions {
         /// The shell.
@@ -80,7 +83,9 @@ mod tests {
         };
         assert_eq!(parse(&["vellum", "run", "--compare", "8"]), Ok((Some(0), vec!["8".into()])));
         assert_eq!(parse(&["vellum", "run", "--compare=8", "ls"]), Ok((Some(8), vec!["ls".into()])));
-        assert!(parse(&["vellum", "run", "--compare=2", "ls"]).is_err());
+        for few in ["--compare=0", "--compare=2"] {
+            assert!(parse(&["vellum", "run", few, "ls"]).is_err(), "{few}");
+        }
         assert!(parse(&["vellum", "run"]).is_err());
     }
 }

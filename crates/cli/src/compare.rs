@@ -13,10 +13,11 @@
 //! only when the two do not overlap.
 //!
 //! Every run must do the same work: standard input is the same file from the same place each time, or
-//! nothing; and a run that fails ends the comparison.
+//! nothing; and a run that fails ends the comparison. A signal that asks to stop (Ctrl-C) ends it too, with
+//! the result of the rounds that are complete.
 
-use crate::compare_report::{Arm, Comparison, Once};
-use crate::failure::Failure;
+use crate::compare_report::{Arm, Comparison, Extent, Once};
+use crate::failure::{Failure, SIGNALLED};
 use crate::run::args::{PAIRS_MIN, Run};
 use crate::run::gather;
 use crate::run::launch::{Observed, Occasion, Plan};
@@ -27,8 +28,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
-use vellum_process::Outcome;
+use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_process::{Interrupt, Outcome};
 use vellum_report::Output;
 use vellum_report::Style;
 
@@ -45,6 +46,8 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let bench = Bench { plan: &plan, stdin: Stdin::find(), style: Style::of_stderr() };
+    // Between two runs; while one is under way, its wait hears of signals.
+    let caught = Interrupt::catch();
 
     let first = bench.once(Arm::Without, "in its warm-up without Vellum", true)?;
     let second = bench.once(Arm::With, "in its warm-up on Vellum", false)?;
@@ -56,7 +59,7 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
 
     let mut runs = Vec::new();
     let total = Arm::ALL.len() * pairs as usize;
-    let mut executor = |turn: Turn| -> Result<(), Failure> {
+    let mut executor = |turn: Turn| -> Result<(), Broken> {
         let (arm, number) = (Arm::ALL[turn.arm], runs.len() + 1);
         bench.progress(&format!("run {number} of {total} ({})", arm.words()));
         let occasion = format!("{} in run {number} of {total}", arm.words());
@@ -64,16 +67,51 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
         runs.push(Once::new(arm, turn.round, &observed));
         Ok(())
     };
-    Experiment::new(ArmOrder::Random, Arm::ALL.len(), seed)
-        .run(&Stop::rounds(pairs as usize), &mut executor)?;
+    let ended = Experiment::new(ArmOrder::Random, Arm::ALL.len(), seed)
+        .run(&Stop::rounds(pairs as usize), &mut executor);
     bench.progress("");
+    let stopped = match ended {
+        Ok(End::Signal(signal)) | Err(Broken::Asked(signal)) => Some(signal),
+        Ok(_) => None,
+        Err(Broken::Failed(failure)) => return Err(failure),
+    };
+    drop(caught);
+    let complete = runs.len() / Arm::ALL.len();
+    runs.truncate(complete * Arm::ALL.len());
+    if let (Some(signal), 0) = (stopped, complete) {
+        return Err(Failure::Stopped { signal });
+    }
 
-    let comparison = Comparison::new(&plan, seed, pairs, runs, attachment, bench.stdin.words());
+    let extent = Extent { pairs: complete as u32, asked: pairs, stopped };
+    let comparison = Comparison::new(&plan, seed, extent, runs, attachment, bench.stdin.words());
     if !args.quiet {
         compare_report::print(&comparison, bench.style);
     }
     json.map_or(Ok(()), |json| json.write(vellum_report::json(&comparison)))?;
-    Ok(0)
+    Ok(stopped.map_or(0, |signal| SIGNALLED + signal as u8))
+}
+
+/// Why a run did not become a part of the comparison.
+enum Broken {
+    /// It failed.
+    Failed(Failure),
+    /// This signal asked us to stop.
+    Asked(i32),
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Broken {
+        Broken::Failed(failure)
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Failure {
+        match broken {
+            Broken::Failed(failure) => failure,
+            Broken::Asked(signal) => Failure::Stopped { signal },
+        }
+    }
 }
 
 /// The number of pairs whose rounds, each taking `round`, fill the budget.
@@ -96,7 +134,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// One run that must succeed; `shown` leaves its output to the caller's terminal or file.
-    fn once(&self, arm: Arm, occasion: &str, shown: bool) -> Result<Observed, Failure> {
+    fn once(&self, arm: Arm, occasion: &str, shown: bool) -> Result<Observed, Broken> {
         let failed = |what| move |source| Failure::Open { what, source };
         let stdin = Some(self.stdin.open().map_err(failed("standard input"))?);
         let (mut said, mut stdio) = (None, [stdin, None, None]);
@@ -110,16 +148,21 @@ impl Bench<'_> {
         }
         let on_vellum = arm == Arm::With;
         let observed = self.plan.launch(Occasion { on_vellum, stdio, ..Occasion::default() })?;
+        // A command that was interrupted has not failed, whatever it exits with.
+        if let Some(signal) = observed.ended.asked.or_else(Interrupt::arrived) {
+            self.progress("");
+            return Err(Broken::Asked(signal));
+        }
         if observed.ended.outcome == Outcome::Exited(0) {
             return Ok(observed);
         }
         self.progress("");
-        Err(Failure::Command {
+        Err(Broken::Failed(Failure::Command {
             occasion: occasion.to_owned(),
             how: text::ending(&gather::outcome(&observed)),
             said: said.and_then(|said| tail(said).ok()).unwrap_or_default(),
             status: observed.ended.outcome.shell_status(),
-        })
+        }))
     }
 
     /// Shows where we are, on a terminal; nothing else is written there between the runs.

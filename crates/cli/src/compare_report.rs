@@ -1,9 +1,11 @@
 //! The comparison's data, its table, and its JSON (schema `vellum.compare/1`, documented in
 //! docs/run-schema.md).
 
+use crate::run::args::PAIRS_MIN;
 use crate::run::launch::{Observed, Plan};
 use crate::run::report::Attachment;
-use crate::text::shown_command;
+use crate::text::shown_shortly;
+use crate::wrap::wrapped;
 use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
@@ -15,6 +17,10 @@ use vellum_report::{Style, Table};
 const SCHEMA: &str = "vellum.compare/1";
 /// Drawings of the bootstrap.
 const RESAMPLES: usize = 2000;
+/// What stands before a line.
+const INDENT: &str = "  ";
+/// Columns of a line's label.
+const LABEL: usize = 4;
 
 /// How a run was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -88,6 +94,16 @@ impl Metric {
         }
     }
 
+    /// The same in a sentence.
+    fn takes(self) -> &'static str {
+        match self {
+            Metric::Wall => "wall time",
+            Metric::Cpu => "CPU time",
+            Metric::PeakResident => "peak memory",
+            Metric::Faults => "page faults",
+        }
+    }
+
     fn unit(self) -> &'static str {
         match self {
             Metric::Wall | Metric::Cpu => "ns",
@@ -134,7 +150,20 @@ pub(crate) enum Verdict {
     Less,
     More,
     NoDifference,
+    /// A signal ended the comparison before there were enough pairs to tell.
+    TooFew,
     NotMeasured,
+}
+
+/// How many pairs there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Complete ones.
+    pub(crate) pairs: u32,
+    /// Those that were to be made.
+    pub(crate) asked: u32,
+    /// The signal that ended it before.
+    pub(crate) stopped: Option<i32>,
 }
 
 impl Verdict {
@@ -158,6 +187,8 @@ pub(crate) struct Comparison {
     stdin: &'static str,
     seed: u64,
     pairs: u32,
+    pairs_asked: u32,
+    stopped_by: Option<i32>,
     confidence: f64,
     resamples: usize,
     results: Vec<Row>,
@@ -169,7 +200,7 @@ impl Comparison {
     pub(crate) fn new(
         plan: &Plan,
         seed: u64,
-        pairs: u32,
+        extent: Extent,
         runs: Vec<Once>,
         attachment: Attachment,
         stdin: &'static str,
@@ -181,13 +212,23 @@ impl Comparison {
             program: plan.program.display().to_string(),
             stdin,
             seed,
-            pairs,
+            pairs: extent.pairs,
+            pairs_asked: extent.asked,
+            stopped_by: extent.stopped,
             confidence: CONFIDENCE,
             resamples: RESAMPLES,
-            results: Metric::ALL.map(|metric| row(metric, &runs, seed)).into(),
+            results: Metric::ALL.map(|metric| row(metric, &runs, seed)).map(|row| row.of(extent)).into(),
             attachment,
             runs,
         }
+    }
+}
+
+impl Row {
+    /// The same, if there are pairs enough to tell.
+    fn of(self, extent: Extent) -> Row {
+        let few = extent.pairs < PAIRS_MIN && self.verdict != Verdict::NotMeasured;
+        Row { verdict: if few { Verdict::TooFew } else { self.verdict }, ..self }
     }
 }
 
@@ -218,34 +259,52 @@ pub(crate) fn print(comparison: &Comparison, style: Style) {
     let _ = std::io::stderr().lock().write_all(render(comparison, style).as_bytes());
 }
 
+/// The report, at most 80 columns wide.
 fn render(comparison: &Comparison, style: Style) -> String {
-    let title = format!("vellum: {}", shown_command(&comparison.command));
-    let mut text = format!(
-        "{}: {} in random order, seed {}\n",
-        style.bold(&title),
-        many(comparison.pairs.into(), "pair"),
-        comparison.seed
-    );
-    let heads = ["median", "without", "with", "with/without", "control", "so Vellum takes"];
-    let mut table = Table::plain(&heads, 1).with_words_last();
+    let Comparison { pairs, pairs_asked, seed, .. } = comparison;
+    let (title, made) = (shown_shortly(&comparison.command), many((*pairs).into(), "pair"));
+    let mut text = String::new();
+    for line in wrapped(&format!("vellum: {title}: {made} in random order, seed {seed}"), 0) {
+        text += &format!("{}\n", style.bold(&line));
+    }
+    let heads = ["median", "without", "with", "with/without", "control"];
+    let mut table = Table::plain(&heads, 1);
     for row in &comparison.results {
         table.row(vec![
             row.metric.words().to_owned(),
             row.metric.show(row.without_median),
             row.metric.show(row.with_median),
             show_ratio(row.ratio),
-            show_ratio(row.control_ratio),
-            show_verdict(row),
+            row.control_ratio
+                .map_or_else(String::new, |ratio| format!("[{:.3}, {:.3}]", ratio.low, ratio.high)),
         ]);
     }
-    text += &table.render("  ", usize::MAX, style);
-    text.push_str(&format!(
-        "  {} ratios are medians over the pairs with {} % intervals; control: without/without\n",
-        style.label("note"),
-        (CONFIDENCE * 100.0).round()
-    ));
+    text += &table.render(INDENT, usize::MAX, style);
+    let mut say = |label: String, words: &str| {
+        let column = INDENT.len() + LABEL + 1;
+        for (at, line) in wrapped(words, column).into_iter().enumerate() {
+            let label = if at == 0 { label.clone() } else { " ".repeat(LABEL) };
+            text += &format!("{INDENT}{label} {line}\n");
+        }
+    };
+    let label = |words: &str| style.label(&format!("{words:<LABEL$}"));
+    let notice = style.notice(&format!("{:<LABEL$}", "note"));
+    let verdicts: Vec<String> = comparison.results.iter().map(show_verdict).collect();
+    say(label("so"), &format!("on Vellum it takes {}", verdicts.join(", ")));
+    let percent = (CONFIDENCE * 100.0).round();
+    say(
+        label("note"),
+        &format!("ratios are medians over the pairs, with {percent} % intervals; control: without/without"),
+    );
+    if pairs < pairs_asked {
+        let few = if *pairs < PAIRS_MIN { "; fewer than 5 tell nothing" } else { "" };
+        say(
+            notice.clone(),
+            &format!("it was stopped early, when {made} of {pairs_asked} were complete{few}"),
+        );
+    }
     if let Some(reason) = &comparison.attachment.reason {
-        text.push_str(&format!("  {} the program did not run on Vellum: {reason}\n", style.notice("note")));
+        say(notice, &format!("the program did not run on Vellum: {reason}"));
     }
     text
 }
@@ -257,14 +316,17 @@ fn show_ratio(ratio: Option<Interval>) -> String {
     )
 }
 
+/// What a metric's intervals allow to say, after "it takes".
 fn show_verdict(row: &Row) -> String {
     let percent = row.ratio.map_or(0.0, |ratio| (ratio.estimate - 1.0).abs() * 100.0);
     let percent = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
+    let what = row.metric.takes();
     match row.verdict {
-        Verdict::Less => format!("{percent} % less"),
-        Verdict::More => format!("{percent} % more"),
-        Verdict::NoDifference => "the same, as far as seen".to_owned(),
-        Verdict::NotMeasured => "-".to_owned(),
+        Verdict::Less => format!("{percent} % less {what}"),
+        Verdict::More => format!("{percent} % more {what}"),
+        Verdict::NoDifference => format!("the same {what} as far as seen"),
+        Verdict::TooFew => format!("{what} that too few pairs compare"),
+        Verdict::NotMeasured => format!("{what} that was not measured"),
     }
 }
 

@@ -15,6 +15,8 @@ use vellum_report::OutputError;
 
 /// The exit status when this command, and not the program it runs, failed.
 pub(crate) const FAILED: u8 = 125;
+/// The exit status when a signal asked to stop: this and the signal's number.
+pub(crate) const SIGNALLED: u8 = 128;
 /// The exit status for a program that cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// The exit status for a program that does not exist.
@@ -77,6 +79,12 @@ pub(crate) enum Failure {
         /// The exit status to pass on.
         status: u8,
     },
+    /// A signal ended a comparison before there was anything to compare.
+    #[error("stopped by signal {signal} before the first pair was complete")]
+    Stopped {
+        /// The signal.
+        signal: i32,
+    },
     /// A failure that only one subcommand can meet.
     #[error("{0}")]
     Subcommand(#[source] Box<dyn Error>),
@@ -101,6 +109,7 @@ impl Failure {
             Failure::Locate(LocateError::NotExecutable { .. })
             | Failure::Spawn(SpawnError::NotExecutable { .. }) => NOT_EXECUTABLE,
             Failure::Command { status, .. } => *status,
+            Failure::Stopped { signal } => SIGNALLED + *signal as u8,
             _ => FAILED,
         }
     }

@@ -8,7 +8,7 @@
 //! the exit status. Subcommands share the files below them:
 //!
 //! ```text
-//! main ─▶ args ─▶ run · compare · cost · heap · bench · obs · plot · trace · watch · govern · top · ...
+//! main ─▶ args ─▶ run · compare · cost · heap · bench · obs · plot · trace · watch · govern · top · doctor · ...
 //!                  │
 //!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
 //!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
@@ -30,6 +30,7 @@ mod bench;
 mod compare;
 mod compare_report;
 mod cost;
+mod doctor;
 mod environment;
 mod explain;
 mod failure;
@@ -78,7 +79,9 @@ fn main() -> ExitCode {
         args::Command::Govern(args) => govern::govern(&args),
         args::Command::GcStat(args) => gc_stat::gc_stat(&args),
         args::Command::Top(args) => top::top(&args),
+        args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Papers { .. } => papers::papers(),
+        args::Command::Version => shell::version(),
         args::Command::Completions { shell } => shell::completions(shell),
         args::Command::Man { directory } => shell::man(directory.as_deref()),
     };

@@ -1,10 +1,16 @@
-//! Completions and manual pages, made from the definition of the command line itself.
+//! The version, completions and manual pages, made from the definition of the command line itself.
 
 use crate::args::Args;
 use crate::failure::Failure;
 use clap::CommandFactory;
 use std::path::Path;
 use vellum_report::stdout;
+
+/// Prints what `--version` does.
+pub(crate) fn version() -> Result<u8, Failure> {
+    stdout::write_all(Args::command().render_version().as_bytes())?;
+    Ok(0)
+}
 
 /// Writes `shell`'s completions to standard output.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {

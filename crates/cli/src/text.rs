@@ -2,11 +2,21 @@
 
 use crate::outcome::Outcome;
 
-/// Characters of a command that are shown.
+/// Characters of a command that are shown, and where it shares a line of 80 columns.
 const COMMAND_MAX: usize = 100;
+const COMMAND_SHORT: usize = 50;
 
 /// The command on one line, as a shell would take it, cut where it gets long.
 pub(crate) fn shown_command(words: &[String]) -> String {
+    shown(words, COMMAND_MAX)
+}
+
+/// The same, cut so that there is room beside it.
+pub(crate) fn shown_shortly(words: &[String]) -> String {
+    shown(words, COMMAND_SHORT)
+}
+
+fn shown(words: &[String], most: usize) -> String {
     let quoted = words.iter().map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
         match word {
@@ -16,7 +26,7 @@ pub(crate) fn shown_command(words: &[String]) -> String {
         }
     });
     let line = quoted.collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(COMMAND_MAX) {
+    match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }

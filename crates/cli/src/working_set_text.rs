@@ -1,11 +1,15 @@
 //! A working set in words, for `vellum watch` and `vellum run`: grain, knee, memory to give, cost.
 
 use std::time::Duration;
-use vellum_reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit};
+use vellum_reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit, Wanting};
 use vellum_report::units::{bytes, count, many, time};
 
 /// Fewer cycles are said to be few beside what they are the ground of.
 const CYCLES_ENOUGH: u64 = 3;
+/// A job that uses less than this part of a processor hardly runs.
+const HARDLY: f64 = 0.05;
+/// Longer than this is not worth a figure.
+const WAITED_MAX: Duration = Duration::from_secs(3600);
 
 /// The page size in words, if it is not the usual one.
 pub(crate) fn grain(grain: Grain) -> Option<String> {
@@ -111,12 +115,88 @@ pub(crate) fn cost(frame: &Frame) -> String {
         time(nanos(cost.imposed_ns)),
         time(nanos(cost.longest_stall_ns)),
     );
+    if hardly_runs(frame) {
+        text += &format!("; {:.3} % of one processor", cost.of_processor * 100.0);
+    }
+    if cost.ahead_ns > 0 {
+        text += &format!(
+            "; {} ahead of the budget, for the first curve, repaid while the watch goes on",
+            time(nanos(cost.ahead_ns))
+        );
+    }
     if let Some(first) = frame.first_curve_ns {
         text += &format!("; first curve after {}", time(nanos(first)));
     }
     text + &match frame.cycles {
-        0 if frame.curve.is_empty() => String::new(),
+        _ if frame.curve.is_empty() => String::new(),
         0 => "; from the first cycle, which still runs".to_owned(),
         cycles => format!("; from {}", many(cycles, "cycle")),
+    }
+}
+
+/// Whether the job uses next to nothing of a processor.
+pub(crate) fn hardly_runs(frame: &Frame) -> bool {
+    (frame.clock_ns as f64) < frame.at_ns as f64 * HARDLY
+}
+
+/// The time that a first curve still needs, or would have needed if the job had not `ended`.
+pub(crate) fn curve_in(wanting: Option<Wanting>, ended: bool) -> String {
+    let Some(wanting) = wanting else { return "it has used too little CPU time".to_owned() };
+    let cpu = time(Duration::from_nanos(wanting.cpu_ns));
+    let wall = Duration::from_nanos(wanting.wall_ns);
+    match ended {
+        true => format!("about {cpu} more of its CPU time would have been needed"),
+        false if wall > WAITED_MAX => {
+            format!("about {cpu} more of its CPU time are needed, and it hardly runs")
+        }
+        false => {
+            format!(
+                "about {cpu} more of its CPU time are needed, {} at the rate at which it runs",
+                time(wall)
+            )
+        }
+    }
+}
+
+/// What was not touched for how long, and the memory to give by that.
+pub(crate) fn by_age(frame: &Frame) -> Vec<(&'static str, String)> {
+    let nanos = Duration::from_nanos;
+    let mut lines = Vec::new();
+    let ages =
+        frame.ages.iter().map(|age| format!("{} for {}", bytes(age.bytes), time(nanos(age.untouched_ns))));
+    if !frame.ages.is_empty() {
+        lines.push(("untouched", ages.collect::<Vec<_>>().join(", ")));
+    }
+    if let Some(given) = frame.give_by_age {
+        let label = if frame.verdict.is_none() { "give" } else { "by age" };
+        let within = time(nanos(given.touched_within_ns));
+        let size = bytes(given.bytes);
+        lines.push((
+            label,
+            format!(
+                "{size} hold what it touched within {within}; it waits for the rest when it needs that again"
+            ),
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_that_is_not_there_says_what_it_needs() {
+        let wanting = |cpu_ms: u64, wall_s: u64| {
+            Some(Wanting { cpu_ns: cpu_ms * 1_000_000, wall_ns: wall_s * 1_000_000_000 })
+        };
+        for (words, wanting, ended) in [
+            ("about 250 ms more of its CPU time would have been needed", wanting(250, 1), true),
+            ("250 ms more of its CPU time are needed, 40.00 s at the rate", wanting(250, 40), false),
+            ("are needed, and it hardly runs", wanting(250, 100_000), false),
+        ] {
+            let said = curve_in(wanting, ended);
+            assert!(said.contains(words), "{said}");
+        }
     }
 }

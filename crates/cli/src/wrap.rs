@@ -1,7 +1,7 @@
 //! Lines of at most 80 columns.
 
 /// Columns of a line.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 
 /// `text` in lines that fit beside an indent of this many columns, broken at blanks. A row of a table that
 /// fits stays as it is.

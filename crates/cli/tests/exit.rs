@@ -111,3 +111,25 @@ fn help_completions_and_manual_pages_are_there() {
     let help = Command::new(common::VELLUM).args(["run", "--help"]).output().unwrap();
     assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--compare"));
 }
+
+#[test]
+fn the_version_is_a_word_too() {
+    let word = Command::new(common::VELLUM).arg("version").output().unwrap();
+    let option = Command::new(common::VELLUM).arg("--version").output().unwrap();
+    assert!(word.status.success());
+    assert_eq!(word.stdout, option.stdout);
+    assert!(word.stdout.starts_with(b"vellum "), "{word:?}");
+}
+
+#[test]
+fn a_copied_command_says_where_its_library_comes_from() {
+    let place = tempfile::tempdir().unwrap();
+    let copy = place.path().join("vellum");
+    // By another process: one forked meanwhile would have the file open for writing, and it could not be run.
+    assert!(Command::new("cp").arg(common::VELLUM).arg(&copy).status().unwrap().success());
+    let ended = Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap();
+    assert_eq!(ended.status.code(), Some(125));
+    let said = said(&ended);
+    assert!(said.contains("libvellum.so not found") && said.contains("./build makes it"), "{said}");
+    assert!(!said.contains("cargo"), "{said}");
+}

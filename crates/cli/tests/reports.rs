@@ -207,7 +207,27 @@ fn a_comparison_says_ratios_and_keeps_every_run() {
     assert_eq!(wall["metric"], "wall");
     let ratio = |field: &str| wall["ratio"][field].as_f64().unwrap();
     assert!(ratio("low") <= ratio("estimate") && ratio("estimate") <= ratio("high"));
-    assert!(said(&ended).contains("seed 42"), "{}", said(&ended));
+    let said = said(&ended);
+    assert!(said.contains("seed 42") && said.contains("on Vellum it takes"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert_eq!((&report["pairs_asked"], &report["stopped_by"]), (&5.into(), &Value::Null));
+    let words =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-schema.md")).unwrap();
+    for field in report.as_object().unwrap().keys() {
+        assert!(words.contains(&format!("`{field}`")), "docs/run-schema.md does not mention {field}");
+    }
+}
+
+#[test]
+fn reports_have_eighty_columns() {
+    let ended = seat_takers(&[], "exit", 3);
+    let long = said(&ended);
+    let script = "for i in 1 2 3 4 5 6; do sleep 0.2 & done; wait; exit 3";
+    let many = said(&sh(&[], script));
+    for text in [long, many] {
+        let wide = text.lines().find(|line| line.chars().count() > 80 && line.contains(' '));
+        assert_eq!(wide, None, "{text}");
+    }
 }
 
 #[test]

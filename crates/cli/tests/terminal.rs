@@ -75,6 +75,42 @@ fn ctrl_c_is_the_programs_business() {
 }
 
 #[test]
+fn ctrl_c_ends_a_comparison_with_the_pairs_that_are_complete() {
+    let (mut master, slave) = terminal();
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("c.json");
+    let mut command = run(&["--compare=1000", "--json", common::text(&json)]);
+    let mut child = on_terminal(command.args(["sleep", "0.01"]).stdout(slave.try_clone().unwrap()), &slave);
+    let mut seen = String::new();
+    until(&mut master, &mut seen, "run 25 of 3000");
+    master.write_all(b"\x03").unwrap();
+    until(&mut master, &mut seen, "was stopped early");
+    until(&mut master, &mut seen, "complete");
+    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGINT), "{seen:?}");
+    assert!(seen.contains("pairs in random order") && !seen.contains("failed"), "{seen:?}");
+    let report = common::report(&json);
+    let pairs = report["pairs"].as_u64().unwrap();
+    assert!((8..1000).contains(&pairs), "{pairs}");
+    assert_eq!((&report["pairs_asked"], &report["stopped_by"]), (&1000.into(), &libc::SIGINT.into()));
+    assert_eq!(report["runs"].as_array().unwrap().len() as u64, 3 * pairs);
+}
+
+#[test]
+fn ctrl_c_before_the_first_pair_is_no_failure_of_the_command() {
+    let (mut master, slave) = terminal();
+    let mut command = run(&["--compare=5"]);
+    let script = "echo ready; while :; do sleep 0.02; done";
+    let mut child =
+        on_terminal(command.args(["sh", "-c", script]).stdout(slave.try_clone().unwrap()), &slave);
+    let mut seen = String::new();
+    until(&mut master, &mut seen, "ready");
+    master.write_all(b"\x03").unwrap();
+    until(&mut master, &mut seen, "before the first pair was complete");
+    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGINT));
+    assert!(!seen.contains("failed"), "{seen:?}");
+}
+
+#[test]
 fn a_stopped_program_stops_us_and_goes_on_with_us() {
     let (mut master, slave) = terminal();
     let inner = "kill -TSTP $$; echo resumed; exit 3";

@@ -104,7 +104,9 @@ fn json_is_an_object_a_line_and_ends_with_the_program() {
         shown(&ended).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.len() >= 3, "{lines:?}");
     assert_eq!(lines[0]["delay"]["mean_ns"], 1e6);
-    assert_eq!(lines.last().unwrap()["processes"], 0);
+    let last = lines.last().unwrap();
+    assert_eq!(last["processes"], 0);
+    assert!(last["curve_in"]["cpu_ns"].as_u64() > Some(0), "what a curve would have needed: {last}");
     assert!(said(&ended).contains("has ended"), "{}", said(&ended));
     let documented =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
@@ -203,4 +205,30 @@ fn a_run_reports_its_working_set() {
     }
     let unwatched = common::sh(&["--no-watch", "--json", text(&json)], "exit 0");
     assert!(common::report(&json)["working_set"].is_null() && unwatched.status.success());
+}
+
+#[test]
+fn a_run_too_short_for_a_curve_says_what_it_would_have_needed() {
+    if !accessed_bits() {
+        return;
+    }
+    // One that uses next to no CPU time, and one that ends soon after it has used some.
+    for script in ["sleep 0.3", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.2"] {
+        let ended = common::sh(&[], script);
+        let said = said(&ended);
+        assert!(said.contains("no working-set curve") && said.contains("would have been needed"), "{said}");
+        assert!(said.contains("peak"), "{said}");
+    }
+}
+
+#[test]
+fn the_budget_of_idle_jobs_and_the_burst_may_be_nothing() {
+    let mut short = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let none = ["--json", "--delay", "1ms", "--idle-budget", "0%", "--burst", "0s"];
+    let pid = short.id().to_string();
+    let ended = watch(&[&[pid.as_str()], &none[..]].concat());
+    short.wait().unwrap();
+    assert!(ended.status.success(), "{}", said(&ended));
+    let header: Value = serde_json::from_str(shown(&ended).lines().next().unwrap()).unwrap();
+    assert_eq!((&header["idle_budget"], &header["burst_ns"]), (&Value::from(0.0), &Value::from(0)));
 }

@@ -1,6 +1,7 @@
 /* Anonymous private mappings: given, used, given back in parts, protected, inherited. Contents and errors must be as the
  * kernel's. */
 #include "maps.h"
+#include <sys/resource.h>
 
 static void memory_is_zero_after_reuse(void)
 {
@@ -386,7 +387,35 @@ static void kernel_calls_on_served_memory(void)
     close(pipes[1]);
 }
 
+static size_t peak_bytes(void)
+{
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return (size_t)usage.ru_maxrss * KIB;
+}
+
+/* What one allocator has unmapped, another one in the same process maps as memory that is not served: the
+ * process takes no more than the larger of the two. */
+static void another_allocators_memory(void)
+{
+    enum { ARENAS = 200, CHUNKS = 3 };
+    static char *arenas[ARENAS];
+    for (size_t i = 0; i < ARENAS; i++)
+        memset(arenas[i] = map(MIB), 1, MIB);
+    for (size_t i = 0; i < ARENAS; i++)
+        unmap(arenas[i], MIB);
+    size_t peak = peak_bytes();
+    for (size_t i = 0; i < CHUNKS; i++) {
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        char *chunk = mmap(NULL, 40 * MIB, PROT_READ | PROT_WRITE, flags, -1, 0);
+        CHECK(chunk != MAP_FAILED);
+        memset(chunk, 1, 40 * MIB);
+    }
+    CHECK(peak_bytes() <= peak + 24 * MIB);
+}
+
 static const struct scenario scenarios[] = {
+    {"another_allocators_memory", another_allocators_memory},
     {"memory_is_zero_after_reuse", memory_is_zero_after_reuse},
     {"lengths_are_rounded_to_pages", lengths_are_rounded_to_pages},
     {"parts_can_be_unmapped", parts_can_be_unmapped},

@@ -1,10 +1,14 @@
 /* Bursts of blocks of which a few survive, so that hardly a slab is free as a whole: what stays resident, and whether the
  * survivors and whatever is allocated among them keep their contents.
  *
- * With the argument "measure", a table for people: resident MB after a burst, after ten idle seconds, after malloc_trim. */
+ * With the argument "measure", a table for people: resident MB after a burst, after ten idle seconds, after malloc_trim.
+ * With "survive", it says how many bytes survive, as malloc_usable_size has it, and ends; with "survive-killed" and the
+ * number of a counter it waits until that counter of its own says as much, and is killed. */
 #include "check.h"
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -23,6 +27,8 @@ struct burst {
     unsigned kept_percent;
     /* Whether the threads sleep on what they have, or end. */
     bool stays;
+    /* Whether all blocks are locked into memory. */
+    bool locks;
 };
 
 struct worker {
@@ -36,6 +42,8 @@ struct worker {
 
 static atomic_int finished;
 static atomic_bool over;
+/* Whether memory could not be locked. */
+static atomic_bool is_refused;
 
 static uint64_t key_of(const struct block *block)
 {
@@ -69,6 +77,13 @@ static void sparsen(struct worker *worker, uint64_t *state)
     worker->count = kept;
 }
 
+static void lock(const struct block *block)
+{
+    uintptr_t start = (uintptr_t)block->start, first = start - start % PAGE;
+    if (mlock((void *)first, start + block->size - first) != 0)
+        is_refused = true;
+}
+
 static void *work(void *argument)
 {
     struct worker *worker = argument;
@@ -82,6 +97,8 @@ static void *work(void *argument)
         CHECK(block->start != NULL);
         fill(block->start, block->size, key_of(block));
         bytes += block->size;
+        if (burst->locks)
+            lock(block);
     }
     sparsen(worker, &state);
     finished++;
@@ -167,8 +184,8 @@ static size_t anonymous_bytes(void)
     return (size_t)strtoull(line + 8, NULL, 10) * KIB;
 }
 
-static const struct burst SMALL = {16, 256, 50 * MIB, 2, false};
-static const struct burst MIDDLING = {256, 4096, 200 * MIB, 2, false};
+static const struct burst SMALL = {16, 256, 50 * MIB, 2, false, false};
+static const struct burst MIDDLING = {256, 4096, 200 * MIB, 2, false, false};
 
 /* What may be resident: the pages of the survivors, in the worst case one each, and what a process has anyway. */
 static size_t allowed(size_t live, const struct burst *burst)
@@ -239,17 +256,33 @@ static void vellum_mallinfo_tells_survivors_from_the_rest(void)
     }
 }
 
+/* Pages that are locked into memory stay, and are not said to have gone; afterwards they go. */
+static void vellum_locked_pages_go_once_they_are_not_locked(void)
+{
+    struct burst burst = {256, 1024, 6 * MIB, 10, false, true};
+    run(&burst);
+    if (!is_refused) {
+        malloc_trim(0);
+        size_t locked = mallinfo2().arena, resident = anonymous_bytes(), least = burst.bytes / 16;
+        munlockall();
+        malloc_trim(0);
+        CHECK_OF(anonymous_bytes() + least <= resident, resident - anonymous_bytes());
+        CHECK_OF(mallinfo2().arena + least <= locked, locked - mallinfo2().arena);
+    }
+    finish(&burst);
+}
+
 /* The same program while pages go back and come again, over and over. */
 static void survivors_keep_their_contents(void)
 {
     for (int round = 0; round < 6; round++) {
-        struct burst burst = {16, 3000, 40 * MIB, 10, round % 2};
+        struct burst burst = {16, 3000, 40 * MIB, 10, round % 2, false};
         run(&burst);
         malloc_trim(0);
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            struct burst little = {16, 3000, 4 * MIB, 10, false};
+            struct burst little = {16, 3000, 4 * MIB, 10, false, false};
             for (size_t t = 0; t < THREADS; t++)
                 for (size_t i = 0; i < workers[t].count; i++) {
                     struct block *block = &workers[t].blocks[i];
@@ -329,16 +362,58 @@ static const struct scenario scenarios[] = {
     {"vellum_pages_of_sleeping_threads_go_back", vellum_pages_of_sleeping_threads_go_back},
     {"vellum_a_trim_gives_back_pages_among_survivors", vellum_a_trim_gives_back_pages_among_survivors},
     {"vellum_mallinfo_tells_survivors_from_the_rest", vellum_mallinfo_tells_survivors_from_the_rest},
+    {"vellum_locked_pages_go_once_they_are_not_locked", vellum_locked_pages_go_once_they_are_not_locked},
     {"survivors_keep_their_contents", survivors_keep_their_contents},
 };
 
+/* The first words of what the library exports, and of what that leads to. */
+struct exported {
+    uint64_t magic;
+    uint32_t version, slot_bytes;
+    struct {
+        uint32_t pid, attach;
+        uint64_t since, name[2], counters[];
+    } *slot;
+};
+
+static bool is_close(size_t found, size_t expected)
+{
+    return found >= expected / 100 * 95 && found <= expected / 100 * 105;
+}
+
+static int survive(const char *counter)
+{
+    size_t usable = 0;
+    run(&MIDDLING);
+    for (size_t t = 0; t < THREADS; t++)
+        for (size_t i = 0; i < workers[t].count; i++)
+            usable += malloc_usable_size(workers[t].blocks[i].start);
+    malloc_trim(0);
+    printf("%zu\n", usable);
+    fflush(stdout);
+    if (counter == NULL)
+        return 0;
+    struct exported *exported = dlsym(RTLD_DEFAULT, "vellum_counters");
+    CHECK(exported != NULL && exported->slot != NULL);
+    volatile uint64_t *found = &exported->slot->counters[atoi(counter)];
+    for (int waited = 0; waited < PATIENCE_MS && !is_close(*found, usable); waited += 20)
+        nap_ms(20);
+    CHECK_OF(is_close(*found, usable), *found);
+    raise(SIGKILL);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "survive") == 0)
+        return survive(NULL);
+    if (argc == 3 && strcmp(argv[1], "survive-killed") == 0)
+        return survive(argv[2]);
     if (argc == 2 && strcmp(argv[1], "measure") == 0) {
         for (int stays = 0; stays < 2; stays++) {
-            measure_apart("256 B-4 KiB, 2 %", (struct burst){256, 4096, 950 * MIB, 2, false}, stays);
-            measure_apart("16-256 B, 2 %", (struct burst){16, 256, 64 * MIB, 2, false}, stays);
-            measure_apart("16 B-1 MB, 2 %", (struct burst){16, 1000000, 2300 * MIB, 2, false}, stays);
+            measure_apart("256 B-4 KiB, 2 %", (struct burst){256, 4096, 950 * MIB, 2, false, false}, stays);
+            measure_apart("16-256 B, 2 %", (struct burst){16, 256, 64 * MIB, 2, false, false}, stays);
+            measure_apart("16 B-1 MB, 2 %", (struct burst){16, 1000000, 2300 * MIB, 2, false, false}, stays);
         }
         return 0;
     }

@@ -66,6 +66,18 @@ impl FaultWatch {
         Ok(FaultWatch { rings: Rings::open()? })
     }
 
+    /// Whether faults inside the kernel are seen too: those of system calls that fill the program's memory.
+    #[must_use]
+    pub fn sees_kernel(&self) -> bool {
+        self.rings.sees_kernel
+    }
+
+    /// Bytes of the smallest ring, and of one as large as was asked for first.
+    #[must_use]
+    pub fn ring_bytes(&self) -> (usize, usize) {
+        self.rings.bytes()
+    }
+
     /// Begins to read, in a thread of its own.
     pub fn start(self, symbols: Arc<Mutex<Symbols>>) -> FaultReader {
         let ended = Arc::new(AtomicBool::new(false));

@@ -130,14 +130,18 @@ impl Rings {
 
     fn open_with(sees_kernel: bool) -> Result<Rings, Refused> {
         let processors = ring::processors().map_err(|error| Refused::of(PROCESSORS, error))?;
-        let bytes = (RINGS_BYTES / processors.len().max(1)).min(RING_BYTES_MAX);
-        // A power of two, as the kernel wants it.
-        let mut pages = 1 << (bytes / page()).max(RING_PAGES_MIN).ilog2();
+        let mut pages = wanted_pages(processors.len());
         let rings = processors
             .into_iter()
             .map(|processor| Ring::open(processor, sees_kernel, &mut pages))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Rings { rings, sees_kernel })
+    }
+
+    /// Bytes of the smallest ring, and of one as large as was asked for first.
+    pub(super) fn bytes(&self) -> (usize, usize) {
+        let smallest = self.rings.iter().map(|ring| ring.ring.pages()).min().unwrap_or(0);
+        (smallest * page(), wanted_pages(self.rings.len()) * page())
     }
 
     /// Waits until a ring has something, or for `timeout`.
@@ -165,6 +169,12 @@ impl Rings {
             .iter()
             .fold((0, 0), |(minor, major), ring| (minor + ring.minor.count(), major + ring.major.count()))
     }
+}
+
+/// Pages of each ring where the kernel allows that: a power of two, as it wants it.
+fn wanted_pages(processors: usize) -> usize {
+    let bytes = (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX);
+    1 << (bytes / page()).max(RING_PAGES_MIN).ilog2()
 }
 
 impl Ring {

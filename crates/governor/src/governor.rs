@@ -83,6 +83,9 @@ pub struct Step {
 /// S of a device that was not measured: a page read from a fast disk.
 pub const DEVICE_DELAY: Duration = Duration::from_micros(100);
 
+/// The part of one processor that watching all jobs may cost, beside what they use.
+const IDLE_BUDGET_OF_ALL: f64 = 0.01;
+
 /// Jobs, governed.
 #[derive(Debug)]
 pub struct Governor {
@@ -127,8 +130,9 @@ impl Governor {
         let states = StateServer::start(&place)?;
         let metrics = config.metrics.map(MetricsServer::start).transpose()?;
         let device = setting.device_delay.unwrap_or(DEVICE_DELAY);
+        let idle = vellum_reference::IDLE_BUDGET.min(IDLE_BUDGET_OF_ALL / config.jobs.len().max(1) as f64);
         Ok(Governor {
-            jobs: config.jobs.iter().map(|job| Job::new(job.clone(), device)).collect(),
+            jobs: config.jobs.iter().map(|job| Job::new(job.clone(), device, idle)).collect(),
             policy: Policy::new(config.brake, config.turn),
             machine: Machine::discover(),
             guardian,
@@ -229,14 +233,15 @@ impl Governor {
         self.mind_guardian(events);
         let census = Census::take(self.guardian.pid());
         self.jobs.iter_mut().for_each(|job| job.survey(&census, period, events));
-        let swap = self.machine.swap_free();
+        let memory = self.machine.memory();
+        let swap = memory.swap_free;
         let claims: Vec<_> = self.jobs.iter().map(|job| job.claim(swap)).collect();
         let stalled = self.machine.stalled();
         let situation = Situation {
             now: now.duration_since(self.began),
-            budget: self.config.budget.of(self.machine.total()),
-            available: self.machine.available(),
-            reserve: self.machine.reserve(),
+            budget: self.config.budget.of(memory.total),
+            available: memory.available,
+            reserve: memory.reserve(),
             stalled: stalled.unwrap_or(0.0),
             waited: self.jobs.iter().map(Job::waits).sum(),
         };

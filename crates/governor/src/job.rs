@@ -14,7 +14,7 @@ use crate::freeze::Freezer;
 use crate::guardian::Guardian;
 use crate::members::{Census, Members, Roots};
 use crate::policy::{Claim, Decision, Limit};
-use crate::snapshot::{JobSnapshot, State};
+use crate::snapshot::{JobSnapshot, State, Untouched};
 use crate::start::{self, Given};
 use crate::take::{Means, Which};
 use std::collections::HashMap;
@@ -58,11 +58,15 @@ pub(crate) struct Job {
     /// Whether it was watched from its start, so that first references are no faults.
     from_start: bool,
     judged: Option<(Judged, &'static str)>,
+    /// The limit advised, and two thirds of it, with their slowdowns.
+    advised: Option<[vellum_reference::Limit; 2]>,
     /// Looks in a row that did not fit what was learnt.
     misfits: u32,
     told: Option<(f64, &'static str)>,
     delay: Delay,
     device: Duration,
+    /// The part of one processor that watching it may cost.
+    idle_budget: f64,
     resident: Bytes,
     processes: usize,
     seen: HashMap<Pid, Used>,
@@ -89,8 +93,9 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job that has not begun yet. `device` is S of the device.
-    pub(crate) fn new(config: JobConfig, device: Duration) -> Job {
+    /// A job that has not begun yet. `device` is S of the device, `idle_budget` the part of one processor
+    /// that watching it may cost.
+    pub(crate) fn new(config: JobConfig, device: Duration, idle_budget: f64) -> Job {
         let now = Instant::now();
         Job {
             config,
@@ -106,10 +111,12 @@ impl Job {
             watch_due: now,
             from_start: false,
             judged: None,
+            advised: None,
             misfits: 0,
             told: None,
             delay: Delay::new(device),
             device,
+            idle_budget,
             resident: Bytes(0),
             processes: 0,
             seen: HashMap::new(),
@@ -297,7 +304,7 @@ impl Job {
             self.suspended_for += since.elapsed();
         }
         self.freezer = Freezer::default();
-        (self.watch, self.judged, self.told) = (None, None, None);
+        (self.watch, self.judged, self.told, self.advised) = (None, None, None, None);
         self.members.clear();
         self.seen.clear();
         self.emptied = None;
@@ -505,6 +512,9 @@ impl Job {
             window_seconds: self.judged.map(|(judged, _)| judged.point.window / 1e9),
             worth_bytes: self.judged.map(|(judged, _)| bytes(judged.point.pages).0),
             waiting: self.judged.map(|(judged, _)| judged.waiting),
+            advised_bytes: self.advised.map(|[give, _]| give.bytes),
+            slowdown_two_thirds: self.advised.map(|[_, less]| less.slowdown),
+            untouched: self.watch.as_ref().map_or_else(Vec::new, untouched),
             delay_seconds: self.delay.seconds(),
             delay_measured: self.delay.is_measured(),
             target_bytes: self.target.0,
@@ -521,6 +531,11 @@ impl Job {
             clients,
         }
     }
+}
+
+fn untouched(watch: &Watcher) -> Vec<Untouched> {
+    let one = |(age, bytes): (Duration, Bytes)| Untouched { seconds: age.as_secs(), bytes: bytes.0 };
+    watch.untouched().map(one).collect()
 }
 
 /// Pages of a curve in bytes.

@@ -81,6 +81,7 @@ pub use guardian::GuardianError;
 pub use metrics::MetricsError;
 pub use place::{PlaceError, state_socket, usual as usual_place};
 pub use policy::{Decision, Limit, Policy};
-pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State};
+pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State, Untouched};
 pub use start::StartError;
 pub use stop::{Stop, StopError};
+pub use take::may_page_out;

@@ -1,19 +1,42 @@
-//! The machine's memory, and how much its tasks stall on it.
+//! The memory that the governor and its jobs live in, and how much tasks stall on it.
+//!
+//! All quantities of one [`Memory`] are of the same place: the control group with the least limit above this
+//! process (a container's), or else the machine. A reserve that is part of the machine's memory may be more
+//! than all that a container has.
 
 use std::time::Instant;
 use vellum_process::Bytes;
-use vellum_sys::limits::{Limits, SCRATCH};
+use vellum_sys::limits::{Limits, SCRATCH, machine_total};
 
-/// The part of the machine's memory that is never counted on …
+/// The part of all memory that is never counted on …
 const RESERVE_PART: u64 = 32;
 /// … and the most of it.
 const RESERVE_MAX: Bytes = Bytes(1 << 30);
+/// More than there is: everything that counts as available is looked up.
+const EVERYTHING: u64 = u64::MAX;
+
+/// The memory of one place at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// All of it: the limit of a container, or what the machine has.
+    pub(crate) total: Bytes,
+    /// What can still be taken, pages of files counted that the kernel would give up.
+    pub(crate) available: Bytes,
+    /// Where anonymous memory can be put: free swap.
+    pub(crate) swap_free: Bytes,
+}
+
+impl Memory {
+    /// The part of it that must be left.
+    pub(crate) fn reserve(&self) -> Bytes {
+        Bytes(self.total.0 / RESERVE_PART).min(RESERVE_MAX)
+    }
+}
 
 /// Files that are read every period.
 #[derive(Debug)]
 pub(crate) struct Machine {
     limits: Limits,
-    total: Bytes,
     /// Microseconds of stall, and when they were read.
     stalled: Option<(u64, Instant)>,
 }
@@ -21,28 +44,17 @@ pub(crate) struct Machine {
 impl Machine {
     /// Looks up what stays the same.
     pub(crate) fn discover() -> Machine {
-        let limits = Limits::discover(&mut [0; SCRATCH]);
-        Machine { limits, total: line("/proc/meminfo", "MemTotal:").unwrap_or_default(), stalled: stall() }
+        Machine { limits: Limits::discover(&mut [0; SCRATCH]), stalled: stall() }
     }
 
-    /// All memory.
-    pub(crate) fn total(&self) -> Bytes {
-        self.total
-    }
-
-    /// The memory still available, by the machine and by our own limits.
-    pub(crate) fn available(&self) -> Bytes {
-        Bytes(self.limits.headroom())
-    }
-
-    /// The part of it that must be left.
-    pub(crate) fn reserve(&self) -> Bytes {
-        Bytes(self.total.0 / RESERVE_PART).min(RESERVE_MAX)
-    }
-
-    /// Where anonymous memory can be put: free swap.
-    pub(crate) fn swap_free(&self) -> Bytes {
-        line("/proc/meminfo", "SwapFree:").unwrap_or_default()
+    /// The memory that there is. A limit may change at any time.
+    pub(crate) fn memory(&self) -> Memory {
+        let found = self.limits.available(EVERYTHING);
+        Memory {
+            total: Bytes(found.limit.min(machine_total())),
+            available: Bytes(found.bytes),
+            swap_free: Bytes(found.swap),
+        }
     }
 
     /// The part of the time since the last call that some task stalled on memory; `None` where the kernel
@@ -54,13 +66,6 @@ impl Machine {
         let passed = now.1.duration_since(at).as_secs_f64();
         (passed > 0.0).then(|| (now.0.saturating_sub(stalled)) as f64 / 1e6 / passed)
     }
-}
-
-/// A line of kibibytes.
-fn line(path: &str, name: &str) -> Option<Bytes> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.split_ascii_whitespace().next()?.parse().ok().map(Bytes::from_kib)
 }
 
 fn stall() -> Option<(u64, Instant)> {
@@ -77,10 +82,18 @@ mod tests {
     #[test]
     fn this_machine_has_memory() {
         let mut machine = Machine::discover();
-        assert!(machine.total() > machine.reserve() && machine.available() > Bytes(0));
+        let memory = machine.memory();
+        assert!(memory.total > memory.reserve() && memory.available > Bytes(0), "{memory:?}");
         match machine.stalled() {
             Some(part) => assert!((0.0..=1.5).contains(&part), "{part}"),
             None => vellum_skip::skip("no pressure-stall information here"),
         }
+    }
+
+    #[test]
+    fn the_reserve_is_a_part_of_the_place_that_is_counted_on() {
+        let of = |total: u64| Memory { total: Bytes(total), available: Bytes(0), swap_free: Bytes(0) };
+        assert_eq!(of(512 << 20).reserve(), Bytes(16 << 20));
+        assert_eq!(of(256 << 30).reserve(), Bytes(1 << 30));
     }
 }

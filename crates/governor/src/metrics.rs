@@ -198,82 +198,121 @@ impl Collector for Told {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
         let to = &mut encoder;
         let all = &*self.0;
+        let flag = |is: bool| f64::from(u8::from(is));
+        to.encode_descriptor("build", "The program that says this", None, MetricType::Info)?
+            .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
         one(to, "budget", "What all jobs may have together", Some(Unit::Bytes), all.budget_bytes as f64)?;
         one(
             to,
             "effective_budget",
-            "The same with what the machine has",
+            "The same with what the machine or the container has",
             Some(Unit::Bytes),
             all.effective_budget_bytes as f64,
         )?;
         one(to, "resident", "What all jobs hold", Some(Unit::Bytes), all.resident_bytes as f64)?;
-        one(to, "squeezed", "Whether memory is short", None, f64::from(u8::from(all.squeezed)))?;
         one(
             to,
-            "braked",
-            "Whether stalls keep anything from being taken",
-            None,
-            f64::from(u8::from(all.braked)),
+            "available",
+            "What the machine or the container could still give",
+            Some(Unit::Bytes),
+            all.available_bytes as f64,
         )?;
+        one(to, "swap_free", "Where memory can be put", Some(Unit::Bytes), all.swap_free_bytes as f64)?;
+        one(to, "squeezed", "Whether memory is short", None, flag(all.squeezed))?;
+        one(to, "braked", "Whether stalls keep anything from being taken", None, flag(all.braked))?;
         if let Some(stalled) = all.stalled {
-            one(
-                to,
-                "stalled",
-                "Part of the last period that tasks stalled on memory",
-                Some(Unit::Ratios),
-                stalled,
-            )?;
+            one(to, "stalled", "Part of the last period that tasks stalled on memory", ratio(), stalled)?;
         }
-        self.gauge(to, "job_resident", "What the job holds", Some(Unit::Bytes), |job| {
-            Some(job.resident_bytes as f64)
+        let own = to.encode_descriptor(
+            "governor_cpu",
+            "The governor's own CPU time",
+            Some(&Unit::Seconds),
+            MetricType::Counter,
+        )?;
+        ConstCounter::new(all.cpu_seconds).encode(own)?;
+        self.of_memory(to)?;
+        self.of_work(to)?;
+        self.of_state(to)
+    }
+}
+
+/// A part of 1, as Prometheus' users name it.
+fn ratio() -> Option<Unit> {
+    Some(Unit::Other("ratio".to_owned()))
+}
+
+/// The label that has a job's name. Prometheus itself gives everything that it fetches one named `job`.
+const NAME: &str = "name";
+
+impl Told {
+    fn of_memory(&self, to: &mut DescriptorEncoder<'_>) -> Encoded {
+        let bytes = || Some(Unit::Bytes);
+        let size =
+            |of: fn(&JobSnapshot) -> Option<u64>| move |job: &JobSnapshot| of(job).map(|bytes| bytes as f64);
+        self.gauge(to, "job_resident", "What the job holds", bytes(), size(|job| Some(job.resident_bytes)))?;
+        self.gauge(to, "job_swapped", "What it holds in swap", bytes(), size(|job| Some(job.swapped_bytes)))?;
+        self.gauge(to, "job_worth", "Its working set at its window", bytes(), size(|job| job.worth_bytes))?;
+        self.gauge(
+            to,
+            "job_advised",
+            "The memory limit that should cost at most 2 % of its time",
+            bytes(),
+            size(|job| job.advised_bytes),
+        )?;
+        self.gauge(
+            to,
+            "job_slowdown_two_thirds",
+            "The slowdown expected under two thirds of the advised limit, at least",
+            ratio(),
+            |job| job.slowdown_two_thirds,
+        )?;
+        self.gauge(to, "job_target", "What it may have", bytes(), size(|job| Some(job.target_bytes)))?;
+        let help = "What it holds and has not touched for this many seconds";
+        let mut family =
+            to.encode_descriptor("job_untouched", help, Some(&Unit::Bytes), MetricType::Gauge)?;
+        for job in &self.0.jobs {
+            for age in &job.untouched {
+                let seconds = age.seconds.to_string();
+                let labels = [(NAME, job.name.as_str()), ("seconds", seconds.as_str())];
+                ConstGauge::new(age.bytes as f64).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        self.counter(to, "job_taken", "What was taken from it", bytes(), |job| job.taken_bytes as f64)
+    }
+
+    fn of_work(&self, to: &mut DescriptorEncoder<'_>) -> Encoded {
+        let seconds = || Some(Unit::Seconds);
+        self.gauge(to, "job_window", "Its window, in user CPU time", seconds(), |job| job.window_seconds)?;
+        self.gauge(to, "job_waiting", "What it waits for a unit of work there", ratio(), |job| job.waiting)?;
+        self.gauge(to, "job_delay", "What a fault costs it", seconds(), |job| Some(job.delay_seconds))?;
+        self.gauge(to, "job_watch_cost", "What watching costs it, of its user CPU time", ratio(), |job| {
+            Some(job.watch_share)
         })?;
-        self.gauge(to, "job_swapped", "What it holds in swap", Some(Unit::Bytes), |job| {
-            Some(job.swapped_bytes as f64)
-        })?;
-        self.gauge(to, "job_worth", "Its working set at its window", Some(Unit::Bytes), |job| {
-            job.worth_bytes.map(|bytes| bytes as f64)
-        })?;
-        self.gauge(to, "job_window", "Its window, in user CPU time", Some(Unit::Seconds), |job| {
-            job.window_seconds
-        })?;
-        self.gauge(to, "job_waiting", "What it waits for a unit of work there", Some(Unit::Ratios), |job| {
-            job.waiting
-        })?;
-        self.gauge(to, "job_delay", "What a fault costs it", Some(Unit::Seconds), |job| {
-            Some(job.delay_seconds)
-        })?;
-        self.gauge(to, "job_target", "What it may have", Some(Unit::Bytes), |job| {
-            Some(job.target_bytes as f64)
-        })?;
-        self.gauge(to, "job_processes", "Its living processes", None, |job| Some(job.processes as f64))?;
         self.gauge(to, "job_major_fault_rate", "Faults a second that had to read", None, |job| {
             Some(job.major_faults_per_second)
         })?;
-        self.counter(to, "job_cpu", "Its CPU time", Some(Unit::Seconds), |job| job.cpu_seconds)?;
-        self.counter(to, "job_taken", "What was taken from it", Some(Unit::Bytes), |job| {
-            job.taken_bytes as f64
-        })?;
-        self.counter(to, "job_suspended", "How long it was suspended", Some(Unit::Seconds), |job| {
-            job.suspended_seconds
-        })?;
+        self.counter(to, "job_cpu", "Its CPU time", seconds(), |job| job.cpu_seconds)?;
+        self.counter(to, "job_suspended", "How long it was suspended", seconds(), |job| job.suspended_seconds)
+    }
+
+    fn of_state(&self, to: &mut DescriptorEncoder<'_>) -> Encoded {
+        self.gauge(to, "job_processes", "Its living processes", None, |job| Some(job.processes as f64))?;
         self.counter(to, "job_suspensions", "How often it was suspended", None, |job| {
             job.suspensions as f64
         })?;
         self.counter(to, "job_restarts", "How often it was started again", None, |job| job.restarts as f64)?;
         let mut family =
             to.encode_descriptor("job_state", "1 for the state that the job is in", None, MetricType::Gauge)?;
-        for job in &all.jobs {
+        for job in &self.0.jobs {
             for state in State::ALL {
-                let labels = [("job", job.name.as_str()), ("state", state.word())];
+                let labels = [(NAME, job.name.as_str()), ("state", state.word())];
                 let value = u32::from(job.state == state);
                 ConstGauge::new(f64::from(value)).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
     }
-}
 
-impl Told {
     fn gauge(
         &self,
         to: &mut DescriptorEncoder<'_>,
@@ -285,7 +324,7 @@ impl Told {
         let mut family = to.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
         for job in &self.0.jobs {
             if let Some(value) = value(job) {
-                ConstGauge::new(value).encode(family.encode_family(&[("job", job.name.as_str())])?)?;
+                ConstGauge::new(value).encode(family.encode_family(&[(NAME, job.name.as_str())])?)?;
             }
         }
         Ok(())
@@ -301,7 +340,7 @@ impl Told {
     ) -> Encoded {
         let mut family = to.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
         for job in &self.0.jobs {
-            ConstCounter::new(value(job)).encode(family.encode_family(&[("job", job.name.as_str())])?)?;
+            ConstCounter::new(value(job)).encode(family.encode_family(&[(NAME, job.name.as_str())])?)?;
         }
         Ok(())
     }
@@ -332,9 +371,13 @@ mod tests {
             name: "a".into(),
             resident_bytes: 4096,
             worth_bytes: Some(2048),
+            advised_bytes: Some(3072),
+            untouched: vec![crate::snapshot::Untouched { seconds: 60, bytes: 1024 }],
             ..JobSnapshot::default()
         };
-        server.publish(&Arc::new(Snapshot { jobs: vec![job], budget_bytes: 7, ..Snapshot::default() }));
+        let snapshot =
+            Snapshot { jobs: vec![job], budget_bytes: 7, stalled: Some(0.25), ..Snapshot::default() };
+        server.publish(&Arc::new(snapshot));
         server
     }
 
@@ -351,14 +394,19 @@ mod tests {
             "# TYPE vellum_job_resident_bytes gauge",
             "# UNIT vellum_job_resident_bytes bytes",
             "vellum_budget_bytes 7.0",
-            "vellum_job_resident_bytes{job=\"a\"} 4096.0",
-            "vellum_job_worth_bytes{job=\"a\"} 2048.0",
-            "vellum_job_suspensions_total{job=\"a\"} 0.0",
-            "vellum_job_state{job=\"a\",state=\"ended\"} 1.0",
+            "vellum_job_resident_bytes{name=\"a\"} 4096.0",
+            concat!("vellum_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+            "vellum_stalled_ratio 0.25",
+            "vellum_job_advised_bytes{name=\"a\"} 3072.0",
+            "vellum_job_untouched_bytes{name=\"a\",seconds=\"60\"} 1024.0",
+            "vellum_job_worth_bytes{name=\"a\"} 2048.0",
+            "vellum_job_suspensions_total{name=\"a\"} 0.0",
+            "vellum_job_state{name=\"a\",state=\"ended\"} 1.0",
         ] {
             assert!(body.lines().any(|said| said == line), "no {line:?} in\n{body}");
         }
         assert!(!body.contains("job_window_seconds{"), "what is not known is not told");
+        assert!(!body.contains("job=") && !body.contains("_ratios"), "{body}");
         assert!(body.ends_with("# EOF\n"));
     }
 

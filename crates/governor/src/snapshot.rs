@@ -68,6 +68,15 @@ impl State {
     }
 }
 
+/// Memory that was not touched for some time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Untouched {
+    /// For at least this much wall-clock time.
+    pub seconds: u64,
+    /// How much.
+    pub bytes: u64,
+}
+
 /// One job at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobSnapshot {
@@ -93,6 +102,15 @@ pub struct JobSnapshot {
     pub worth_bytes: Option<u64>,
     /// S·f(T): what it then waits for a unit of work.
     pub waiting: Option<f64>,
+    /// The memory limit that should cost at most 2 % of its time, as `vellum watch` advises it.
+    #[serde(default)]
+    pub advised_bytes: Option<u64>,
+    /// The slowdown under two thirds of that, as a part of its time; it may be more.
+    #[serde(default)]
+    pub slowdown_two_thirds: Option<f64>,
+    /// What it holds and has not touched, by rising times; a time not known yet is not there.
+    #[serde(default)]
+    pub untouched: Vec<Untouched>,
     /// S: what a fault costs.
     pub delay_seconds: f64,
     /// Whether S was measured with this job, or with the device alone.

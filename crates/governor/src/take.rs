@@ -24,7 +24,7 @@ use crate::guardian::Guardian;
 use crate::members::Members;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_process::{Bytes, Pid, procfs};
+use vellum_process::{Bytes, Pid, privilege, procfs};
 use vellum_reference::generations::{GroupGenerations, List};
 use vellum_sys::remote;
 
@@ -32,9 +32,6 @@ use vellum_sys::remote;
 const CALL_BYTES: u64 = 4 << 20;
 /// With less swap free than this there is no place for anything.
 pub(crate) const SWAP_MIN: Bytes = Bytes(16 << 20);
-/// The capabilities' bits.
-const CAP_SYS_PTRACE: u32 = 19;
-const CAP_SYS_NICE: u32 = 23;
 
 /// By what means memory is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,11 +147,9 @@ impl Means {
 }
 
 /// Whether we may page out other processes' memory.
-fn may_page_out() -> bool {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let held = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let held = held.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    [CAP_SYS_NICE, CAP_SYS_PTRACE].iter().all(|bit| held >> bit & 1 == 1)
+#[must_use]
+pub fn may_page_out() -> bool {
+    privilege::holds(privilege::SYS_NICE) && privilege::holds(privilege::SYS_PTRACE)
 }
 
 /// What the members hold, exactly.

@@ -13,8 +13,9 @@
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
 use crate::registry;
-use core::sync::atomic::{AtomicU32, Ordering};
-use vellum_pages::{DECAY_PARTS, Pages, Severity};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use vellum_pages::{Pages, Severity};
 use vellum_sys::{Caps, Lock, barrier, caps, clock, thread};
 
 /// The most ticks between two looks at the same unfinished slabs.
@@ -26,8 +27,22 @@ const PASSES_MS: u64 = 20;
 const TRIM_PATIENCE: u32 = 1000;
 const MOMENT_NS: u64 = 1_000_000;
 
+/// The decay times between two withdrawals of huge pages that nobody asked for: each has every sparse slab
+/// visited.
+const WITHDRAWALS_APART: u32 = 2;
+
+/// Ticks until huge pages may be withdrawn again.
+static RESTING: AtomicU32 = AtomicU32::new(0);
 /// Ticks so far.
 static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// What the helper calls after each of its rounds, under their lock.
+static AFTER_ROUND: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// Has `hook` called after each of the helper's rounds.
+pub(crate) fn after_rounds(hook: fn()) {
+    AFTER_ROUND.store(hook as *mut (), Ordering::Release);
+}
 
 /// One round of the helper, or one fork, at a time.
 pub(crate) static ROUND: Lock = Lock::new();
@@ -56,7 +71,7 @@ pub(crate) fn tick() {
         return;
     }
     let is_short = Pages::global().was_short();
-    let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(DECAY_PARTS as u32);
+    let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
     if is_due && Pages::global().discard_mode().decays() {
         registry::all().for_each(Heap::request_pass);
     }
@@ -65,8 +80,18 @@ pub(crate) fn tick() {
     }
     rounds(registry::all, false, clock::now_ms() + PASSES_MS);
     note_turns();
-    Pages::global().withdraw_huge();
+    if RESTING.load(Ordering::Relaxed) > 0 {
+        RESTING.fetch_sub(1, Ordering::Relaxed);
+    } else {
+        withdraw_huge();
+    }
     Pages::global().note_sparse(registry::all().any(|heap| heap.pass.is_sparse()));
+    let hook = AFTER_ROUND.load(Ordering::Acquire);
+    if !hook.is_null() {
+        // SAFETY: the pointer was stored by `after_rounds` from a `fn()`.
+        let hook: fn() = unsafe { core::mem::transmute(hook) };
+        hook();
+    }
     ROUND.unlock();
 }
 
@@ -74,6 +99,15 @@ pub(crate) fn tick() {
 /// released.
 pub fn trim() -> usize {
     let before = returned();
+    trim_heaps();
+    let released = Pages::global().trim(Severity::Everything);
+    if withdraw_huge() {
+        trim_heaps();
+    }
+    released + (returned() - before)
+}
+
+fn trim_heaps() {
     let own = registry::current();
     if let Some(heap) = own
         && heap.gate.enter()
@@ -86,14 +120,23 @@ pub fn trim() -> usize {
     if (0..TRIM_PATIENCE).any(|_| ROUND.try_lock() || pause()) {
         note_turns();
         let others = || registry::all().filter(|heap| !own.is_some_and(|own| core::ptr::eq(*heap, own)));
-        others().for_each(|heap| heap.pass.request_anew());
+        others().for_each(|heap| heap.pass.request(true));
         // Not the caller's: a signal handler of this thread would wait at its gate for ever.
         rounds(others, true, u64::MAX);
         note_turns();
-        Pages::global().withdraw_huge();
         ROUND.unlock();
     }
-    Pages::global().trim(Severity::Everything) + (returned() - before)
+}
+
+/// Withdraws huge pages if they are no longer worth it, and then has all given back once more that went
+/// before.
+fn withdraw_huge() -> bool {
+    let has = Pages::global().withdraw_huge();
+    if has {
+        RESTING.store(WITHDRAWALS_APART * Pages::global().ticks_of_decay(), Ordering::Relaxed);
+        registry::all().for_each(|heap| heap.pass.request_again());
+    }
+    has
 }
 
 /// Waits a moment. False, as nothing has come of it.

@@ -3,8 +3,8 @@
 //! Nothing is counted on the fast paths. All slabs are visited instead, while their threads go on: what
 //! changes meanwhile is counted as it was or as it is. Blocks on a heap's own list count as in use in their
 //! slab, so those lists are walked, too; a walk ends where a seal does not hold, as the list of another
-//! thread may move on. The page layer stands still during the walks: a slab on whose blocks a list has led us
-//! can neither be unmapped nor become memory that the program or the hardened mode protects.
+//! thread may move on. The page layer stands still while one is walked: a slab on whose blocks a list has led
+//! us can neither be unmapped nor become memory that the program or the hardened mode protects.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
@@ -29,18 +29,17 @@ pub struct Figures {
 pub fn figures(handed_out: usize) -> Figures {
     let space = Space::get();
     let (mut slabs, mut blocks, mut returned) = (0, 0, 0);
-    for (start, bytes) in Pages::global().mapped() {
-        for unit in (start..start + bytes).step_by(UNIT) {
-            let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
-            if let Some(slab) = slab.filter(|slab| !slab.owner.load(Relaxed).is_null()) {
-                slabs += UNIT;
-                blocks += in_use(slab) * slab.bytes.get() as usize;
-                returned += slab.vacated().count_ones() as usize * PAGE;
-            }
+    Pages::global().for_each_unit(|unit| {
+        let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
+        if let Some(slab) = slab.filter(|slab| !slab.owner.load(Relaxed).is_null()) {
+            slabs += UNIT;
+            blocks += in_use(slab) * slab.bytes.get() as usize;
+            // Of pages that are locked into memory it is not known which went.
+            let vacated = if slab.rest.is_held() { 0 } else { slab.vacated() };
+            returned += vacated.count_ones() as usize * PAGE;
         }
-    }
-    let listed: usize =
-        Pages::global().while_still(|| registry::all().map(|heap| listed(heap, &space)).sum());
+    });
+    let listed: usize = registry::all().map(|heap| listed(heap, &space)).sum();
     let idle: usize = registry::all().map(Heap::idle_bytes).sum();
     let others = handed_out.saturating_sub(slabs + idle);
     let in_use = others + blocks.saturating_sub(listed);
@@ -56,7 +55,7 @@ fn in_use(slab: &Slab) -> usize {
     live.min(carved).saturating_sub(slab.remote.blocks()) as usize
 }
 
-/// Bytes of the blocks on a heap's lists, while the page layer stands still.
+/// Bytes of the blocks on a heap's lists. The page layer stands still for one list at a time.
 fn listed(heap: &Heap, space: &Space) -> usize {
     let length = |class: usize, first: *mut Block| {
         let mut block = first;
@@ -71,7 +70,8 @@ fn listed(heap: &Heap, space: &Space) -> usize {
         }
         blocks * SHAPES[class].bytes as usize
     };
-    (1..CLASSES)
-        .map(|class| length(class, heap.free[class].get()) + length(class, heap.pace.withheld(class)))
-        .sum()
+    let firsts =
+        |class: usize| [heap.free[class].get(), heap.pace.withheld(class)].map(|first| (class, first));
+    let lists = (1..CLASSES).flat_map(firsts).filter(|(_, first)| !first.is_null());
+    lists.map(|(class, first)| Pages::global().while_still(|| length(class, first))).sum()
 }

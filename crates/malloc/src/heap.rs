@@ -251,7 +251,7 @@ impl Heap {
         // SAFETY: as above.
         unsafe { (*last.cast::<Block>()).link(null_mut()) };
         slab.set_carved(carved + blocks);
-        slab.rest.begin();
+        slab.rest.carve();
         if carved == 0 {
             slab.sleep();
         }
@@ -487,6 +487,22 @@ impl Heap {
                 next = slab.next.get();
                 self.reclaim(slab);
             }
+            self.drop_unused(bin);
+        }
+    }
+
+    /// Gives back a slab being carved of whose few blocks none is in use: too few to wake it.
+    fn drop_unused(&'static self, bin: &Bin) {
+        // SAFETY: the slab being carved is a live description.
+        let Some(slab) = (unsafe { bin.carving.get().as_ref() }) else { return };
+        if slab.awake.get() || slab.remote.is_told() {
+            return;
+        }
+        if slab.is_finished() {
+            self.reclaim(slab);
+        } else if slab.live() == 0 && slab.remote.blocks() == 0 {
+            self.wake(bin, slab, 0);
+            self.release(bin, slab);
         }
     }
 

@@ -37,6 +37,7 @@ mod figures;
 mod foreign;
 mod forks;
 mod gate;
+mod gauges;
 mod global;
 mod harden;
 mod heap;
@@ -69,6 +70,7 @@ pub use {
     batch::{free_batch, malloc_batch, malloc_sizes, realloc_batch},
     figures::{Figures, figures},
     forks::{fork_child, fork_parent, fork_prepare},
+    gauges::{publish, publish_at_ticks},
     global::Vellum,
     harden::{check_quarantine, harden},
     large::{relocate, swap},

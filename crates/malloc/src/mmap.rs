@@ -85,6 +85,15 @@ fn may_be_ours(start: usize, len: usize) -> bool {
 }
 
 impl Mapping {
+    /// Whether this is memory for data, most of which will be written: no stack, no reservation, no file's.
+    fn will_be_written(&self) -> bool {
+        let memory = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let others = libc::MAP_STACK | libc::MAP_GROWSDOWN;
+        self.flags & (memory | others) == memory
+            && self.prot & libc::PROT_WRITE != 0
+            && self.len <= SERVED_MAX
+    }
+
     fn ask_kernel(&self, addr: usize, flags: c_int) -> Outcome {
         let args = [addr, self.len, self.prot as usize, flags as usize, self.file as usize, self.offset];
         kernel(libc::SYS_mmap, args)
@@ -131,7 +140,11 @@ pub fn map(wanted: &Mapping) -> Outcome {
         }
     }
     if wanted.addr.is_null() || !may_be_ours(wanted.addr as usize, wanted.len) {
-        return wanted.ask_kernel(wanted.addr as usize, wanted.flags);
+        let made = wanted.ask_kernel(wanted.addr as usize, wanted.flags);
+        if made.is_ok() && wanted.will_be_written() {
+            Pages::global().mapped_elsewhere(wanted.len);
+        }
+        return made;
     }
     if wanted.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
         return wanted.at_its_place();
@@ -151,7 +164,11 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
     }
     let start = addr as usize;
     if !may_be_ours(start, len) {
-        return kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
+        let gone = kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
+        if gone.is_ok() && len <= SERVED_MAX {
+            Pages::global().unmapped_elsewhere(len);
+        }
+        return gone;
     }
     let end = match len.checked_next_multiple_of(PAGE) {
         Some(bytes) if start.is_multiple_of(PAGE) && bytes > 0 => start.checked_add(bytes).ok_or(EINVAL)?,
@@ -241,6 +258,12 @@ pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: 
     let source = may_be_ours(start, old.max(1));
     if !(source || fixed && may_be_ours(place as usize, new)) {
         let outcome = ask(flags, place as usize);
+        if outcome.is_ok() && old.max(new) <= SERVED_MAX {
+            match new.checked_sub(old) {
+                Some(more) => Pages::global().mapped_elsewhere(more),
+                None => Pages::global().unmapped_elsewhere(old - new),
+            }
+        }
         if outcome != Err(EFAULT) || !DIVIDED.load(Relaxed) {
             return outcome;
         }

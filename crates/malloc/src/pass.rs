@@ -1,7 +1,11 @@
 //! How far a heap's pass over its slabs has come, for [`crate::scavenge`].
+//!
+//! Passes are asked for by the helper and by `malloc_trim`, and made inside the heap's gate. A request
+//! while one is under way is not lost: another follows, or, if that one is eager and the one under way is
+//! not, takes its place.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 use vellum_pages::Pages;
 
 /// Awake slabs of a heap from which the helper is started, if it was not.
@@ -24,14 +28,24 @@ pub(crate) fn note_returned(bytes: usize) {
     RETURNED.fetch_add(bytes, Relaxed);
 }
 
+/// What a pass is, a bit each; in the upper half of [`Pass::state`] of the one under way, in the lower of the
+/// one asked for.
+pub(crate) mod bit {
+    /// There is one.
+    pub(crate) const ANY: u8 = 1 << 0;
+    /// It vacates slabs that it meets for the first time, too.
+    pub(crate) const EAGER: u8 = 1 << 1;
+    /// What went back before is given back once more.
+    pub(crate) const AGAIN: u8 = 1 << 2;
+    /// From the lower half to the upper.
+    pub(crate) const SHIFT: u32 = 4;
+}
+
 /// How far the pass of a heap has come. All zero: none is due.
 #[derive(Debug)]
 pub(crate) struct Pass<S> {
-    /// Whether one is due, or under way.
-    pub(crate) is_due: AtomicBool,
-    pub(crate) is_eager: AtomicBool,
-    /// Whether the pass under way is to begin again.
-    pub(crate) is_anew: AtomicBool,
+    /// Passes asked for and under way.
+    state: AtomicU8,
     /// The class it is in, and the next slab there.
     pub(crate) class: Cell<usize>,
     pub(crate) next: Cell<*const S>,
@@ -46,24 +60,41 @@ pub(crate) struct Pass<S> {
 }
 
 impl<S> Pass<S> {
-    /// Whether a pass is due.
+    /// Whether a pass is due, or under way.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
-        self.is_due.load(Relaxed)
+        self.state.load(Relaxed) != 0
     }
 
-    /// Makes an eager pass due that visits every slab.
-    pub(crate) fn request_anew(&self) {
-        self.request(true);
-        self.is_anew.store(true, Release);
-    }
-
-    /// Makes a pass due.
+    /// Makes a pass due. One that is not eager need not follow another.
     pub(crate) fn request(&self, eager: bool) {
         if eager {
-            self.is_eager.store(true, Relaxed);
+            self.state.fetch_or(bit::ANY | bit::EAGER, AcqRel);
+        } else if self.state.load(Relaxed) == 0 {
+            self.state.fetch_or(bit::ANY, AcqRel);
         }
-        self.is_due.store(true, Relaxed);
+    }
+
+    /// Makes a pass due that gives what went back before back once more.
+    pub(crate) fn request_again(&self) {
+        self.state.fetch_or(bit::ANY | bit::AGAIN, AcqRel);
+    }
+
+    /// Whether a pass begins now, and what the one under way is. Inside the gate.
+    pub(crate) fn begin_or_go_on(&self) -> (bool, u8) {
+        let begins = |asked: u8, now: u8| now == 0 || asked & bit::EAGER > now & bit::EAGER;
+        let change = |state: u8| {
+            let (asked, now) = (state & ((1 << bit::SHIFT) - 1), state >> bit::SHIFT);
+            // What the one that ends early was to do, its successor does.
+            begins(asked, now).then_some((asked | now | bit::ANY) << bit::SHIFT)
+        };
+        let begun = self.state.fetch_update(AcqRel, Relaxed, change).is_ok();
+        (begun, self.state.load(Relaxed) >> bit::SHIFT)
+    }
+
+    /// The pass under way is over. Inside the gate.
+    pub(crate) fn end(&self) {
+        self.state.fetch_and((1 << bit::SHIFT) - 1, AcqRel);
     }
 
     /// Whether the heap has enough slabs on its lists for their pages to be worth a helper.
@@ -88,5 +119,54 @@ impl<S> Pass<S> {
         if core::ptr::eq(self.next.get(), slab) {
             self.next.set(next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::null;
+
+    fn pass() -> Pass<()> {
+        Pass {
+            state: AtomicU8::new(0),
+            class: Cell::new(0),
+            next: Cell::new(null()),
+            has_marked: Cell::new(false),
+            began_turns: Cell::new(0),
+            idle_turns: AtomicU32::new(0),
+            awake: AtomicU32::new(0),
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_during_a_pass_is_done_after_it() {
+        let pass = pass();
+        assert!(!pass.is_due());
+        pass.request(true);
+        assert_eq!(pass.begin_or_go_on(), (true, bit::ANY | bit::EAGER));
+        assert_eq!(pass.begin_or_go_on(), (false, bit::ANY | bit::EAGER));
+        // An eager one again, which must see what was freed behind the one under way.
+        pass.request(true);
+        assert_eq!(pass.begin_or_go_on(), (false, bit::ANY | bit::EAGER), "it comes to its end first");
+        pass.end();
+        assert!(pass.is_due());
+        assert_eq!(pass.begin_or_go_on(), (true, bit::ANY | bit::EAGER));
+        pass.request(false);
+        pass.end();
+        assert!(!pass.is_due(), "one that is not eager need not follow");
+    }
+
+    #[test]
+    fn an_eager_pass_takes_the_place_of_one_that_is_not() {
+        let pass = pass();
+        pass.request(false);
+        assert_eq!(pass.begin_or_go_on(), (true, bit::ANY));
+        pass.request_again();
+        assert_eq!(pass.begin_or_go_on(), (false, bit::ANY));
+        pass.request(true);
+        assert_eq!(pass.begin_or_go_on(), (true, bit::ANY | bit::EAGER | bit::AGAIN));
+        pass.end();
+        assert!(!pass.is_due());
     }
 }

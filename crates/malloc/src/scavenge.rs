@@ -6,15 +6,18 @@
 //! few slabs at a time, while the heap is idle; else its thread, on its slow paths. It also puts the fullest
 //! slabs in front. An **eager** pass (`malloc_trim`, memory that is short) vacates every slab at once. Pages
 //! of the slab being carved that hold nothing yet go too: they may be left from an earlier life of the unit.
+//!
+//! What cannot go (it is locked into memory) is tried again by the next pass. A pass after the arena's huge
+//! pages were withdrawn gives all back **again**, as the kernel may have filled the holes by then.
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};
-use crate::pass::note_returned;
+use crate::pass::{bit, note_returned};
 use crate::slab::{Block, Slab};
 use crate::space::block_at;
 use core::ptr::{null, null_mut};
-use core::sync::atomic::{Ordering::Acquire, Ordering::Relaxed};
-use vellum_pages::Pages;
+use core::sync::atomic::Ordering::Relaxed;
+use vellum_pages::{PAGE, Pages};
 
 /// Kinds of slabs, by how full they are.
 const FILLINGS: usize = 4;
@@ -32,12 +35,11 @@ impl Heap {
     /// Visits up to `most` slabs. Inside the gate, or with the gate held.
     pub(crate) fn advance_pass(&'static self, most: usize) {
         let pass = &self.pass;
-        let is_anew = pass.is_anew.swap(false, Acquire);
-        let is_eager = pass.is_eager.load(Relaxed);
-        if pass.class.get() == 0 || is_anew {
+        let (begins, what) = pass.begin_or_go_on();
+        if begins {
             pass.has_marked.set(false);
             pass.began_turns.set(self.gate.turns());
-            self.enter_class(1, is_eager);
+            self.enter_class(1, what);
         }
         let mut visited = 0;
         while visited < most {
@@ -47,12 +49,13 @@ impl Heap {
                 if pass.class.get() + 1 == CLASSES {
                     return self.end_pass();
                 }
-                self.enter_class(pass.class.get() + 1, is_eager);
+                self.enter_class(pass.class.get() + 1, what);
                 continue;
             };
             pass.next.set(slab.next.get());
-            if slab.rest.meet() || is_eager {
-                self.vacate(slab, is_eager);
+            self.give_back_again(slab, what);
+            if slab.rest.meet() || what & bit::EAGER != 0 {
+                self.vacate(slab, what & bit::EAGER != 0);
             } else {
                 pass.has_marked.set(true);
             }
@@ -60,19 +63,22 @@ impl Heap {
         }
     }
 
-    fn enter_class(&self, class: usize, is_eager: bool) {
+    fn enter_class(&self, class: usize, what: u8) {
         let bin = &self.bins[class];
         sort(bin);
         self.pass.class.set(class);
         self.pass.next.set(bin.awake.get());
+        let is_eager = what & bit::EAGER != 0;
         // SAFETY: the slab being carved is a live description.
         let Some(slab) = (unsafe { bin.carving.get().as_ref() }) else { return };
-        if slab.rest.is_bare() {
+        if slab.rest.is_bare() && what & bit::AGAIN == 0 {
             return;
         }
         if slab.rest.meet() || is_eager {
-            slab.rest.bare();
-            self.flush_pages(slab, slab.uncarved(), is_eager);
+            // Locked memory stays, and is tried again.
+            if self.flush_pages(slab, slab.uncarved(), is_eager) {
+                slab.rest.bare();
+            }
         } else {
             self.pass.has_marked.set(true);
         }
@@ -80,7 +86,7 @@ impl Heap {
 
     /// Vacates every slab. Inside the gate.
     pub(crate) fn finish_pass(&'static self) {
-        self.pass.request_anew();
+        self.pass.request(true);
         while self.pass.is_due() {
             self.advance_pass(usize::MAX);
         }
@@ -88,36 +94,54 @@ impl Heap {
 
     fn end_pass(&self) {
         let pass = &self.pass;
-        pass.class.set(0);
         pass.next.set(null());
-        pass.is_eager.store(false, Relaxed);
-        pass.is_due.store(false, Relaxed);
         if !pass.has_marked.get() {
             pass.idle_turns.store(pass.began_turns.get(), Relaxed);
         }
+        pass.end();
     }
 
     /// Gives back the pages of a slab on which nothing is in use, and answers whether there were any;
     /// `is_asked` says why.
     pub(crate) fn vacate(&self, slab: &Slab, is_asked: bool) -> bool {
         let pages = slab.vacate(self.unit_of(slab));
-        self.flush_pages(slab, pages, is_asked);
+        if !self.flush_pages(slab, pages, is_asked) {
+            slab.rest.hold();
+        }
         pages != 0
     }
 
-    fn flush_pages(&self, slab: &Slab, pages: u16, is_asked: bool) {
-        if pages != 0 {
-            let unit = self.unit_of(slab) as usize;
-            // SAFETY: these pages hold nothing, or nothing but free blocks that are on no list.
-            let bytes = unsafe { Pages::global().flush_inside(unit, pages, is_asked) };
-            note_returned(bytes);
+    /// Tries once more what could not be given back before, and, where `what` says so, what the kernel may
+    /// have filled since.
+    fn give_back_again(&self, slab: &Slab, what: u8) {
+        let pages = slab.vacated();
+        if slab.rest.take_held() {
+            if !self.flush_pages(slab, pages, what & bit::EAGER != 0) {
+                slab.rest.hold();
+            }
+        } else if pages != 0 && what & bit::AGAIN != 0 {
+            // SAFETY: as in `flush_pages`.
+            unsafe { Pages::global().flush_inside_again(self.unit_of(slab) as usize, pages) };
         }
+    }
+
+    /// Whether all of `pages` went back.
+    fn flush_pages(&self, slab: &Slab, pages: u16, is_asked: bool) -> bool {
+        if pages == 0 {
+            return true;
+        }
+        let unit = self.unit_of(slab) as usize;
+        // SAFETY: these pages hold nothing, or nothing but free blocks that are on no list.
+        let bytes = unsafe { Pages::global().flush_inside(unit, pages, is_asked) };
+        note_returned(bytes);
+        bytes == pages.count_ones() as usize * PAGE
     }
 
     /// Takes blocks out of an awake slab with vacated pages, which stays awake while it has such. Inside the
     /// gate.
     pub(crate) fn take_sparse(&self, bin: &Bin, slab: &Slab) -> *mut Block {
         let unit = self.unit_of(slab);
+        slab.looked.set(0);
         let taken = slab.remote.take();
         let (mut chain, mut blocks) = slab.gather();
         let mut next = taken.head.map_or(null_mut(), |granule| block_at(unit, granule));

@@ -18,7 +18,7 @@
 //! Who touches what: the first cache line belongs to the owning heap's thread, apart from `owner`, `bytes`,
 //! `inverse`, `unclean` and `remote_wake`, which everybody reads and which only change while no block is out,
 //! and `limit`, `whole_limit` and `vacated`, which everybody reads and the owner changes, or who holds its
-//! gate; the second is shared, apart from `kept`.
+//! gate; the second is shared, apart from `kept` and `looked`.
 
 use crate::class::{SHAPES, Shape};
 use crate::heap::Heap;
@@ -83,7 +83,10 @@ pub(crate) struct Slab {
     pub told_next: AtomicPtr<Slab>,
     /// Free blocks besides those of `free`, while pages are vacated. The owner's, as the first line.
     pub kept: Cell<*mut Block>,
-    _shared_line_ends: [u64; 5],
+    /// The number of free blocks when their lists were last walked to find pages that can go; 0 once blocks
+    /// have been taken. The owner's, too.
+    pub(crate) looked: Cell<u32>,
+    _shared_line_ends: [u32; 9],
 }
 
 /// What a pass knows of a slab from the last one; in one byte, as the slab's line is full.
@@ -95,10 +98,17 @@ impl Rest {
     const MET: u8 = 1;
     /// The pages behind the blocks that were laid out have been given back since the last of these was.
     const BARE: u8 = 2;
+    /// Some vacated pages have their frames still, as they are locked into memory.
+    const HELD: u8 = 4;
 
-    /// Nothing is known: it is new, or more blocks were laid out.
+    /// Nothing is known of it: it is new.
     pub(crate) fn begin(&self) {
         self.0.set(0);
+    }
+
+    /// More blocks were laid out.
+    pub(crate) fn carve(&self) {
+        self.0.set(self.0.get() & Self::HELD);
     }
 
     /// It wakes.
@@ -119,6 +129,21 @@ impl Rest {
 
     pub(crate) fn bare(&self) {
         self.0.set(self.0.get() | Self::BARE);
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.get() & Self::HELD != 0
+    }
+
+    pub(crate) fn hold(&self) {
+        self.0.set(self.0.get() | Self::HELD);
+    }
+
+    /// Whether it was held, which it is no more.
+    pub(crate) fn take_held(&self) -> bool {
+        let before = self.0.get();
+        self.0.set(before & !Self::HELD);
+        before & Self::HELD != 0
     }
 }
 
@@ -205,6 +230,7 @@ impl Slab {
         self.told_next.store(null_mut(), Relaxed);
         self.free.set(null_mut());
         self.kept.set(null_mut());
+        self.looked.set(0);
         self.needed.store(0, Relaxed);
         self.vacated.store(0, Relaxed);
         self.set_carved(0);
@@ -290,6 +316,7 @@ impl Slab {
     pub(crate) fn sleep(&self) {
         let needed = self.shape().wake.min(self.carved.get());
         self.slept.set(needed);
+        self.looked.set(0);
         self.awake.set(false);
         self.needed.store(u32::from(needed), Relaxed);
     }

@@ -157,6 +157,10 @@ impl Slab {
         if self.unclean.get() || free_blocks * self.bytes.get() < worth {
             return 0;
         }
+        // Blocks only come back to a slab between two of the calls that take some, which forget this.
+        if self.looked.replace(free_blocks) == free_blocks {
+            return 0;
+        }
         let head = self.free.get();
         let remote_head = remote.head.map_or(null_mut(), |granule| block_at(unit, granule));
         let mut free = Free([0; _]);

@@ -17,7 +17,7 @@ use crate::bins::{Bins, fit};
 use crate::error::Misuse;
 use crate::huge_window::Range;
 use crate::tag::{FREE_KINDS, Kind, PageNo, Tags, flag};
-use crate::units::{ARENA_BYTES, HUGE_PAGES, PAGE, UNIT, UNIT_SIDE};
+use crate::units::{ARENA_BYTES, HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE};
 use rustix::io::Errno;
 use vellum_sys::map;
 
@@ -116,6 +116,26 @@ impl Arena {
     /// Bytes mapped so far.
     pub(crate) fn mapped_bytes(&self) -> usize {
         self.mapped as usize * PAGE
+    }
+
+    /// Pages mapped so far.
+    pub(crate) fn mapped_pages(&self) -> u32 {
+        self.mapped
+    }
+
+    /// Where the tags and the side records begin.
+    pub(crate) fn tables(&self) -> (usize, usize) {
+        (self.place.tags, self.place.side)
+    }
+
+    /// Whether a used extent as long as a unit starts at `page`, the start of a unit; and the start of the
+    /// next unit that does not lie inside an extent that starts there.
+    pub(crate) fn unit_at(&mut self, page: PageNo) -> (bool, PageNo) {
+        let tag = *self.tags.at(page);
+        if tag.kind == Kind::Inside || tag.is_tail {
+            return (false, page + UNIT_PAGES);
+        }
+        (tag.kind == Kind::Used && tag.pages == UNIT_PAGES, (page + tag.pages).next_multiple_of(UNIT_PAGES))
     }
 
     /// Pages free of `kind`.
@@ -509,6 +529,22 @@ impl Arena {
             let tag = *self.tags.at(start);
             (tag.kind != Kind::Inside && !tag.is_tail).then_some((start, tag.pages, tag.kind))
         })
+    }
+
+    /// Writes the tables of the inside of an extent, and clears what is written, as a life of smaller extents
+    /// would.
+    #[cfg(test)]
+    pub(crate) fn touch_tables(&mut self, page: PageNo, pages: u32) {
+        for inner in page + 1..page + pages - 1 {
+            self.tags.at(inner).kind = Kind::Inside;
+            self.tags.at(inner).pages = 1;
+        }
+        let (first, end) = (page.div_ceil(UNIT_PAGES), (page + pages) / UNIT_PAGES);
+        for unit in first..end {
+            let record = (self.place.side + unit as usize * UNIT_SIDE) as *mut u8;
+            // SAFETY: the table is mapped for the units of what is mapped; a record of zeros is none.
+            unsafe { record.write_bytes(0, UNIT_SIDE) };
+        }
     }
 
     /// Checks every invariant by walking the arena; names the first that is broken.

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use vellum_sys::limits::{Available, Limits, SCRATCH};
 use vellum_sys::lock::Guarded;
 use vellum_sys::{Caps, caps, clock, limits};
+use vellum_wire::Counter;
 
 /// Looks between which the control group's place is taken for unchanged.
 const REDISCOVER: u64 = 256;
@@ -82,9 +83,10 @@ impl Pages {
         self.live_and_cached().1
     }
 
-    /// Bytes in use, and kept for reuse.
+    /// Bytes in use, but for what is known to have gone back inside it, and kept for reuse.
     pub(crate) fn live_and_cached(&self) -> (u64, u64) {
         let state: &State = &self.state.lock();
-        (state.live * PAGE as u64, state.free_pages(Kind::Warm) * PAGE as u64)
+        let gone = state.slot.get(Counter::NowReturned);
+        ((state.live * PAGE as u64).saturating_sub(gone), state.free_pages(Kind::Warm) * PAGE as u64)
     }
 }

@@ -42,7 +42,7 @@ impl Pages {
         }
         let (over, mode) = {
             let state = self.state.lock();
-            (state.excess(0), state.config.discard)
+            (state.excess(0, self.elsewhere()), state.config.discard)
         };
         if over > 0 && mode.decays() {
             self.flush_some(Kind::Warm, over, Reason::Peak);

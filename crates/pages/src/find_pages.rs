@@ -28,7 +28,7 @@ impl Pages {
             }
             // Small blocks are at home in two arenas. A block of a unit or more goes anywhere if the peak
             // would rise otherwise.
-            let over = pages >= UNIT_PAGES && state.excess(pages) > 0;
+            let over = pages >= UNIT_PAGES && state.excess(pages, self.elsewhere()) > 0;
             for other in (0..ARENAS).filter(|&other| other != home) {
                 if (over || home != LARGE && other != LARGE)
                     && let Some(taken) = state.arenas[other].take_reused(pages, align)
@@ -90,7 +90,7 @@ impl Pages {
 
     /// Books a block just taken, and sees to the frames of what is cold of it.
     fn book(&self, mut state: Held<'_, State>, arena: usize, mut taken: Taken, usage: Use) -> (usize, Taken) {
-        state.book_taken(&taken);
+        state.book_taken(&taken, self.elsewhere());
         state.count(Counter::ExtentsOut, 1);
         state.count(Counter::BytesOut, u64::from(taken.pages) * PAGE as u64);
         if taken.cold() == 0 {

@@ -7,6 +7,7 @@
 //! and what it must not touch. A forked child starts its own when it needs one.
 
 use crate::advice::{self, Client};
+use crate::decay_clock::{DecayClock, TICK_MS, tick_ms, ticks_of_part};
 use crate::discard;
 use crate::huge_window::{NO_WINDOWS, Window};
 use crate::low_water::DECAY_PARTS;
@@ -24,8 +25,6 @@ use vellum_sys::thread::Undisturbed;
 use vellum_sys::{Caps, caps, clock, map, owner, thread};
 use vellum_wire::Counter;
 
-/// The shortest and the longest tick.
-const TICK_MS: (u64, u64) = (10, 250);
 /// A helper that sleeps longer than this has no more reason to stay on a processor.
 const NEAR_NS: u64 = 1_000_000;
 /// Sleep with nothing to do.
@@ -106,6 +105,11 @@ impl Pages {
     /// nor `malloc`.
     pub fn on_tick(&self, hook: fn()) {
         self.hook.store(hook as *mut (), Ordering::Release);
+    }
+
+    /// The ticks of the decay time: how often the hook is called in it.
+    pub fn ticks_of_decay(&self) -> u32 {
+        ticks_of_part(self.state.lock().config.decay_ms) * DECAY_PARTS as u32
     }
 
     /// Makes sure that a helper will look after what is cached now.
@@ -229,6 +233,7 @@ impl Pages {
         let Some(proved) = window.look() else { return false };
         let mut state = self.state.lock();
         let wanted = state.windows.advance(index, window, proved);
+        self.inside.note_granted(state.windows.arena_granted());
         if let Some(range) = wanted
             && state.arena_at(range.start) == Some(crate::state::LARGE)
         {
@@ -240,8 +245,10 @@ impl Pages {
     }
 
     /// One tick: decay, limits, pressure, the hook.
-    fn tick(&self, trigger: Option<&Trigger>) {
-        self.decay();
+    fn tick(&self, trigger: Option<&Trigger>, part_is_over: bool) {
+        if part_is_over {
+            self.decay();
+        }
         let cached = self.state.lock().free_pages(Kind::Warm);
         let is_worth_a_look =
             || crate::release::is_worth_a_look(cached) || self.has_discardable() || shortage::is_sparse();
@@ -312,7 +319,7 @@ extern "C" fn run(_argument: usize) -> ! {
     // Set at the first tick: it takes the kernel a while, and the first thing to do may be a window.
     let mut trigger = None;
     let mut client = Client::default();
-    let mut ticked = clock::now_ms();
+    let (mut ticked, mut decay_clock) = (clock::now_ms(), DecayClock::default());
     let mut heard = 0;
     let mut backoff = Backoff::new();
     // Whether the helper was brought to the processor of a thread that is about to touch memory.
@@ -345,14 +352,14 @@ extern "C" fn run(_argument: usize) -> ! {
         heard = rung;
         let (decay_ms, kept) = {
             let state = pages.state.lock();
-            (u64::from(state.config.decay_ms), KEPT.map(|kind| state.free_pages(kind)).iter().sum::<u64>())
+            (state.config.decay_ms, KEPT.map(|kind| state.free_pages(kind)).iter().sum::<u64>())
         };
-        let tick_ms = (decay_ms / DECAY_PARTS as u64).clamp(TICK_MS.0, TICK_MS.1);
+        let tick_ms = tick_ms(decay_ms);
         if now.wrapping_sub(ticked) >= tick_ms {
             if trigger.is_none() && caps::has(Caps::PRESSURE) {
                 trigger = Trigger::set();
             }
-            pages.tick(trigger.as_ref());
+            pages.tick(trigger.as_ref(), decay_clock.tick(decay_ms));
             ticked = now;
         }
         client.attend(pages, now);

@@ -158,14 +158,20 @@ impl Windows {
         }
     }
 
-    /// The length of what arenas have been granted.
-    pub(crate) fn arena_granted(&self) -> usize {
-        self.list
-            .iter()
-            .flatten()
-            .filter(|window| window.is_arena)
-            .map(|window| window.at - window.start)
-            .sum()
+    /// What an arena has been granted.
+    pub(crate) fn arena_granted(&self) -> Option<Range> {
+        let window = self.list.iter().flatten().find(|window| window.is_arena)?;
+        Some(Range { start: window.start, end: window.at })
+    }
+
+    /// As if the arena had proved dense up to `end`.
+    #[cfg(test)]
+    pub(crate) fn grant_arena_for_test(&mut self, end: usize) {
+        for window in self.list.iter_mut().flatten().filter(|window| window.is_arena) {
+            self.proved += end.saturating_sub(window.proved);
+            window.proved = window.proved.max(end);
+            window.at = window.at.max(end);
+        }
     }
 
     /// Moves an arena's window back to its beginning, as what was dense no longer is. Returns the range that

@@ -39,7 +39,8 @@
 //! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena` places, splits and
 //! joins, over `tag` (what each page is) and `bins` (what is free, by size); `state` is what the lock guards;
 //! `fill_from_cache` moves cached frames to where they are needed; `release` gives frames back, `discard`
-//! says in which mode, `vacant` what of used memory is vacated; `inside` gives back pages of units in use;
+//! says in which mode, `vacant` what of used memory is vacated; `inside` (over
+//! `holes`) gives back pages of units in use, `tables` those of tables;
 //! `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again; `relocate` moves;
 //! `mappings` follows what the program does to its own mappings; `helper` is the background; `advice` follows
 //! a governor; `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
@@ -52,12 +53,15 @@ mod available;
 mod bins;
 mod buffer;
 mod config;
+mod decay_clock;
 mod discard;
+mod elsewhere;
 mod error;
 mod fill_from_cache;
 mod find_pages;
 mod free_extent;
 mod helper;
+mod holes;
 mod huge_window;
 mod inside;
 mod low_water;
@@ -68,16 +72,17 @@ mod relocate;
 mod scan_backoff;
 mod shortage;
 mod state;
+mod tables;
 mod tag;
 mod units;
 mod vacant;
+mod walk;
 
 pub use available::AvailableMemory;
 pub use buffer::{Buffer, Plain};
 pub use config::{Config, HugePolicy, Severity};
 pub use discard::{Discard, Elsewhere};
 pub use error::{Misuse, OutOfMemory};
-pub use low_water::DECAY_PARTS;
 pub use mappings::{Owner, Unclaimed};
 pub use pages::{Extent, Pages, Request};
 pub use units::{

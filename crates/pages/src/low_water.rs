@@ -5,8 +5,8 @@
 //!                     └── part ─┘
 //! ```
 
-/// Parts of the decay time: ticks of the helper.
-pub const DECAY_PARTS: usize = 4;
+/// Parts of the decay time.
+pub(crate) const DECAY_PARTS: usize = 4;
 
 /// The least of a number of pages, part by part.
 #[derive(Debug)]

@@ -257,7 +257,7 @@ impl Pages {
                     let pages = ((region.end - at) / PAGE) as u32;
                     let taken = state.arenas[arena].take_part(head, first, pages);
                     state.arenas[arena].set_flags(first, flag::CLAIMED | flag::MAPPING | flag::TAINTED);
-                    state.book_taken(&taken);
+                    state.book_taken(&taken, self.elsewhere());
                     if arena == LARGE {
                         state.windows.drop_within(Range { start: at, end: region.end });
                     }

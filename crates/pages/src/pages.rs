@@ -7,13 +7,14 @@
 use crate::arena::Taken;
 use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
+use crate::holes::Inside;
 use crate::huge_window::Range;
 use crate::release::Reason;
-use crate::state::{ARENAS, Advice, DENSE, SPAN, State, Use};
+use crate::state::{Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
 use vellum_sys::{Caps, caps, map};
 use vellum_wire::{Counter, Slot};
@@ -51,8 +52,11 @@ pub struct Pages {
     pub(crate) state: Guarded<State>,
     pub(crate) base: AtomicUsize,
     pub(crate) hook: AtomicPtr<()>,
+    pub(crate) inside: Inside,
     /// The slot, for what is counted without the lock.
     counting: AtomicPtr<Slot>,
+    /// Pages that the program has from the kernel itself: see `elsewhere`.
+    pub(crate) elsewhere: AtomicU64,
 }
 
 static GLOBAL: Pages = Pages::new();
@@ -64,7 +68,9 @@ impl Pages {
             state: Guarded::new(State::new()),
             base: AtomicUsize::new(0),
             hook: AtomicPtr::new(core::ptr::null_mut()),
+            inside: Inside::new(),
             counting: AtomicPtr::new(core::ptr::null_mut()),
+            elsewhere: AtomicU64::new(0),
         }
     }
 
@@ -99,15 +105,6 @@ impl Pages {
             0 => (0, 0),
             base => (base, SPAN),
         }
-    }
-
-    /// The parts of the span that were handed out so far, as start and bytes.
-    pub fn mapped(&self) -> [(usize, usize); ARENAS] {
-        let state = self.state.lock();
-        core::array::from_fn(|index| match state.is_init {
-            true => (state.arenas[index].whole().start, state.arenas[index].mapped_bytes()),
-            false => (0, 0),
-        })
     }
 
     /// All the address space, as base and bytes, that is this layer's: the span and the tables beside it.
@@ -174,6 +171,7 @@ impl Pages {
         let mut state = self.state.lock();
         self.init(&mut state);
         state.still = true;
+        self.inside.be_still();
         caps::drop(Caps::all().difference(Caps::NOREPLACE));
     }
 
@@ -340,7 +338,7 @@ impl Pages {
                 return None;
             }
             let mut taken = state.arenas[arena].grow(page, pages);
-            state.book_taken(&taken);
+            state.book_taken(&taken, self.elsewhere());
             state.count(Counter::RegrownBlocks, 1);
             state.count(Counter::RegrownBytes, u64::from(taken.pages) * PAGE as u64);
             let new = state.arenas[arena].address(taken.start) as *mut u8;

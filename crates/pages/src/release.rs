@@ -15,8 +15,9 @@
 
 use crate::available;
 use crate::config::Severity;
+use crate::holes::beside_whole_huge;
 use crate::pages::Pages;
-use crate::state::{ARENAS, KEPT, State, WARM};
+use crate::state::{ARENAS, DENSE, KEPT, State, WARM};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -178,6 +179,9 @@ impl Pages {
                 kind => kind,
             };
         }
+        if reason != Reason::Peak {
+            self.flush_tables(victims);
+        }
         let done = self.return_victims(victims, from);
         let state = self.state.lock();
         let counter = if mark { Counter::BytesDiscarded } else { reason.counter() };
@@ -222,6 +226,10 @@ impl Pages {
             }
             if victim.kind != from {
                 changed += u64::from(victim.pages);
+            }
+            if victim.kind == Kind::Cold && victim.arena == DENSE {
+                let beside = beside_whole_huge(victim.start, victim.pages as usize * PAGE);
+                self.inside.note_holes(victim.start, beside);
             }
             state.arenas[victim.arena].set_flags(victim.page, flags);
             state.arenas[victim.arena].free_extent(victim.page, victim.kind);

@@ -12,7 +12,8 @@
 //!
 //! **The rule of the peak.** Cached frames never raise the process's peak: cold memory is handed out only if
 //! `live + cached` stays within the highest `live` there ever was and a slack of 1/64 (at least 2 MiB). The
-//! excess is reused from another arena or flushed first.
+//! excess is reused from another arena or flushed first. The rule holds also with what the program has from
+//! the kernel itself ([`elsewhere`](crate)) on both sides.
 
 use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
@@ -87,6 +88,8 @@ pub(crate) struct State {
     pub(crate) live: u64,
     /// The highest `live` so far.
     pub(crate) peak: u64,
+    /// The highest sum of `live` and of what the program had from the kernel itself.
+    pub(crate) peak_in_all: u64,
     /// Cached pages that the last look at the limits found harmless, less what was handed out cold since.
     pub(crate) harmless: u64,
     /// When that look was, in coarse milliseconds.
@@ -96,8 +99,6 @@ pub(crate) struct State {
     /// What was not needed of each of [`KEPT`].
     pub(crate) low_water: [LowWater; KEPT.len()],
     pub(crate) windows: Windows,
-    /// Bytes that have gone inside units since the window of their arena was set back: see `inside`.
-    pub(crate) holes: usize,
     pub(crate) config: Config,
     pub(crate) entries: u32,
     /// Free extents that somebody has taken out of their lists to deal with their frames, and will put back.
@@ -118,12 +119,12 @@ impl State {
             arenas: [const { Arena::unplaced() }; ARENAS],
             live: 0,
             peak: 0,
+            peak_in_all: 0,
             harmless: 0,
             looked_ms: 0,
             look: 0,
             low_water: [const { LowWater::new() }; KEPT.len()],
             windows: Windows::new(),
-            holes: 0,
             config: Config::DEFAULT,
             entries: 0,
             away: 0,
@@ -229,11 +230,15 @@ impl State {
     }
 
     /// Pages by which `live + cached` would exceed what the peak allows if `pages` cold pages were handed
-    /// out.
-    pub(crate) fn excess(&self, pages: u32) -> u64 {
+    /// out; alone, or together with the `elsewhere` pages that the program has from the kernel itself.
+    pub(crate) fn excess(&self, pages: u32, elsewhere: u64) -> u64 {
         let live = self.live + u64::from(pages);
-        let peak = self.peak.max(live);
-        (live + self.free_pages(Kind::Warm)).saturating_sub(peak + SLACK_MIN.max(peak / SLACK_SHARE))
+        let cached = self.free_pages(Kind::Warm);
+        let over = |live: u64, peak: u64| {
+            let peak = peak.max(live);
+            (live + cached).saturating_sub(peak + SLACK_MIN.max(peak / SLACK_SHARE))
+        };
+        over(live, self.peak).max(over(live + elsewhere, self.peak_in_all))
     }
 
     /// Free pages wanted behind a cold block of `pages` pages in `arena`.
@@ -248,15 +253,21 @@ impl State {
     }
 
     /// Books pages just taken from the free lists.
-    pub(crate) fn book_taken(&mut self, taken: &Taken) {
+    pub(crate) fn book_taken(&mut self, taken: &Taken, elsewhere: u64) {
         self.live += u64::from(taken.pages);
-        self.peak = self.peak.max(self.live);
+        self.note_peak(elsewhere);
         self.harmless = self.harmless.saturating_sub(u64::from(taken.cold()));
         self.note_low();
         if taken.warm() + taken.marked() > 0 {
             self.count(Counter::CacheHits, 1);
             self.count(Counter::BytesWarm, u64::from(taken.warm() + taken.marked()) * PAGE as u64);
         }
+    }
+
+    /// Keeps the peaks, with `elsewhere` pages from the kernel itself.
+    pub(crate) fn note_peak(&mut self, elsewhere: u64) {
+        self.peak = self.peak.max(self.live);
+        self.peak_in_all = self.peak_in_all.max(self.live + elsewhere);
     }
 
     pub(crate) fn note_low(&mut self) {

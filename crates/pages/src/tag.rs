@@ -83,7 +83,10 @@ pub(crate) struct Tag {
     pub(crate) next: PageNo,
 }
 
-const _: () = assert!(size_of::<Tag>() == 16);
+/// Bytes of a tag.
+pub(crate) const TAG_BYTES: usize = 16;
+
+const _: () = assert!(size_of::<Tag>() == TAG_BYTES);
 const _: () = assert!(Kind::Inside as u8 == 0, "a table of zeros says nothing of any page");
 
 impl fmt::Debug for Tag {

@@ -127,6 +127,8 @@ pub struct Ended {
     pub wall: Duration,
     /// The program, what it waited for, and the strays that came to us.
     pub usage: Usage,
+    /// The first signal that came to us meanwhile and asks to end: SIGINT (Ctrl-C), SIGTERM or SIGHUP.
+    pub asked: Option<libc::c_int>,
 }
 
 /// What [`Child::wait`] reports to its caller meanwhile.
@@ -202,6 +204,7 @@ impl<'a> Child<'a> {
     pub fn wait(mut self, tick: Option<Duration>, mut tell: impl FnMut(Meanwhile)) -> io::Result<Ended> {
         let timeout = tick
             .map(|tick| Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) });
+        let mut asked = None;
         loop {
             let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
             match poll(&mut fds, timeout.as_ref()) {
@@ -212,11 +215,13 @@ impl<'a> Child<'a> {
                         if arrived.is_child() {
                             look = true;
                         } else {
+                            asked = asked.or_else(|| arrived.asks_to_end(self.pid));
                             arrived.pass_on(self.pid);
                         }
                     }
                     if look && let Some(outcome) = self.reap(&mut tell)? {
-                        return Ok(Ended { outcome, wall: self.started.elapsed(), usage: self.usage });
+                        let (wall, usage) = (self.started.elapsed(), self.usage);
+                        return Ok(Ended { outcome, wall, usage, asked });
                     }
                 }
                 Err(rustix::io::Errno::INTR) => {}

@@ -44,6 +44,7 @@ pub mod library;
 mod locate;
 mod names;
 mod pace;
+pub mod privilege;
 pub mod procfs;
 #[doc(hidden)]
 pub mod readers;

@@ -1,12 +1,12 @@
 //! Which libraries are preloaded: the runtime, and for `vellum cost` the recorder `libvellum_cost.so`, found
 //! the same way (by `--recorder` or `VELLUM_COST_LIB`). The folder of `libgc.so.1` is looked for as `libgc`
-//! in the same places.
+//! in the same places, and programs that come with the command by their names.
 //!
 //! ```text
 //! --lib FILE  or  VELLUM_LIB             as said, or an error
 //! DIR/libvellum.so                       a build tree: beside the command
-//! DIR/../lib/vellum/libvellum.so         an installation
-//! DIR/../lib/libvellum.so                an installation
+//! DIR/../lib/vellum/libvellum.so         an installation by ./install, or of a package
+//! DIR/../lib/libvellum.so                another's
 //! ```
 //!
 //! DIR is the directory of this command's own file, links followed.
@@ -21,6 +21,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+/// What programs that are linked with the library look for. Given by `crates/runtime/build.rs`.
+pub const SONAME: &str = "libvellum.so.0";
 const NAME: &str = "libvellum.so";
 const RECORDER: &str = "libvellum_cost.so";
 /// The dynamic linker of i386.
@@ -41,7 +43,8 @@ pub struct LibraryError {
 /// # Errors
 /// When it is in none of these places.
 pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
-    let cure = "build it with `cargo build --release -p vellum-runtime`, or name it with --lib or VELLUM_LIB";
+    let cure =
+        "./build makes it in target/release: put it beside this command, or name it with --lib or VELLUM_LIB";
     find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
 }
 
@@ -50,7 +53,7 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
 /// # Errors
 /// As for [`find`].
 pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
-    let cure = "build it with `cargo build --release -p vellum-recorder`, or name it with --recorder or VELLUM_COST_LIB";
+    let cure = "./build makes it in target/release: put it beside this command, or name it with --recorder or VELLUM_COST_LIB";
     find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| LibraryError {
         name: RECORDER,
         looked,
@@ -66,7 +69,11 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
     let looked = candidates(&own_directory(), "libgc");
     let has_it = |folder: &PathBuf| folder.join("libgc.so.1").is_file();
     let found = looked.iter().find(|folder| has_it(folder)).and_then(|folder| folder.canonicalize().ok());
-    found.ok_or(LibraryError { name: "libgc/libgc.so.1", looked, cure: "build it with `./build`" })
+    found.ok_or(LibraryError {
+        name: "libgc/libgc.so.1",
+        looked,
+        cure: "./build makes the folder libgc in target/release: put it, and libgc.so, beside this command",
+    })
 }
 
 /// The program `name` that comes with this one.
@@ -74,16 +81,23 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
 /// # Errors
 /// As for [`find`].
 pub fn find_program(name: &'static str) -> Result<PathBuf, LibraryError> {
-    let looked = vec![own_directory().join(name)];
-    let cure = "it comes with `vellum`, in the same folder; build it with `./build`";
-    canonical_file(&looked[0]).ok_or(LibraryError { name, looked, cure })
+    let looked = candidates(&own_directory(), name);
+    let cure = "./build makes it in target/release: put it beside this command";
+    let found = looked.iter().find_map(|path| canonical_file(path));
+    found.ok_or(LibraryError { name, looked, cure })
 }
 
 /// How to preload `library` where the machine's other programs may be of i386: its own path, or one with
 /// `$PLATFORM` in it.
 #[must_use]
 pub fn for_every_machine(library: &Path) -> PathBuf {
-    if Path::new(I386_LINKER).exists() { by_platform(library) } else { library.to_path_buf() }
+    if runs_i386() { by_platform(library) } else { library.to_path_buf() }
+}
+
+/// Whether programs of i386 may run on this machine.
+#[must_use]
+pub fn runs_i386() -> bool {
+    Path::new(I386_LINKER).exists()
 }
 
 fn by_platform(library: &Path) -> PathBuf {

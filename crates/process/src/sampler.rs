@@ -204,7 +204,13 @@ fn add_board(point: &mut Point, board: &BoardFile, alive: &[Seen]) {
         point.warm += Bytes(slot.get(Counter::BytesWarm));
         if alive.contains(&slot.pid.load(Relaxed)) {
             point.cached += Bytes(slot.get(Counter::NowCached));
-            point.live += Bytes(slot.get(Counter::NowLive));
+            let live = slot.get(Counter::NowLive);
+            point.live += Bytes(live);
+            // A process that has not counted its blocks yet is a small one, of few slabs.
+            let in_use = slot.get(Counter::NowInUse);
+            point.in_use += Bytes(if in_use == 0 { live } else { in_use });
+            point.free_in_slabs += Bytes(slot.get(Counter::NowFreeInSlabs));
+            point.returned += Bytes(slot.get(Counter::NowReturned));
         }
     }
 }

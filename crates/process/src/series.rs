@@ -40,6 +40,12 @@ pub struct Point {
     pub cached: Bytes,
     /// Bytes in use by extents now.
     pub live: Bytes,
+    /// Bytes of blocks in use, as they were counted last.
+    pub in_use: Bytes,
+    /// Bytes free beside these, in slabs.
+    pub free_in_slabs: Bytes,
+    /// Bytes of pages inside slabs that have gone back.
+    pub returned: Bytes,
     /// Extents served from a free-page cache so far.
     pub cache_hits: u64,
     /// Extents handed out so far.

@@ -16,7 +16,7 @@
 //! Invariant: the mask we were started with is kept, and is given back to each child and, on drop, to
 //! ourselves.
 
-use crate::{Pid, inherited};
+use crate::{Pid, inherited, interrupt};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -138,6 +138,13 @@ impl Drop for Signals {
 impl Arrived {
     pub(crate) fn is_child(&self) -> bool {
         self.0.ssi_signo as libc::c_int == libc::SIGCHLD
+    }
+
+    /// Its number, if it asks this process to end and does not come from `child`.
+    pub(crate) fn asks_to_end(&self, child: Pid) -> Option<libc::c_int> {
+        let signal = self.0.ssi_signo as libc::c_int;
+        let by_child = self.0.ssi_code <= 0 && self.0.ssi_pid as i32 == child.0;
+        (interrupt::SIGNALS.contains(&signal) && !by_child).then_some(signal)
     }
 
     /// Passes the signal on to `child` if it was sent to us by a process other than it.

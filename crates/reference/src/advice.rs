@@ -125,7 +125,7 @@ impl Known<'_> {
     }
 
     /// The limit that leaves room for `pages` pages of the program.
-    fn limit(&self, pages: f64) -> Bytes {
+    pub(super) fn limit(&self, pages: f64) -> Bytes {
         let pages = (pages * (1.0 + RESERVE)).ceil() as u64 * PAGE_BYTES;
         Bytes(pages.min(self.private().0) + self.shared.0 + self.kernel())
     }

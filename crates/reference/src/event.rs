@@ -43,6 +43,11 @@ pub enum Event {
         /// Pages (of 4 KiB) referenced in it.
         pages: u64,
     },
+    /// What was not touched for some wall-clock time was counted.
+    Aged {
+        /// For how long.
+        untouched: Duration,
+    },
     /// The references since the clearing can no longer be determined: the cycle is dropped, and another will
     /// begin.
     Spoiled {

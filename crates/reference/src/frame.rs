@@ -4,7 +4,7 @@
 //! never changes its meaning.
 
 use crate::delay::Delay;
-use crate::verdict::Verdict;
+use crate::verdict::{ByAge, Verdict};
 use crate::watcher::{Grain, PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,30 @@ pub struct Disturbance {
     pub longest_stall_ns: u64,
     /// All of it as a part of the job's user CPU time.
     pub share: f64,
+    /// All of it as a part of one processor.
+    #[serde(default)]
+    pub of_processor: f64,
+    /// What of it the first curve has taken ahead of the budget, and the rest of the watch is to repay.
+    #[serde(default)]
+    pub ahead_ns: u64,
+}
+
+/// Memory that was not touched for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Age {
+    /// For at least this much wall-clock time.
+    pub untouched_ns: u64,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// What is missing for a first curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanting {
+    /// User CPU time of the job.
+    pub cpu_ns: u64,
+    /// Wall-clock time, at the rate at which it has run.
+    pub wall_ns: u64,
 }
 
 /// One moment of a watch.
@@ -57,6 +81,16 @@ pub struct Frame {
     pub curve: Vec<Window>,
     /// What it means; `None` while nothing is known, or S is not.
     pub verdict: Option<Verdict>,
+    /// Resident memory by the time for which it was not touched, by rising times; an age not known yet is not
+    /// there.
+    #[serde(default)]
+    pub ages: Vec<Age>,
+    /// The memory to give by the longest age known, if that is long enough.
+    #[serde(default)]
+    pub give_by_age: Option<ByAge>,
+    /// What is missing for a first curve; `None` if there is one.
+    #[serde(default)]
+    pub curve_in: Option<Wanting>,
     /// What the watch has cost.
     pub cost: Disturbance,
     /// Wall-clock time until there was a curve.
@@ -92,11 +126,21 @@ impl Watcher {
             cycles: self.history().samples(),
             curve: windows.unwrap_or_default(),
             verdict: delay.and_then(|delay| self.verdict(delay)),
+            ages: self
+                .ages()
+                .map(|(age, found)| Age { untouched_ns: nanos(age), bytes: found.untouched.0 })
+                .collect(),
+            give_by_age: self.give_by_age(),
+            curve_in: self
+                .missing()
+                .map(|missing| Wanting { cpu_ns: nanos(missing.clock), wall_ns: nanos(missing.wall) }),
             cost: Disturbance {
                 cpu_ns: nanos(cost.cpu),
                 imposed_ns: nanos(cost.imposed),
                 longest_stall_ns: nanos(cost.longest_stall),
                 share: cost.share,
+                of_processor: cost.of_processor,
+                ahead_ns: nanos(cost.ahead),
             },
             first_curve_ns: self.first_curve().map(nanos),
             caveat: self.caveat().map(str::to_owned),

@@ -12,6 +12,10 @@
 //! for it (`cutime`); short-lived children are accounted so. The time of children that nobody waits for is
 //! lost, and the clock then runs late.
 //!
+//! A parent's `cutime` grows by all that the child and the child's own children used, some or all of which
+//! was seen while they ran. That part is owed, under the parent's number, until the parent has waited; or by
+//! the grandparent, if the parent is gone before it is seen to have.
+//!
 //! Invariants: the clock never runs backwards; a process is known by its pid *and* its time of birth.
 //!
 //! Source: Nishigaki counts processor time of the job; excluding the time of faults is ours.
@@ -23,10 +27,16 @@ use std::time::{Duration, Instant};
 use vellum_process::{Bytes, Pid, Stat};
 use vellum_sys::clock::process_cpu_ns;
 
-/// The list of processes is made anew this often …
+/// The list of processes is made anew when they have used this much CPU time since, or this much time has
+/// passed …
 const LIST_EVERY: Duration = Duration::from_millis(250);
-/// … or less often where listing them takes longer than this part of that.
+/// … which doubles up to this while the list stays the same …
+const LIST_EVERY_MAX: Duration = Duration::from_secs(2);
+/// … and less often where listing them takes longer than this part of that: of the time between two lists of
+/// a job that runs, and of one that hardly does, for which nobody waits longer than the last of these.
 const LIST_SHARE: u32 = 200;
+const IDLE_LIST_SHARE: u32 = 10_000;
+const IDLE_LIST_MAX: Duration = Duration::from_secs(10);
 
 /// One process of the job.
 #[derive(Clone, Debug)]
@@ -34,6 +44,7 @@ pub(crate) struct Member {
     pub(crate) name: String,
     started_ticks: u64,
     stack_start: u64,
+    parent: Pid,
     user: Duration,
     waited: Duration,
     minor_faults: u64,
@@ -47,8 +58,13 @@ pub(crate) struct Member {
 pub(crate) struct Job {
     target: Target,
     members: BTreeMap<Pid, Member>,
-    listed: Option<Instant>,
+    /// By parents' numbers: time of children that are gone, which was counted and will come to light again.
+    owed: BTreeMap<Pid, Duration>,
+    /// When, and at what virtual time, the list was made.
+    listed: Option<(Instant, Duration)>,
     list_every: Duration,
+    /// The least time between two lists, by what it took to make the last.
+    list_least: Duration,
     /// Virtual time since the watch began.
     clock: Duration,
     minor_faults: u64,
@@ -63,8 +79,10 @@ impl Job {
         Job {
             target,
             members: BTreeMap::new(),
+            owed: BTreeMap::new(),
             listed: None,
             list_every: LIST_EVERY,
+            list_least: Duration::ZERO,
             clock: Duration::ZERO,
             minor_faults: 0,
             grown: Bytes(0),
@@ -111,9 +129,13 @@ impl Job {
     /// Looks at the processes, and lists them anew if that is due or `list` asks for it.
     pub(crate) fn update(&mut self, list: bool) -> Vec<Event> {
         let mut events = Vec::new();
-        let (mut gained, mut ended) = (Duration::ZERO, Duration::ZERO);
-        let mut waited = Duration::ZERO;
-        let due = self.listed.is_none_or(|listed| listed.elapsed() >= self.list_every);
+        let mut gained = Duration::ZERO;
+        let mut waited: Vec<(Pid, Duration)> = Vec::new();
+        let due = self.listed.is_none_or(|(listed, clock)| {
+            let passed = listed.elapsed();
+            let busy = self.clock.saturating_sub(clock) >= LIST_EVERY;
+            passed >= self.list_least && (busy || passed >= self.list_every)
+        });
         let joined: Vec<Pid> = if list || due { self.list() } else { Vec::new() };
         let mut gone = Vec::new();
         for (&pid, member) in &mut self.members {
@@ -122,14 +144,13 @@ impl Job {
                 Some((stat, user)) => {
                     gained += user.saturating_sub(member.user);
                     member.user = member.user.max(user);
-                    waited += stat.waited.user.saturating_sub(member.waited);
+                    waited.push((pid, stat.waited.user.saturating_sub(member.waited)));
                     member.waited = member.waited.max(stat.waited.user);
+                    member.parent = stat.parent;
                     self.minor_faults += stat.own.minor_faults.saturating_sub(member.minor_faults);
                     member.minor_faults = stat.own.minor_faults;
                     member.resident = stat.resident;
-                    if stat.stack_start != member.stack_start {
-                        member.stack_start = stat.stack_start;
-                        member.name.clone_from(&stat.comm);
+                    if member.executed(&stat) {
                         events.push(Event::Executed { pid, name: stat.comm });
                     }
                 }
@@ -137,7 +158,10 @@ impl Job {
         }
         for pid in gone {
             if let Some(member) = self.members.remove(&pid) {
-                ended += member.user;
+                let owed = member.user + member.waited + self.owed.remove(&pid).unwrap_or_default();
+                *self.owed.entry(member.parent).or_default() += owed;
+                // Where one went, others may come.
+                self.list_every = LIST_EVERY;
                 events.push(Event::Left { pid, name: member.name });
             }
         }
@@ -145,7 +169,7 @@ impl Job {
             let Some((stat, user)) = reading(pid) else { continue };
             // Time before the watch is left out; a process that began during it counts from its birth.
             if !self.first {
-                gained += user;
+                gained += user + stat.waited.user;
                 self.minor_faults += stat.own.minor_faults;
             }
             events.push(Event::Joined { pid, name: stat.comm.clone() });
@@ -157,8 +181,15 @@ impl Job {
         }
         self.resident = resident;
         self.first = false;
-        // Of what was waited for, the part that was seen while it ran has been counted.
-        self.clock += gained + waited.saturating_sub(ended);
+        for (pid, grown) in waited {
+            let owed = self.owed.entry(pid).or_default();
+            let paid = grown.min(*owed);
+            *owed -= paid;
+            gained += grown - paid;
+        }
+        // Nobody outside the job tells when it has waited.
+        self.owed.retain(|pid, owed| self.members.contains_key(pid) && *owed > Duration::ZERO);
+        self.clock += gained;
         events
     }
 
@@ -166,10 +197,15 @@ impl Job {
     fn list(&mut self) -> Vec<Pid> {
         let began = Instant::now();
         let listed = self.target.members(self.members.keys().copied());
-        self.list_every = LIST_EVERY.max(began.elapsed() * LIST_SHARE);
-        self.listed = Some(began);
+        let cost = began.elapsed();
+        self.listed = Some((began, self.clock));
         // The watcher is of no job: its references would be those of the watch.
-        listed.into_iter().filter(|pid| *pid != Pid::me() && !self.members.contains_key(pid)).collect()
+        let new: Vec<Pid> =
+            listed.into_iter().filter(|pid| *pid != Pid::me() && !self.members.contains_key(pid)).collect();
+        self.list_every = if new.is_empty() { (self.list_every * 2).min(LIST_EVERY_MAX) } else { LIST_EVERY };
+        self.list_least = cost * LIST_SHARE;
+        self.list_every = self.list_every.max((cost * IDLE_LIST_SHARE).min(IDLE_LIST_MAX));
+        new
     }
 }
 
@@ -179,12 +215,24 @@ impl Member {
             name: stat.comm.clone(),
             started_ticks: stat.started_ticks,
             stack_start: stat.stack_start,
+            parent: stat.parent,
             user,
             waited: stat.waited.user,
             minor_faults: stat.own.minor_faults,
             resident: stat.resident,
             open: true,
         }
+    }
+
+    /// Whether it runs another program than at the last look. A process that is ending has given up its
+    /// memory and reads 0 for a moment: that is no other program, and neither is what follows an unknown one.
+    fn executed(&mut self, now: &Stat) -> bool {
+        let before = match now.stack_start {
+            0 => return false,
+            known => std::mem::replace(&mut self.stack_start, known),
+        };
+        self.name.clone_from(&now.comm);
+        before != 0 && before != now.stack_start
     }
 }
 
@@ -203,6 +251,48 @@ mod tests {
     use std::io::Read;
     use std::process::{Command, Stdio};
 
+    #[test]
+    fn the_end_of_a_process_is_no_other_program() {
+        let mut stat = stat(Pid::me()).unwrap();
+        stat.stack_start = 0x7ffd_0000;
+        let mut member = Member::new(&stat, Duration::ZERO);
+        assert!(!member.executed(&stat));
+        let ending = Stat { stack_start: 0, ..stat.clone() };
+        assert!(!member.executed(&ending), "its memory is gone, and no other has come");
+        assert!(!member.executed(&stat), "nor is the same one another");
+        assert!(member.executed(&Stat { stack_start: 0x7ffd_1000, comm: "b".into(), ..stat.clone() }));
+        assert_eq!(member.name, "b");
+        let mut unknown = Member::new(&ending, Duration::ZERO);
+        assert!(!unknown.executed(&stat), "it was unknown before");
+        assert!(unknown.executed(&Stat { stack_start: 0x7ffd_2000, ..stat }));
+    }
+
+    #[test]
+    fn the_list_of_a_job_that_stays_the_same_is_made_less_often() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read go; sleep 300 & echo up; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut job = Job::new(Target::process(Pid(child.id() as i32)).unwrap());
+        assert_eq!(job.update(true).len(), 1);
+        (0..4).for_each(|_| assert_eq!(job.update(true), []));
+        assert!(job.list_every >= LIST_EVERY_MAX, "{:?}", job.list_every);
+        use std::io::Write;
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        wait_for(&mut child, "up\n");
+        let joined = job.update(true);
+        let Some(Event::Joined { pid, .. }) = joined.first() else { panic!("{joined:?}") };
+        assert!(job.list_every < LIST_EVERY_MAX || job.list_every == IDLE_LIST_MAX, "{:?}", job.list_every);
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid.0).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+        child.wait().unwrap();
+    }
+
     /// Reads lines of the shell's output up to this one.
     fn wait_for(child: &mut std::process::Child, word: &str) {
         let out = child.stdout.as_mut().unwrap();
@@ -212,6 +302,37 @@ mod tests {
             assert_eq!(out.read(&mut byte).unwrap(), 1, "ended after {seen:?}");
             seen.push(byte[0] as char);
         }
+    }
+
+    #[test]
+    fn time_that_comes_to_light_again_counts_once() {
+        // The innermost works and is seen to; then each level in turn has waited for the one below.
+        let script = "sh -c 'sh -c \"i=0; while [ \\$i -lt 400000 ]; do i=\\$((i+1)); done; echo inner; read go\"; \
+            echo middle; read go'; echo outer; read go";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut job = Job::new(Target::process(Pid(child.id() as i32)).unwrap());
+        job.update(true);
+        wait_for(&mut child, "inner\n");
+        job.update(true);
+        let worked = job.clock();
+        for word in ["middle\n", "outer\n"] {
+            use std::io::Write;
+            input.write_all(b"go\n").unwrap();
+            wait_for(&mut child, word);
+            job.update(true);
+        }
+        let counted = job.clock();
+        drop(input);
+        child.wait().unwrap();
+        // Starting the shells takes some milliseconds; work that counts again takes as long as it did.
+        assert!(worked > Duration::from_millis(40), "400,000 rounds took {worked:?}");
+        assert!(counted < worked + worked / 2, "{worked:?} of work came to {counted:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Source ─▶ Watcher ─▶ History ─▶ curve · knee · memory to give
 //!             │
 //!           Budget      how often that may be done
+//! Ages ─────────────▶ what was not touched for 1 s, 10 s, 1 min, 10 min of wall-clock time
 //! Delay ────────────▶ S: what a fault costs here, measured
 //! Whole ────────────▶ what all the time needed, between the looks too ─▶ the limit to give
 //! ```
@@ -73,12 +74,13 @@ mod whole;
 pub use advice::RESERVE;
 pub use delay::{Delay, DelayError, Device};
 pub use event::Event;
-pub use frame::{Disturbance, Frame, Window};
+pub use frame::{Age, Disturbance, Frame, Wanting, Window};
 pub use options::{
-    BUDGET, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, Options, WINDOWS, WINDOWS_MAX, WatchError,
+    BUDGET, BURST, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, IDLE_BUDGET, Options, WINDOWS, WINDOWS_MAX,
+    WatchError,
 };
 pub use source::{Availability, Count, Done, PerProcess, Source, SourceError, SourceKind, Spent};
-pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables};
+pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables, has_soft_dirty};
 pub use target::{MEMBERS_MAX, Target, TargetError};
-pub use verdict::{Ground, Kind, Knee, LESS, Limit, Verdict};
-pub use watcher::{Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};
+pub use verdict::{ByAge, Ground, Kind, Knee, LESS, Limit, Verdict};
+pub use watcher::{AGES, Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

@@ -9,8 +9,12 @@ pub const DELTA: Duration = Duration::from_millis(100);
 pub const DELTA_MIN: Duration = Duration::from_millis(50);
 /// The longest sampling interval.
 pub const DELTA_MAX: Duration = Duration::from_secs(3600);
-/// Part of the job's CPU time that watching may cost.
+/// Part of the job's CPU time that watching may cost …
 pub const BUDGET: f64 = 0.01;
+/// … or of one processor, if that is more: a job that hardly runs is watched by that.
+pub const IDLE_BUDGET: f64 = 0.0005;
+/// CPU time that the first curve may take ahead of both; the rest of the watch repays it.
+pub const BURST: Duration = Duration::from_millis(60);
 /// Windows looked at, unless asked otherwise: Δ, 2Δ, … 2048Δ.
 pub const WINDOWS: u32 = 12;
 /// The most windows.
@@ -27,6 +31,10 @@ pub struct Options {
     pub windows: u32,
     /// The part of the job's CPU time that watching may cost.
     pub budget: f64,
+    /// The part of one processor that it may cost, if that is more.
+    pub idle_budget: f64,
+    /// What the first curve may cost ahead of that, in CPU time.
+    pub burst: Duration,
     /// α: the weight of the past from sample to sample; 1 keeps all.
     pub alpha: f64,
     /// The source; `None` takes what will cost less, of those that can be used.
@@ -35,7 +43,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { delta: DELTA, windows: WINDOWS, budget: BUDGET, alpha: 1.0, source: None }
+        Options {
+            delta: DELTA,
+            windows: WINDOWS,
+            budget: BUDGET,
+            idle_budget: IDLE_BUDGET,
+            burst: BURST,
+            alpha: 1.0,
+            source: None,
+        }
     }
 }
 
@@ -51,6 +67,9 @@ pub enum WatchError {
     /// The budget is.
     #[error("a budget of {0}: it is a part of the job's CPU time, above 0 and at most 1")]
     Budget(f64),
+    /// The idle budget is.
+    #[error("an idle budget of {0}: it is a part of one processor, from 0 to 1")]
+    IdleBudget(f64),
     /// α is.
     #[error("alpha {0}: it is above 0 and at most 1")]
     Alpha(f64),
@@ -80,6 +99,9 @@ impl Options {
         }
         if !part(self.budget) {
             return Err(WatchError::Budget(self.budget));
+        }
+        if !(0.0..=1.0).contains(&self.idle_budget) {
+            return Err(WatchError::IdleBudget(self.idle_budget));
         }
         if !part(self.alpha) {
             return Err(WatchError::Alpha(self.alpha));

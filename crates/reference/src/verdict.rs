@@ -17,12 +17,14 @@ use crate::watcher::{PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use vellum_process::Bytes;
-use vellum_workset::{Answer, CAP, Demand, History, Spread, knee, spread};
+use vellum_workset::{Answer, CAP, Curve, Demand, History, Spread, knee, spread};
 
 /// The seed of the draws behind an interval: the same history has the same interval.
 const SEED: u64 = 1;
 /// The parts of the advised size at which a slowdown is foretold.
-pub const LESS: [f64; 4] = [0.9, 0.8, 2.0 / 3.0, 0.5];
+pub const LESS: [f64; 4] = [0.9, 0.8, TWO_THIRDS, 0.5];
+/// One of them, which metrics have.
+const TWO_THIRDS: f64 = 2.0 / 3.0;
 
 /// A limit, and the slowdown expected under it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,18 +127,65 @@ impl Watcher {
     /// What the history so far means at this S; `None` while there is no curve.
     #[must_use]
     pub fn verdict(&self, delay: &Delay) -> Option<Verdict> {
-        let stretches = self.stretches();
-        let seen = Seen {
+        self.with_seen(|seen| Verdict::of(seen, delay))
+    }
+
+    /// The memory to give at this S, and two thirds of it, each with its slowdown: the part of the verdict
+    /// that takes little time to find. `None` while there is no curve.
+    #[must_use]
+    pub fn advised(&self, delay: &Delay) -> Option<[Limit; 2]> {
+        self.with_seen(|seen| {
+            let known = seen.known(&seen.history.mean()?, delay);
+            let give = known.least(CAP);
+            Some([give, Bytes((give.0 as f64 * TWO_THIRDS) as u64)].map(|bytes| known.at(bytes)))
+        })
+    }
+
+    fn with_seen<R>(&self, ask: impl FnOnce(&Seen<'_>) -> R) -> R {
+        ask(&Seen {
             history: &self.known(),
-            stretches: &stretches,
+            stretches: &self.stretches(),
             first_references: self.first_references(),
             watched: self.clock(),
             peak: self.peak(),
             shared: self.latest().shared,
             processes: self.most_processes(),
             transferred: self.transferred(),
+        })
+    }
+}
+
+/// The memory to give by what was touched in some wall-clock time: all that can be said of a job that hardly
+/// runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByAge {
+    /// A limit that holds what was touched in that time.
+    pub bytes: u64,
+    /// That time.
+    pub touched_within_ns: u64,
+}
+
+/// No advice is given by what was touched in less time than this.
+const BY_AGE_MIN: Duration = Duration::from_secs(60);
+
+impl Watcher {
+    /// The memory to give by the longest age known; `None` while none of [`BY_AGE_MIN`] or more is.
+    pub(crate) fn give_by_age(&self) -> Option<ByAge> {
+        let (age, aged) = self.ages().last().filter(|(age, _)| *age >= BY_AGE_MIN)?;
+        let nothing = History::new(Vec::new(), 1.0);
+        let known = Known {
+            stretches: &nothing,
+            delay_ns: 0.0,
+            out_ns: 0.0,
+            beyond: 0.0,
+            watched: self.clock(),
+            peak: self.peak(),
+            shared: self.latest().shared,
+            processes: self.most_processes(),
+            transferred: self.transferred(),
         };
-        Verdict::of(&seen, delay)
+        let bytes = known.limit(aged.touched.0 as f64 / PAGE_BYTES as f64).0;
+        Some(ByAge { bytes, touched_within_ns: u64::try_from(age.as_nanos()).unwrap_or(u64::MAX) })
     }
 }
 
@@ -161,26 +210,37 @@ struct Seen<'a> {
     transferred: Bytes,
 }
 
+impl<'a> Seen<'a> {
+    fn known(&self, curve: &Curve, delay: &Delay) -> Known<'a> {
+        Known {
+            stretches: self.stretches,
+            delay_ns: delay.mean_ns,
+            out_ns: delay.out_ns,
+            beyond: (curve.last().faults - self.first_references).max(0.0) * delay.mean_ns,
+            watched: self.watched,
+            peak: self.peak,
+            shared: self.shared,
+            processes: self.processes,
+            transferred: self.transferred,
+        }
+    }
+}
+
+impl Known<'_> {
+    /// A limit with what it costs.
+    fn at(&self, bytes: Bytes) -> Limit {
+        let cost = self.cost(bytes);
+        Limit { bytes: bytes.0, slowdown: cost.part, at_least: cost.at_least }
+    }
+}
+
 impl Verdict {
     fn of(seen: &Seen<'_>, delay: &Delay) -> Option<Verdict> {
         let curve = seen.history.mean()?;
         let noise = 1.0 / (seen.watched.as_nanos() as f64).max(1.0);
         let demand = Demand { noise, unavoidable: seen.first_references, ..Demand::new(delay.mean_ns) };
-        let known = Known {
-            stretches: seen.stretches,
-            delay_ns: delay.mean_ns,
-            out_ns: delay.out_ns,
-            beyond: (curve.last().faults - seen.first_references).max(0.0) * delay.mean_ns,
-            watched: seen.watched,
-            peak: seen.peak,
-            shared: seen.shared,
-            processes: seen.processes,
-            transferred: seen.transferred,
-        };
-        let limit = |bytes: Bytes| {
-            let cost = known.cost(bytes);
-            Limit { bytes: bytes.0, slowdown: cost.part, at_least: cost.at_least }
-        };
+        let known = seen.known(&curve, delay);
+        let limit = |bytes: Bytes| known.at(bytes);
         let give = known.least(CAP);
         let ground = if give < known.all() { Ground::Curve } else { Ground::All };
         Some(Verdict {

@@ -428,3 +428,33 @@ fn a_job_that_forks_executes_and_ends_is_followed() {
     assert!(watcher.clock() > Duration::from_millis(50));
     assert!(watcher.step().unwrap().wait.is_none(), "over is over");
 }
+
+#[test]
+fn memory_that_an_idle_process_does_not_touch_is_told_by_age_without_a_curve() {
+    if !accessed_bits() {
+        return;
+    }
+    let mut child = Command::new("sleep").arg("300").spawn().unwrap();
+    let target = Target::process(Pid(child.id() as i32)).unwrap();
+    let mut watcher = Watcher::new(target, Options::default()).unwrap();
+    // An age that a look comes too late for is not known; then it is the next one.
+    watch_until(&mut watcher, |watcher, _| watcher.untouched().count() >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(watcher.curve().is_none(), "it has used no CPU time");
+    let frame = watcher.frame(None);
+    assert!(
+        frame.ages.windows(2).all(|pair| pair[0].untouched_ns < pair[1].untouched_ns),
+        "{:?}",
+        frame.ages
+    );
+    let resident = watcher.latest().resident.0 - watcher.latest().shared.0;
+    assert!(
+        frame.ages.iter().all(|age| age.bytes > 0 && age.bytes <= resident),
+        "{:?} of {resident}",
+        frame.ages
+    );
+    assert!(frame.curve_in.is_some());
+    let minute = frame.ages.iter().any(|age| age.untouched_ns >= 60_000_000_000);
+    assert_eq!(frame.give_by_age.is_some(), minute, "ten seconds are too few to advise by");
+}

@@ -38,6 +38,11 @@ pub(crate) fn join(attach: Attach) {
     attach_slot(attach, Pages::attach_slot);
 }
 
+/// Whether there is a board, on which the process's counters stay when it has ended.
+pub(crate) fn is_there() -> bool {
+    !BASE.load(Relaxed).is_null()
+}
+
 /// Whether there is a board, but not for this process: it is another user's (`su`), or in another view of the
 /// file system (`bwrap`, `chroot`, a container), or gone as what it was for has ended. That is no mistake of
 /// anybody's, and nothing to be said among the program's errors.

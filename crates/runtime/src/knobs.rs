@@ -80,11 +80,7 @@ impl Knobs {
             Some(())
         });
         knob(c"VELLUM_MASK", "capability names separated by commas", |value| {
-            let mut dropped = Caps::empty();
-            for name in value.split(|&byte| byte == b',').filter(|name| !name.is_empty()) {
-                dropped |= Caps::by_name(name)?;
-            }
-            caps::drop(dropped);
+            caps::drop(Caps::by_names(value)?);
             Some(())
         });
         knobs

@@ -44,6 +44,7 @@ extern "C" fn start() {
             vellum_malloc::harden();
         }
         vellum_malloc::start();
+        vellum_malloc::publish_at_ticks();
         vellum_malloc::mmap::serve_mappings(knobs.mmap);
         watch_forks();
         profile();
@@ -78,6 +79,9 @@ extern "C" fn end() {
     if Attach::from_u32(ATTACH.load(Relaxed)) == Attach::Serving {
         vellum_malloc::check_quarantine();
         vellum_malloc::flush_counts();
+        if board::is_there() {
+            vellum_malloc::publish();
+        }
     }
 }
 

@@ -20,10 +20,10 @@ pub fn register() -> bool {
     if REGISTERED.load(Ordering::Relaxed) || !caps::has(Caps::MEMBARRIER) {
         return caps::has(Caps::MEMBARRIER);
     }
-    let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-    if !registered {
-        caps::drop(Caps::MEMBARRIER);
+    let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited);
+    if let Err(errno) = registered {
+        caps::refuse(Caps::MEMBARRIER, errno);
     }
-    REGISTERED.store(registered, Ordering::Relaxed);
-    registered
+    REGISTERED.store(registered.is_ok(), Ordering::Relaxed);
+    registered.is_ok()
 }

@@ -4,7 +4,8 @@
 //! process never uses. `VELLUM_MASK=lazy_free,move,...` drops flags from the start; the names are those of
 //! [`Caps::NAMES`].
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+use rustix::io::Errno;
 
 bitflags::bitflags! {
     /// Kernel facilities Vellum uses when they are there, and does without otherwise.
@@ -66,6 +67,12 @@ impl Caps {
     pub fn by_name(name: &[u8]) -> Option<Caps> {
         Caps::NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, caps)| caps)
     }
+
+    /// The flags of names separated by commas; `None` if one of them is unknown.
+    pub fn by_names(names: &[u8]) -> Option<Caps> {
+        let names = names.split(|&byte| byte == b',').filter(|name| !name.is_empty());
+        names.map(Caps::by_name).try_fold(Caps::empty(), |all, one| Some(all | one?))
+    }
 }
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(Caps::all().bits());
@@ -81,14 +88,30 @@ pub fn drop(caps: Caps) {
     AVAILABLE.fetch_and(!caps.bits(), Relaxed);
 }
 
+/// The errno that each flag was dropped for; 0 if there was none.
+static REFUSALS: [AtomicU16; Caps::NAMES.len()] = [const { AtomicU16::new(0) }; Caps::NAMES.len()];
+
+/// Gives up on the flag `one`, which the kernel has refused with `errno`.
+pub fn refuse(one: Caps, errno: Errno) {
+    if let Some(refusal) = REFUSALS.get(one.bits().trailing_zeros() as usize) {
+        refusal.store(errno.raw_os_error() as u16, Relaxed);
+    }
+    drop(one);
+}
+
+/// The errno with which the kernel refused the flag `one`, if it did.
+pub fn refusal(one: Caps) -> Option<Errno> {
+    let errno = REFUSALS.get(one.bits().trailing_zeros() as usize)?.load(Relaxed);
+    (errno != 0).then(|| Errno::from_raw_os_error(errno.into()))
+}
+
 /// The capabilities that may be tried now.
 pub fn available() -> Caps {
     Caps::from_bits_truncate(AVAILABLE.load(Relaxed))
 }
 
 /// Whether `errno` says that a facility is missing or forbidden, rather than that this one request failed.
-pub fn means_missing(errno: rustix::io::Errno) -> bool {
-    use rustix::io::Errno;
+pub fn means_missing(errno: Errno) -> bool {
     [Errno::NOSYS, Errno::INVAL, Errno::PERM, Errno::OPNOTSUPP, Errno::ACCESS, Errno::NOTTY].contains(&errno)
 }
 
@@ -103,5 +126,7 @@ mod tests {
         assert_eq!(Caps::NAMES.len(), Caps::all().bits().count_ones() as usize, "each has a bit of its own");
         assert_eq!(Caps::by_name(b"move"), Some(Caps::MOVE));
         assert_eq!(Caps::by_name(b"nothing"), None);
+        assert_eq!(Caps::by_names(b"move,,track"), Some(Caps::MOVE | Caps::TRACK));
+        assert_eq!((Caps::by_names(b""), Caps::by_names(b"move,nothing")), (Some(Caps::empty()), None));
     }
 }

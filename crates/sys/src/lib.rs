@@ -16,6 +16,7 @@
 mod atomics {
     pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
 }
+pub mod attempt;
 pub mod barrier;
 pub mod bpf;
 pub mod caps;

@@ -116,6 +116,11 @@ impl Limits {
         all
     }
 
+    /// Whether a control group of version 1, and one of version 2, was found.
+    pub fn versions(&self) -> [bool; 2] {
+        self.groups.map(|group| group.is_some())
+    }
+
     /// How many directories of control groups are looked at.
     pub(crate) fn levels(&self) -> usize {
         self.groups.iter().flatten().map(|group| group.levels().count()).sum()

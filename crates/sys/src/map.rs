@@ -209,7 +209,7 @@ pub unsafe fn discard(start: usize, len: usize) -> Result<bool, Errno> {
         // SAFETY: by this function's condition.
         match unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxFree) } {
             Ok(()) => return Ok(true),
-            Err(errno) if caps::means_missing(errno) => caps::drop(Caps::LAZY_FREE),
+            Err(errno) if caps::means_missing(errno) => caps::refuse(Caps::LAZY_FREE, errno),
             Err(errno) => return Err(errno),
         }
     }
@@ -229,7 +229,7 @@ pub fn advise_huge(start: usize, len: usize, wanted: bool) -> bool {
         Ok(()) => true,
         Err(errno) => {
             if caps::means_missing(errno) {
-                caps::drop(Caps::HUGE_PAGES);
+                caps::refuse(Caps::HUGE_PAGES, errno);
             }
             false
         }
@@ -244,7 +244,7 @@ pub fn populate(start: usize, len: usize) -> Result<(), Errno> {
     // SAFETY: populating keeps contents.
     let done = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxPopulateWrite) };
     if done == Err(Errno::INVAL) && !can_populate() {
-        caps::drop(Caps::POPULATE);
+        caps::refuse(Caps::POPULATE, Errno::INVAL);
     }
     done
 }

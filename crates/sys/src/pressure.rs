@@ -21,8 +21,8 @@ impl Trigger {
         }
         let open = rustix::fs::open(c"/proc/pressure/memory", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
         let armed = open.and_then(|file| rustix::io::write(&file, TRIGGER).map(|_| Trigger(file)));
-        if armed.is_err() {
-            caps::drop(Caps::PRESSURE);
+        if let Err(errno) = armed {
+            caps::refuse(Caps::PRESSURE, errno);
         }
         armed.ok()
     }

@@ -129,7 +129,7 @@ impl Tracker {
         if let Err(errno) = made
             && (caps::means_missing(errno) || errno == Errno::NOENT)
         {
-            caps::drop(Caps::TRACK);
+            caps::refuse(Caps::TRACK, errno);
         }
         made
     }

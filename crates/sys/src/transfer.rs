@@ -70,7 +70,7 @@ impl Inlet {
         if let Err(errno) = opened
             && caps::means_missing(errno)
         {
-            caps::drop(Caps::MOVE);
+            caps::refuse(Caps::MOVE, errno);
         }
         let inlet = opened?;
         // Now nobody fills it any more but `take`, which tells moved pages by that.

@@ -7,6 +7,7 @@
 //! marks                    where a collector or an allocator says what it did, and is asked to wait
 //! profile                  the second look: where a region's time went, by symbol
 //! machine                  what all of it was measured on
+//! load                     how much else the processors had to do meanwhile
 //! ```
 //!
 //! One rule holds for all of it: between two stamps there is the operation and nothing else, and what is kept
@@ -17,6 +18,7 @@
 
 pub mod bench;
 pub mod clock;
+pub mod load;
 pub mod machine;
 pub mod marks;
 pub mod profile;

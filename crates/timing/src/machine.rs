@@ -42,6 +42,13 @@ pub fn read() -> Machine {
     }
 }
 
+/// Whether processors share cores (simultaneous multithreading); `None` where the kernel does not show it.
+#[must_use]
+pub fn shares_cores() -> Option<bool> {
+    let active = std::fs::read_to_string("/sys/devices/system/cpu/smt/active").ok()?;
+    Some(active.trim() == "1")
+}
+
 pub(crate) fn field(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_owned())

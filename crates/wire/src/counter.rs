@@ -1,7 +1,7 @@
 //! The counters of a slot, by name.
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, $unit:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $unit:literal, $words:literal;)*) => {
         /// One counter of a process's slot. All count events or bytes since the process attached, except the
         /// gauges, whose names begin with `Now`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,11 @@ macro_rules! counters {
                 match self { $(Counter::$name => $text),* }
             }
 
+            /// The name in reports for people.
+            pub const fn words(self) -> &'static str {
+                match self { $(Counter::$name => $words),* }
+            }
+
             /// The unit: `"extents"`, `"bytes"`, `"events"`, ...
             pub const fn unit(self) -> &'static str {
                 match self { $(Counter::$name => $unit),* }
@@ -27,119 +32,125 @@ macro_rules! counters {
 
 counters! {
     /// Extents handed out by the page layer.
-    ExtentsOut = "extents_out", "extents";
+    ExtentsOut = "extents_out", "extents", "extents handed out";
     /// Bytes of extents handed out.
-    BytesOut = "bytes_out", "bytes";
+    BytesOut = "bytes_out", "bytes", "memory handed out";
     /// Extents given back.
-    ExtentsIn = "extents_in", "extents";
+    ExtentsIn = "extents_in", "extents", "extents given back";
     /// Bytes of extents given back.
-    BytesIn = "bytes_in", "bytes";
+    BytesIn = "bytes_in", "bytes", "memory given back";
     /// Extents served, in whole or in part, from the free-page cache.
-    CacheHits = "cache_hits", "extents";
+    CacheHits = "cache_hits", "extents", "extents from the free-page cache";
     /// Bytes handed out whose frames were already there: each 4096 of them is a page fault avoided.
-    BytesWarm = "bytes_warm", "bytes";
+    BytesWarm = "bytes_warm", "bytes", "memory whose frames were there";
     /// Bytes that had to be cleared because zeroed memory was asked for and the frames were warm.
-    BytesCleared = "bytes_cleared", "bytes";
+    BytesCleared = "bytes_cleared", "bytes", "memory cleared because zeros were asked for";
     /// Blocks grown without moving.
-    RegrownBlocks = "regrown_blocks", "blocks";
+    RegrownBlocks = "regrown_blocks", "blocks", "blocks grown in place";
     /// Bytes added to blocks in place.
-    RegrownBytes = "regrown_bytes", "bytes";
+    RegrownBytes = "regrown_bytes", "bytes", "memory added in place";
     /// Bytes moved by moving page tables instead of copying.
-    BytesRemapped = "bytes_remapped", "bytes";
+    BytesRemapped = "bytes_remapped", "bytes", "memory moved by page tables";
     /// Bytes copied when a block had to move.
-    BytesCopied = "bytes_copied", "bytes";
+    BytesCopied = "bytes_copied", "bytes", "memory copied";
     /// Bytes marked discardable (lazily freed): the kernel may take the frames when it needs them.
-    BytesDiscarded = "bytes_discarded", "bytes";
+    BytesDiscarded = "bytes_discarded", "bytes", "memory marked discardable";
     /// Bytes flushed because they were not needed for a while.
-    FlushedDecay = "flushed_decay_bytes", "bytes";
+    FlushedDecay = "flushed_decay_bytes", "bytes", "flushed: not needed for a while";
     /// Bytes flushed so that the cache would not raise the process's peak.
-    FlushedPeak = "flushed_peak_bytes", "bytes";
+    FlushedPeak = "flushed_peak_bytes", "bytes", "flushed: would have raised the peak";
     /// Bytes flushed or marked because a memory limit or pressure was near.
-    FlushedPressure = "flushed_pressure_bytes", "bytes";
+    FlushedPressure = "flushed_pressure_bytes", "bytes", "flushed: memory was short";
     /// Bytes flushed because the program asked (`malloc_trim`, `munmap`, `MADV_DONTNEED`).
-    FlushedAsked = "flushed_asked_bytes", "bytes";
+    FlushedAsked = "flushed_asked_bytes", "bytes", "flushed: asked by the program";
     /// Bytes whose frames a helper fetched ahead of the program.
-    BytesPrefetched = "bytes_prefetched", "bytes";
+    BytesPrefetched = "bytes_prefetched", "bytes", "memory fetched ahead";
     /// Small blocks made available to the front's free lists.
-    SmallBlocks = "small_blocks", "blocks";
+    SmallBlocks = "small_blocks", "blocks", "small blocks made";
     /// Anonymous private mappings of the program served from the page layer.
-    MmapServed = "mmap_served", "mappings";
+    MmapServed = "mmap_served", "mappings", "mappings served";
     /// Bytes of those mappings.
-    MmapServedBytes = "mmap_served_bytes", "bytes";
+    MmapServedBytes = "mmap_served_bytes", "bytes", "memory of these mappings";
     /// Requests answered with out-of-memory.
-    OutOfMemory = "out_of_memory", "events";
-    /// Bytes in use by extents now (small blocks count by their slabs).
-    NowLive = "now_live_bytes", "bytes";
+    OutOfMemory = "out_of_memory", "events", "requests without memory left";
+    /// Bytes in use by extents now (small blocks count by their slabs, whole).
+    NowLive = "now_live_bytes", "bytes", "in use";
     /// Bytes in the free-page cache now, frames kept and unmarked.
-    NowCached = "now_cached_bytes", "bytes";
+    NowCached = "now_cached_bytes", "bytes", "in the free-page cache";
     /// Bytes marked discardable and not yet reused or flushed.
-    NowMarked = "now_marked_bytes", "bytes";
+    NowMarked = "now_marked_bytes", "bytes", "marked discardable";
     /// The highest `NowLive` so far.
-    PeakLive = "peak_live_bytes", "bytes";
+    PeakLive = "peak_live_bytes", "bytes", "peak in use";
     /// Garbage collections.
-    GcCollections = "gc_collections", "collections";
+    GcCollections = "gc_collections", "collections", "collections";
     /// Slices of collections.
-    GcSlices = "gc_slices", "slices";
+    GcSlices = "gc_slices", "slices", "slices of collections";
     /// Times the collector had the program stand still.
-    GcPauses = "gc_pauses", "pauses";
+    GcPauses = "gc_pauses", "pauses", "pauses of the program";
     /// Nanoseconds of these.
-    GcPauseNs = "gc_pause_ns", "nanoseconds";
+    GcPauseNs = "gc_pause_ns", "nanoseconds", "time of these pauses";
     /// Nanoseconds of CPU time that the collecting threads took in them.
-    GcPauseCpuNs = "gc_pause_cpu_ns", "nanoseconds";
+    GcPauseCpuNs = "gc_pause_cpu_ns", "nanoseconds", "CPU time in them";
     /// The longest of them.
-    PeakGcPauseNs = "peak_gc_pause_ns", "nanoseconds";
+    PeakGcPauseNs = "peak_gc_pause_ns", "nanoseconds", "longest pause";
     /// The most CPU time in one of them.
-    PeakGcPauseCpuNs = "peak_gc_pause_cpu_ns", "nanoseconds";
+    PeakGcPauseCpuNs = "peak_gc_pause_cpu_ns", "nanoseconds", "most CPU time in a pause";
     /// Nanoseconds of collections at one go that were spent on stacks and static data.
-    GcRootNs = "gc_root_ns", "nanoseconds";
+    GcRootNs = "gc_root_ns", "nanoseconds", "scanning stacks and static data";
     /// Nanoseconds of tracing, slices included.
-    GcMarkNs = "gc_mark_ns", "nanoseconds";
+    GcMarkNs = "gc_mark_ns", "nanoseconds", "tracing";
     /// Nanoseconds of finding what died.
-    GcSweepNs = "gc_sweep_ns", "nanoseconds";
+    GcSweepNs = "gc_sweep_ns", "nanoseconds", "finding what died";
     /// Bytes handed out by the collector's allocator.
-    GcAllocated = "gc_allocated_bytes", "bytes";
+    GcAllocated = "gc_allocated_bytes", "bytes", "allocated by the collector";
     /// Bytes of objects that collections moved.
-    GcCopied = "gc_copied_bytes", "bytes";
+    GcCopied = "gc_copied_bytes", "bytes", "objects moved";
     /// Bytes of the collected heap now: blocks and large objects.
-    NowGcHeap = "now_gc_heap_bytes", "bytes";
+    NowGcHeap = "now_gc_heap_bytes", "bytes", "collected heap";
     /// Bytes of objects that the last collection found alive.
-    NowGcLive = "now_gc_live_bytes", "bytes";
+    NowGcLive = "now_gc_live_bytes", "bytes", "alive in it";
     /// The highest `NowGcHeap` so far.
-    PeakGcHeap = "peak_gc_heap_bytes", "bytes";
+    PeakGcHeap = "peak_gc_heap_bytes", "bytes", "peak of the collected heap";
     /// Collections that followed only what was new since the one before.
-    GcPartial = "gc_partial", "collections";
+    GcPartial = "gc_partial", "collections", "partial collections";
     /// Collections in slices for which written pages were found out by page protection.
-    GcProtected = "gc_protected", "collections";
+    GcProtected = "gc_protected", "collections", "collections with page protection";
     /// Collections made at one go although slices were asked for, as nobody told what is written.
-    GcUnsliced = "gc_unsliced", "collections";
+    GcUnsliced = "gc_unsliced", "collections", "collections that could not be sliced";
     /// Read faults of the pager on pages without contents.
-    PagedReadZeroFilled = "paged_read_zero_filled", "pages";
+    PagedReadZeroFilled = "paged_read_zero_filled", "pages", "read faults: zero-filled";
     /// Read faults on pages whose contents nobody needed.
-    PagedReadNotRead = "paged_read_not_read", "pages";
+    PagedReadNotRead = "paged_read_not_read", "pages", "read faults: contents not needed";
     /// Read faults on pages that came from the store.
-    PagedReadRead = "paged_read_read", "pages";
+    PagedReadRead = "paged_read_read", "pages", "read faults: read from the store";
     /// Write faults on pages without contents.
-    PagedWriteZeroFilled = "paged_write_zero_filled", "pages";
+    PagedWriteZeroFilled = "paged_write_zero_filled", "pages", "write faults: zero-filled";
     /// Write faults on pages whose contents nobody needed.
-    PagedWriteNotRead = "paged_write_not_read", "pages";
+    PagedWriteNotRead = "paged_write_not_read", "pages", "write faults: contents not needed";
     /// Write faults on pages that came from the store.
-    PagedWriteRead = "paged_write_read", "pages";
+    PagedWriteRead = "paged_write_read", "pages", "write faults: read from the store";
     /// Pages that lost their frames unwritten because nobody needed them.
-    PagedDiscarded = "paged_out_discarded", "pages";
+    PagedDiscarded = "paged_out_discarded", "pages", "paged out: not needed";
     /// Pages written to the store.
-    PagedWritten = "paged_out_written", "pages";
+    PagedWritten = "paged_out_written", "pages", "paged out: written to the store";
     /// Pages that nobody needed and whose frames were taken at the program's word.
-    PagedFlushed = "paged_out_flushed", "pages";
+    PagedFlushed = "paged_out_flushed", "pages", "paged out: given up by the program";
     /// Faults on pages that had been taken from their addresses and still had their frames.
-    PagedFound = "paged_found", "pages";
+    PagedFound = "paged_found", "pages", "faults that found their frame";
     /// Pages brought before anybody asked for them.
-    PagedAhead = "paged_ahead", "pages";
+    PagedAhead = "paged_ahead", "pages", "pages brought ahead";
     /// Pages that lost their frames unwritten because the store had them already.
-    PagedUnchanged = "paged_out_unchanged", "pages";
+    PagedUnchanged = "paged_out_unchanged", "pages", "paged out: in the store already";
     /// Page frames that the pager's memory objects share, as many as limits allow; 0 without a pager.
-    PeakPagedFrames = "peak_paged_frames", "pages";
+    PeakPagedFrames = "peak_paged_frames", "pages", "most frames of the pager";
     /// The most pages of memory objects at a time.
-    PeakPagedPages = "peak_paged_pages", "pages";
+    PeakPagedPages = "peak_paged_pages", "pages", "most pages of the pager";
+    /// Bytes of blocks in use when blocks were counted last; 0 before the first time.
+    NowInUse = "now_in_use_bytes", "bytes", "in blocks";
+    /// Bytes free beside them, in slabs and in threads' own lists.
+    NowFreeInSlabs = "now_free_in_slabs_bytes", "bytes", "free in slabs";
+    /// Bytes of pages inside slabs whose frames have gone back.
+    NowReturned = "now_returned_bytes", "bytes", "gone from slabs";
 }
 
 impl Counter {

@@ -35,8 +35,12 @@ const FIRST: usize = 200;
 const EPOCHS: u64 = 3;
 /// Times they are made.
 const TIMES: usize = 100;
-/// Stamps under each treatment.
+/// Stamps under each treatment; of those that are judged, as many times as it takes to tell.
 const STAMPS: usize = 4000;
+/// This number of delayed stamps tells: where 40 are usual, a fifth of them does not come by luck.
+const DELAYED_ENOUGH: usize = 40;
+/// Times that stamps are made at most, for that.
+const TIMES_MAX: usize = 25;
 /// Objects that stay alive, of four words: 8 MiB.
 const LIVE: usize = 1 << 18;
 /// Bytes of garbage made before each stamp, as the source's stamp made some.
@@ -106,6 +110,7 @@ pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress
         Ok(stamps) => {
             finding.tables.push(stamps_table(stamps));
             finding.goals.push(giving_way(stamps));
+            finding.notes.extend(too_few(stamps));
             finding.runs.extend(stamps.iter().map(|(treatment, series)| {
                 json!({ "cell": "stamp", "arm": words(*treatment), "round": 0, "metrics": { "values_ns": raw(series) } })
             }));
@@ -205,7 +210,7 @@ type Stamps = Vec<(Treatment, Series)>;
 /// `count` stamps under each treatment.
 fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Error>> {
     let stamp = SlowStamp::open()?;
-    let mut found = Vec::new();
+    let (mut found, mut times) = (Vec::new(), 1);
     let before = gc::on_pause(Some(note));
     for (treatment, words) in TREATMENTS {
         gc::give_way(treatment != Treatment::Stubborn);
@@ -213,6 +218,11 @@ fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Err
             gc::hold(true);
         }
         let over = AtomicBool::new(false);
+        let enough = |series: &Series, made: usize| match treatment {
+            Treatment::Stubborn => made == TIMES_MAX || delays(series) >= DELAYED_ENOUGH,
+            Treatment::GivesWay => made >= times,
+            Treatment::None | Treatment::Held => true,
+        };
         let series = std::thread::scope(|scope| {
             if treatment != Treatment::None {
                 scope.spawn(|| {
@@ -222,7 +232,7 @@ fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Err
                     }
                 });
             }
-            let series = timed(clock, count, &stamp);
+            let series = repeated(|| timed(clock, count, &stamp), enough);
             over.store(true, Ordering::Relaxed);
             // The thread ends on its own: it waits for nothing that this one holds.
             series
@@ -231,12 +241,30 @@ fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Err
             gc::hold(false);
         }
         gc::give_way(true);
-        let mut series = series?;
+        let (mut series, made) = series?;
+        if treatment == Treatment::Stubborn {
+            times = made;
+        }
         series.labels = vec![words.to_owned()];
         found.push((treatment, series));
     }
     gc::on_pause(before);
     Ok(found)
+}
+
+/// Series made one after the other, as one, until there is `enough` of them; and how many they were.
+fn repeated<E>(
+    mut make: impl FnMut() -> Result<Series, E>,
+    enough: impl Fn(&Series, usize) -> bool,
+) -> Result<(Series, usize), E> {
+    let (mut all, mut made) = (make()?, 1);
+    while !enough(&all, made) {
+        let more = make()?;
+        all.observations.extend(more.observations);
+        all.marks.extend(more.marks);
+        made += 1;
+    }
+    Ok((all, made))
 }
 
 fn timed(
@@ -302,10 +330,14 @@ fn waits(series: &Series) -> Vec<f64> {
     stamps.map(|one| wait(one.start_ns + REGION_NS as u64, one.start_ns + one.wall_ns as u64)).collect()
 }
 
-/// Stamps delayed by the collector, of a thousand.
+/// Stamps delayed by the collector.
+fn delays(series: &Series) -> usize {
+    waits(series).iter().filter(|ns| **ns >= DELAY_NS).count()
+}
+
+/// The same, of a thousand.
 fn delayed(series: &Series) -> f64 {
-    let waits = waits(series);
-    waits.iter().filter(|ns| **ns >= DELAY_NS).count() as f64 * 1000.0 / waits.len().max(1) as f64
+    delays(series) as f64 * 1000.0 / series.observations.len().max(1) as f64
 }
 
 fn stamps_table(stamps: &Stamps) -> Table {
@@ -334,11 +366,20 @@ fn stamps_table(stamps: &Stamps) -> Table {
     table
 }
 
+/// Why giving way is not judged, if it is not.
+fn too_few(stamps: &Stamps) -> Option<String> {
+    let (_, series) = stamps.iter().find(|(one, _)| *one == Treatment::Stubborn)?;
+    let (delayed, made) = (delays(series), series.observations.len());
+    (delayed < DELAYED_ENOUGH).then(|| {
+        format!("only {delayed} of {made} stamps were delayed when collection does not give way: too few to judge by")
+    })
+}
+
 fn giving_way(stamps: &Stamps) -> Goal {
-    let of = |wanted| stamps.iter().find(|(one, _)| *one == wanted).map(|(_, series)| delayed(series));
+    let of = |wanted| stamps.iter().find(|(one, _)| *one == wanted).map(|(_, series)| series);
     let ratio = of(Treatment::GivesWay)
-        .zip(of(Treatment::Stubborn))
-        .and_then(|(gives, stubborn)| (stubborn > 0.0).then(|| gives / stubborn));
+        .zip(of(Treatment::Stubborn).filter(|series| delays(series) >= DELAYED_ENOUGH))
+        .map(|(gives, stubborn)| delayed(gives) / delayed(stubborn));
     let what = "delayed stamps when idle collection gives way / when not";
     Goal::of(what, "", Bound::AtMost(GIVING_WAY_MAX), ratio)
 }
@@ -375,4 +416,47 @@ fn drawings(slices: &[f64], epochs: &[f64], stamps: Option<&[(Treatment, Series)
     .into_iter()
     .flatten()
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_measure::{Mark, Observation};
+
+    /// `delayed` of `count` stamps waited for a slice.
+    fn series(count: usize, delayed: usize) -> Series {
+        let (stamp_ns, start) = (2.0 * DELAY_NS, |place: usize| place as u64 * 10 * DELAY_NS as u64);
+        let observations = (0..count).map(|place| Observation {
+            start_ns: start(place),
+            wall_ns: stamp_ns,
+            ..Observation::default()
+        });
+        let marks = (0..delayed).map(|place| {
+            let (start_ns, end_ns) = (start(place), start(place) + stamp_ns as u64);
+            Mark { start_ns, end_ns, cause: MarkCause::Idle }
+        });
+        Series { observations: observations.collect(), marks: marks.collect(), ..Series::default() }
+    }
+
+    #[test]
+    fn stamps_are_made_until_they_tell() {
+        let enough = |all: &Series, made: usize| made == TIMES_MAX || delays(all) >= DELAYED_ENOUGH;
+        let made = |delayed| repeated(|| Ok::<_, ()>(series(100, delayed)), enough).unwrap();
+        let (all, times) = made(15);
+        assert_eq!((all.observations.len(), times), (300, 3));
+        assert_eq!(made(0).1, TIMES_MAX);
+    }
+
+    #[test]
+    fn too_few_delays_are_not_judged_by() {
+        let of = |stubborn, gives| {
+            vec![(Treatment::Stubborn, series(4000, stubborn)), (Treatment::GivesWay, series(4000, gives))]
+        };
+        let few = of(5, 0);
+        assert!(too_few(&few).unwrap().contains("only 5 of 4000"));
+        assert_eq!(giving_way(&few).found, None);
+        let many = of(50, 2);
+        assert_eq!(too_few(&many), None);
+        assert!((giving_way(&many).found.unwrap() - 0.04).abs() < 1e-9);
+    }
 }

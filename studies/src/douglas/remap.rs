@@ -160,7 +160,7 @@ fn moves(bench: &mut Bench<'_>, finding: &mut Finding) {
     }
     let sheets = bench.campaign(&cells);
     let mut table = Table::new(
-        "Contents moved from block to block, both in use: us",
+        "Contents moved from block to block, both in use: µs",
         &[
             ("block", "block"),
             ("copy_us", "alone|memcpy"),
@@ -206,7 +206,7 @@ fn moves(bench: &mut Bench<'_>, finding: &mut Finding) {
         name: "douglas-moves",
         title: "Contents moved from block to block".into(),
         x: Axis::Bytes("block size".into()),
-        y: Axis::Log("us".into()),
+        y: Axis::Log("µs".into()),
         series: vec![
             Series::line("memcpy", series("copy", 0)),
             Series::line("relocate", series("relocate", 0)),

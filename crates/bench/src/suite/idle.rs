@@ -2,12 +2,18 @@
 
 use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target};
-use crate::{Cell, Unit};
+use crate::{Cell, Unit, peer};
 
 /// "back within 10 % of live size a few seconds after a burst is freed, by idle threads too".
 const END: f64 = 1.10;
 /// "a few seconds".
 const IDLE_MS: usize = 3000;
+/// What glibc keeps when it is asked to give back what it can, and a tenth.
+const SPARSE_END: f64 = 1.10;
+/// The decay time, another for slabs that were met, and the kernel's own time for huge pages.
+const SPARSE_MS: usize = 6000;
+/// The most blocks, were all of the least size.
+const SPARSE_BLOCKS: usize = 4 * MIB;
 
 pub(super) fn section(plan: &Plan) -> Section {
     let bytes = plan.pick(256 * MIB, 128 * MIB);
@@ -26,6 +32,34 @@ pub(super) fn section(plan: &Plan) -> Section {
             named.push((format!("{blocks}, {who}"), cell));
         }
     }
+    let sparse = [("256 B to 4 KiB", "256", 256, 4096), ("16 to 256 B", "16", 16, 256)].map(
+        |(label, tag, least, most)| {
+            let bytes = bytes.min(least * SPARSE_BLOCKS);
+            let mut cell = plan.cell_by(&format!("idle-sparse-{tag}"), |peer| {
+                let trim = usize::from(peer.name == peer::GLIBC);
+                let params = [
+                    ("bytes", bytes),
+                    ("least", least),
+                    ("most", most),
+                    ("idle_ms", SPARSE_MS),
+                    ("trim", trim),
+                ];
+                Some(("idle-sparse", params.to_vec()))
+            });
+            cell.together = true;
+            cell.rounds = plan.pick(plan.few_rounds(), 1);
+            (label, cell)
+        },
+    );
+    let survivors = sparse.iter().map(|(label, cell)| {
+        line(*label, cell, Some(Target::at_most(SPARSE_END, Against::Arm(peer::GLIBC))))
+    });
+    let survivors = table(
+        "(f) Six seconds after a burst of which one block in 50 stayed: resident memory; glibc's after malloc_trim",
+        "end_bytes",
+        Unit::Mebibytes,
+        survivors.collect(),
+    );
     let lines = |target: Option<Target>| {
         named.iter().map(|(label, cell)| line(label.clone(), cell, target.clone())).collect()
     };
@@ -37,6 +71,8 @@ pub(super) fn section(plan: &Plan) -> Section {
             lines(Some(Target::at_most(END, Against::Itself))),
         ),
         table("(f) The same, resident memory", "end_bytes", Unit::Mebibytes, lines(None)),
+        survivors,
     ];
-    Section { name: "idle", cells: named.into_iter().map(|(_, cell)| cell).collect(), tables }
+    let cells = named.into_iter().map(|(_, cell)| cell).chain(sparse.map(|(_, cell)| cell));
+    Section { name: "idle", cells: cells.collect(), tables }
 }

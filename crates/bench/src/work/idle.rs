@@ -46,6 +46,35 @@ pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
+/// Blocks of `least` to `most` bytes, as many of each octave. One in [`SURVIVORS`] stays: hardly a slab is
+/// free as a whole. `end_bytes` is what is resident after `idle_ms`, or with `trim=1` after `malloc_trim`.
+pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
+    let (least, most) = (params.size("least", 256), params.size("most", 4096));
+    let octaves = u64::from((most / least).ilog2().max(1));
+    let blocks = fill(params.size("bytes", 256 << 20), params.seed(), |rng| {
+        let octave = least << rng.below(octaves);
+        octave + rng.below(octave as u64) as usize
+    });
+    // The same choice twice, as a list of what was chosen would be among what is measured.
+    let survives = || {
+        let mut rng = Rng::new(params.seed() + 1);
+        blocks.iter().map(move |block| (block, rng.below(SURVIVORS) == 0))
+    };
+    survives().filter(|(_, stays)| !stays).for_each(|(block, _)| block.release());
+    let live: usize = survives().filter(|(_, stays)| *stays).map(|(block, _)| block.bytes).sum();
+    std::thread::sleep(Duration::from_millis(params.get("idle_ms", 3000)));
+    if params.get("trim", 0) != 0 {
+        // SAFETY: plain call.
+        unsafe { libc::malloc_trim(0) };
+    }
+    let metrics = report(live as f64);
+    survives().filter(|(_, stays)| *stays).for_each(|(block, _)| block.release());
+    Ok(metrics)
+}
+
+/// One block survives of this number.
+const SURVIVORS: u64 = 50;
+
 const NODE: usize = 16;
 
 fn release(blocks: Area<Block>) {

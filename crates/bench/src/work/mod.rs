@@ -116,6 +116,7 @@ pub const WORKLOADS: &[Workload] = &[
     workload("nodes-batch", &["nodes=5000", "loops=2", "chunk=700"], batch::batched),
     workload("idle-small", &["bytes=1048576", "live=262144", "idle_ms=5"], idle::small),
     workload("idle-large", &["bytes=4194304", "live=1048576", "idle_ms=5"], idle::large),
+    workload("idle-sparse", &["bytes=1048576", "idle_ms=5"], idle::sparse),
     workload("idle-nodes", &["bytes=1048576", "live=262144", "idle_ms=5"], idle::nodes),
     workload("cfrac", &["permille=1"], small::cfrac::run),
     workload("espresso", &["permille=1"], small::espresso::run),

@@ -14,7 +14,7 @@ use vellum_timing::suites;
 const TIME: Duration = Duration::from_secs(6);
 /// The shortest and the longest that can be asked for.
 const TIME_MIN: Duration = Duration::from_millis(1);
-const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Time programs, or Vellum's own operations, with confidence intervals.
 ///

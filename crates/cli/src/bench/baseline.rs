@@ -74,9 +74,11 @@ pub(super) fn compare(report: &mut Report, before: &Before, args: &Bench) -> Res
                 weaknesses.push(weakness);
             }
         }
-        gates.extend(
-            args.fail_above.map(|allowed| Held { name: series.name.clone(), gate: found.gate(allowed) }),
-        );
+        gates.extend(args.fail_above.map(|allowed| Held {
+            name: series.name.clone(),
+            gate: found.gate(allowed),
+            time_advised_ns: None,
+        }));
         let alone = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
         let direction = Direction::of(found.ratio, alone);
         rows.push(AgainstRow {

@@ -13,6 +13,7 @@ use vellum_experiment::process_duel::{ProcessDuel, ProcessOptions, process_duel}
 use vellum_measure::median;
 use vellum_process::Command;
 use vellum_report::units::many;
+use vellum_timing::load::{BUSY_FROM, Waited};
 
 /// The fewest rounds, however long they take, unless asked for fewer.
 pub(super) const ROUNDS_MIN: usize = 10;
@@ -37,6 +38,15 @@ pub(super) struct Extent {
     pub(super) rounds: Option<usize>,
 }
 
+/// A duel that was held.
+#[derive(Debug)]
+pub(super) struct Timed {
+    pub(super) duel: ProcessDuel,
+    pub(super) took: Duration,
+    /// The share of the time in which some task of the machine waited for a processor, if that is known.
+    pub(super) busy: Option<f64>,
+}
+
 /// Runs a duel, with a line on the terminal meanwhile.
 pub(super) fn duel(
     args: &Bench,
@@ -45,7 +55,7 @@ pub(super) fn duel(
     order: ArmOrder,
     seed: u64,
     what: &str,
-) -> Result<(ProcessDuel, Duration), BenchFailure> {
+) -> Result<Timed, BenchFailure> {
     let defaults = ProcessOptions::default();
     let options = ProcessOptions {
         clock: args.clock,
@@ -61,10 +71,11 @@ pub(super) fn duel(
         subtract_nothing: args.subtract_start,
     };
     let line = line(what, extent);
-    let began = Instant::now();
+    let (began, before) = (Instant::now(), Waited::now());
     let duel = process_duel(a, b, &options);
+    let (took, busy) = (began.elapsed(), before.and_then(Waited::share_since));
     line.finish_and_clear();
-    Ok((duel?, began.elapsed()))
+    Ok(Timed { duel: duel?, took, busy })
 }
 
 /// A line on standard error if that is a terminal, and nothing elsewhere.
@@ -129,23 +140,38 @@ pub(super) fn program(
 }
 
 /// What a reader must know of the runs themselves.
-pub(super) fn warnings(programs: &[Program], args: &Bench, duel: &ProcessDuel) -> Vec<String> {
+pub(super) fn warnings(programs: &[Program], args: &Bench, timed: &Timed) -> Vec<String> {
     let failed = programs.iter().filter(|program| program.failures > 0).map(|program| {
         let runs = many(program.runs as u64, "run");
         format!("{} failed in {} of {runs}, which count like others", program.name, program.failures)
     });
-    let runs = duel.rounds.iter().flat_map(|round| round.runs);
+    let runs = timed.duel.rounds.iter().flat_map(|round| round.runs);
     // Other programs make runs longer; the quickest run shows the program's own waiting.
     let quickest = runs.min_by(|a, b| a.wall_ns.total_cmp(&b.wall_ns));
     let off = quickest.map_or(0.0, |run| 1.0 - run.cpu_ns() / run.wall_ns);
-    let waits = (args.metric == Metric::Cpu && off > OFF_SHARE).then(|| {
-        let percent = off * 100.0;
-        format!(
-            "even in the quickest run the program was off the processor for {percent:.0} % of the time, which CPU time \
-             does not show; --metric wall compares the whole"
-        )
-    });
-    failed.chain(waits).collect()
+    failed.chain(off_processor(args.metric, off, timed.busy)).collect()
+}
+
+/// What is to be said of programs that were off the processor for this share of their quickest run: that they
+/// wait for something, or that the machine kept them waiting.
+fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> {
+    if off <= OFF_SHARE {
+        return None;
+    }
+    let percent = off * 100.0;
+    let even =
+        format!("even in the quickest run the program was off the processor for {percent:.0} % of the time");
+    match (busy.filter(|share| *share >= BUSY_FROM), metric) {
+        (Some(share), _) => Some(format!(
+            "{even}, and some task of this machine waited for a processor in {:.0} %: whether the program waits by \
+             itself, a machine with less to do will show",
+            share * 100.0
+        )),
+        (None, Metric::Cpu) => {
+            Some(format!("{even}, which CPU time does not show; --metric wall compares the whole"))
+        }
+        (None, Metric::Wall) => None,
+    }
 }
 
 /// The largest resident memory this process has had.
@@ -159,6 +185,18 @@ fn own_peak_bytes() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wall_time_is_advised_where_the_program_waits_and_not_where_the_machine_does() {
+        let said = |metric, off, busy| off_processor(metric, off, busy).unwrap_or_default();
+        for quiet in [None, Some(0.01)] {
+            assert!(said(Metric::Cpu, 0.9, quiet).contains("--metric wall"));
+            assert_eq!(said(Metric::Wall, 0.9, quiet), "");
+        }
+        let loaded = said(Metric::Cpu, 0.9, Some(0.97));
+        assert!(loaded.contains("97 %") && !loaded.contains("--metric"), "{loaded}");
+        assert_eq!(said(Metric::Cpu, 0.2, Some(0.97)), "");
+    }
 
     #[test]
     fn names_leave_folders_out() {

@@ -29,7 +29,7 @@ mod words;
 
 pub(crate) use args::Bench;
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, SIGNALLED};
 use crate::screen;
 use failure::BenchFailure;
 use report::Report;
@@ -45,9 +45,6 @@ use vellum_report::{Output, OutputError};
 /// The exit status when something is shown to be slower than allowed.
 const SLOWER: u8 = 1;
 const _: () = assert!(SLOWER != FAILED);
-
-/// The exit status when a signal asked to stop: this and the signal's number.
-const SIGNALLED: u8 = 128;
 
 /// Where results go, beside the text.
 struct Files {

@@ -3,10 +3,12 @@
 //! Times are nanoseconds, ratios plain numbers (1.01 is one per cent more), intervals have a confidence of 95
 //! %.
 
-use super::args::Metric;
+use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};
 use serde::Serialize;
+use std::time::Duration;
 use vellum_measure::{Base, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady};
+use vellum_report::units;
 use vellum_timing::machine;
 
 /// The schema's name and version. A field's meaning never changes; new ones may come.
@@ -183,6 +185,20 @@ pub(super) struct AgainstRow {
 pub(super) struct Held {
     pub(super) name: String,
     pub(super) gate: Gate,
+    /// How long the rounds take that would tell, where nothing was shown.
+    pub(super) time_advised_ns: Option<u64>,
+}
+
+impl Held {
+    /// In words, with the time that more rounds take.
+    pub(super) fn words(&self) -> String {
+        let time = self.time_advised_ns.map(|ns| {
+            let time = Duration::from_nanos(ns);
+            let option = (time <= TIME_MAX).then(|| format!(": --time {}s", time.as_secs_f64().ceil()));
+            format!("; here that takes about {}{}", units::time(time), option.unwrap_or_default())
+        });
+        format!("--fail-above: {}: {}{}", self.name, self.gate, time.unwrap_or_default())
+    }
 }
 
 impl Report {

@@ -27,13 +27,14 @@ pub(super) fn run(args: &Bench, command: &Command, before: Option<&Before>) -> R
     before.map_or(Ok(()), |before| before.expect(std::slice::from_ref(&called)))?;
     let runs = args.rounds.map(|runs| runs as usize);
     let extent = Extent { time: args.time_or_default(), rounds: runs.map(|runs| runs.div_ceil(ARMS.len())) };
-    let (duel, took) = duel(args, [command, command], extent, ArmOrder::Random, seed, &called)?;
+    let timed = duel(args, [command, command], extent, ArmOrder::Random, seed, &called)?;
+    let duel = &timed.duel;
 
-    let mut report = Report::new(Kind::Program, how(args, &duel, seed, took));
-    report.start = Some(start(args, &duel));
-    report.programs = vec![program("A", &called, command, &duel, &[0, 1, 2])];
-    report.warnings = warnings(&report.programs, args, &duel);
-    let series = joined(&duel, &called, runs);
+    let mut report = Report::new(Kind::Program, how(args, duel, seed, timed.took));
+    report.start = Some(start(args, duel));
+    report.programs = vec![program("A", &called, command, duel, &[0, 1, 2])];
+    report.warnings = warnings(&report.programs, args, &timed);
+    let series = joined(duel, &called, runs);
     report.subjects.extend(series.select("Cpu").and_then(|cpu| subject(&cpu, Metric::Cpu, args.low, seed)));
     report.subjects.extend(subject(&series, Metric::Wall, args.low, seed));
     report.series = vec![series];

@@ -348,8 +348,7 @@ fn gates(gates: &[Held]) -> Vec<String> {
     let passed = gates.iter().filter(|held| held.gate.outcome == Outcome::Passed).count();
     let alone = gates.len() == 1;
     let told = gates.iter().filter(|held| alone || held.gate.outcome != Outcome::Passed);
-    let mut said: Vec<String> =
-        told.map(|held| format!("--fail-above: {}: {}", held.name, held.gate)).collect();
+    let mut said: Vec<String> = told.map(Held::words).collect();
     if !alone && passed > 0 {
         said.push(format!("--fail-above: passed by {passed} of {}", gates.len()));
     }

@@ -40,13 +40,14 @@ pub(super) fn run(args: &Bench, a: &Command, b: &Command) -> Result<Report, Fail
     let whole = Extent { time, rounds: args.rounds.map(|rounds| rounds as usize) };
     let check_time = time.mul_f64(ORDER_SHARE);
     let main = if args.no_order_check { whole } else { Extent { time: time - check_time, ..whole } };
-    let (first, took) = duel(args, [a, b], main, ArmOrder::Random, seed, &what)?;
+    let timed = duel(args, [a, b], main, ArmOrder::Random, seed, &what)?;
+    let (first, took) = (&timed.duel, timed.took);
 
     let second = match order_extent(args, whole, check_time, took, first.rounds.len()) {
         Ok(extent) => {
             let what = format!("{what}, in a second order");
             match duel(args, [a, b], extent, ArmOrder::Mirrored, seed, &what) {
-                Ok((second, _)) => Ok(second),
+                Ok(second) => Ok(second.duel),
                 Err(BenchFailure::Duel(ProcessDuelError::Interrupted { .. })) => {
                     Err("the order was not checked: it was stopped before".to_owned())
                 }
@@ -56,15 +57,15 @@ pub(super) fn run(args: &Bench, a: &Command, b: &Command) -> Result<Report, Fail
         Err(why) => Err(why),
     };
 
-    let mut report = Report::new(Kind::Versus, how(args, &first, seed, took));
+    let mut report = Report::new(Kind::Versus, how(args, first, seed, took));
     report.how.order_check =
         Some(second.as_ref().map_or_else(Clone::clone, |_| "a second order was run".to_owned()));
-    report.start = Some(start(args, &first));
+    report.start = Some(start(args, first));
     report.programs =
-        vec![program("A", &names[0], a, &first, &[0, 1]), program("B", &names[1], b, &first, &[2])];
+        vec![program("A", &names[0], a, first, &[0, 1]), program("B", &names[1], b, first, &[2])];
     let other = if args.metric == Metric::Cpu { Metric::Wall } else { Metric::Cpu };
     for metric in [args.metric, other] {
-        let compared = compare(args, &first, metric, seed);
+        let compared = compare(args, first, metric, seed);
         let compared = match (compared, metric == args.metric) {
             (Err(error), true) => return Err(BenchFailure::Compare(error).into()),
             // What decides nothing may be missing, as the CPU time of a program that uses none.
@@ -84,12 +85,16 @@ pub(super) fn run(args: &Bench, a: &Command, b: &Command) -> Result<Report, Fail
         if metric == args.metric {
             report.warnings.extend(comparison.warnings().iter().map(ToString::to_string));
             let gate = args.fail_above.map(|allowed| comparison.gate(allowed));
-            report.gates.extend(gate.map(|gate| Held { name: names[1].clone(), gate }));
+            report.gates.extend(gate.map(|gate| Held {
+                name: names[1].clone(),
+                time_advised_ns: gate.rounds_advised().map(|more| time_of(more, first.rounds.len(), took)),
+                gate,
+            }));
         }
         let verdict = verdict(ratio, direction, &names[0], &names[1]);
         report.versus.push(Versus { metric, comparison, direction, verdict });
     }
-    report.warnings.extend(warnings(&report.programs, args, &first));
+    report.warnings.extend(warnings(&report.programs, args, &timed));
     let series: Vec<Series> = (0..3).map(|arm| first.series(&names[usize::from(arm == 2)], arm)).collect();
     for arm in [0, 2] {
         report.subjects.extend(subject(&series[arm], Metric::Wall, args.low, seed));
@@ -136,6 +141,13 @@ fn order_extent(
     Ok(Extent { time, rounds: None })
 }
 
+/// The time to ask for, in nanoseconds, to have `more` rounds, where `rounds` took this long. The second
+/// order has its share of it.
+fn time_of(more: usize, rounds: usize, took: Duration) -> u64 {
+    let ns = took.as_nanos() as f64 / rounds.max(1) as f64 * more as f64;
+    (ns / (1.0 - ORDER_SHARE)) as u64
+}
+
 fn compare(args: &Bench, duel: &ProcessDuel, metric: Metric, seed: u64) -> Result<Comparison, CompareError> {
     let time = if metric == Metric::Cpu { ProcessTime::Cpu } else { ProcessTime::Wall };
     duel.compare(time, &Options { seed, low_share: args.low, ..Options::default() })
@@ -168,6 +180,18 @@ mod tests {
         assert_eq!(order_extent(&args, counted, seconds(1), seconds(5), 100).unwrap().rounds, Some(20));
         let few = Extent { rounds: Some(4), ..whole };
         assert_eq!(order_extent(&args, few, seconds(1), seconds(5), 4).unwrap().rounds, Some(4));
+    }
+
+    #[test]
+    fn rounds_that_would_tell_have_a_time() {
+        // 100 rounds in 5 s; 500 take 25 s, and the second order a sixth of 30 s.
+        let ns = time_of(500, 100, Duration::from_secs(5));
+        assert_eq!(ns, 30_000_000_000);
+        let ratio = vellum_measure::Interval { estimate: 1.03, low: 1.01, high: 1.05 };
+        let gate = vellum_measure::Gate::of(ratio, None, Some(100), 1.02);
+        let held = Held { name: "new".into(), gate, time_advised_ns: Some(ns) };
+        let said = held.words();
+        assert!(said.ends_with("would tell; here that takes about 30.00 s: --time 30s"), "{said}");
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) struct Run {
     /// Only the output of the first run is shown. If standard input is a file, every run reads it from the
     /// current position; otherwise it is empty. N is at least 5, and chosen from the time of the first runs
     /// unless given.
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = CHOSEN,
         value_parser = pairs)]
     pub(crate) compare: Option<u32>,
 
@@ -124,12 +124,15 @@ fn frames(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "write a size, such as 512M, 512MiB or 1.5G, from 256K to 256G".to_owned())
 }
 
-/// A number of pairs; 0 (no number given) means "choose".
+/// What stands for no number given.
+const CHOSEN: &str = "auto";
+
+/// A number of pairs; 0 means "choose".
 fn pairs(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) => Ok(0),
+        _ if text == CHOSEN => Ok(0),
         Ok(n) if (PAIRS_MIN..=PAIRS_MAX).contains(&n) => Ok(n),
-        _ => Err(format!("the number of pairs is from {PAIRS_MIN} to {PAIRS_MAX}")),
+        _ => Err(format!("the number of pairs is from {PAIRS_MIN} to {PAIRS_MAX}, or {CHOSEN}")),
     }
 }
 

@@ -187,6 +187,9 @@ fn samples(points: &[Point]) -> Samples {
         samples.major_faults.push(point.major_faults);
         samples.cached_bytes.push(point.cached.0);
         samples.live_bytes.push(point.live.0);
+        samples.in_use_bytes.push(point.in_use.0);
+        samples.free_in_slabs_bytes.push(point.free_in_slabs.0);
+        samples.returned_bytes.push(point.returned.0);
         samples.extents_out.push(point.extents);
         samples.cache_hits.push(point.cache_hits);
         samples.warm_bytes.push(point.warm.0);

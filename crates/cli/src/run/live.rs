@@ -104,9 +104,8 @@ impl Live {
         // A terminal that does not know its width says 0.
         let columns = tcgetwinsize(rustix::stdio::stderr()).map_or(0, |size| usize::from(size.ws_col));
         let columns = if columns == 0 { COLUMNS_DEFAULT } else { columns };
-        let text = line(now, self.rate);
         // One column short: a full row would wrap.
-        let text = &text[..text.len().min(columns.saturating_sub(1))];
+        let text = line(now, self.rate, columns.saturating_sub(1));
         put(&format!("{BELOW}\x1b[2m{text}\x1b[0m{BACK}"));
         (self.shown, self.drawn_at) = (true, point.at);
     }
@@ -124,21 +123,29 @@ impl Drop for Live {
     }
 }
 
-/// The line's text (ASCII, so that a byte is a column).
-fn line(now: &Now, faults_per_second: f64) -> String {
+/// The line's text, in at most `columns`: of its parts, those that fit, the most telling first.
+fn line(now: &Now, faults_per_second: f64, columns: usize) -> String {
     let point = &now.point;
-    let mut text = format!(
-        "  vellum  {}  resident {} (peak {})  {} faults/s",
-        units::time(point.at),
-        units::bytes(point.resident.0),
-        units::bytes(now.peak.0),
-        units::count(faults_per_second as u64),
-    );
+    let resident = units::bytes(point.resident.0);
+    let mut parts = vec![
+        format!("  vellum  {}", units::time(point.at)),
+        format!("resident {resident}"),
+        format!("peak {}", units::bytes(now.peak.0)),
+        format!("{} faults/s", units::count(faults_per_second as u64)),
+    ];
     if point.extents > 0 {
-        text.push_str(&format!("  cached {}", units::bytes(point.cached.0)));
+        parts.push(format!("cached {}", units::bytes(point.cached.0)));
     }
     if point.processes > 1 {
-        text.push_str(&format!("  {} processes", point.processes));
+        parts.push(format!("{} processes", point.processes));
+    }
+    let mut text = String::new();
+    for part in parts {
+        let between = if text.is_empty() { "" } else { "  " };
+        if text.chars().count() + between.len() + part.chars().count() <= columns {
+            text += between;
+            text += &part;
+        }
     }
     text
 }
@@ -172,8 +179,26 @@ mod tests {
             ..Point::default()
         };
         let now = Now { point, peak: Bytes(1 << 30), writes: None };
-        let expected = "  vellum  12.34 s  resident 412 MiB (peak 1.00 GiB)  1,500 faults/s  cached 8.00 MiB  3 processes";
-        assert_eq!(line(&now, 1500.4), expected);
-        assert!(line(&now, 0.0).is_ascii());
+        let expected = "  vellum  12.34 s  resident 412 MiB  peak 1.00 GiB  1,500 faults/s  cached 8.00 MiB  3 processes";
+        assert_eq!(line(&now, 1500.4, 120), expected);
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_left_out_whole() {
+        let point = Point {
+            at: Duration::from_secs(2),
+            resident: Bytes(412 << 20),
+            processes: 12,
+            ..Point::default()
+        };
+        let now = Now { point, peak: Bytes(1 << 30), writes: None };
+        let whole = line(&now, 1500.0, usize::MAX);
+        for columns in 0..=whole.chars().count() {
+            let text = line(&now, 1500.0, columns);
+            assert!(text.chars().count() <= columns, "{columns}: {text:?}");
+            let known = |part: &&str| !whole.contains(*part);
+            assert_eq!(text.split("  ").find(known), None, "{text:?}");
+        }
+        assert!(line(&now, 1500.0, 79).contains("12 processes"));
     }
 }

@@ -221,14 +221,14 @@ fn page_layer(report: &Report) -> String {
         return String::new();
     }
     let mut html = "<section>\n<h2>What the page layers did</h2>\n<dl>\n".to_owned();
-    for counter in Counter::ALL.iter().filter(|counter| report.pages.counters.contains_key(counter.name())) {
+    for counter in Counter::ALL.iter().filter(|counter| report.pages.get(**counter) > 0) {
         let value = report.pages.get(*counter);
         let shown = match counter.unit() {
             "bytes" => bytes(value),
+            "nanoseconds" => time(Duration::from_nanos(value)),
             unit => format!("{} {unit}", count(value)),
         };
-        let name = counter.name().replace('_', " ");
-        let _ = writeln!(html, "<div><dt>{name}</dt><dd>{shown}</dd></div>");
+        let _ = writeln!(html, "<div><dt>{}</dt><dd>{shown}</dd></div>", counter.words());
     }
     html + "</dl>\n</section>\n"
 }
@@ -336,7 +336,7 @@ mod tests {
             "avoided by warm pages",
             "Free-page cache hits",
             "Sizes of the blocks",
-            "flushed pressure bytes</dt><dd>2.00 MiB",
+            "flushed: memory was short</dt><dd>2.00 MiB",
             "<td>&lt;b&gt;</td>",
             "busybox (statically linked)",
             "daemon (pid 12)",
@@ -346,6 +346,21 @@ mod tests {
         assert_eq!(page.matches("<svg ").count(), 4);
         assert_eq!(page.matches("<svg ").count(), page.matches("</svg>").count());
         assert!(!page.contains("http"), "nothing is fetched");
+    }
+
+    #[test]
+    fn what_did_not_happen_is_left_out_and_no_name_is_a_programs() {
+        let mut report = crate::run::report::sample::report();
+        report.pages.counters.insert(Counter::BytesCopied.name(), 0);
+        report.pages.counters.insert(Counter::GcPauseNs.name(), 1_500_000);
+        let page = html(&report);
+        let list = &page[page.find("What the page layers did").expect("the list")..];
+        let list = &list[..list.find("</dl>").expect("its end")];
+        assert!(!list.contains(Counter::BytesCopied.words()) && !list.contains('_'), "{list}");
+        assert!(list.contains("<dt>time of these pauses</dt><dd>1.50 ms</dd>"), "{list}");
+        for value in list.split("<dd>").skip(1) {
+            assert!(!value.starts_with("0 "), "{value}");
+        }
     }
 
     #[test]

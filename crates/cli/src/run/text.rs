@@ -11,9 +11,9 @@
 
 use super::report::{PAGE_BYTES, Report, Standing};
 use super::working_set::WorkingSet;
-use crate::text::{ending, shown_command};
+use crate::text::{ending, shown_shortly};
 use crate::working_set_text::{cost, grain, meaning};
-use crate::wrap::wrapped;
+use crate::wrap::{COLUMNS, wrapped};
 use std::io::Write;
 use std::time::Duration;
 use vellum_reference::Window;
@@ -27,6 +27,8 @@ const NAMES_MAX: usize = 4;
 const LABEL_WIDTH: usize = 9;
 /// Width of each of a line's cells but the last.
 const CELL_WIDTH: usize = 20;
+/// What stands before a label.
+const INDENT: usize = 2;
 
 /// Prints the report to standard error in one write.
 pub(crate) fn print(report: &Report, style: Style) {
@@ -36,12 +38,12 @@ pub(crate) fn print(report: &Report, style: Style) {
 /// The report as text.
 pub(crate) fn render(report: &Report, style: Style) -> String {
     let mut lines = Lines { text: String::new(), style };
-    let command = shown_command(&report.command);
-    lines.text.push_str(&format!(
-        "{}: {}\n",
-        style.bold(&format!("vellum: {command}")),
-        ending(&report.outcome)
-    ));
+    let head = format!("vellum: {}", shown_shortly(&report.command));
+    let first = format!("{head}: {}", ending(&report.outcome));
+    for (at, line) in wrapped(&first, 0).into_iter().enumerate() {
+        let line = if at == 0 { line.replacen(&head, &style.bold(&head), 1) } else { line };
+        lines.text.push_str(&format!("{line}\n"));
+    }
     let (used, memory, faults) = (&report.time, &report.memory, &report.faults);
     let nanos = |ns| time(Duration::from_nanos(ns));
     lines.cells(
@@ -103,6 +105,7 @@ fn pages(lines: &mut Lines, report: &Report) {
             ],
         );
     }
+    blocks(lines, report);
     returned(lines, report);
     if get(Counter::GcCollections) > 0 {
         let nanos = |counter| time(Duration::from_nanos(get(counter)));
@@ -169,6 +172,25 @@ fn paging(lines: &mut Lines, report: &Report) {
             format!("{} flushed", count(get(Counter::PagedFlushed))),
         ],
     );
+}
+
+/// What memory was used for when the most was resident, and when the run was seen last.
+fn blocks(lines: &mut Lines, report: &Report) {
+    let samples = &report.samples;
+    let last = samples.at_ns.len().checked_sub(1);
+    let peak = (0..samples.at_ns.len()).max_by_key(|&at| samples.resident_max_bytes[at]);
+    for (label, at) in [("at peak", peak), ("at end", last)] {
+        let Some(at) = at.filter(|&at| samples.in_use_bytes[at] > 0) else { continue };
+        lines.cells(
+            label,
+            &[
+                format!("{} in blocks", bytes(samples.in_use_bytes[at])),
+                format!("{} free in slabs", bytes(samples.free_in_slabs_bytes[at])),
+                format!("{} cached", bytes(samples.cached_bytes[at])),
+                format!("{} gone from slabs", bytes(samples.returned_bytes[at])),
+            ],
+        );
+    }
 }
 
 /// What went back to the kernel, and why.
@@ -277,24 +299,39 @@ struct Lines {
 }
 
 impl Lines {
+    /// A line of cells in columns, continued on a further one where they do not fit.
     fn cells(&mut self, label: &str, cells: &[String]) {
-        let mut line = String::new();
-        for (index, cell) in cells.iter().enumerate() {
-            let last = index + 1 == cells.len();
-            line.push_str(&if last { cell.clone() } else { format!("{cell:<CELL_WIDTH$} ") });
+        let mut rows = vec![String::new()];
+        for cell in cells {
+            let at = rows.len() - 1;
+            // A space at least between two cells.
+            let filled = match rows[at].chars().count() {
+                0 => 0,
+                width => (width + 1).div_ceil(CELL_WIDTH + 1) * (CELL_WIDTH + 1),
+            };
+            if filled > 0 && INDENT + LABEL_WIDTH + 1 + filled + cell.chars().count() > COLUMNS {
+                rows.push(cell.clone());
+            } else {
+                rows[at] = format!("{:<filled$}{cell}", rows[at]);
+            }
         }
-        self.line(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), &line);
+        for (at, row) in rows.iter().enumerate() {
+            self.wrapped(if at == 0 { label } else { "" }, row);
+        }
     }
 
     fn wrapped(&mut self, label: &str, text: &str) {
-        for (at, text) in wrapped(text, LABEL_WIDTH + 3).into_iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            self.line(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), &text);
+        self.folded(&self.style.label(&format!("{label:<LABEL_WIDTH$}")), text);
+    }
+
+    fn folded(&mut self, label: &str, text: &str) {
+        for (at, text) in wrapped(text, INDENT + LABEL_WIDTH + 1).into_iter().enumerate() {
+            if at == 0 { self.line(label, &text) } else { self.line(&" ".repeat(LABEL_WIDTH), &text) }
         }
     }
 
     fn note(&mut self, text: &str) {
-        self.line(&self.style.notice(&format!("{:<LABEL_WIDTH$}", "note")), text);
+        self.folded(&self.style.notice(&format!("{:<LABEL_WIDTH$}", "note")), text);
     }
 
     fn line(&mut self, label: &str, text: &str) {
@@ -308,6 +345,16 @@ mod tests {
     use crate::run::report::sample;
 
     #[test]
+    fn a_cell_as_wide_as_its_column_is_followed_by_a_space() {
+        let mut lines = Lines { text: String::new(), style: Style::plain() };
+        lines.cells("at end", &["400 MiB in blocks".into(), "128 KiB free in slabs".into(), "0 B".into()]);
+        assert_eq!(
+            lines.text,
+            "  at end    400 MiB in blocks    128 KiB free in slabs                     0 B\n"
+        );
+    }
+
+    #[test]
     fn the_whole_report_is_aligned_and_has_units() {
         let expected = "\
 vellum: python3 'script <one>.py': exit status 0
@@ -317,9 +364,13 @@ vellum: python3 'script <one>.py': exit status 0
   pages     1,234 extents        5.00 GiB handed out  peak in use 300 MiB
   cache     1,200 hits           4.00 GiB warm        1,048,576 faults avoided
   growth    3.00 MiB in place    0 B remapped         0 B copied
-  returned  1.00 MiB discarded   9.00 MiB flushed (idle 7.00 MiB, pressure 2.00 MiB)
+  at peak   80.0 MiB in blocks   15.0 MiB free in slabs
+            10.0 MiB cached      5.00 MiB gone from slabs
+  returned  1.00 MiB discarded
+            9.00 MiB flushed (idle 7.00 MiB, pressure 2.00 MiB)
   mmap      1 mapping            8.00 MiB served
-  note      3 other processes ran without Vellum: busybox (x2, statically linked), brief
+  note      3 other processes ran without Vellum: busybox (x2, statically
+            linked), brief
   note      1 background process still running: daemon (pid 12)
 ";
         assert_eq!(render(&sample::report(), Style::plain()), expected);

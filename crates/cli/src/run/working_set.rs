@@ -5,6 +5,7 @@
 //!
 //! S is measured after the program has ended, and only if there is a curve: the run is not disturbed.
 
+use crate::working_set_text::curve_in;
 use serde::Serialize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -68,16 +69,26 @@ impl References {
         };
         let watched = watched.map_err(|why| format!("no working-set curve: {why}"))?;
         let Some(mut watcher) = watched else {
-            let least = vellum_report::units::time(BEGIN_AFTER);
-            return Err(format!("no working-set curve: programs that end within {least} are not watched"));
+            // Two windows are the least that makes a curve.
+            let least = BEGIN_AFTER + 2 * vellum_reference::DELTA;
+            let [ended, needed] = [BEGIN_AFTER, least].map(vellum_report::units::time);
+            return Err(format!(
+                "no working-set curve: it ended within {ended}, and {needed} of CPU time would have been needed"
+            ));
         };
         watcher.finish();
         if watcher.curve().is_none() {
             let clock = match watcher.clock() {
-                Duration::ZERO => "no user CPU time under watch is".to_owned(),
-                clock => format!("{} of user CPU time under watch are", vellum_report::units::time(clock)),
+                Duration::ZERO => "no user CPU time was used under watch".to_owned(),
+                clock => format!(
+                    "{} of user CPU time under watch are too little",
+                    vellum_report::units::time(clock)
+                ),
             };
-            return Err(format!("no working-set curve: {clock} too little"));
+            return Err(format!(
+                "no working-set curve: {clock}; {}",
+                curve_in(watcher.frame(None).curve_in, true)
+            ));
         }
         // Without S there is a curve all the same.
         let delay = Delay::measure().ok();

@@ -66,6 +66,16 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     pub(super) budget: f64,
 
+    /// The share of one processor that watching may cost if that is more: jobs that hardly run are watched by
+    /// it. 0% for none.
+    #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "0.05%")]
+    pub(super) idle_budget: f64,
+
+    /// The CPU time that the first curve may take ahead of the budget; the rest of the watch repays it. 0s
+    /// for none.
+    #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "60ms")]
+    pub(super) burst: Duration,
+
     /// The delay of a page fault, such as 100us, instead of measuring it on the swap device or disk of this
     /// machine.
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -86,6 +96,8 @@ impl Watch {
             delta: self.delta,
             windows: self.windows,
             budget: self.budget,
+            idle_budget: self.idle_budget,
+            burst: self.burst,
             source: self.source.0,
             ..Options::default()
         }
@@ -95,6 +107,17 @@ impl Watch {
 /// A time with its unit.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     amount::time(text, &(Duration::from_nanos(1)..=TIME_MAX))
+}
+
+/// A time with its unit, or none.
+fn time_or_none(text: &str) -> Result<Duration, String> {
+    amount::time(text, &(Duration::ZERO..=TIME_MAX))
+}
+
+/// A part, as a percentage; it may be none.
+fn percent_or_none(text: &str) -> Result<f64, String> {
+    let part = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
+    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage, such as 0.05%".to_owned())
 }
 
 /// A part, as a percentage.
@@ -125,6 +148,8 @@ mod tests {
         assert!(time("20us").is_ok() && time("0s").is_err() && time("8761h").is_err());
         assert_eq!((percent("1%"), percent("50")), (Ok(0.01), Ok(0.5)));
         assert!(["0%", "101%", "x", "-1", "NaN"].iter().all(|text| percent(text).is_err()));
+        assert_eq!((percent_or_none("0%"), time_or_none("0s")), (Ok(0.0), Ok(Duration::ZERO)));
+        assert!(percent_or_none("-1").is_err() && percent_or_none("NaN").is_err());
         assert_eq!(source("damon"), Ok(Choice(Some(SourceKind::Damon))));
         assert_eq!(source("auto"), Ok(Choice(None)));
         assert!(source("stars").unwrap_err().contains("accessed-bits"));

@@ -29,6 +29,10 @@ pub(crate) struct Header {
     pub(super) absent: Vec<Absent>,
     pub(super) delta_ns: u64,
     pub(super) budget: f64,
+    #[serde(default)]
+    pub(super) idle_budget: f64,
+    #[serde(default)]
+    pub(super) burst_ns: u64,
     pub(super) started_unix_ns: u64,
     /// S; null if it could not be measured.
     pub(super) delay: Option<Delay>,
@@ -50,6 +54,8 @@ impl Header {
             absent: absent(source),
             delta_ns: options.delta.as_nanos() as u64,
             budget: options.budget,
+            idle_budget: options.idle_budget,
+            burst_ns: options.burst.as_nanos() as u64,
             started_unix_ns: since.as_nanos() as u64,
             delay,
         }

@@ -9,10 +9,11 @@
 //!   knee      250 MiB in a window of 1.60 s (95 %: 240 to 260 MiB)
 //!   give      260 MiB: 1.9 % slower than with all
 //!   less      at 234 MiB +5 %, at 208 MiB +12 %, ...
+//!   untouched 200 MiB for 1 s, 180 MiB for 10 s, 150 MiB for 1 min
 //! ```
 
 use super::record::Header;
-use crate::working_set_text::{cost, grain, meaning};
+use crate::working_set_text::{by_age, cost, curve_in, grain, hardly_runs, meaning};
 use crate::wrap::wrapped;
 use std::time::Duration;
 use vellum_reference::{Frame, Kind, SourceKind};
@@ -51,8 +52,11 @@ pub(super) fn whole(header: &Header, frame: &Frame, style: Style) -> String {
     for (label, words) in meaning(frame, header.delay.as_ref()) {
         line(label, &words);
     }
+    for (label, words) in by_age(frame) {
+        line(label, &words);
+    }
     if frame.curve.is_empty() {
-        line("curve", &not_yet(frame));
+        line("curve", &format!("none: {}", curve_in(frame.curve_in, frame.processes == 0)));
     }
     line("cost", &cost(frame));
     if let Some(caveat) = &frame.caveat {
@@ -75,7 +79,13 @@ pub(super) fn line(frame: &Frame) -> String {
         cells.push(format!("{} {}", short(verdict.knee.kind), bytes(verdict.knee.bytes)));
         cells.push(format!("give {}", bytes(verdict.give.bytes)));
     }
-    cells.push(format!("cost {:.2} %", frame.cost.share * 100.0));
+    if let (None, Some(given)) = (&frame.verdict, frame.give_by_age) {
+        cells.push(format!("give {}", bytes(given.bytes)));
+    }
+    cells.push(match hardly_runs(frame) {
+        true => format!("cost {:.3} % of a processor", frame.cost.of_processor * 100.0),
+        false => format!("cost {:.2} %", frame.cost.share * 100.0),
+    });
     cells.join("  ")
 }
 
@@ -113,12 +123,4 @@ fn curve(frame: &Frame) -> Vec<String> {
     };
     let rows = frame.curve.iter().map(row);
     if frame.curve.is_empty() { Vec::new() } else { std::iter::once(head).chain(rows).collect() }
-}
-
-fn not_yet(frame: &Frame) -> String {
-    if frame.resident_bytes == 0 {
-        "none yet: it has used too little CPU time to pay for a sample".to_owned()
-    } else {
-        "none yet".to_owned()
-    }
 }

@@ -2,11 +2,12 @@
 //! them; and programs that run with other rights, or as somebody else, than those who started them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, check_all, library, plain, skip, tool};
+use vellum_process::library::SONAME;
 
 /// A user without rights.
 const NOBODY: u32 = 65534;
@@ -57,6 +58,7 @@ fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
     let folder = place.path().display().to_string();
     let preloaded = place.file("libvellum.so");
     fs::copy(library(), &preloaded).expect("a copy of the library");
+    symlink("libvellum.so", place.file(SONAME)).expect("a link by the name that the loader looks for");
     let flags = [
         format!("-L{folder}"),
         format!("-Wl,-rpath,{folder}"),

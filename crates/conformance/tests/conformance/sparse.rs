@@ -1,11 +1,43 @@
 //! Pages among survivors: slabs of which little is in use give back the rest.
 
 use crate::storms::settings_kept;
-use vellum_conformance::{Place, check_all};
+use std::process::Command;
+use vellum_conformance::{Outcome, Place, check_all, served};
+use vellum_wire::Counter;
 
 #[test]
 fn sparse() {
     let _held = settings_kept();
     let place = Place::new();
     check_all(&place.program("sparse.c", &["-pthread"]));
+}
+
+/// The board says of a process that has ended how much of its memory blocks took.
+#[test]
+fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
+    let place = Place::new();
+    let mut command = Command::new(place.program("sparse.c", &["-pthread"]));
+    command.arg("survive");
+    blocks_are_told_from_slabs(&served(command).succeeded());
+}
+
+/// And of one that was killed, as of one that lives: the helper has counted.
+#[test]
+fn the_board_tells_blocks_from_slabs_while_a_process_lives() {
+    let place = Place::new();
+    let mut command = Command::new(place.program("sparse.c", &["-pthread"]));
+    command.args(["survive-killed", &(Counter::NowInUse as usize).to_string()]);
+    let run = served(command);
+    assert_eq!(run.stderr, "", "{run}");
+    blocks_are_told_from_slabs(&run);
+}
+
+fn blocks_are_told_from_slabs(run: &Outcome) {
+    let live: u64 = run.text().trim().parse().expect("the program says what is live");
+    let get = |counter| run.seats[0].get(counter);
+    let in_use = get(Counter::NowInUse);
+    assert!(in_use.abs_diff(live) * 20 <= live, "{in_use} of {live}: {run}");
+    let returned = get(Counter::NowReturned);
+    assert!(returned > live, "most of the slabs has gone back: {returned}");
+    assert!(get(Counter::NowLive) > in_use + returned / 2, "extents count whole: {}", get(Counter::NowLive));
 }

@@ -24,6 +24,13 @@ const ONE_MAX: u32 = 120;
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
 
+/// A `khugepaged` that never sleeps.
+const SLEEPLESS: [(&str, &str); 3] = [
+    ("khugepaged/pages_to_scan", "65536"),
+    ("khugepaged/scan_sleep_millisecs", "0"),
+    ("khugepaged/alloc_sleep_millisecs", "0"),
+];
+
 /// Between two passes of what is done seldom.
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Compactions between two of these.
@@ -174,11 +181,7 @@ fn no_page_is_lost() {
     if nodes() < 2 {
         skip("one node only: pages are not moved to another");
     }
-    let _settings = Settings::change(&[
-        ("khugepaged/pages_to_scan", "65536"),
-        ("khugepaged/scan_sleep_millisecs", "0"),
-        ("khugepaged/alloc_sleep_millisecs", "0"),
-    ]);
+    let _settings = Settings::change(&SLEEPLESS);
     let cases: [(&str, &[(&str, &str)]); 5] = [
         ("paged", &[("VELLUM_FRAMES", "16M"), ("VELLUM_MASK", "kernel_faults")]),
         ("paged", &[("VELLUM_FRAMES", "16M")]),
@@ -202,5 +205,23 @@ fn no_page_is_lost() {
                 skip("this kernel or privilege has no userfaultfd");
             }
         }
+    }
+}
+
+/// Pages that were given back stay so under a `khugepaged` that never sleeps, which makes huge pages whole
+/// again.
+#[test]
+fn given_back_is_given_back() {
+    let _held = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::new();
+    let program = place.program("sparse.c", &["-pthread"]);
+    if fs::write(COMPACT, "1").is_err() {
+        return skip("only root can keep khugepaged awake");
+    }
+    let _settings = Settings::change(&SLEEPLESS);
+    for scenario in ["vellum_pages_among_survivors_go_back", "vellum_pages_of_sleeping_threads_go_back"] {
+        let mut command = Command::new(&program);
+        command.arg(scenario);
+        served(command).succeeded();
     }
 }

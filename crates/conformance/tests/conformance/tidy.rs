@@ -3,6 +3,8 @@
 //! Each crate has bounds, which may only fall: a change that improves a crate lowers its row. A crate without
 //! a row has the goals.
 
+mod links;
+
 use crate::circles;
 use regex::Regex;
 use std::collections::BTreeMap;

@@ -62,7 +62,7 @@ impl Job {
                     looked = Some(*window);
                     self.compare(*window, *pages);
                 }
-                vellum_reference::Event::Restarted => self.judged = None,
+                vellum_reference::Event::Restarted => (self.judged, self.advised) = (None, None),
                 _ => {}
             }
         }
@@ -100,8 +100,15 @@ impl Job {
             Means::Evict(..) => SourceKind::Generations,
             _ => SourceKind::AccessedBits,
         });
-        let options =
-            Options { delta: self.config.delta, alpha: self.config.alpha, source, ..Options::default() };
+        let options = Options {
+            delta: self.config.delta,
+            alpha: self.config.alpha,
+            source,
+            idle_budget: self.idle_budget,
+            // Nothing is lost by learning what a job is worth a little later.
+            burst: Duration::ZERO,
+            ..Options::default()
+        };
         let watch = target.map_err(|error| error.to_string());
         match watch.and_then(|target| Watcher::new(target, options).map_err(|error| error.to_string())) {
             Ok(watch) => (self.watch, self.watch_due) = (Some(watch), Instant::now()),
@@ -111,7 +118,7 @@ impl Job {
 
     /// It counts with what it holds from now on.
     fn unwatched(&mut self, why: String, events: &mut Vec<Event>) {
-        (self.watch, self.judged) = (None, None);
+        (self.watch, self.judged, self.advised) = (None, None, None);
         self.told = Some((0.0, ""));
         events.push(Event::Unwatched { job: self.config.name.clone(), why });
     }
@@ -120,6 +127,8 @@ impl Job {
     fn judge(&mut self, events: &mut Vec<Event>) {
         let Some(watch) = &self.watch else { return };
         let Some(curve) = watch.curve() else { return };
+        self.advised =
+            watch.advised(&vellum_reference::Delay::given(Duration::from_secs_f64(self.delay.seconds())));
         let seen = watch.clock().as_nanos().max(1) as f64;
         let demand = Demand {
             criterion: self.config.criterion,

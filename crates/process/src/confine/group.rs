@@ -47,17 +47,13 @@ impl Group {
     /// [`GroupError`] naming what failed.
     pub fn new(name: &str, limit: u64) -> Result<Self, GroupError> {
         let failed = |what| move |source| GroupError { what, source };
-        let v1 = Path::new(V1).join("memory.limit_in_bytes").exists();
-        let path = Path::new(if v1 { V1 } else { V2 }).join(format!("{name}-{}", std::process::id()));
-        if !v1 {
+        if !is_v1() {
             // Where it is on already, or cannot be, the limit below says so.
             let _ = fs::write(Path::new(V2).join("cgroup.subtree_control"), "+memory");
         }
-        fs::create_dir(&path).map_err(failed("making it"))?;
-        let group = Self { path, v1, limit, relieved: Cell::new(0) };
-        let limits = if v1 { "memory.limit_in_bytes" } else { "memory.max" };
-        fs::write(group.path.join(limits), limit.to_string()).map_err(failed("setting its limit"))?;
-        if v1 {
+        let group = Self::empty(name, limit)?;
+        fs::write(group.limits(), limit.to_string()).map_err(failed("setting its limit"))?;
+        if group.v1 {
             // As eager to swap as to drop files: there are none of the jobs' own.
             fs::write(group.path.join("memory.swappiness"), "100")
                 .map_err(failed("setting its swappiness"))?;
@@ -65,6 +61,30 @@ impl Group {
             fs::write(group.path.join("memory.oom_control"), "1").map_err(failed("holding its killer"))?;
         }
         Ok(group)
+    }
+
+    /// One without a limit.
+    fn empty(name: &str, limit: u64) -> Result<Self, GroupError> {
+        let v1 = is_v1();
+        let path = Path::new(if v1 { V1 } else { V2 }).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|source| GroupError { what: "making it", source })?;
+        Ok(Self { path, v1, limit, relieved: Cell::new(0) })
+    }
+
+    /// Whether one can be made as it stands: makes one and removes it. Returns the version.
+    ///
+    /// # Errors
+    /// [`GroupError`] naming what failed. Version 2 may have its memory controller switched off there, which
+    /// [`Group::new`] switches on.
+    pub fn attempt(name: &str) -> Result<u32, GroupError> {
+        let group = Self::empty(name, u64::MAX)?;
+        let limited = fs::metadata(group.limits());
+        limited.map_err(|source| GroupError { what: "finding its limit", source })?;
+        Ok(if group.v1 { 1 } else { 2 })
+    }
+
+    fn limits(&self) -> PathBuf {
+        self.path.join(if self.v1 { "memory.limit_in_bytes" } else { "memory.max" })
     }
 
     /// The file that a process enters by writing to it.
@@ -117,6 +137,11 @@ impl Group {
     pub fn usage(&self) -> PathBuf {
         self.path.join(if self.v1 { "memory.usage_in_bytes" } else { "memory.current" })
     }
+}
+
+/// Whether memory is limited by version 1 here.
+fn is_v1() -> bool {
+    Path::new(V1).join("memory.limit_in_bytes").exists()
 }
 
 impl Drop for Group {

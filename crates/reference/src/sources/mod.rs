@@ -26,6 +26,7 @@ pub use accessed::AccessedBits;
 pub use damon::Damon;
 pub use generations::Generations;
 pub use idle::IdleBitmap;
+pub use stale::has_soft_dirty;
 pub use tables::PageTables;
 
 use crate::options::WatchError;

@@ -73,8 +73,11 @@ impl Remedy {
     }
 }
 
-/// Whether a page that has just been written says so.
-fn has_soft_dirty() -> io::Result<bool> {
+/// Whether a page that has just been written says so in `/proc/self/pagemap`.
+///
+/// # Errors
+/// Where that file cannot be read.
+pub fn has_soft_dirty() -> io::Result<bool> {
     const PAGE: usize = vellum_sys::PAGE;
     let mut memory = vec![0u8; 2 * PAGE];
     // A real write, for the kernel to see; `black_box` keeps the optimiser from removing it.

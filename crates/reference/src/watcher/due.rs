@@ -3,8 +3,8 @@
 //!
 //! Invariant: a cycle that is begun has been cleared; a spoiled one is dropped whole.
 
-use super::{PAGE_BYTES, WAIT_MAX, WAIT_MIN, Watcher};
-use crate::budget::{Plan, Size};
+use super::{AGES, IDLE_SHARE, Missing, PAGE_BYTES, RATE_LEAST, WAIT_MAX, WAIT_MIN, WAKE_MAX, Watcher};
+use crate::budget::{Passed, Plan, Size};
 use crate::event::Event;
 use crate::options::{FIRST_LOOKS, WINDOWS_MAX, WatchError};
 use crate::source::{Count, Done, Source, SourceError};
@@ -16,8 +16,10 @@ use vellum_workset::{Curve, History, cycle};
 const REACH: f64 = 1.25;
 /// A window that has passed to this part is looked at now rather than a little later.
 const NEARLY: f64 = 0.98;
-/// Between cycles, waking up may use one part in this many of the budget, so that the rest can be saved.
-const IDLE_SHARE: f64 = 4.0;
+/// A job that uses less than this part of a processor hardly runs …
+const HARDLY: f64 = 0.05;
+/// … and is not looked at more often than this many times for each time that waking up is paid for.
+const HASTE: u32 = 4;
 
 /// One cycle, begun.
 #[derive(Debug)]
@@ -35,6 +37,15 @@ pub(super) struct Cycle {
     windows: u32,
 }
 
+/// What a count came to.
+enum Counted {
+    Sum(Count),
+    /// The references since the clearing can no longer be determined.
+    Spoiled,
+    /// All processes are about to end, and have no memory left.
+    Gone,
+}
+
 impl Watcher {
     /// Does what is due; for how long, in wall-clock time, there is nothing more to do.
     pub(super) fn advance(&mut self, events: &mut Vec<Event>) -> Result<Duration, WatchError> {
@@ -44,12 +55,13 @@ impl Watcher {
                 true => !self.source.to_come().is_zero(),
                 false => since < self.window(cycle.next).mul_f64(NEARLY),
             };
-            if early {
+            if !early || self.age_due_in().is_some_and(|due| due.is_zero()) {
+                self.look(early, events)?;
+            } else if !self.is_in_vain() {
                 return Ok(self.until_look());
             }
-            self.look(events)?;
             match &self.cycle {
-                Some(cycle) if cycle.next < cycle.windows => {
+                Some(cycle) if cycle.next < cycle.windows && !self.is_in_vain() => {
                     if cycle.looked >= self.source.looks() {
                         self.clear(cycle.windows, events)?;
                     }
@@ -61,44 +73,114 @@ impl Watcher {
         if self.latest.resident == Bytes(0) {
             // How much of it is in huge pages, which cost next to nothing, is worth a count of its own.
             let affordable = self.budget.count_affordable_at(self.size());
-            if self.job.clock() < affordable {
-                return Ok(self.until(affordable.max(self.next_idle())));
+            if !self.passed().reaches(affordable) {
+                return Ok(self.until_paid(affordable));
             }
-            self.latest = self.asked(events, |source, job| source.size(job))?.unwrap_or_default().count;
+            if let Some(done) = self.asked(events, |source, job| source.size(job))? {
+                self.latest = done.count;
+            }
         }
         let windows = self.next_windows();
         let affordable = self.affordable_at(windows);
-        if self.job.clock() < affordable {
-            return Ok(self.until(affordable.max(self.next_idle())));
+        if !self.passed().reaches(affordable) {
+            let wait = self.until_paid(affordable);
+            let now = self.elapsed();
+            let Some(due) = self.ages.due_in(now, None).filter(|_| self.ages.wants(now)) else {
+                return Ok(wait);
+            };
+            let paid = self.passed().reaches(self.budget.count_affordable_at(self.size()));
+            if due.is_zero() && paid {
+                self.look_at_age(events)?;
+                return Ok(WAIT_MIN);
+            }
+            return Ok(if due.is_zero() { wait } else { self.asleep(due).min(wait) });
         }
         self.clear(windows, events)?;
         Ok(self.until_look())
     }
-    /// Wall-clock time until the job's clock will be at this.
-    pub(super) fn until(&self, clock: Duration) -> Duration {
-        self.wall(clock.saturating_sub(self.job.clock())).clamp(WAIT_MIN, WAIT_MAX)
+    /// Wall-clock time until the job's clock or the time that has passed will pay for something.
+    fn until_paid(&self, due: Passed) -> Duration {
+        let now = self.passed();
+        let by_clock = self.wall(due.clock.saturating_sub(now.clock));
+        let wait = by_clock.min(due.wall.saturating_sub(now.wall));
+        self.asleep(wait.max(self.wake_every()))
     }
     /// Wall-clock time until the next look.
     fn until_look(&mut self) -> Duration {
-        match &self.cycle {
-            Some(_) if self.source.is_timed() => self.source.to_come().clamp(WAIT_MIN, WAIT_MAX),
-            Some(cycle) => self.until(cycle.began + self.window(cycle.next)),
+        let of_window = match &self.cycle {
+            Some(_) if self.source.is_timed() => self.source.to_come(),
+            Some(cycle) => {
+                let end = cycle.began + self.window(cycle.next);
+                self.wall(end.saturating_sub(self.job.clock()))
+            }
             None => WAIT_MIN,
-        }
+        };
+        self.asleep(self.age_due_in().map_or(of_window, |due| due.min(of_window)))
     }
-    /// The job's time at which a cycle of `windows` windows can be paid for.
-    fn affordable_at(&self, windows: u32) -> Duration {
+    /// This wait, within bounds: no longer than what shows that a job has ended or runs again, and not so
+    /// short that waking up costs what cycles need.
+    fn asleep(&self, wait: Duration) -> Duration {
+        let now = self.passed();
+        let hardly = now.clock.as_secs_f64() < now.wall.as_secs_f64() * HARDLY;
+        let least = if hardly { (self.wake_every() / HASTE).max(WAIT_MIN) } else { WAIT_MIN };
+        wait.clamp(least, WAIT_MAX.max(self.wake_every()))
+    }
+    /// How often it may be looked whether something is due.
+    fn wake_every(&self) -> Duration {
+        let a_second = self.budget.a_second(self.rate.max(RATE_LEAST));
+        Duration::try_from_secs_f64(self.step_cost * IDLE_SHARE / a_second).unwrap_or(WAKE_MAX).min(WAKE_MAX)
+    }
+    /// Wall-clock time until a look is due for an age, which no look of the cycle will give.
+    fn age_due_in(&self) -> Option<Duration> {
+        let cycle = self.cycle.as_ref()?;
+        let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
+        self.ages.due_in(self.elapsed(), Some(self.wall(window)))
+    }
+    /// Whether the job runs so little that the cycle's next window is further off than the longest age, all
+    /// ages being known.
+    fn is_in_vain(&self) -> bool {
+        let Some(cycle) = &self.cycle else { return false };
+        let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
+        let past = self.ages.are_past(self.elapsed());
+        past && AGES.last().is_some_and(|longest| self.wall(window) > *longest)
+    }
+    /// The time at which a cycle of `windows` windows can be paid for.
+    fn affordable_at(&self, windows: u32) -> Passed {
         // Each clearing's last look is the longest, and the cycle is all of these.
         let looks = self.source.looks().min(windows);
         let ends = (0..windows).filter(|window| (window + 1) % looks == 0 || window + 1 == windows);
-        let (clearings, length) = ends
+        let (clearings, clock) = ends
             .fold((0, Duration::ZERO), |(count, length), window| (count + 1, length + self.window(window)));
         let looks_clear = self.source.looks_clear();
-        self.budget.affordable_at(self.size(), Plan { looks: windows, clearings, looks_clear, length })
+        let wall = AGES.last().map_or(Duration::ZERO, |longest| self.wall(clock).min(*longest));
+        let of_ages = if self.tells_ages() {
+            let first = self.wall(self.window(0));
+            AGES.iter().filter(|age| **age < first).count() as u32
+        } else {
+            0
+        };
+        let length = Passed { clock, wall };
+        self.budget
+            .affordable_at(self.size(), Plan { looks: windows + of_ages, clearings, looks_clear, length })
     }
-    /// The job's time at which to wake up next though nothing can be paid for yet.
-    fn next_idle(&self) -> Duration {
-        self.job.clock() + Duration::from_secs_f64(self.step_cost * IDLE_SHARE / self.options.budget)
+    /// Whether looks at any time after a clearing tell what was touched since.
+    fn tells_ages(&self) -> bool {
+        self.source.looks() == u32::MAX && !self.source.is_timed()
+    }
+    /// What is missing for a first curve: the time until the cycle can be paid for, and its first two
+    /// windows.
+    pub(super) fn missing_now(&self) -> Missing {
+        let (now, two) = (self.passed(), self.window(1));
+        if let Some(cycle) = &self.cycle {
+            let clock = (cycle.began + two).saturating_sub(now.clock);
+            return Missing { clock, wall: self.wall(clock) };
+        }
+        let due = self.affordable_at(FIRST_LOOKS);
+        let by_clock = due.clock.saturating_sub(now.clock);
+        let wall = self.wall(by_clock).min(due.wall.saturating_sub(now.wall));
+        // The time that passes may pay for it before the job's own does.
+        let used = Duration::try_from_secs_f64(wall.as_secs_f64() * self.rate).unwrap_or(by_clock);
+        Missing { clock: by_clock.min(used) + two, wall: wall.saturating_add(self.wall(two)) }
     }
     /// How many windows the next cycle looks at.
     fn next_windows(&self) -> u32 {
@@ -129,12 +211,16 @@ impl Watcher {
         events.append(&mut listed);
         let entries = self.size().entries;
         let next = self.cycle.as_ref().map_or(0, |cycle| cycle.next);
-        let ahead = self.wall(self.window(next));
+        let ahead = Duration::from_secs_f64(self.window(next).as_secs_f64() / self.rate());
         self.impose();
         let Some(done) = self.asked(events, |source, job| source.clear(job, ahead))? else {
             self.cycle = None;
+            self.ages.dropped();
             return Ok(());
         };
+        if self.tells_ages() {
+            self.ages.cleared(self.elapsed());
+        }
         self.budget.cleared(entries, done.spent.cpu + done.spent.elsewhere);
         let midway = self.midway(events);
         // A source that takes its looks itself has begun at the end of the clearing; others have gone from
@@ -153,9 +239,14 @@ impl Watcher {
             cycle.touched = 0.0;
         }
     }
-    /// What all processes have referenced since they were cleared; `None` if the cycle is spoiled.
-    fn count(&mut self, events: &mut Vec<Event>) -> Result<Option<Count>, WatchError> {
-        let Some(done) = self.asked(events, |source, job| source.count(job))? else { return Ok(None) };
+    /// What all processes have referenced since they were cleared.
+    fn count(&mut self, events: &mut Vec<Event>) -> Result<Counted, WatchError> {
+        let Some(done) = self.asked(events, |source, job| source.count(job))? else {
+            return Ok(Counted::Spoiled);
+        };
+        if done.reached == 0 {
+            return Ok(Counted::Gone);
+        }
         let sum = done.count;
         let visited = self.source.visits(entries(sum.resident, sum.huge));
         self.budget.counted(visited, done.spent.cpu + done.spent.elsewhere);
@@ -163,22 +254,47 @@ impl Watcher {
         let transferred: u64 = self.job.members().keys().filter_map(|pid| transferred(*pid)).sum();
         self.transferred = self.transferred.max(Bytes(transferred));
         self.peak = self.peak.max(sum.resident + sum.swapped);
-        Ok(Some(sum))
+        let private = sum.resident.0.saturating_sub(sum.shared.0);
+        let untouched = Bytes(private.saturating_sub(sum.referenced.0));
+        self.ages.looked(self.elapsed(), sum.referenced, untouched);
+        Ok(Counted::Sum(sum))
     }
-    fn look(&mut self, events: &mut Vec<Event>) -> Result<(), WatchError> {
+    /// Counts what was not touched since the last clearing, whose cycle has ended.
+    fn look_at_age(&mut self, events: &mut Vec<Event>) -> Result<(), WatchError> {
+        match self.count(events)? {
+            Counted::Sum(_) => self.aged(events),
+            Counted::Spoiled | Counted::Gone => self.ages.dropped(),
+        }
+        Ok(())
+    }
+    fn aged(&mut self, events: &mut Vec<Event>) {
+        if let Some(untouched) = self.ages.since(self.elapsed()) {
+            events.push(Event::Aged { untouched });
+        }
+    }
+    /// Takes a look of the cycle: at a window, or, if it is too `early` for that, at an age.
+    fn look(&mut self, early: bool, events: &mut Vec<Event>) -> Result<(), WatchError> {
         // A look that the kernel has taken was at a time of its own, which has just come; others are taken
         // meanwhile.
         let taken = self.source.is_timed().then(|| self.job.clock());
-        let Some(sum) = self.count(events)? else {
-            self.impose();
-            self.cycle = None;
-            return Ok(());
+        let sum = match self.count(events)? {
+            Counted::Sum(sum) => sum,
+            Counted::Gone => {
+                // What the cycle has found is kept.
+                self.end_cycle(events);
+                return Ok(());
+            }
+            Counted::Spoiled => {
+                self.impose();
+                self.cycle = None;
+                self.ages.dropped();
+                return Ok(());
+            }
         };
         let touched = self.source.visits(entries(sum.referenced, sum.huge.min(sum.referenced)));
         let pages = sum.referenced.0 / PAGE_BYTES;
         let passed = self.midway(events);
         let clock = taken.unwrap_or(passed);
-        let had_curve = self.first_curve.is_some();
         let Some(cycle) = &mut self.cycle else { return Ok(()) };
         let clearings = clearings(self.source.as_ref(), cycle.looked);
         let penalty = self.source.penalty_a_page().mul_f64(touched * f64::from(clearings));
@@ -187,7 +303,7 @@ impl Watcher {
         let nanos = window.as_nanos() as f64;
         // Where a clearing came between, a stretch in which the job ran less than it was expected to gives a
         // window that was looked at before.
-        if cycle.looks.last().is_none_or(|(before, _)| *before < nanos) {
+        if cycle.looks.last().map_or(0.0, |(before, _)| *before) < nanos {
             cycle.looks.push((nanos, pages as f64));
         }
         // Windows that have passed meanwhile are given by this look.
@@ -197,9 +313,13 @@ impl Watcher {
         {
             cycle.next += 1;
         }
-        events.push(Event::Looked { window, pages });
-        if !had_curve && self.known().mean().is_some() {
-            self.first_curve = Some(self.began.elapsed());
+        match early {
+            true => self.aged(events),
+            false => events.push(Event::Looked { window, pages }),
+        }
+        if self.budget.is_first && self.known().mean().is_some() {
+            self.budget.is_first = false;
+            self.first_curve.get_or_insert(self.began.elapsed());
         }
         Ok(())
     }
@@ -293,4 +413,113 @@ pub(super) fn push(history: &mut History, cycle: &Cycle) -> bool {
     let before = history.samples();
     history.push(length, &pages, &[]);
     history.samples() > before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::source::{SourceKind, Spent};
+    use crate::target::Target;
+    use std::process::{Child, Command};
+
+    /// A source of a process that has just given up its memory.
+    #[derive(Debug)]
+    struct Gone;
+
+    impl Source for Gone {
+        fn kind(&self) -> SourceKind {
+            SourceKind::AccessedBits
+        }
+
+        fn clear(&mut self, _: &[Pid], _: Duration) -> Result<Done, SourceError> {
+            Ok(Done::default())
+        }
+
+        fn count(&mut self, _: &[Pid]) -> Result<Done, SourceError> {
+            Ok(Done { spent: Spent::default(), ..Done::default() })
+        }
+
+        fn forget(&mut self, _: Pid) {}
+
+        fn count_a_page(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn penalty_a_page(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    /// A process that does nothing, ended when dropped.
+    struct Idle(Child);
+
+    impl Idle {
+        fn start() -> Idle {
+            Idle(Command::new("sleep").arg("300").spawn().unwrap())
+        }
+
+        fn watcher(&self) -> Option<Watcher> {
+            let target = Target::process(Pid(self.0.id() as i32)).unwrap();
+            let watcher = Watcher::new(target, Options::default()).ok();
+            if watcher.is_none() {
+                vellum_skip::skip("accessed bits cannot be read here");
+            }
+            watcher
+        }
+    }
+
+    impl Drop for Idle {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_look_at_memory_that_is_gone_loses_nothing_of_the_cycle() {
+        let idle = Idle::start();
+        let Some(mut watcher) = idle.watcher() else { return };
+        watcher.step().unwrap();
+        let (held, mut events) = (watcher.latest(), Vec::new());
+        watcher.source = Box::new(Gone);
+        let looks = vec![(1e8, 100.0), (2e8, 150.0), (4e8, 170.0)];
+        let began = Duration::ZERO;
+        watcher.cycle = Some(Cycle { began, looks, looked: 3, touched: 0.0, next: 3, windows: 4 });
+        watcher.look(false, &mut events).unwrap();
+        assert_eq!(events, [Event::Cycle { samples: 1 }]);
+        assert_eq!(watcher.latest(), held, "it did not shrink to nothing");
+        assert_eq!(watcher.curve().unwrap().last().pages, 170.0);
+    }
+
+    #[test]
+    fn what_a_first_curve_needs_is_known_from_the_first_step_on() {
+        let idle = Idle::start();
+        let Some(mut watcher) = idle.watcher() else { return };
+        assert!(watcher.missing().is_some());
+        watcher.step().unwrap();
+        let missing = watcher.missing().unwrap();
+        assert!(missing.clock >= Duration::from_millis(150) && missing.wall >= missing.clock, "{missing:?}");
+        watcher.rate = 0.001;
+        let idle = watcher.missing_now();
+        assert!(idle.wall > missing.wall * 100, "a job that hardly runs takes longer: {idle:?}");
+    }
+
+    #[test]
+    fn a_job_that_hardly_runs_is_seldom_looked_at() {
+        let idle = Idle::start();
+        let Some(mut watcher) = idle.watcher() else { return };
+        watcher.step().unwrap();
+        // As if a step took 100 µs, and the job had not run for an hour.
+        (watcher.step_cost, watcher.rate) = (1e-4, 0.0);
+        watcher.began = watcher.began.checked_sub(Duration::from_secs(3600)).unwrap_or(watcher.began);
+        let idle_budget = watcher.options().idle_budget;
+        let often = 1e-4 / watcher.wake_every().as_secs_f64();
+        assert!(often < idle_budget / 4.0, "waking up takes {often} of a processor");
+        let soon = watcher.asleep(Duration::ZERO);
+        assert!(soon >= watcher.wake_every() / HASTE, "{soon:?}");
+        // One that runs is looked at when its windows have passed.
+        (watcher.began, watcher.rate) = (std::time::Instant::now(), 1.0);
+        assert!(watcher.wake_every() < Duration::from_millis(100), "{:?}", watcher.wake_every());
+    }
 }

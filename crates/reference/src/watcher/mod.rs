@@ -26,9 +26,12 @@
 //! several looks costs a job a fraction of that, and gives the same for a stationary job
 //! ([`vellum_workset::cycle`]).
 
+mod ages;
 mod due;
 
-use crate::budget::Budget;
+pub use ages::AGES;
+
+use crate::budget::{Budget, Parts, Passed};
 use crate::event::Event;
 use crate::job::Job;
 use crate::options::{Options, WatchError};
@@ -37,6 +40,7 @@ use crate::sources::accessed::thread_cpu;
 use crate::sources::choose;
 use crate::target::Target;
 use crate::whole::Whole;
+use ages::Ages;
 use due::Cycle;
 use std::time::{Duration, Instant};
 use vellum_process::{Bytes, Pid};
@@ -47,8 +51,14 @@ pub const PAGE_BYTES: u64 = vellum_sys::PAGE as u64;
 /// The shortest and the longest time between two steps.
 const WAIT_MIN: Duration = Duration::from_millis(2);
 const WAIT_MAX: Duration = Duration::from_millis(500);
-/// A sleeping job is taken to use this part of a processor.
+/// A sleeping job is taken to use this part of a processor …
 const RATE_MIN: f64 = 0.02;
+/// … and this part where it is only about when to look next: looking too late costs nothing there.
+const RATE_LEAST: f64 = 1e-4;
+/// Nobody waits for longer to learn that a job has ended.
+const WAKE_MAX: Duration = Duration::from_secs(5);
+/// Waking up may use one part in this many of the budget, so that the rest can be saved for cycles.
+const IDLE_SHARE: f64 = 4.0;
 /// The weight of the newest rate.
 const RATE_NEWEST: f64 = 0.5;
 /// The weight of the newest cost of a step.
@@ -76,6 +86,19 @@ pub struct Cost {
     pub longest_stall: Duration,
     /// All of it, as a part of the job's user CPU time.
     pub share: f64,
+    /// All of it, as a part of one processor.
+    pub of_processor: f64,
+    /// What of it the first curve has taken ahead of the budget, and the rest of the watch is to repay.
+    pub ahead: Duration,
+}
+
+/// What is still missing for a first curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Of the job's user CPU time.
+    pub(crate) clock: Duration,
+    /// Of wall-clock time, at the rate at which it has run.
+    pub(crate) wall: Duration,
 }
 
 /// In which pages the answer is.
@@ -110,7 +133,9 @@ pub struct Watcher {
     history: History,
     whole: Whole,
     cycle: Option<Cycle>,
+    ages: Ages,
     budget: Budget,
+    missing: Option<Missing>,
     latest: Count,
     peak: Bytes,
     most_processes: u64,
@@ -135,7 +160,8 @@ impl Watcher {
         options.check()?;
         let cpu = thread_cpu();
         let source = choose(options.source, &target)?;
-        let mut budget = Budget::new(options.budget, source.count_a_page());
+        let parts = Parts { share: options.budget, idle: options.idle_budget, burst: options.burst };
+        let mut budget = Budget::new(parts, source.count_a_page());
         budget.cpu = thread_cpu().saturating_sub(cpu);
         let windows = cycle::doubling_windows(options.delta.as_nanos() as f64, options.windows);
         let now = Instant::now();
@@ -146,6 +172,8 @@ impl Watcher {
             history: History::new(windows.clone(), options.alpha),
             whole: Whole::new(windows, Duration::ZERO),
             cycle: None,
+            ages: Ages::default(),
+            missing: Some(Missing { clock: options.delta * 2, wall: options.delta * 2 }),
             latest: Count::default(),
             peak: Bytes(0),
             most_processes: 0,
@@ -180,7 +208,9 @@ impl Watcher {
             self.ended = true;
             None
         } else {
-            Some(self.advance(&mut events)?)
+            let wait = self.advance(&mut events)?;
+            self.missing = self.budget.is_first.then(|| self.missing_now());
+            Some(wait)
         };
         let spent = thread_cpu().saturating_sub(cpu);
         if events.is_empty() {
@@ -324,11 +354,15 @@ impl Watcher {
     #[must_use]
     pub fn cost(&self) -> Cost {
         let clock = self.job.clock().as_secs_f64();
+        let wall = self.elapsed();
+        let spent = self.budget.spent();
         Cost {
             cpu: self.budget.cpu,
             imposed: self.budget.imposed,
             longest_stall: self.longest_stall,
-            share: if clock > 0.0 { self.budget.spent().as_secs_f64() / clock } else { 0.0 },
+            share: if clock > 0.0 { spent.as_secs_f64() / clock } else { 0.0 },
+            of_processor: spent.as_secs_f64() / wall.as_secs_f64().max(f64::MIN_POSITIVE),
+            ahead: self.budget.ahead(self.passed()),
         }
     }
 
@@ -364,7 +398,7 @@ impl Watcher {
             }
         }
         if another {
-            self.cycle = None;
+            (self.cycle, self.ages, self.budget.is_first) = (None, Ages::default(), true);
             self.history.restart();
             self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock());
             (self.peak, self.transferred, self.latest) = (Bytes(0), Bytes(0), Count::default());
@@ -394,8 +428,30 @@ impl Watcher {
         self.cycle.is_some()
     }
 
+    /// The job's user CPU time and the wall-clock time since the watch began.
+    fn passed(&self) -> Passed {
+        Passed { clock: self.job.clock(), wall: self.elapsed() }
+    }
+
+    /// What was still missing for a first curve at the last step at which the job was there; `None` if
+    /// there is a curve.
+    pub(crate) fn missing(&self) -> Option<Missing> {
+        self.missing.filter(|_| self.curve().is_none())
+    }
+
+    /// Resident memory that was not touched for each of the [`AGES`] that are known, in rising order.
+    pub fn untouched(&self) -> impl Iterator<Item = (Duration, Bytes)> {
+        self.ages().map(|(age, found)| (age, found.untouched))
+    }
+
+    /// The ages that are known, in rising order.
+    pub(crate) fn ages(&self) -> impl Iterator<Item = (Duration, ages::Aged)> {
+        self.ages.known()
+    }
+
     /// The wall-clock time in which the job's clock will advance by this.
     fn wall(&self, clock: Duration) -> Duration {
-        Duration::from_secs_f64(clock.as_secs_f64() / self.rate())
+        let seconds = clock.as_secs_f64() / self.rate.max(RATE_LEAST);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 }

@@ -73,8 +73,7 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(picture: &Picture) -> Self {
         let count = picture.panels.len().max(1) as i32;
-        let rows = picture.key.iter().map(|key| 1 + key.details.len() as i32);
-        let key = KEY_LINE * rows.sum::<i32>();
+        let key = KEY_LINE * picture.key.iter().map(rows).sum::<i32>();
         // Beside a long key there is room for the data to be higher.
         let high = (FIRST_HIGH + NEXT_HIGH * (count - 1)).max(key.min(KEY_FILLED)) / count;
         let ticks = picture.panels.iter().flat_map(|panel| panel.y.ticks((high / TICK_Y) as usize));
@@ -162,7 +161,7 @@ pub(super) fn draw<B: DrawingBackend>(
     let mut y = layout.panels.first().map_or(0, |(top, _)| *top) + 8;
     for key in &picture.key {
         draw_key(&mut pen, key, (layout.right + 24, y))?;
-        y += KEY_LINE * (1 + key.details.len() as i32);
+        y += KEY_LINE * rows(key);
     }
     let first = layout.height - NOTE_LINE * layout.notes.len() as i32 - MARGIN / 2;
     for (row, line) in layout.notes.iter().enumerate() {
@@ -272,18 +271,35 @@ fn draw_mark<B: DrawingBackend>(
     Ok(())
 }
 
+/// The room for a key's text.
+const KEY_ROOM: f64 = (KEY_WIDE - 24 - 24) as f64;
+
+/// A key's label in lines that fit beside the data.
+fn label_lines(key: &Key) -> Vec<String> {
+    wrap(&key.label, KEY_ROOM, letters(SMALL))
+}
+
+/// The lines that a key takes.
+fn rows(key: &Key) -> i32 {
+    (label_lines(key).len().max(1) + key.details.len()) as i32
+}
+
 fn draw_key<B: DrawingBackend>(pen: &mut Pen<'_, B>, key: &Key, (left, y): (i32, i32)) -> Drawn<B> {
     match key.swatch {
         Swatch::Area(ink) => pen.area((left + 3, y - 5), (left + 13, y + 5), ink.colour())?,
         Swatch::Dot(ink) => pen.dot(ink, (left + 8, y))?,
         Swatch::Line(ink, _) => pen.path(vec![(left, y), (left + 16, y)], ink.colour(), 2)?,
     }
-    let room = f64::from(KEY_WIDE - 24 - 24);
     let place = (HPos::Left, VPos::Center);
-    pen.write(&fit(&key.label, room, letters(SMALL)), (left + 24, y), SMALL, TEXT, place)?;
+    let labels = label_lines(key);
+    let below = rows(key) as usize - key.details.len();
+    for (row, line) in labels.iter().enumerate() {
+        let y = y + KEY_LINE * row as i32;
+        pen.write(&fit(line, KEY_ROOM, letters(SMALL)), (left + 24, y), SMALL, TEXT, place)?;
+    }
     for (row, detail) in key.details.iter().enumerate() {
-        let y = y + KEY_LINE * (1 + row as i32);
-        pen.write(&fit(detail, room, letters(SMALL)), (left + 24, y), SMALL, FAINT, place)?;
+        let y = y + KEY_LINE * (below + row) as i32;
+        pen.write(&fit(detail, KEY_ROOM, letters(SMALL)), (left + 24, y), SMALL, FAINT, place)?;
     }
     Ok(())
 }

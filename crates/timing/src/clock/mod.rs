@@ -74,7 +74,8 @@ impl ClockKind {
     }
 
     /// The kernel's number of the clock; the counter has none.
-    const fn id(self) -> Option<libc::clockid_t> {
+    #[must_use]
+    pub const fn id(self) -> Option<libc::clockid_t> {
         match self {
             ClockKind::Tsc | ClockKind::TscFenced => None,
             ClockKind::Monotonic => Some(libc::CLOCK_MONOTONIC),

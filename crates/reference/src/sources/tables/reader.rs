@@ -37,10 +37,14 @@ impl Reader {
         if has_five_levels() {
             return Err("this kernel uses page tables of five levels, of which it knows four".to_owned());
         }
-        let may_not = |errno: Errno| match errno {
-            Errno::PERM => "it needs root, or CAP_BPF and CAP_PERFMON".to_owned(),
-            Errno::NOSYS => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".to_owned(),
-            other => format!("a BPF map: {other}"),
+        let may_not = |errno: Errno| {
+            let said = std::io::Error::from_raw_os_error(errno.raw_os_error());
+            let cure = match errno {
+                Errno::PERM => "; it needs root, or CAP_BPF and CAP_PERFMON",
+                Errno::NOSYS => "; it needs a kernel with CONFIG_BPF_SYSCALL",
+                _ => "",
+            };
+            format!("a BPF map: {said}{cure}")
         };
         let state = vellum_sys::bpf::value(STATE_BYTES).map_err(may_not)?;
         let table = vellum_sys::bpf::value(TABLE_BYTES).map_err(may_not)?;

@@ -1,0 +1,229 @@
+//! What programs on Vellum find: each capability of the runtime, tried by the runtime's own calls.
+
+use super::row::{Row, Section};
+use rustix::io::Errno;
+use std::io;
+use vellum_measure::Machine;
+use vellum_process::privilege;
+use vellum_report::units::count;
+use vellum_sys::attempt;
+use vellum_sys::caps::{self, Caps};
+use vellum_sys::fault::{Faults, Reach};
+use vellum_sys::{environment, limits};
+
+/// Whether any user may have the kernel's own page faults reported.
+const UNPRIVILEGED: &str = "/proc/sys/vm/unprivileged_userfaultfd";
+/// The kernel's policy for huge pages.
+const HUGE_POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+/// How many mappings a process may have.
+const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
+/// What kernels allow unless told otherwise.
+const MAP_COUNT_USUAL: u64 = 65_530;
+
+/// A capability with what it does, what takes its place, the call, and the kernel that brought it.
+struct Tried {
+    name: &'static str,
+    one: Caps,
+    attempt: fn() -> Result<(), Errno>,
+    what: &'static str,
+    instead: &'static str,
+    call: &'static str,
+    since: &'static str,
+}
+
+const TRIED: [Tried; 8] = [
+    Tried {
+        name: "uffd-move",
+        one: Caps::MOVE,
+        attempt: attempt::move_pages,
+        what: "free pages move to where they are wanted (UFFDIO_MOVE)",
+        instead: "page tables move (mremap); new memory is faulted in more often",
+        call: "userfaultfd",
+        since: "6.8",
+    },
+    Tried {
+        name: "write-tracking",
+        one: Caps::TRACK,
+        attempt: attempt::write_tracking,
+        what: "the kernel notes which pages were written (UFFD write-protect, PAGEMAP_SCAN): short pauses of the collector",
+        instead: "pages are protected (mprotect, SIGSEGV), at a higher cost for each first write",
+        call: "userfaultfd, /proc/self/pagemap and PAGEMAP_SCAN",
+        since: "6.7",
+    },
+    Tried {
+        name: "lazy-free",
+        one: Caps::LAZY_FREE,
+        attempt: attempt::lazy_free,
+        what: "free pages are marked, and taken when memory is short (MADV_FREE)",
+        instead: "they go back at once (MADV_DONTNEED)",
+        call: "madvise(MADV_FREE)",
+        since: "4.5",
+    },
+    Tried {
+        name: "populate",
+        one: Caps::POPULATE,
+        attempt: attempt::populate,
+        what: "new memory is fetched in one call (MADV_POPULATE_WRITE)",
+        instead: "it is faulted in page by page",
+        call: "madvise(MADV_POPULATE_WRITE)",
+        since: "5.14",
+    },
+    Tried {
+        name: "mremap",
+        one: Caps::REMAP,
+        attempt: attempt::move_tables,
+        what: "large blocks move by their page tables",
+        instead: "they are copied",
+        call: "mremap",
+        since: "5.7",
+    },
+    Tried {
+        name: "membarrier",
+        one: Caps::MEMBARRIER,
+        attempt: attempt::fences,
+        what: "free blocks of idle threads are collected",
+        instead: "idle threads keep their free blocks",
+        call: "membarrier",
+        since: "4.14",
+    },
+    Tried {
+        name: "pressure",
+        one: Caps::PRESSURE,
+        attempt: attempt::pressure,
+        what: "the kernel reports when memory gets short (/proc/pressure/memory)",
+        instead: "limits are looked at from time to time",
+        call: "writing to /proc/pressure/memory",
+        since: "5.2, with psi=1",
+    },
+    Tried {
+        name: "huge-pages",
+        one: Caps::HUGE_PAGES,
+        attempt: attempt::huge_pages,
+        what: "dense memory gets huge pages",
+        instead: "all memory is in base pages",
+        call: "madvise(MADV_HUGEPAGE)",
+        since: "2.6.38, with CONFIG_TRANSPARENT_HUGEPAGE",
+    },
+];
+
+/// The rows, and the mask's effect on them: flags that `VELLUM_MASK` names are dropped first, as in programs.
+pub(super) fn rows(machine: &Machine) -> Vec<Row> {
+    let mask = environment::variable(c"VELLUM_MASK").and_then(|names| Caps::by_names(names.to_bytes()));
+    let mask = mask.unwrap_or(Caps::empty());
+    caps::drop(mask);
+    let mut rows = vec![userfaultfd(mask)];
+    rows.extend(TRIED.iter().map(|tried| match tried.one {
+        Caps::HUGE_PAGES => with_policy(tried.row(mask), &machine.huge_pages),
+        _ => tried.row(mask),
+    }));
+    rows.extend([address_space(), map_entries(), variables()]);
+    rows
+}
+
+/// An errno, in the words of the system.
+fn said(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.raw_os_error())
+}
+
+impl Tried {
+    fn row(&self, mask: Caps) -> Row {
+        let row = Row::works(Section::Memory, self.name, self.what);
+        if mask.contains(self.one) {
+            return masked(row, self.instead);
+        }
+        match (self.attempt)() {
+            Ok(()) => row,
+            Err(errno) => row.falls_back(
+                self.instead,
+                format!("{}: {}", self.call, said(errno)),
+                format!(
+                    "Linux {} or later; in a container, a seccomp profile that allows it (docker, podman: \
+                     --security-opt seccomp=FILE)",
+                    self.since
+                ),
+            ),
+        }
+    }
+}
+
+fn masked(row: Row, instead: &str) -> Row {
+    row.falls_back(instead, "VELLUM_MASK names it", "unset VELLUM_MASK")
+}
+
+fn userfaultfd(mask: Caps) -> Row {
+    let what = "page faults are answered by the process itself, those of system calls too (run --frames)";
+    let row = Row::works(Section::Memory, "userfaultfd", what);
+    let user = "faults of the program only: system calls that meet a paged-out block are given copies";
+    match Faults::open() {
+        Ok(faults) if faults.reach() == Reach::Kernel => row,
+        Ok(_) if mask.contains(Caps::KERNEL_FAULTS) => masked(row, user),
+        Ok(_) => {
+            let setting = std::fs::read_to_string(UNPRIVILEGED).unwrap_or_default();
+            let held = if privilege::holds(privilege::SYS_PTRACE) { "in force" } else { "missing" };
+            row.falls_back(
+                user,
+                format!("{UNPRIVILEGED} is {}, CAP_SYS_PTRACE {held}", setting.trim()),
+                "sysctl vm.unprivileged_userfaultfd=1, or run as root",
+            )
+        }
+        Err(errno) => row.missing(
+            "run --frames pages nothing",
+            format!("userfaultfd: {}", said(errno)),
+            "CONFIG_USERFAULTFD; in a container, a seccomp profile that allows userfaultfd (docker, podman: \
+             --security-opt seccomp=FILE)",
+        ),
+    }
+}
+
+/// Huge pages may be asked for, and the system's policy may still be to give none.
+fn with_policy(row: Row, policy: &str) -> Row {
+    let instead = "all memory is in base pages";
+    match policy {
+        "never" => row.falls_back(
+            instead,
+            format!("{HUGE_POLICY} says never"),
+            format!("as root: echo madvise > {HUGE_POLICY}"),
+        ),
+        policy => Row { what: format!("{} (policy: {policy})", row.what), ..row },
+    }
+}
+
+fn address_space() -> Row {
+    let row = Row::works(Section::Memory, "address-space", "address space is reserved ahead of need");
+    if !limits::address_space_is_accounted() {
+        return row;
+    }
+    row.falls_back(
+        "it is mapped when it is needed: large blocks grow in place less often",
+        "RLIMIT_AS or RLIMIT_DATA is set, or vm.overcommit_memory is 2",
+        "ulimit -v unlimited; ulimit -d unlimited; sysctl vm.overcommit_memory=0",
+    )
+}
+
+fn map_entries() -> Row {
+    let row = Row::works(Section::Memory, "map-entries", "");
+    let Some(most) = std::fs::read_to_string(MAP_COUNT).ok().and_then(|text| text.trim().parse().ok()) else {
+        return row.not_shown(format!("{MAP_COUNT} cannot be read"));
+    };
+    let row = Row { what: format!("a process may have {} mappings", count(most)), ..row };
+    if most >= MAP_COUNT_USUAL {
+        return row;
+    }
+    row.falls_back(
+        "blocks are copied instead of moved where entries run out",
+        format!("vm.max_map_count is {most}"),
+        format!("sysctl vm.max_map_count={MAP_COUNT_USUAL}"),
+    )
+}
+
+fn variables() -> Row {
+    let row = Row::works(Section::Memory, "variables", "VELLUM_ variables are heeded");
+    if !environment::is_secure() {
+        return row;
+    }
+    row.falls_back(
+        "they are ignored, as in every program with more rights than its caller (AT_SECURE)",
+        "this command has more rights than its caller",
+        "remove its set-user-ID bit and file capabilities",
+    )
+}

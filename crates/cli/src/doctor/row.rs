@@ -1,0 +1,161 @@
+//! The findings: one row a feature, in sections. The JSON is these structures (schema `vellum.doctor/1`,
+//! documented in docs/doctor.md).
+
+use serde::Serialize;
+
+/// The schema's name and version.
+pub(super) const SCHEMA: &str = "vellum.doctor/1";
+
+/// What stands between the reason and the cure in messages of the house.
+const CURE_FOLLOWS: &str = "; ";
+
+/// How a feature stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// It is there.
+    Works,
+    /// Something else takes its place.
+    FallsBack,
+    /// Nothing takes its place.
+    Missing,
+    /// The machine does not show it.
+    NotShown,
+}
+
+impl State {
+    pub(super) const ALL: [State; 4] = [State::Works, State::FallsBack, State::Missing, State::NotShown];
+
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            State::Works => "works",
+            State::FallsBack => "falls back",
+            State::Missing => "missing",
+            State::NotShown => "not shown",
+        }
+    }
+
+    /// "5 fall back".
+    pub(super) fn counted(self, number: usize) -> String {
+        let verb = match (self, number) {
+            (State::Works, 1) => "works",
+            (State::Works, _) => "work",
+            (State::FallsBack, 1) => "falls back",
+            (State::FallsBack, _) => "fall back",
+            (State::Missing, 1) => "is missing",
+            (State::Missing, _) => "are missing",
+            (State::NotShown, 1) => "is not shown",
+            (State::NotShown, _) => "are not shown",
+        };
+        format!("{number} {verb}")
+    }
+}
+
+/// What a feature is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Section {
+    Libraries,
+    Memory,
+    Limits,
+    Watching,
+    Profiling,
+    Benchmarks,
+}
+
+impl Section {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Section::Libraries => "files of Vellum",
+            Section::Memory => "memory of programs (run, --frames, the collector)",
+            Section::Limits => "limits and control groups (run, govern)",
+            Section::Watching => "working sets (watch, run, govern)",
+            Section::Profiling => "profiles (cost, gc-stat)",
+            Section::Benchmarks => "timings (bench)",
+        }
+    }
+}
+
+/// One feature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) section: Section,
+    pub(super) state: State,
+    /// What it does, or what was found.
+    pub(super) what: String,
+    /// What takes its place, or cannot be done.
+    pub(super) instead: Option<String>,
+    /// The errno, file or setting.
+    pub(super) why: Option<String>,
+    /// How to change it.
+    pub(super) cure: Option<String>,
+}
+
+impl Row {
+    /// A feature that is there.
+    pub(super) fn works(section: Section, name: &'static str, what: impl Into<String>) -> Row {
+        Row { name, section, state: State::Works, what: what.into(), instead: None, why: None, cure: None }
+    }
+
+    /// The same feature where it is not shown.
+    pub(super) fn not_shown(self, why: impl Into<String>) -> Row {
+        Row { state: State::NotShown, why: Some(why.into()), ..self }
+    }
+
+    /// The same feature where something else takes its place.
+    pub(super) fn falls_back(self, instead: &str, why: impl Into<String>, cure: impl Into<String>) -> Row {
+        let (why, cure) = (Some(why.into()), Some(cure.into()));
+        Row { state: State::FallsBack, instead: Some(instead.to_owned()), why, cure, ..self }
+    }
+
+    /// The same feature where nothing takes its place.
+    pub(super) fn missing(self, instead: &str, why: impl Into<String>, cure: impl Into<String>) -> Row {
+        Row { state: State::Missing, ..self.falls_back(instead, why, cure) }
+    }
+
+    /// The same feature, absent for the reason that `message` gives, with the cure behind it.
+    pub(super) fn absent(self, state: State, instead: &str, message: &str) -> Row {
+        let (why, cure) = match message.split_once(CURE_FOLLOWS) {
+            Some((why, cure)) => (why, Some(cure.to_owned())),
+            None => (message, None),
+        };
+        Row { cure, state, ..self.falls_back(instead, why, "") }
+    }
+}
+
+/// The whole examination.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) schema: &'static str,
+    pub(super) vellum_version: &'static str,
+    pub(super) kernel: String,
+    pub(super) processors: usize,
+    pub(super) memory_bytes: u64,
+    pub(super) hypervisor: Option<String>,
+    pub(super) features: Vec<Row>,
+}
+
+impl Report {
+    /// How many features stand so.
+    pub(super) fn count(&self, state: State) -> usize {
+        self.features.iter().filter(|row| row.state == state).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_taken_apart() {
+        let row = || Row::works(Section::Memory, "x", "does");
+        let absent = row().absent(State::Missing, "nothing", "/f: denied; run as root; or not");
+        assert_eq!(absent.state, State::Missing);
+        assert_eq!(
+            (absent.why.as_deref(), absent.cure.as_deref()),
+            (Some("/f: denied"), Some("run as root; or not"))
+        );
+        assert_eq!(row().absent(State::FallsBack, "y", "denied").cure, None);
+    }
+}

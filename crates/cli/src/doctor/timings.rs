@@ -1,0 +1,191 @@
+//! What profiles and benchmarks find: events of the kernel, clocks, and what moves timings.
+
+use super::row::{Row, Section, State};
+use vellum_cost::FaultWatch;
+use vellum_measure::{Machine, Unit};
+use vellum_process::privilege;
+use vellum_report::units::size;
+use vellum_timing::clock::{Clock, ClockKind};
+use vellum_timing::profile::{self, ProfileOptions, Sampler};
+use vellum_timing::{load, machine};
+
+/// The least privilege that a profile needs.
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+/// Whose memory may be read.
+const PTRACE: &str = "/proc/sys/kernel/yama/ptrace_scope";
+
+pub(super) fn profiling() -> Vec<Row> {
+    let mut rows = faults();
+    rows.extend([samples(), processes()]);
+    rows
+}
+
+/// How to see the kernel's side of a program.
+fn see_kernel() -> [String; 2] {
+    let setting = std::fs::read_to_string(PARANOID).unwrap_or_default();
+    [
+        format!("{PARANOID} is {}, and this user may not profile the kernel", setting.trim()),
+        "sysctl kernel.perf_event_paranoid=1, CAP_PERFMON, or root".to_owned(),
+    ]
+}
+
+fn faults() -> Vec<Row> {
+    let row =
+        Row::works(Section::Profiling, "fault-events", "page faults are shown one by one (perf_event_open)");
+    let watch = match FaultWatch::prepare() {
+        Ok(watch) => watch,
+        Err(refused) => {
+            return vec![row.absent(State::Missing, "cost runs without page faults", &refused.to_string())];
+        }
+    };
+    let (got, wanted) = watch.ring_bytes();
+    let rings = Row::works(Section::Profiling, "event-rings", format!("rings of {} a processor", size(got)));
+    let rings = match got < wanted {
+        false => rings,
+        true => rings.falls_back(
+            "smaller rings than are wanted: more faults are counted without their place",
+            format!("RLIMIT_MEMLOCK and kernel.perf_event_mlock_kb allow less than {}", size(wanted)),
+            "ulimit -l unlimited, sysctl kernel.perf_event_mlock_kb, or root",
+        ),
+    };
+    let row = match watch.sees_kernel() {
+        true => row,
+        false => {
+            let [why, cure] = see_kernel();
+            row.falls_back("only those in user mode: not those inside system calls", why, cure)
+        }
+    };
+    vec![row, rings]
+}
+
+fn samples() -> Row {
+    let row =
+        Row::works(Section::Profiling, "cpu-samples", "time is sampled by the kernel's cpu-clock event");
+    let options = ProfileOptions { sampler: Some(Sampler::Event), ..ProfileOptions::default() };
+    match profile::on(&options).map(profile::Profiler::off) {
+        Ok(profile) if profile.sees_kernel => row,
+        Ok(_) => {
+            let [why, cure] = see_kernel();
+            row.falls_back("samples in user mode only", why, cure)
+        }
+        Err(error) => {
+            row.absent(State::FallsBack, "a timer's signal (SIGPROF), in user mode only", &error.to_string())
+        }
+    }
+}
+
+fn processes() -> Row {
+    let what = "counters of your running programs can be read (gc-stat PID)";
+    let row = Row::works(Section::Profiling, "other-processes", what);
+    let scope = std::fs::read_to_string(PTRACE).unwrap_or_default();
+    if privilege::holds(privilege::SYS_PTRACE) || matches!(scope.trim(), "" | "0") {
+        return row;
+    }
+    row.falls_back(
+        "only those of programs that it starts itself (gc-stat -- PROGRAM)",
+        format!("{PTRACE} is {}", scope.trim()),
+        "sysctl kernel.yama.ptrace_scope=0, or run as root",
+    )
+}
+
+pub(super) fn benchmarks(machine: &Machine) -> Vec<Row> {
+    vec![clock(), frequency(machine.governor.as_deref()), boost(machine.turbo), cores(), busy(load::lately())]
+}
+
+fn clock() -> Row {
+    let row = |what: String| Row::works(Section::Benchmarks, "clock", what);
+    let clock = match Clock::best() {
+        Ok(clock) => clock,
+        Err(error) => {
+            return row(String::new()).absent(State::Missing, "bench times nothing", &error.to_string());
+        }
+    };
+    let step = Unit::Nanoseconds.scaled(clock.step_ns());
+    let found = row(format!("{}, step {step}", clock.kind()));
+    match Clock::open(ClockKind::TscFenced) {
+        Ok(_) => found,
+        Err(error) => found.absent(State::FallsBack, clock.kind().name(), &error.to_string()),
+    }
+}
+
+fn frequency(governor: Option<&str>) -> Row {
+    let row = Row::works(Section::Benchmarks, "frequency", "the processor keeps its frequency");
+    match governor {
+        None => {
+            row.not_shown("/sys/devices/system/cpu/cpu0/cpufreq is not there (usual in virtual machines)")
+        }
+        Some("performance") => row,
+        Some(other) => row.falls_back(
+            "it follows the load: timings vary from run to run",
+            format!("its governor is {other}"),
+            "as root: cpupower frequency-set -g performance",
+        ),
+    }
+}
+
+fn boost(turbo: Option<bool>) -> Row {
+    let row = Row::works(Section::Benchmarks, "boost", "the frequency does not rise above the nominal one");
+    match turbo {
+        None => {
+            row.not_shown("neither intel_pstate/no_turbo nor cpufreq/boost is in /sys/devices/system/cpu")
+        }
+        Some(false) => row,
+        Some(true) => row.falls_back(
+            "it does, and falls when the processor gets warm",
+            "boost is on",
+            "as root: echo 0 > /sys/devices/system/cpu/cpufreq/boost (or 1 to intel_pstate/no_turbo)",
+        ),
+    }
+}
+
+fn cores() -> Row {
+    let row = Row::works(Section::Benchmarks, "cores", "each processor has a core of its own");
+    match machine::shares_cores() {
+        None => row.not_shown("/sys/devices/system/cpu/smt/active is not there"),
+        Some(false) => row,
+        Some(true) => row.falls_back(
+            "two processors share a core: what runs on one moves the timings of the other",
+            "/sys/devices/system/cpu/smt/active is 1",
+            "as root: echo off > /sys/devices/system/cpu/smt/control",
+        ),
+    }
+}
+
+fn busy(share: Option<f64>) -> Row {
+    let row = |what: String| Row::works(Section::Benchmarks, "load", what);
+    let Some(share) = share else {
+        return row("the processors are free".to_owned())
+            .not_shown(format!("{} cannot be read", load::PRESSURE));
+    };
+    let waited = format!("tasks waited for a processor in {:.0} % of the last 10 s", share * 100.0);
+    if share < load::BUSY_FROM {
+        return row(waited);
+    }
+    row("the processors are free".to_owned()).falls_back(
+        "timed programs wait for others: CPU time (the default metric) moves less than wall time",
+        format!("{}: {waited}", load::PRESSURE),
+        "end what runs beside, or give bench more --time",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_of_a_machine_has_its_row() {
+        let states = |row: Row| row.state;
+        assert_eq!(
+            [None, Some("performance"), Some("powersave")].map(|governor| states(frequency(governor))),
+            [State::NotShown, State::Works, State::FallsBack]
+        );
+        assert_eq!(
+            [None, Some(false), Some(true)].map(|turbo| states(boost(turbo))),
+            [State::NotShown, State::Works, State::FallsBack]
+        );
+        assert_eq!(
+            [None, Some(0.02), Some(0.5)].map(|share| states(busy(share))),
+            [State::NotShown, State::Works, State::FallsBack]
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! `vellum doctor`: what it says of this machine, and of one that denies something.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+fn doctor(options: &[&str]) -> Command {
+    let mut command = Command::new(VELLUM);
+    command.arg("doctor").args(options).env_remove("VELLUM_MASK");
+    command
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// The report of `command`, which writes JSON to standard output.
+fn examined(command: &mut Command) -> Value {
+    let ended = command.output().expect("vellum starts");
+    serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+fn feature<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let features = report["features"].as_array().expect("a list");
+    features.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
+}
+
+/// Has `command` run under a filter that refuses the system call `number` with `errno`.
+fn denying(mut command: Command, number: libc::c_long, errno: i32) -> Command {
+    let line = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let filter = [
+        line(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        line(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32),
+        line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
+        line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    // SAFETY: both calls are async-signal-safe; the filter lives in the closure, and the kernel copies it.
+    unsafe {
+        command.pre_exec(move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+            let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
+            if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) != 0
+            {
+                return Err(std::io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    command
+}
+
+#[test]
+fn the_report_is_narrow_plain_and_complete() {
+    let ended = doctor(&[]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let shown = out(&ended);
+    for line in shown.lines() {
+        // A path is not broken.
+        let last = line.split_ascii_whitespace().last().unwrap_or_default();
+        assert!(line.chars().count() <= 80 || last.starts_with('/'), "{line}");
+    }
+    assert!(!shown.contains('\x1b'), "{shown}");
+    let report = examined(&mut doctor(&["--json"]));
+    for row in report["features"].as_array().unwrap() {
+        let name = row["name"].as_str().unwrap();
+        assert!(shown.lines().any(|line| line.starts_with(&format!("  {name} "))), "{name}: {shown}");
+    }
+    let last = shown.lines().last().unwrap();
+    assert!(last.contains(" work"), "{last}");
+}
+
+#[test]
+fn the_json_has_the_documented_fields_and_a_cure_for_what_is_not_there() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("r.json");
+    let ended = doctor(&["--json", text(&file)]).output().unwrap();
+    assert!(ended.status.success() && ended.stdout.is_empty(), "{}", said(&ended));
+    let report = common::report(&file);
+    assert_eq!(report["schema"], "vellum.doctor/1");
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doctor.md")).unwrap();
+    let mut names = BTreeSet::new();
+    for row in report["features"].as_array().unwrap() {
+        let name = row["name"].as_str().unwrap();
+        assert!(names.insert(name), "{name} is there twice");
+        assert!(documented.contains(&format!("`{name}`")), "docs/doctor.md does not mention {name}");
+        let is_text = |field: &str| row[field].as_str().is_some_and(|words| !words.is_empty());
+        match row["state"].as_str().unwrap() {
+            "works" => assert!(is_text("what"), "{row}"),
+            "not_shown" => assert!(is_text("why"), "{row}"),
+            "falls_back" | "missing" => {
+                assert!(is_text("instead") && is_text("why"), "{row}");
+                // A source that does not know this processor has none.
+                assert!(is_text("cure") || row["section"] == "watching", "{row}");
+            }
+            other => panic!("{other}: {row}"),
+        }
+        for field in row.as_object().unwrap().keys() {
+            assert!(documented.contains(&format!("`{field}`")), "docs/doctor.md does not mention {field}");
+        }
+    }
+    for field in report.as_object().unwrap().keys() {
+        assert!(documented.contains(&format!("`{field}`")), "docs/doctor.md does not mention {field}");
+    }
+}
+
+#[test]
+fn what_a_filter_denies_is_said_with_its_errno() {
+    for (name, call, errno, words) in [
+        ("membarrier", libc::SYS_membarrier, libc::ENOSYS, "(os error 38)"),
+        ("uffd-move", libc::SYS_userfaultfd, libc::EPERM, "(os error 1)"),
+        ("write-tracking", libc::SYS_userfaultfd, libc::EPERM, "(os error 1)"),
+        ("fault-events", libc::SYS_perf_event_open, libc::EACCES, "(os error 13)"),
+        ("page-tables", libc::SYS_bpf, libc::EPERM, "(os error 1)"),
+    ] {
+        let options = ["--json", "-", "--check", name];
+        let allowed = doctor(&options).output().unwrap();
+        let Ok(denied) = denying(doctor(&options), call, errno).output() else {
+            vellum_skip::skip("no filter of system calls may be set here");
+            return;
+        };
+        if allowed.status.code() != Some(0) {
+            vellum_skip::skip(format_args!("{name} does not work here: {}", out(&allowed).trim()));
+            continue;
+        }
+        assert_eq!(denied.status.code(), Some(1), "{name}: {denied:?}");
+        let report: Value = serde_json::from_slice(&denied.stdout).expect("JSON");
+        let row = feature(&report, name);
+        assert!(row["state"] == "falls_back" || row["state"] == "missing", "{row}");
+        assert!(row["why"].as_str().unwrap().contains(words), "{row}");
+    }
+}
+
+#[test]
+fn without_userfaultfd_frames_page_nothing() {
+    let options = ["--json", "-", "--check", "userfaultfd"];
+    match denying(doctor(&options), libc::SYS_userfaultfd, libc::EPERM).output() {
+        Err(_) => vellum_skip::skip("no filter of system calls may be set here"),
+        Ok(ended) => {
+            assert_eq!(ended.status.code(), Some(1));
+            let report: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+            let row = feature(&report, "userfaultfd");
+            assert_eq!(row["state"], "missing", "{row}");
+            assert!(row["cure"].as_str().unwrap().contains("seccomp"), "{row}");
+        }
+    }
+}
+
+#[test]
+fn privilege_that_is_given_up_is_missed() {
+    let options = ["--json", "-", "--check", "page-out"];
+    let before = doctor(&options).output().unwrap();
+    let mut without = doctor(&options);
+    // SAFETY: async-signal-safe. A capability outside the bounding set is not in force after exec.
+    unsafe {
+        without.pre_exec(|| match libc::prctl(libc::PR_CAPBSET_DROP, 23, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    match (before.status.code(), without.output()) {
+        (Some(0), Ok(ended)) => {
+            assert_eq!(ended.status.code(), Some(1));
+            assert!(out(&ended).contains("CAP_SYS_NICE"), "{}", out(&ended));
+        }
+        _ => vellum_skip::skip("there is no privilege to give up"),
+    }
+}
+
+#[test]
+fn a_mask_is_a_reason() {
+    let report = examined(doctor(&["--json"]).env("VELLUM_MASK", "lazy_free,track"));
+    for name in ["lazy-free", "write-tracking"] {
+        let row = feature(&report, name);
+        assert_eq!((&row["state"], &row["why"]), (&"falls_back".into(), &"VELLUM_MASK names it".into()));
+    }
+}
+
+#[test]
+fn a_feature_that_is_not_known_is_refused_with_those_that_are() {
+    let ended = doctor(&["--check", "warp"]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(125));
+    assert!(said(&ended).contains("\"warp\"") && said(&ended).contains("userfaultfd"), "{}", said(&ended));
+    let found = doctor(&["--check", "variables"]).output().unwrap();
+    assert_eq!(found.status.code(), Some(0), "{}", out(&found));
+    assert!(!out(&found).contains("userfaultfd"), "{}", out(&found));
+}

@@ -1,0 +1,75 @@
+//! Notes on pages inside units that take no lock, and which bytes of a range are holes: see `inside`.
+
+use crate::huge_window::Range;
+use crate::units::{HUGE, round_down, round_up};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// Notes that take no lock.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// Nothing may be said to the kernel but that more memory is needed.
+    pub(crate) is_still: AtomicBool,
+    /// Bytes of holes since the arena's huge pages were withdrawn.
+    pub(crate) holes: AtomicUsize,
+    /// The part of the arena that may be in huge pages, as far as was known at the last tick.
+    granted: [AtomicUsize; 2],
+    /// Bytes that went and are not yet among the process's counters: unneeded, and asked for.
+    pub(crate) decayed: AtomicUsize,
+    pub(crate) asked: AtomicUsize,
+}
+
+impl Inside {
+    pub(crate) const fn new() -> Inside {
+        Inside {
+            is_still: AtomicBool::new(false),
+            holes: AtomicUsize::new(0),
+            granted: [const { AtomicUsize::new(0) }; 2],
+            decayed: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn be_still(&self) {
+        self.is_still.store(true, Relaxed);
+    }
+
+    /// Of what begins at `start`, `bytes` bytes have gone that leave holes if there are huge pages.
+    pub(crate) fn note_holes(&self, start: usize, bytes: usize) {
+        let [from, to] = [0, 1].map(|end: usize| self.granted[end].load(Relaxed));
+        if (from..to).contains(&start) {
+            self.holes.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    pub(crate) fn note_granted(&self, granted: Option<Range>) {
+        let granted = granted.unwrap_or(Range { start: 0, end: 0 });
+        self.granted[0].store(granted.start, Relaxed);
+        self.granted[1].store(granted.end, Relaxed);
+    }
+}
+
+/// Bytes of a range outside the huge pages that lie in it whole.
+pub(crate) fn beside_whole_huge(start: usize, bytes: usize) -> usize {
+    let whole = round_down(start + bytes, HUGE).saturating_sub(round_up(start, HUGE));
+    bytes - whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::PAGE;
+
+    #[test]
+    fn only_parts_of_huge_pages_are_holes() {
+        for (start, bytes, holes) in [
+            (0, HUGE, 0),
+            (HUGE, 4 * HUGE, 0),
+            (PAGE, HUGE, HUGE),
+            (PAGE, 3 * HUGE, HUGE),
+            (HUGE - PAGE, 2 * PAGE, 2 * PAGE),
+            (HUGE - PAGE, HUGE + 2 * PAGE, 2 * PAGE),
+        ] {
+            assert_eq!(beside_whole_huge(start, bytes), holes, "{start} {bytes}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How much else the processors had to do: the kernel's account of tasks that waited for one
+//! (`/proc/pressure/cpu`).
+//!
+//! It counts the time in which at least one task of the machine was ready and had no processor. A timed
+//! program that has a processor to itself adds nothing to it; two programs that compete for one add all of
+//! their time.
+
+use std::time::{Duration, Instant};
+
+/// The kernel's file.
+pub const PRESSURE: &str = "/proc/pressure/cpu";
+/// From this share of the time on, programs that were timed have waited for each other.
+pub const BUSY_FROM: f64 = 0.1;
+
+/// The account at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited {
+    total: Duration,
+    at: Instant,
+}
+
+impl Waited {
+    /// The account now; `None` where the kernel keeps none.
+    #[must_use]
+    pub fn now() -> Option<Waited> {
+        let total = field(&std::fs::read_to_string(PRESSURE).ok()?, "total=")?;
+        Some(Waited { total: Duration::from_micros(total as u64), at: Instant::now() })
+    }
+
+    /// The share of the time since then in which some task waited for a processor.
+    #[must_use]
+    pub fn share_since(self) -> Option<f64> {
+        let now = Waited::now()?;
+        let passed = now.at.duration_since(self.at).as_secs_f64();
+        let waited = now.total.saturating_sub(self.total).as_secs_f64();
+        (passed > 0.0).then(|| (waited / passed).min(1.0))
+    }
+}
+
+/// That share over the last ten seconds.
+#[must_use]
+pub fn lately() -> Option<f64> {
+    field(&std::fs::read_to_string(PRESSURE).ok()?, "avg10=").map(|percent| percent / 100.0)
+}
+
+/// A field of the line about some tasks.
+fn field(text: &str, name: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split_ascii_whitespace().find_map(|word| word.strip_prefix(name))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_about_some_tasks_is_read() {
+        let text = "some avg10=12.50 avg60=1.00 avg300=0.10 total=4711\nfull avg10=99.00 total=1\n";
+        assert_eq!((field(text, "avg10="), field(text, "total=")), (Some(12.5), Some(4711.0)));
+        assert_eq!((field("", "total="), field("some total=x", "total=")), (None, None));
+    }
+
+    #[test]
+    fn shares_are_parts() {
+        let Some(before) = Waited::now() else {
+            vellum_skip::skip("this kernel keeps no account of waiting tasks");
+            return;
+        };
+        std::thread::sleep(Duration::from_millis(2));
+        let share = before.share_since().unwrap();
+        assert!((0.0..=1.0).contains(&share) && lately().is_some_and(|share| share <= 1.0), "{share}");
+    }
+}

@@ -1,0 +1,27 @@
+/* Something for Vellum to do: 400 tables of 1 MiB are made, and 60 of them are used from then on.
+ *
+ *     cc -O2 -o tables examples/tables.c && vellum run -- ./tables */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TABLES = 400, USED = 60, WORDS = (1 << 20) / sizeof(uint32_t), LOOKUPS = 400000000 };
+
+int main(void)
+{
+    static uint32_t *tables[TABLES];
+    for (uint32_t i = 0; i < TABLES; i++) {
+        tables[i] = malloc(WORDS * sizeof(uint32_t));
+        if (!tables[i])
+            return perror("malloc"), 1;
+        for (uint32_t j = 0; j < WORDS; j++)
+            tables[i][j] = i * 31 + j * 7;
+    }
+    uint32_t at = 1, sum = 0;
+    for (uint32_t i = 0; i < LOOKUPS; i++) {
+        at = at * 1664525 + 1013904223;
+        sum += tables[(at >> 16) % USED][at % WORDS];
+    }
+    printf("%u\n", sum);
+    return 0;
+}

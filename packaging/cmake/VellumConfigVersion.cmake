@@ -1,0 +1,13 @@
+# Below 1.0 a program is built for one minor version, and runs with later ones of it.
+set(PACKAGE_VERSION "@VERSION@")
+set(PACKAGE_VERSION_COMPATIBLE FALSE)
+if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
+    string(REGEX MATCH "^[0-9]+\\.[0-9]+" _vellum_here "${PACKAGE_VERSION}")
+    if("${PACKAGE_FIND_VERSION_MAJOR}.${PACKAGE_FIND_VERSION_MINOR}" STREQUAL _vellum_here OR NOT PACKAGE_FIND_VERSION)
+        set(PACKAGE_VERSION_COMPATIBLE TRUE)
+    endif()
+    unset(_vellum_here)
+endif()
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+endif()
