@@ -246,12 +246,9 @@ unsafe fn free_slow(address: *mut u8) {
         None => {}
         // SAFETY: the caller gives the block up.
         Some(Mode::Hardened) => return unsafe { harden::free(address, None) },
-        Some(Mode::Profiled(hooks)) => {
-            // SAFETY: as above.
-            if unsafe { (hooks.free_small)(address) } {
-                return;
-            }
-        }
+        // SAFETY: as above.
+        Some(Mode::Profiled(hooks)) if unsafe { (hooks.free_small)(address) } => return,
+        Some(Mode::Profiled(_)) => {}
     }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Orderi
 /// What the process does with its requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mode {
-    /// See [`crate::harden`].
+    /// See [`mod@crate::harden`].
     Hardened,
     /// See [`crate::profile`].
     Profiled(&'static Hooks),

@@ -40,7 +40,8 @@ pub(crate) fn render(observed: &Observed, top: usize, style: Style) -> String {
         let _ = writeln!(text, "  {} {note}", style.notice(&format!("{:<10}", "note")));
     }
     text.push_str(&processes(observed, style));
-    let tables: [(&str, fn(&Holding) -> Amount); 3] = [
+    type Of = fn(&Holding) -> Amount;
+    let tables: [(&str, Of); 3] = [
         ("held at the peak", |holding| holding.peak),
         ("held at the end", |holding| holding.now),
         ("allocated in all", |holding| holding.ever),

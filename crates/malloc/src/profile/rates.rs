@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn probabilities_are_those_of_the_exponential() {
-        for x in [1e-9, 1e-5, 0.01, 0.0625, 0.07, 0.5, 1.0, 3.0, 20.0, 39.0, 41.0, 1e6] {
-            let right = -(-x as f64).exp_m1();
+        for x in [1e-9f64, 1e-5, 0.01, 0.0625, 0.07, 0.5, 1.0, 3.0, 20.0, 39.0, 41.0, 1e6] {
+            let right = -(-x).exp_m1();
             assert!((one_less_exp(x) / right - 1.0).abs() < 1e-12, "{x}: {} {right}", one_less_exp(x));
         }
     }
@@ -134,8 +134,8 @@ mod tests {
         };
         near(numbers.iter().sum::<f64>() / n, 1.0, 1.0);
         near(numbers.iter().map(|x| x * x).sum::<f64>() / n, 2.0, 20f64.sqrt());
-        for at in [0.1, 0.7, 1.5, 4.0] {
-            let p = (-at as f64).exp();
+        for at in [0.1f64, 0.7, 1.5, 4.0] {
+            let p = (-at).exp();
             let share = numbers.iter().filter(|&&x| x > at).count() as f64 / n;
             near(share, p, (p * (1.0 - p)).sqrt());
         }
