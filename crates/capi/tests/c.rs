@@ -101,6 +101,7 @@ fn a_program_linked_with_the_static_library() {
 fn the_header_is_for_every_standard() {
     let folder = tempfile::tempdir().expect("a folder");
     let (source, libraries) = (folder.path().join("clocks.c"), libraries());
+    symlink(libraries.join("libvelmeasure.so"), folder.path().join("libvelmeasure.so.0")).expect("a link");
     let text = "#include \"vellum_measure.h\"
         int main(void) {
             vel_clock clock;
@@ -119,7 +120,7 @@ fn the_header_is_for_every_standard() {
         let Some(mut compiler) = compiler("cc") else { return };
         let program = folder.path().join(standard);
         compiler.arg(format!("-std={standard}")).arg(&source).arg("-o").arg(&program);
-        compiler.args([with("-L", &libraries), with("-Wl,-rpath,", &libraries), "-lvelmeasure".into()]);
+        compiler.args([with("-L", &libraries), "-Wl,-rpath,$ORIGIN".into(), "-lvelmeasure".into()]);
         succeeded(&mut compiler);
         succeeded(&mut Command::new(&program));
     }

@@ -13,11 +13,11 @@ use core::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Orderi
 pub(crate) enum Mode {
     /// See [`mod@crate::harden`].
     Hardened,
-    /// See [`crate::profile`].
+    /// See `crate::profile`.
     Profiled(&'static Hooks),
 }
 
-/// What a process does whose blocks are sampled: see [`crate::profile`].
+/// What a process does whose blocks are sampled: see `crate::profile`.
 #[derive(Debug)]
 pub(crate) struct Hooks {
     /// A small block of the given size in bytes, sampled or not; `None` to take the usual way.

@@ -2,7 +2,7 @@
 //!
 //! Modules are found by glibc's `_dl_find_object` (2.35), which takes no lock and may be called in a signal
 //! handler; where the C library has none, there are no stacks. Two users: the stack that led to a misuse
-//! ([`crate::backtrace`]), and those of sampled blocks ([`crate::profile`]).
+//! (`crate::backtrace`), and those of sampled blocks (`crate::profile`).
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};

@@ -2,7 +2,7 @@
 //!
 //! `malloc` pops blocks off `free[c]` and asks nothing. So the list that it is given ends before the block
 //! that is to be sampled: the rest of what was fetched is **withheld**. With the list empty `malloc` comes to
-//! the slow path, that request is the sample (and its block another: see [`crate::profile`]), and what was
+//! the slow path, that request is the sample (and its block another: see `crate::profile`), and what was
 //! withheld goes on the list, up to the sample after that.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! Invariants: `left[c]` counts the requests to come, beyond the blocks of `free[c]`, up to and with the
 //! sample; 0 means that none was drawn, as always where nothing is sampled. Blocks are withheld only while it
 //! is 1. Blocks of a list that are given back unused were counted, and are counted back
-//! ([`Pace::returned`]): samples depend on requests alone.
+//! (`Pace::returned`): samples depend on requests alone.
 
 use crate::class::CLASSES;
 use core::cell::Cell;

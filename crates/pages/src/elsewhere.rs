@@ -2,7 +2,7 @@
 //!
 //! An allocator that a program brings along maps memory that is not served here. What this layer has cached
 //! must not raise the process's peak then either: the frames of the one are to be those of the other. So that
-//! memory counts in the rule of the peak ([`State::excess`]), and when it grows, what is cached goes.
+//! memory counts in the rule of the peak (`State::excess`), and when it grows, what is cached goes.
 //!
 //! The account is of calls, not of frames: memory counts from when it is mapped for writing until as much has
 //! been unmapped. It may be off where reserved memory is made accessible later, or files are unmapped. An

@@ -22,7 +22,7 @@ pub(super) struct Sample {
     pub(super) blocks: u64,
     /// The entry of its stack, in words from the first.
     pub(super) stack: u32,
-    /// Which of the process's parts that entry is in: see [`super::part`].
+    /// Which of the process's parts that entry is in: see `super::part`.
     pub(super) generation: u32,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`. Nothing is tested for it on the fast
 //! paths: where samples are taken, a list of free blocks ends before the block that is to be one
-//! ([`crate::pace`]), and a sampled block is one that the fast path of `free` does not know.
+//! (`crate::pace`), and a sampled block is one that the fast path of `free` does not know.
 //!
 //! ```text
 //! malloc ─▶ list empty ─▶ a sample? ─▶ walk ─▶ Live: address → stack, amount     (one lock)
@@ -14,14 +14,14 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`rates`] | which blocks are samples, and what one stands for |
-//! | [`live`] | the sampled blocks in use |
-//! | [`walk`] | their stacks |
-//! | [`part`] | where stacks and sums are kept, for the command to read |
+//! | `rates` | which blocks are samples, and what one stands for |
+//! | `live` | the sampled blocks in use |
+//! | `walk` | their stacks |
+//! | `part` | where stacks and sums are kept, for the command to read |
 //!
 //! A sampled small block comes from a heap that is no thread's. So each thread's `free` takes it for another
 //! thread's and comes to the slow path, which sees whose it is. A sampled large block has a mark in the word
-//! that remembers it ([`crate::large`]). Not sampled are paged memory and collected heaps, and what the C
+//! that remembers it (`crate::large`). Not sampled are paged memory and collected heaps, and what the C
 //! library's loader took before the profile began.
 //!
 //! # Signal handlers, forks, threads
@@ -252,7 +252,7 @@ fn is_apart(slab: &Slab) -> bool {
 /// Frees a sampled small block; false, with nothing done, if it is none.
 ///
 /// # Safety
-/// As for [`crate::free`].
+/// As for `crate::free`.
 #[cold]
 unsafe fn free_small(address: *mut u8) -> bool {
     let Some(slab) = Space::get().slab_of(address).filter(|slab| is_apart(slab)) else {

@@ -23,7 +23,7 @@ use vellum_wire::held::{
 const WIPE_ON_FORK: usize = 18;
 /// Bytes whose memory is allocated at a time.
 const STEP: usize = 64 << 10;
-/// States of [`Own::state`]; 0 is that of a child that has not sampled yet.
+/// States of `Own::state`; 0 is that of a child that has not sampled yet.
 const SEATED: u32 = 1;
 const SEATLESS: u32 = 2;
 

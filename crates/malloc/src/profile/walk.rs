@@ -1,6 +1,6 @@
 //! The stack of a sampled block: frames, innermost first, without those of this library.
 //!
-//! The way up is that of C++ exceptions, as in [`crate::backtrace`]. What leads from an instruction's frame
+//! The way up is that of C++ exceptions, as in `crate::backtrace`. What leads from an instruction's frame
 //! to its caller's is worked out once an instruction and then remembered, with the number of its module.
 //! Modules come and go (`dlclose`): a memory of an instruction holds while its module is the same by range,
 //! path and dynamic section, which is asked of the loader again for each stack.

@@ -1,5 +1,5 @@
-//! Links between documents: each leads to a file, and to a heading in it if it names one. Every page is in the
-//! book's table of contents.
+//! Links between documents: each leads to a file, and to a heading in it if it names one. Every page is in
+//! the book's table of contents.
 
 use super::{files, read, root};
 use regex::Regex;
