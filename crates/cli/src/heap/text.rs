@@ -2,6 +2,7 @@
 
 use super::observed::{Observed, blocks, error};
 use crate::text::{ending, shown_command};
+use crate::wrap::wrapped;
 use std::cmp::Reverse;
 use std::fmt::Write;
 use vellum_cost::{Cause, Holding, Place};
@@ -11,6 +12,9 @@ use vellum_wire::held::Amount;
 
 /// Columns of a table; names are shortened to fit.
 const TABLE_WIDTH: usize = 110;
+/// Columns of a label, and of what stands before the words behind one.
+const LABEL_WIDTH: usize = 10;
+const LABELLED: usize = LABEL_WIDTH + 3;
 /// Processes that are listed.
 const PROCESSES_MAX: usize = 15;
 
@@ -20,16 +24,20 @@ pub(crate) fn render(observed: &Observed, top: usize, style: Style) -> String {
     let mut text = String::new();
     let head = format!("vellum heap: {}", shown_command(&observed.command));
     let _ = writeln!(text, "{}: {}", style.bold(&head), ending(&observed.outcome()));
-    let mut line = |label: &str, words: String| {
-        let _ = writeln!(text, "  {} {words}", style.label(&format!("{label:<10}")));
+    let mut line = |label: String, words: &str| {
+        for (at, part) in wrapped(words, LABELLED).into_iter().enumerate() {
+            let label = if at == 0 { label.clone() } else { " ".repeat(LABEL_WIDTH) };
+            let _ = writeln!(text, "  {label} {part}");
+        }
     };
+    let label = |label: &str| style.label(&format!("{label:<LABEL_WIDTH$}"));
     let said = |amount: Amount| format!("{} in {}", bytes(amount.bytes), many(blocks(amount), "block"));
-    line("peak", said(sum.peak));
-    line("at the end", said(sum.now));
-    line("allocated", said(sum.ever));
+    line(label("peak"), &said(sum.peak));
+    line(label("at the end"), &said(sum.now));
+    line(label("allocated"), &said(sum.ever));
     line(
-        "samples",
-        format!(
+        label("samples"),
+        &format!(
             "{} of {}, one every {} on average: figures are estimates, ± their standard error",
             count(sum.ever.samples),
             many(observed.holders.len() as u64, "process"),
@@ -37,7 +45,7 @@ pub(crate) fn render(observed: &Observed, top: usize, style: Style) -> String {
         ),
     );
     for note in &observed.notes {
-        let _ = writeln!(text, "  {} {note}", style.notice(&format!("{:<10}", "note")));
+        line(style.notice(&format!("{:<LABEL_WIDTH$}", "note")), note);
     }
     text.push_str(&processes(observed, style));
     type Of = fn(&Holding) -> Amount;
