@@ -8,7 +8,7 @@
 //! the exit status. Subcommands share the files below them:
 //!
 //! ```text
-//! main ─▶ args ─▶ run · compare · cost · heap · bench · obs · plot · trace · watch · govern · top · doctor · ...
+//! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · top · doctor · ...
 //!                  │
 //!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
 //!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show

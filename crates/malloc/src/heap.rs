@@ -139,7 +139,7 @@ impl Heap {
         self.bytes.set(space.bytes);
     }
 
-    fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> Space {
         Space { base: self.base.get(), bytes: self.bytes.get(), side: self.side.get() }
     }
 
@@ -356,7 +356,7 @@ impl Heap {
     }
 
     /// Takes in what others have returned to an awake slab, if that leaves nothing live. Inside the gate.
-    fn reclaim(&'static self, slab: &'static Slab) {
+    pub(crate) fn reclaim(&'static self, slab: &'static Slab) {
         if slab.is_finished() && !slab.remote.is_told() {
             let taken = slab.remote.take();
             self.credit(slab, taken.head, taken.blocks);
@@ -364,7 +364,7 @@ impl Heap {
     }
 
     /// Adds `blocks` blocks, linked from granule `head` on, to the slab's list.
-    fn credit(&'static self, slab: &'static Slab, head: Option<u32>, blocks: u32) {
+    pub(crate) fn credit(&'static self, slab: &'static Slab, head: Option<u32>, blocks: u32) {
         let live = slab.live().wrapping_sub(blocks);
         if let Some(head) = head {
             let first = block_at(self.space().unit_of(slab), head);
@@ -444,68 +444,6 @@ impl Heap {
         self.settle_at(slab, live);
     }
 
-    /// Gives the list `free[class]` back to its slab. Inside the gate.
-    fn give_back(&'static self, class: usize) {
-        let blocks = self.give_back_list(self.free[class].replace(null_mut()));
-        self.pace.returned(class, blocks);
-        self.give_back_list(self.pace.give_up(class));
-    }
-
-    /// How many blocks they were.
-    fn give_back_list(&'static self, first: *mut Block) -> u32 {
-        let Some(slab) = self.space().slab_of(first.cast()) else {
-            return 0;
-        };
-        let mut blocks = 0;
-        let mut block = first;
-        while !block.is_null() {
-            blocks += 1;
-            // SAFETY: the list's blocks are free, belong to the slab, and end in null.
-            block = unsafe { (*block).next() };
-        }
-        self.credit(slab, Some(crate::space::granule_of(first.cast())), blocks);
-        blocks
-    }
-
-    /// Gives back everything that is free, for a thread that ends or a program that asks. Inside the gate.
-    pub(crate) fn flush(&'static self) {
-        self.drain();
-        (1..CLASSES).for_each(|class| self.give_back(class));
-        self.flush_counts();
-        self.sweep();
-        self.return_spares(0);
-        self.magazine.flush();
-    }
-
-    /// Gives back slabs whose last blocks were freed by other threads, too few to wake it. Inside the gate.
-    pub(crate) fn sweep(&'static self) {
-        for bin in &self.bins {
-            let mut next = bin.awake.get();
-            // SAFETY: slabs on a bin's list are live descriptions; `next` is read before the slab can leave
-            // the list.
-            while let Some(slab) = unsafe { next.as_ref() } {
-                next = slab.next.get();
-                self.reclaim(slab);
-            }
-            self.drop_unused(bin);
-        }
-    }
-
-    /// Gives back a slab being carved of whose few blocks none is in use: too few to wake it.
-    fn drop_unused(&'static self, bin: &Bin) {
-        // SAFETY: the slab being carved is a live description.
-        let Some(slab) = (unsafe { bin.carving.get().as_ref() }) else { return };
-        if slab.awake.get() || slab.remote.is_told() {
-            return;
-        }
-        if slab.is_finished() {
-            self.reclaim(slab);
-        } else if slab.live() == 0 && slab.remote.blocks() == 0 {
-            self.wake(bin, slab, 0);
-            self.release(bin, slab);
-        }
-    }
-
     /// Tells the process's counters what has been counted here. Inside the gate.
     pub(crate) fn flush_counts(&self) {
         for (bin, shape) in self.bins.iter().zip(&SHAPES) {
@@ -513,7 +451,7 @@ impl Heap {
         }
     }
 
-    fn wake(&self, bin: &Bin, slab: &Slab, live: u32) {
+    pub(crate) fn wake(&self, bin: &Bin, slab: &Slab, live: u32) {
         slab.awake.set(true);
         slab.needed.store(live, Relaxed);
         slab.rest.wake();
@@ -543,7 +481,7 @@ impl Heap {
     }
 
     /// Gives back an awake slab with nothing live, unless its pusher still looks at it.
-    fn release(&self, bin: &Bin, slab: &Slab) {
+    pub(crate) fn release(&self, bin: &Bin, slab: &Slab) {
         if slab.remote.is_told() {
             return;
         }

@@ -34,6 +34,7 @@ mod backtrace;
 mod batch;
 mod class;
 mod figures;
+mod flush;
 mod foreign;
 mod forks;
 mod gate;
