@@ -26,7 +26,8 @@ fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
 fn the_board_tells_blocks_from_slabs_while_a_process_lives() {
     let place = Place::new();
     let mut command = Command::new(place.program("sparse.c", &["-pthread"]));
-    command.args(["survive-killed", &(Counter::NowInUse as usize).to_string()]);
+    command.arg("survive-killed");
+    command.args([Counter::NowInUse, Counter::NowReturned].map(|counter| (counter as usize).to_string()));
     let run = served(command);
     assert_eq!(run.stderr, "", "{run}");
     blocks_are_told_from_slabs(&run);
