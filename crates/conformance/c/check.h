@@ -144,8 +144,9 @@ static inline bool is_aligned(const void *block, size_t align)
     return ((uintptr_t)block & (align - 1)) == 0;
 }
 
-/* Resident bytes of this process, read without allocating. */
-static inline size_t resident_bytes(void)
+/* Pages of this process by /proc/self/statm, read without allocating: all that are resident, and of those
+ * the ones of files and shared memory. */
+static inline void resident_pages(size_t *all, size_t *shared)
 {
     char text[128];
     int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -156,7 +157,24 @@ static inline size_t resident_bytes(void)
     text[got] = 0;
     char *second = strchr(text, ' ');
     CHECK(second != NULL);
-    return (size_t)strtoull(second, NULL, 10) * PAGE;
+    char *third = NULL;
+    *all = (size_t)strtoull(second, &third, 10);
+    *shared = (size_t)strtoull(third, NULL, 10);
+}
+
+static inline size_t resident_bytes(void)
+{
+    size_t all, shared;
+    resident_pages(&all, &shared);
+    return all * PAGE;
+}
+
+/* Resident bytes without pages of files: neither code nor shared memory. */
+static inline size_t anonymous_bytes(void)
+{
+    size_t all, shared;
+    resident_pages(&all, &shared);
+    return (all - shared) * PAGE;
 }
 
 static inline void nap_ms(long ms)

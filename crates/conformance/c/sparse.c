@@ -169,21 +169,6 @@ static void finish(const struct burst *burst)
     }
 }
 
-/* Anonymous resident bytes: neither the lists nor code. */
-static size_t anonymous_bytes(void)
-{
-    char text[4096];
-    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    CHECK(file >= 0);
-    ssize_t got = read(file, text, sizeof text - 1);
-    close(file);
-    CHECK(got > 0);
-    text[got] = 0;
-    char *line = strstr(text, "RssAnon:");
-    CHECK(line != NULL);
-    return (size_t)strtoull(line + 8, NULL, 10) * KIB;
-}
-
 static const struct burst SMALL = {16, 256, 50 * MIB, 2, false, false};
 static const struct burst MIDDLING = {256, 4096, 200 * MIB, 2, false, false};
 

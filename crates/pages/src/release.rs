@@ -3,7 +3,7 @@
 //! | why | when | how |
 //! | --- | --- | --- |
 //! | decay | unused for the whole decay time (the least that was cached in that time was never needed), marked or not | flush |
-//! | peak | cold memory is wanted and the cache would raise the process's peak | flush |
+//! | peak | cold memory is wanted, here or by another allocator that maps it from the kernel (`elsewhere`), and the cache would raise the process's peak | flush |
 //! | idle under a limit | not needed for a part of the decay time, in a control group with a limit: another process of the group may want it sooner than the helper can look | mark |
 //! | pressure | a limit's headroom no longer exceeds what is cached, or tasks stall on memory | mark; flush when the own group hits its limit |
 //! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
