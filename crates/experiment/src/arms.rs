@@ -1,7 +1,7 @@
-//! The three arms of a duel.
+//! The arms of a duel.
 //!
-//! Of two things compared, A runs twice a round: A against its double A' is the control, and must show
-//! nothing.
+//! Of the things compared, A runs twice a round: A against its double A' is the control, and must show
+//! nothing. Two operations make the three arms [`ARMS`]; of programs there may be more.
 
 use crate::ArmOrder;
 use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
@@ -13,11 +13,28 @@ pub const ARMS: [&str; 3] = ["A", "A'", "B"];
 /// Which of the two things each arm is.
 pub(crate) const THING: [usize; 3] = [0, 0, 1];
 
-/// The head of one arm's series, `arm` a place in [`ARMS`]: its name, its clock, and on what it ran.
+/// What the arm at this place in a round is called: A, A', B, C and so on to Z, then P27, P28.
+#[must_use]
+pub fn arm_name(arm: usize) -> String {
+    match (ARMS.get(arm), thing_of(arm)) {
+        (Some(name), _) => (*name).to_owned(),
+        (None, thing) => u8::try_from(thing)
+            .ok()
+            .filter(|thing| *thing < 26)
+            .map_or_else(|| format!("P{}", thing + 1), |thing| char::from(b'A' + thing).to_string()),
+    }
+}
+
+/// Which of the things the arm at this place is, however many there are.
+pub(crate) fn thing_of(arm: usize) -> usize {
+    arm.saturating_sub(1)
+}
+
+/// The head of one arm's series: its name, its clock, and on what it ran.
 pub(crate) fn series(name: &str, arm: usize, order: ArmOrder, clock: &Clock) -> Series {
     Series {
         name: name.to_owned(),
-        labels: vec![format!("arm={}", ARMS[arm]), format!("order={}", order.name())],
+        labels: vec![format!("arm={}", arm_name(arm)), format!("order={}", order.name())],
         clock: Some(clock.kind().name().to_owned()),
         machine: Some(machine::read()),
         ..Series::default()
@@ -37,4 +54,17 @@ pub(crate) fn compare(
         b.push(second);
     }
     Comparison::of(Arms { a: &a, control: &control, b: &b }, &Options { step, ..*options })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arms_are_named_by_letters_while_there_are_any() {
+        let names: Vec<String> = (0..ARMS.len()).map(arm_name).collect();
+        assert_eq!(names, ARMS);
+        assert_eq!([3, 26, 27, 28].map(arm_name), ["C", "Z", "P27", "P28"]);
+        assert!((0..ARMS.len()).all(|arm| thing_of(arm) == THING[arm]));
+    }
 }

@@ -26,7 +26,7 @@
 //! | module | arms are | executor |
 //! | --- | --- | --- |
 //! | [`duel`] | two operations and a control | calls them in this process, between two stamps of a clock |
-//! | [`process_duel`] | two programs and a control | spawns them, and waits for their resource usage |
+//! | [`process_duel`] | two or more programs and a control | spawns them, and waits for their resource usage |
 //! | [`campaign`] | any number of workers a cell, many cells | starts workers that report figures of their own |
 //!
 //! A closure that takes a [`Turn`] is an executor too: `vellum run --compare` and the papers' experiments use
@@ -40,7 +40,7 @@ pub mod process_duel;
 mod rounds;
 mod stop;
 
-pub use arms::ARMS;
+pub use arms::{ARMS, arm_name};
 pub use order::{ArmOrder, Orders};
 pub use rounds::{End, Executor, Experiment, Turn};
 pub use stop::Stop;

@@ -57,7 +57,7 @@ fn a_signal_keeps_the_observations_there_are() {
         if rounds == 0 {
             ask();
         }
-        let ended = process_duel_while(&shell, &shell, &options, |so_far| {
+        let ended = process_duel_while(&[&shell, &shell], &options, |so_far| {
             if so_far.len() == rounds {
                 ask();
             }

@@ -23,12 +23,12 @@ pub(super) fn process(given: &Given) -> Result<Metrics, TaskError> {
     };
     let (a, b) = (command(given.number("a")?)?, command(given.number("b")?)?);
     let options = ProcessOptions { time, seed, ..ProcessOptions::default() };
-    let duel = process_duel_while(&a, &b, &options, |rounds| {
+    let duel = process_duel_while(&[&a, &b], &options, |rounds| {
         rounds.len() < options.rounds_min || began.elapsed() < time
     })?;
     let seconds = began.elapsed().as_secs_f64();
-    let found = duel.compare(ProcessTime::Cpu, &Options::default())?;
-    let wall = duel.compare(ProcessTime::Wall, &Options::default())?;
+    let found = duel.compare(ProcessTime::Cpu, 2, &Options::default())?;
+    let wall = duel.compare(ProcessTime::Wall, 2, &Options::default())?;
     let mut metrics = figures(&found);
     metrics.set("a_ns", found.a.estimate);
     metrics.set("b_ns", found.b.estimate);

@@ -1,0 +1,80 @@
+//! Why programs could not be compared.
+
+use super::StepError;
+use std::io;
+use std::path::PathBuf;
+use vellum_process::{Outcome, SpawnError};
+use vellum_timing::clock::ClockError;
+
+/// A duel of processes could not be held, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessDuelError {
+    /// No clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// A program could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The input is not there.
+    #[error("cannot read the programs' input {path}: {source}")]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The files that take the output.
+    #[error("cannot keep the programs' output: {source}")]
+    Output {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A process failed.
+    #[error(
+        "{arm} ({program}) {}{}; fix it, or ask for failures to be ignored (-i)",
+        ended(outcome),
+        said(last)
+    )]
+    Failed {
+        /// The arm: `A`, `A'`, `B` and so on.
+        arm: String,
+        /// The program.
+        program: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// The last line on its standard error, if that was kept.
+        last: String,
+    },
+    /// What was to happen before or after a run failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// A signal asked to stop before a round was complete.
+    #[error("stopped by signal {signal} before anything was measured")]
+    Interrupted {
+        /// The signal.
+        signal: i32,
+    },
+    /// Two processes wrote different things.
+    #[error(
+        "{arm} ({program}) wrote something else than the first process did, from byte {at} on; are they to do the same?"
+    )]
+    Differs {
+        /// The arm.
+        arm: String,
+        /// The program.
+        program: String,
+        /// From this byte on, counted from 0.
+        at: u64,
+    },
+}
+
+pub(super) fn ended(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Exited(status) => format!("exited with status {status}"),
+        Outcome::Killed { signal, .. } => format!("was killed by signal {signal}"),
+    }
+}
+
+pub(super) fn said(last: &str) -> String {
+    if last.is_empty() { String::new() } else { format!(" and said: {last}") }
+}

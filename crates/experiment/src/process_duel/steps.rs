@@ -1,0 +1,89 @@
+//! What happens before and after a program runs, and is not timed: data laid out, caches dropped, what was
+//! written removed.
+//!
+//! A step reads nothing, and what it writes is kept only to tell why it failed: a step that fails ends
+//! everything, as what follows would measure something else.
+
+use super::output::Streams;
+use super::spawn::Prepared;
+use super::{Output, ProcessDuelError};
+use vellum_process::{Command, Interrupt, Outcome};
+use vellum_timing::clock::{Clock, ClockKind};
+
+/// A step did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} ({command}) {}{}", super::error::ended(outcome), super::error::said(last))]
+pub struct StepError {
+    /// What the step is for, such as "prepare".
+    pub what: &'static str,
+    /// Its last word: of a shell, the script.
+    pub command: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The last line on its standard error.
+    pub last: String,
+}
+
+/// The steps round every run.
+#[derive(Debug)]
+pub(super) struct Steps {
+    before: Vec<Step>,
+    after: Vec<Step>,
+    streams: Streams,
+}
+
+#[derive(Debug)]
+struct Step {
+    what: &'static str,
+    command: String,
+    prepared: Prepared,
+}
+
+impl Step {
+    fn new(what: &'static str, command: &Command) -> Result<Step, ProcessDuelError> {
+        let last = command.argv.last().map(|word| word.to_string_lossy().into_owned());
+        Ok(Step { what, command: last.unwrap_or_default(), prepared: Prepared::new(command)? })
+    }
+
+    fn run(&self, streams: &mut Streams, clock: &Clock) -> Result<(), ProcessDuelError> {
+        let run = self.prepared.run(clock, streams.ready()?)?;
+        match (run.outcome, Interrupt::arrived()) {
+            (Outcome::Exited(0), _) => Ok(()),
+            (_, Some(signal)) => Err(ProcessDuelError::Interrupted { signal }),
+            (outcome, None) => {
+                let (command, last) = (self.command.clone(), streams.last_words());
+                Err(StepError { what: self.what, command, outcome, last }.into())
+            }
+        }
+    }
+}
+
+impl Steps {
+    pub(super) fn new(before: &[Command], after: &[Command]) -> Result<Steps, ProcessDuelError> {
+        let all = |what, commands: &[Command]| -> Result<Vec<Step>, ProcessDuelError> {
+            commands.iter().map(|one| Step::new(what, one)).collect()
+        };
+        Ok(Steps {
+            before: all("prepare", before)?,
+            after: all("conclude", after)?,
+            streams: Streams::open(Output::Discard, None)?,
+        })
+    }
+
+    pub(super) fn before(&mut self, thing: usize, clock: &Clock) -> Result<(), ProcessDuelError> {
+        self.before.get(thing).map_or(Ok(()), |step| step.run(&mut self.streams, clock))
+    }
+
+    pub(super) fn after(&mut self, thing: usize, clock: &Clock) -> Result<(), ProcessDuelError> {
+        self.after.get(thing).map_or(Ok(()), |step| step.run(&mut self.streams, clock))
+    }
+}
+
+/// Runs one step by itself, such as one that comes before all runs; `what` names it in errors.
+///
+/// # Errors
+/// When it cannot be started, or fails.
+pub fn step(what: &'static str, command: &Command) -> Result<(), ProcessDuelError> {
+    let clock = Clock::open(ClockKind::Monotonic)?;
+    Step::new(what, command)?.run(&mut Streams::open(Output::Discard, None)?, &clock)
+}
