@@ -253,6 +253,7 @@ fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     let touch = ["touch", text(&mark)];
+    let (setup, many) = (format!("touch {}", text(&mark)), [","; 64].concat());
     let before = place.path().join("true.json");
     assert_eq!(bench(&["--rounds", "3", "--save", text(&before)], &["true"]).status.code(), Some(0));
     for (options, words, message) in [
@@ -264,7 +265,10 @@ fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
         (&["--baseline", text(&before)], &touch, "holds no series"),
         (&[], &["--vs", "true"], "no program before"),
         (&[], &["touch", text(&mark), "--vs"], "no program behind"),
-        (&[], &["touch", text(&mark), "--vs", "true", "--vs", "true"], "--separator"),
+        (&[], &["touch", text(&mark), "--vs", "true", "--vs"], "no program behind"),
+        (&["--setup", &setup, "--save", "x.json"], &["true", "--vs", "true"], "--vs runs both side by side"),
+        (&["--setup", &setup, "--fail-above", "2%"], &["true"], "--fail-above needs something"),
+        (&["-L", "n", &many], &["touch", text(&mark), "{n}"], "65 programs are too many"),
         (&["--time", "3"], &touch, "unit"),
         (&["--clock", "sundial"], &touch, "sundial"),
         (&["--suite", "nonesuch"], &[], "nonesuch"),
@@ -356,4 +360,112 @@ fn told_to_stop_it_reports_what_there_is_and_leaves_nobody_behind() {
     assert!(out(&ended).contains("stopped early"), "{}", out(&ended));
     assert!(std::fs::read_to_string(&lines).unwrap().contains("Observation"));
     assert!(!Path::new("/proc").join(last).exists(), "the program goes on alone");
+}
+
+#[test]
+fn a_parameter_makes_a_program_of_each_value() {
+    let Some((place, program)) = program() else { return };
+    let [json, xml, page, log] = ["r.json", "r.xml", "r.md", "log"].map(|name| place.path().join(name));
+    let line = |step: &str| format!("echo {step} {{turns}} >> {}", text(&log));
+    let steps = ["setup", "prepare", "conclude", "cleanup"].map(line);
+    let mut options = vec!["--rounds", "6", "--no-order-check", "--fail-above", "50%", "-L", "turns"];
+    let values = format!("{ONCE},{TENFOLD},{ONCE}");
+    options.extend([&values, "--json", text(&json), "--junit", text(&xml), "--markdown", text(&page)]);
+    for (name, line) in ["--setup", "--prepare", "--conclude", "--cleanup"].into_iter().zip(&steps) {
+        options.extend([name, line]);
+    }
+    let ended = bench(&options, &[text(&program), "{turns}"]);
+    assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
+    let found = report(&json);
+    let arms: Vec<&str> =
+        found["versus"].as_array().unwrap().iter().map(|row| row["arm"].as_str().unwrap()).collect();
+    assert_eq!(arms, ["B", "C", "B", "C"]);
+    assert_eq!(found["versus"][0]["direction"], "more");
+    assert_eq!(found["series"].as_array().unwrap().len(), 4);
+
+    // Warm-up and six rounds, the first program twice in each.
+    let log = std::fs::read_to_string(log).unwrap();
+    let times = |line: String| log.lines().filter(|one| **one == line).count();
+    let small = |step: &str| times(format!("{step} {ONCE}"));
+    let large = |step: &str| times(format!("{step} {TENFOLD}"));
+    assert_eq!((small("setup"), large("setup"), small("cleanup"), large("cleanup")), (2, 1, 2, 1));
+    assert_eq!((small("prepare"), large("prepare")), (2 + 6 * 3, 1 + 6));
+    assert_eq!((small("conclude"), large("conclude")), (2 + 6 * 3, 1 + 6));
+
+    let xml = std::fs::read_to_string(xml).unwrap();
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let suite = document.descendants().find(|node| node.has_tag_name("testsuite")).unwrap();
+    assert_eq!(suite.attribute("tests"), Some("2"));
+    let failures = document.descendants().filter(|node| node.has_tag_name("failure")).count();
+    assert!(failures >= 1 && suite.attribute("failures") == Some(failures.to_string().as_str()), "{xml}");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| CPU, ")).count();
+    assert!(rows == 2 && page.contains("| --- |") && page.contains(": shown (CPU time)."), "{page}");
+}
+
+#[test]
+fn steps_that_fail_are_named_and_cleaned_up() {
+    let Some((place, program)) = program() else { return };
+    let left = place.path().join("left");
+    let cleanup = format!("rm {}", text(&left));
+    let setup = format!("touch {}; echo no room >&2; exit 3", text(&left));
+    let ended = bench(&["--setup", &setup, "--cleanup", &cleanup], &[text(&program), ONCE]);
+    assert_eq!(ended.status.code(), Some(125));
+    assert!(said(&ended).contains("setup (touch") && said(&ended).contains("status 3 and said: no room"));
+    assert!(!left.exists(), "the cleanup ran");
+    for (options, why) in [
+        (&["-L", "n", "1,2"][..], "write {NAME} where its values belong"),
+        (&["--until", "0"], "such as 1%"),
+        (&["--build", "make"], "--vs-ref"),
+    ] {
+        let ended = bench(options, &[text(&program), ONCE]);
+        assert!(!ended.status.success() && said(&ended).contains(why), "{options:?}: {}", said(&ended));
+    }
+}
+
+#[test]
+fn another_revision_is_built_and_compared() {
+    let Some((place, program)) = program() else { return };
+    let git = |words: &[&str]| {
+        let ran = Command::new("git").current_dir(place.path()).args(words).output();
+        ran.ok().filter(|ran| ran.status.success()).is_some()
+    };
+    if !git(&["init", "--quiet", "--initial-branch=main", "."]) {
+        return vellum_skip::skip("there is no git");
+    }
+    // The older revision does everything ten times.
+    let script = |times: u32| {
+        let (program, source) = (text(&program), place.path().join("source"));
+        let turns = format!("i=0; while [ $i -lt {times} ]; do {program} $1; i=$((i+1)); done");
+        std::fs::write(source, format!("#!/bin/sh\n{turns}\n")).unwrap();
+    };
+    script(10);
+    let person = ["-c", "user.name=n", "-c", "user.email=n@example.org"];
+    assert!(git(&["add", "source"]));
+    assert!(git(&[&person[..], &["commit", "--quiet", "-m", "one"]].concat()));
+    script(1);
+    let build = "cp source prog && chmod +x prog";
+    let compare = |options: &[&str]| {
+        let options = [&["--rounds", "6", "--no-order-check"], options].concat();
+        Command::new(VELLUM)
+            .current_dir(place.path())
+            .args([&["bench"], &options[..], &["--", "./prog", ONCE]].concat())
+            .output()
+            .unwrap()
+    };
+    let missing = compare(&["--vs-ref", "main"]);
+    assert_eq!(missing.status.code(), Some(127), "nothing is built yet: {}", said(&missing));
+    let built = Command::new("sh").current_dir(place.path()).args(["-c", build]).status().unwrap();
+    assert!(built.success());
+    let ended = compare(&["--vs-ref", "main", "--build", build, "--json", "r.json"]);
+    assert_eq!(ended.status.code(), Some(0), "{}{}", out(&ended), said(&ended));
+    let found = report(&place.path().join("r.json"));
+    assert_eq!(found["versus"][0]["direction"], "less", "{}", out(&ended));
+    assert!(found["programs"][0]["name"].as_str().unwrap().ends_with(" of main"));
+    let unknown = compare(&["--vs-ref", "nosuch"]);
+    assert!(said(&unknown).contains("no such commit"), "{}", said(&unknown));
+    let failing = compare(&["--vs-ref", "main", "--build", "false"]);
+    assert!(said(&failing).contains("\"false\" in"), "{}", said(&failing));
+    let trees = Command::new("git").current_dir(place.path()).args(["worktree", "list"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&trees.stdout).lines().count(), 1, "the work tree is removed");
 }

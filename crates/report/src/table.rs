@@ -128,6 +128,27 @@ impl Table {
         lines.collect()
     }
 
+    /// Its lines as a table of Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let lines = self.lines();
+        let heads = lines.len() - self.rows.len();
+        let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|");
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let joined = |at: usize| {
+            let words = lines[..heads].iter().filter_map(|line| line.get(at)).filter(|word| !word.is_empty());
+            words.map(String::as_str).collect::<Vec<_>>().join(" ")
+        };
+        let columns = 0..self.columns.len();
+        let head: Vec<String> = columns.clone().map(joined).collect();
+        let rule: String = columns.map(|at| if self.is_left(at) { "| --- " } else { "| ---: " }).collect();
+        let rows: String = lines[heads..].iter().map(|cells| line(cells)).collect();
+        format!("{}{rule}|\n{rows}", line(&head))
+    }
+
     fn is_left(&self, at: usize) -> bool {
         let is_text = |row: &Vec<Value>| matches!(row.get(at), Some(Value::Text(_)));
         self.columns[at].is_left.unwrap_or_else(|| self.rows.iter().any(is_text))
@@ -208,6 +229,13 @@ mod tests {
              \x20 1 MiB  1.50 [1.00, 2.00]  well\n"
         );
         assert_eq!(Table::new("Title", &[("a", "a")]).text(), "", "no rows, no table");
+    }
+
+    #[test]
+    fn markdown_has_one_head_and_the_same_cells() {
+        let mut table = Table::plain(&["name", "of all"], 1);
+        table.row(vec!["a|b".to_owned(), "1 %".to_owned()]);
+        assert_eq!(table.markdown(), "| name | of all |\n| --- | ---: |\n| a\\|b | 1 % |\n");
     }
 
     #[test]

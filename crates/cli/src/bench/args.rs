@@ -12,14 +12,18 @@ use vellum_timing::suites;
 
 /// How long programs are measured, unless asked otherwise.
 const TIME: Duration = Duration::from_secs(6);
+/// How long they are measured at most until a difference is known well enough.
+const TIME_UNTIL: Duration = Duration::from_secs(300);
 /// The shortest and the longest that can be asked for.
 const TIME_MIN: Duration = Duration::from_millis(1);
 pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Time programs, or Vellum's own operations, with confidence intervals.
 ///
-/// With --vs, two programs run alternately in random order, and the first also against itself. That control
-/// measures the noise; no smaller difference is claimed. Without --vs, one program is described: its time
+/// With --vs, programs run alternately in random order, and the first also against itself. That control
+/// measures the noise; no smaller difference is claimed. Several --vs compare several programs with the first,
+/// -L one program with several values of a parameter, --vs-ref the program with that of another revision.
+/// Without these, one program is described: its time
 /// when undisturbed, and the causes of its outliers. With --suite, operations of this process are timed. The
 /// programs' output is discarded unless --output says otherwise.
 ///
@@ -27,8 +31,10 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 /// be executed; 125 when a program or vellum itself failed.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "vellum bench [OPTIONS] -- COMMAND [ARGS]... [--vs COMMAND [ARGS]...]\n       vellum bench [OPTIONS] --suite NAME",
+    override_usage = "vellum bench [OPTIONS] -- COMMAND [ARGS]... [--vs COMMAND [ARGS]...]...\n       vellum bench [OPTIONS] --suite NAME",
     after_help = "Examples:\n  vellum bench -- ./old data --vs ./new data\n  vellum bench --fail-above 2% -- ./main --vs ./branch\n  \
+    vellum bench -L threads 1,2,4 -- ./prog --threads {threads}\n  \
+    vellum bench --vs-ref main --build make -- ./prog data\n  \
     vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  vellum bench --suite memory --save memory.json\n  \
     vellum bench --suite memory --baseline memory.json --fail-above 10%"
 )]
@@ -44,6 +50,39 @@ pub(crate) struct Bench {
     /// How long to measure, such as 10s, 500ms or 2min (default: 6s; with --suite, at most 3s a case).
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<Duration>,
+
+    /// Stop as soon as the difference is known to within this, such as 1%; --time is then the longest (default:
+    /// 5min).
+    #[arg(long, value_name = "PERCENT", value_parser = half_width, conflicts_with = "suite")]
+    pub(super) until: Option<f64>,
+
+    /// A parameter and its values, separated by commas: {NAME} in the commands is replaced by each of them.
+    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "VALUES"], conflicts_with = "suite")]
+    pub(super) parameter: Vec<String>,
+
+    /// Compare the program with the one of this revision of git, built beside it: revision first.
+    #[arg(long, value_name = "REVISION", conflicts_with = "suite")]
+    pub(super) vs_ref: Option<String>,
+
+    /// How both revisions are built: a line for the shell, run at the top of each tree.
+    #[arg(long, value_name = "LINE", requires = "vs_ref")]
+    pub(super) build: Option<OsString>,
+
+    /// Run this line in the shell before the first run of each program.
+    #[arg(long, value_name = "LINE", conflicts_with = "suite")]
+    pub(super) setup: Option<OsString>,
+
+    /// Run this line before every run, untimed.
+    #[arg(long, value_name = "LINE", conflicts_with = "suite")]
+    pub(super) prepare: Option<OsString>,
+
+    /// Run this line after every run, untimed.
+    #[arg(long, value_name = "LINE", conflicts_with = "suite")]
+    pub(super) conclude: Option<OsString>,
+
+    /// Run this line at the end, for each program.
+    #[arg(long, value_name = "LINE", conflicts_with = "suite")]
+    pub(super) cleanup: Option<OsString>,
 
     /// The number of rounds (with --suite, of observations), regardless of time (default: as many as fit the
     /// time, at least 10; with --suite, 1000).
@@ -144,6 +183,15 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) csv: Option<PathBuf>,
 
+    /// Also write the tables as Markdown; "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) markdown: Option<PathBuf>,
+
+    /// Also write the verdicts as test cases, which fail where --fail-above does (JUnit's XML); "-" is standard
+    /// output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) junit: Option<PathBuf>,
+
     /// Print the causes of outliers.
     #[arg(long)]
     pub(super) attribute: bool,
@@ -156,7 +204,7 @@ pub(crate) struct Bench {
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// The program and its arguments; after --vs, those of the other program.
+    /// The program and its arguments; after each --vs, those of another program.
     #[arg(required_unless_present = "suite", trailing_var_arg = true, allow_hyphen_values = true,
         value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
@@ -195,7 +243,7 @@ impl From<OutputArg> for process_duel::Output {
 impl Bench {
     /// How long programs are measured.
     pub(super) fn time_or_default(&self) -> Duration {
-        self.time.unwrap_or(TIME)
+        self.time.unwrap_or(if self.until.is_some() { TIME_UNTIL } else { TIME })
     }
 
     /// The seed that was asked for, or one that is new and short enough to be typed again.
@@ -218,6 +266,14 @@ fn allowed(text: &str) -> Result<f64, String> {
     found
         .map(|percent| 1.0 + percent / 100.0)
         .ok_or_else(|| "write a percentage from 0, such as 2%".to_owned())
+}
+
+/// Half the width of an interval, as a logarithm: 0.00995 for 1 %.
+fn half_width(text: &str) -> Result<f64, String> {
+    let found = percentage(text).filter(|percent| (0.01..=100.0).contains(percent));
+    found
+        .map(|percent| (percent / 100.0).ln_1p())
+        .ok_or_else(|| "write a percentage from 0.01 to 100, such as 1%".to_owned())
 }
 
 /// A share of observations, 0 to 1.

@@ -1,15 +1,14 @@
-//! Two programs timed by turns, and what a report has of that: the programs, how they were timed, warnings.
+//! Programs timed by turns, and what a report has of that: the programs, how they were timed, warnings.
 
 use super::args::{Bench, Metric};
 use super::failure::BenchFailure;
+use super::programs::Chosen;
 use super::report::{How, Program, Start};
-use crate::text::shown_command;
+use super::steps::Steps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::ffi::OsString;
-use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_experiment::ArmOrder;
-use vellum_experiment::process_duel::{ProcessDuel, ProcessOptions, process_duel};
+use vellum_experiment::process_duel::{ProcessDuel, ProcessOptions, ProcessTime, process_duel};
 use vellum_measure::median;
 use vellum_process::Command;
 use vellum_report::units::many;
@@ -23,19 +22,14 @@ const OFF_SHARE: f64 = 0.5;
 /// Between redraws of the line on the terminal: seldom, as they cost the processor that the programs need.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// A command in one line, the program without its folder: what a series and a verdict call it.
-pub(super) fn name(command: &Command) -> String {
-    let file = Path::new(&command.argv[0]).file_name().unwrap_or(&command.argv[0]);
-    let words = std::iter::once(file).chain(command.argv.iter().skip(1).map(OsString::as_os_str));
-    shown_command(&words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
-}
-
 /// How many rounds and how long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) time: Duration,
     /// Exactly this many rounds, regardless of time.
     pub(super) rounds: Option<usize>,
+    /// To end before, once the ratios are known this well: half the interval's width, as a logarithm.
+    pub(super) until: Option<f64>,
 }
 
 /// A duel that was held.
@@ -50,7 +44,8 @@ pub(super) struct Timed {
 /// Runs a duel, with a line on the terminal meanwhile.
 pub(super) fn duel(
     args: &Bench,
-    [a, b]: [&Command; 2],
+    programs: &[&Chosen],
+    steps: &Steps,
     extent: Extent,
     order: ArmOrder,
     seed: u64,
@@ -69,10 +64,14 @@ pub(super) fn duel(
         input: args.input.clone(),
         ignore_failure: args.ignore_failure,
         subtract_nothing: args.subtract_start,
+        prepare: steps.prepare(programs.len()),
+        conclude: steps.conclude(programs.len()),
+        until: extent.until.map(|half_width| (args.metric.time(), half_width)),
     };
+    let commands: Vec<&Command> = programs.iter().map(|program| &program.command).collect();
     let line = line(what, extent);
     let (began, before) = (Instant::now(), Waited::now());
-    let duel = process_duel(a, b, &options);
+    let duel = process_duel(&commands, &options);
     let (took, busy) = (began.elapsed(), before.and_then(Waited::share_since));
     line.finish_and_clear();
     Ok(Timed { duel: duel?, took, busy })
@@ -91,6 +90,15 @@ fn line(what: &str, extent: Extent) -> ProgressBar {
     line.set_message(what.to_owned());
     line.enable_steady_tick(REDRAW);
     line
+}
+
+impl Metric {
+    pub(super) fn time(self) -> ProcessTime {
+        match self {
+            Metric::Cpu => ProcessTime::Cpu,
+            Metric::Wall => ProcessTime::Wall,
+        }
+    }
 }
 
 /// What is known of how a duel was held.
@@ -115,7 +123,7 @@ pub(super) fn start(args: &Bench, duel: &ProcessDuel) -> Start {
 
 /// A program as the report has it; `arms` are its places in a round.
 pub(super) fn program(
-    arm: &'static str,
+    arm: String,
     name: &str,
     command: &Command,
     duel: &ProcessDuel,
@@ -145,7 +153,7 @@ pub(super) fn warnings(programs: &[Program], args: &Bench, timed: &Timed) -> Vec
         let runs = many(program.runs as u64, "run");
         format!("{} failed in {} of {runs}, which count like others", program.name, program.failures)
     });
-    let runs = timed.duel.rounds.iter().flat_map(|round| round.runs);
+    let runs = timed.duel.rounds.iter().flat_map(|round| &round.runs);
     // Other programs make runs longer; the quickest run shows the program's own waiting.
     let quickest = runs.min_by(|a, b| a.wall_ns.total_cmp(&b.wall_ns));
     let off = quickest.map_or(0.0, |run| 1.0 - run.cpu_ns() / run.wall_ns);
@@ -196,13 +204,5 @@ mod tests {
         let loaded = said(Metric::Cpu, 0.9, Some(0.97));
         assert!(loaded.contains("97 %") && !loaded.contains("--metric"), "{loaded}");
         assert_eq!(said(Metric::Cpu, 0.2, Some(0.97)), "");
-    }
-
-    #[test]
-    fn names_leave_folders_out() {
-        let argv = ["/opt/old/prog", "in/file", "-x"].map(OsString::from).into();
-        let command =
-            Command { program: "/opt/old/prog".into(), argv, env: Vec::new(), stdio: [None, None, None] };
-        assert_eq!(name(&command), "prog in/file -x");
     }
 }

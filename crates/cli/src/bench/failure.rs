@@ -20,16 +20,29 @@ pub(super) enum BenchFailure {
         /// What stands between programs.
         separator: OsString,
     },
-    /// More than two programs.
-    #[error(
-        "{separator:?} occurs {count} times in the command; only two programs can be compared. If a program has an \
-         argument of that name, choose another word with --separator"
-    )]
+    /// Too many programs.
+    #[error("{count} programs are too many to compare: {most} at most")]
     Many {
-        /// What stands between programs.
-        separator: OsString,
-        /// How often.
+        /// How many.
         count: usize,
+        /// How many can be.
+        most: usize,
+    },
+    /// A parameter that stands for nothing.
+    #[error("the parameter {name:?}: {why}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Another revision could not be had.
+    #[error("the revision {name:?}: {why}")]
+    Revision {
+        /// What was asked for.
+        name: String,
+        /// What went wrong.
+        why: String,
     },
     /// Options that say two things.
     #[error("{0}")]

@@ -17,11 +17,16 @@
 mod args;
 mod baseline;
 mod causes;
+mod compared;
 mod duel;
 mod failure;
+mod junit;
+mod parameters;
 mod programs;
 mod report;
+mod revision;
 mod single;
+mod steps;
 mod suite;
 mod text;
 mod versus;
@@ -51,6 +56,8 @@ struct Files {
     out: Option<Output>,
     json: Option<Output>,
     csv: Option<Output>,
+    markdown: Option<Output>,
+    junit: Option<Output>,
     save: Option<Output>,
 }
 
@@ -58,19 +65,25 @@ impl Files {
     /// Finds out whether they can be written, before an hour of measuring.
     fn prepare(args: &Bench) -> Result<Files, Failure> {
         let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
-        let (out, json, csv, save) =
-            (prepare(&args.out)?, prepare(&args.json)?, prepare(&args.csv)?, prepare(&args.save)?);
-        let to_stdout = [&out, &json, &csv, &save].into_iter().flatten();
-        if to_stdout.filter(|output| matches!(output, Output::Stdout)).count() > 1 {
-            const ONE: &str = "only one of --out, --json, --csv and --save can go to standard output (\"-\")";
+        let files = Files {
+            out: prepare(&args.out)?,
+            json: prepare(&args.json)?,
+            csv: prepare(&args.csv)?,
+            markdown: prepare(&args.markdown)?,
+            junit: prepare(&args.junit)?,
+            save: prepare(&args.save)?,
+        };
+        if files.to_stdout() > 1 {
+            const ONE: &str = "only one of --out, --json, --csv, --markdown, --junit and --save can go to standard output (\"-\")";
             return Err(BenchFailure::Options(ONE).into());
         }
-        Ok(Files { out, json, csv, save })
+        Ok(files)
     }
 
-    fn take_stdout(&self) -> bool {
-        let all = [&self.out, &self.json, &self.csv, &self.save];
-        all.into_iter().any(|output| matches!(output, Some(Output::Stdout)))
+    /// How many go to standard output.
+    fn to_stdout(&self) -> usize {
+        let all = [&self.out, &self.json, &self.csv, &self.markdown, &self.junit, &self.save];
+        all.into_iter().filter(|output| matches!(output, Some(Output::Stdout))).count()
     }
 
     /// Writes each, also when another fails; the first failure is returned.
@@ -89,8 +102,16 @@ impl Files {
         };
         let saved = || Ok(baseline::saved(report, label)?);
         let json = || Ok(vellum_report::json(report).into_bytes());
-        let written =
-            [put(self.out, lines), put(self.csv, table), put(self.save, saved), put(self.json, json)];
+        let markdown = || Ok(compared::markdown(report).into_bytes());
+        let junit = || Ok(junit::document(report).into_bytes());
+        let written = [
+            put(self.out, lines),
+            put(self.csv, table),
+            put(self.markdown, markdown),
+            put(self.junit, junit),
+            put(self.save, saved),
+            put(self.json, json),
+        ];
         written.into_iter().collect()
     }
 }
@@ -117,7 +138,7 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     if let Some(before) = before {
         baseline::compare(&mut report, &before, args)?;
     }
-    let text_to_stderr = files.take_stdout();
+    let text_to_stderr = files.to_stdout() > 0;
     let style = if text_to_stderr { Style::of_stderr() } else { Style::of_stdout() };
     let text = text::render(&report, args, style, screen::columns());
     // Results are written before the report is, and each file regardless of the others.

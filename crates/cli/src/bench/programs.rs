@@ -3,52 +3,105 @@
 use super::args::Bench;
 use super::baseline::Before;
 use super::failure::BenchFailure;
+use super::parameters::{Setting, settings};
 use super::report::Report;
+use super::revision::Revision;
+use super::steps::Steps;
 use super::{single, versus};
 use crate::failure::Failure;
+use crate::text::shown_command;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use vellum_process::{Command, locate};
 
-/// Times one program, or two against each other.
+/// The most programs: a round has one run of each, and a comparison of more tells nobody anything.
+const PROGRAMS_MAX: usize = 64;
+
+/// Times one program, or several against the first.
 pub(super) fn run(args: &Bench, before: Option<&Before>) -> Result<Report, Failure> {
-    let (a, b) = split(&args.command, &args.separator)?;
-    let a = found(a)?;
-    match b {
-        None => single::run(args, &a, before),
-        Some(b) => versus::run(args, &a, &found(b)?),
+    let lines = split(&args.command, &args.separator)?;
+    let steps = [&args.setup, &args.prepare, &args.conclude, &args.cleanup];
+    let words = args.command.iter().chain(steps.into_iter().flatten()).map(OsString::as_os_str);
+    let mut settings = settings(&args.parameter, words)?;
+    let several = settings.iter().flat_map(|setting| lines.iter().map(move |line| found(line, setting)));
+    let mut programs: Vec<Chosen> = several.collect::<Result<_, Failure>>()?;
+    settings = settings.into_iter().flat_map(|setting| vec![setting; lines.len()]).collect();
+    allowed(args, &programs, before)?;
+    // Kept until the end, when what it built is removed.
+    let _revision = match &args.vs_ref {
+        Some(name) => {
+            let [here] = &programs[..] else {
+                const ONE: &str = "--vs-ref compares one program with itself; leave --vs and -L out";
+                return Err(BenchFailure::Options(ONE).into());
+            };
+            let revision = Revision::build(name, args.build.as_deref())?;
+            let there = revision.program(here)?;
+            programs.insert(0, there);
+            settings = vec![settings[0].clone(); 2];
+            Some(revision)
+        }
+        None => None,
+    };
+    let steps = Steps::begin(args, settings)?;
+    match &programs[..] {
+        [program] => single::run(args, program, &steps),
+        programs => versus::run(args, programs, &steps),
     }
 }
 
-/// The words of the first program, and of the second if there is one.
-fn split<'a>(
-    words: &'a [OsString],
-    separator: &OsStr,
-) -> Result<(&'a [OsString], Option<&'a [OsString]>), BenchFailure> {
-    let mut parts = words.split(|word| word == separator);
-    let count = words.iter().filter(|word| *word == separator).count();
-    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-    let separator = || separator.to_owned();
-    if count > 1 {
-        return Err(BenchFailure::Many { separator: separator(), count });
+/// Refuses options that make no sense together, before anything runs.
+fn allowed(args: &Bench, programs: &[Chosen], before: Option<&Before>) -> Result<(), Failure> {
+    let refuse = |why| Err(BenchFailure::Options(why).into());
+    match programs {
+        [one] if args.vs_ref.is_none() => {
+            if args.fail_above.is_some() && args.baseline.is_none() {
+                return refuse(
+                    "--fail-above needs something to compare with: another program behind --vs, or --baseline",
+                );
+            }
+            Ok(before.map_or(Ok(()), |before| before.expect(&[single::called(args, one)]))?)
+        }
+        _ if args.save.is_some() || args.baseline.is_some() => refuse(
+            "--save and --baseline are for one program or a suite; --vs runs both side by side, which tells more",
+        ),
+        all if all.len() > PROGRAMS_MAX => {
+            Err(BenchFailure::Many { count: all.len(), most: PROGRAMS_MAX }.into())
+        }
+        _ => Ok(()),
     }
-    if first.is_empty() {
-        return Err(BenchFailure::NoProgram { side: "before", separator: separator() });
-    }
-    if second.is_some_and(<[OsString]>::is_empty) {
-        return Err(BenchFailure::NoProgram { side: "behind", separator: separator() });
-    }
-    Ok((first, second))
+}
+
+/// A program to be timed.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) command: Command,
+    /// What a series and a verdict call it.
+    pub(super) name: String,
+}
+
+/// The words of each program.
+fn split<'a>(words: &'a [OsString], separator: &OsStr) -> Result<Vec<&'a [OsString]>, BenchFailure> {
+    let lines: Vec<&[OsString]> = words.split(|word| word == separator).collect();
+    let missing = lines.iter().position(|line| line.is_empty());
+    missing.map_or(Ok(lines), |at| {
+        let side = if at == 0 { "before" } else { "behind" };
+        Err(BenchFailure::NoProgram { side, separator: separator.to_owned() })
+    })
 }
 
 /// The program that these words mean.
-fn found(words: &[OsString]) -> Result<Command, Failure> {
-    let program = locate(&words[0], std::env::var_os("PATH").as_deref())?;
-    Ok(Command {
-        program,
-        argv: words.to_vec(),
-        env: std::env::vars_os().collect(),
-        stdio: [None, None, None],
-    })
+fn found(words: &[OsString], setting: &Setting) -> Result<Chosen, Failure> {
+    let argv: Vec<OsString> = words.iter().map(|word| setting.fill(word)).collect();
+    let program = locate(&argv[0], std::env::var_os("PATH").as_deref())?;
+    let command = Command { program, argv, env: std::env::vars_os().collect(), stdio: [None, None, None] };
+    Ok(Chosen { name: name(&command), command })
+}
+
+/// A command in one line, the program without its folder.
+fn name(command: &Command) -> String {
+    let file = Path::new(&command.argv[0]).file_name().unwrap_or(&command.argv[0]);
+    let words = std::iter::once(file).chain(command.argv.iter().skip(1).map(OsString::as_os_str));
+    shown_command(&words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -60,14 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn one_word_stands_between_two_programs() {
+    fn one_word_stands_between_programs() {
         let vs = OsStr::new("--vs");
-        let line = words("./old a --vs ./new b");
-        let (first, second) = split(&line, vs).unwrap();
-        assert_eq!((first, second), (&words("./old a")[..], Some(&words("./new b")[..])));
-        assert_eq!(split(&words("./old a"), vs).unwrap().1, None);
+        let line = words("./old a --vs ./new b --vs c");
+        assert_eq!(split(&line, vs).unwrap(), [words("./old a"), words("./new b"), words("c")]);
+        assert_eq!(split(&words("./old a"), vs).unwrap().len(), 1);
         let line = words("./old --vs x ++ ./new");
-        assert_eq!(split(&line, OsStr::new("++")).unwrap().0, words("./old --vs x"));
+        assert_eq!(split(&line, OsStr::new("++")).unwrap()[0], words("./old --vs x"));
+    }
+
+    #[test]
+    fn names_leave_folders_out() {
+        let argv = ["/opt/old/prog", "in/file", "-x"].map(OsString::from).into();
+        let command =
+            Command { program: "/opt/old/prog".into(), argv, env: Vec::new(), stdio: [None, None, None] };
+        assert_eq!(name(&command), "prog in/file -x");
     }
 
     #[test]
@@ -75,7 +135,7 @@ mod tests {
         for (line, message) in [
             ("--vs ./new", "no program before \"--vs\""),
             ("./old --vs", "no program behind \"--vs\""),
-            ("a --vs b --vs c", "2 times"),
+            ("a --vs --vs c", "no program behind \"--vs\""),
         ] {
             let error = split(&words(line), OsStr::new("--vs")).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");

@@ -31,7 +31,7 @@ pub(super) struct Report {
     pub(super) start: Option<Start>,
     /// What timing nothing costs, for a suite.
     pub(super) base: Option<Base>,
-    /// B against A, with A against itself beside it; for one program, only the latter is meant.
+    /// Each other program against A, with A against itself beside it.
     pub(super) versus: Vec<Versus>,
     /// What each thing timed is like.
     pub(super) subjects: Vec<Subject>,
@@ -41,6 +41,8 @@ pub(super) struct Report {
     pub(super) against: Option<Against>,
     /// Whether B, or what has a baseline, is slower than allowed.
     pub(super) gates: Vec<Held>,
+    /// What a longer run would show.
+    pub(super) advice: Option<String>,
     /// What a reader must know.
     pub(super) warnings: Vec<String>,
     /// Every observation, as in schema vellum.observations/1.
@@ -51,7 +53,7 @@ pub(super) struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// Two programs against each other.
+    /// Programs against each other.
     Versus,
     /// One program.
     Program,
@@ -85,8 +87,8 @@ pub(super) struct How {
 /// A program.
 #[derive(Debug, Serialize)]
 pub(super) struct Program {
-    /// What it is called here: `A` or `B`.
-    pub(super) arm: &'static str,
+    /// What it is called here: `A`, `B` and so on.
+    pub(super) arm: String,
     /// A short name for people.
     pub(super) name: String,
     /// The file.
@@ -117,9 +119,11 @@ pub(super) struct Start {
     pub(super) subtracted: bool,
 }
 
-/// One time of two programs compared.
+/// One time of a program and of the first one compared.
 #[derive(Debug, Serialize)]
 pub(super) struct Versus {
+    /// Which program is compared with A.
+    pub(super) arm: String,
     #[serde(serialize_with = "metric_name")]
     pub(super) metric: Metric,
     pub(super) comparison: Comparison,
@@ -218,6 +222,7 @@ impl Report {
             refused: Vec::new(),
             against: None,
             gates: Vec::new(),
+            advice: None,
             warnings: Vec::new(),
             series: Vec::new(),
         }

@@ -4,41 +4,40 @@
 //! noise of this machine.
 
 use super::args::{Bench, Metric};
-use super::baseline::Before;
 use super::causes::subject;
-use super::duel::{Extent, duel, how, name, program, start, warnings};
-use super::failure::BenchFailure;
+use super::duel::{Extent, duel, how, program, start, warnings};
+use super::programs::Chosen;
 use super::report::{Kind, Report};
+use super::steps::Steps;
 use crate::failure::Failure;
 use vellum_experiment::process_duel::ProcessDuel;
-use vellum_experiment::{ARMS, ArmOrder};
+use vellum_experiment::{ARMS, ArmOrder, arm_name};
 use vellum_measure::{Observation, Series};
-use vellum_process::Command;
 
-/// Describes `command`.
-pub(super) fn run(args: &Bench, command: &Command, before: Option<&Before>) -> Result<Report, Failure> {
-    if args.fail_above.is_some() && args.baseline.is_none() {
-        const AGAINST: &str =
-            "--fail-above needs something to compare with: another program behind --vs, or --baseline";
-        return Err(BenchFailure::Options(AGAINST).into());
-    }
+/// Describes `chosen`.
+pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report, Failure> {
     let seed = args.seed_or_fresh();
-    let called = args.name.clone().unwrap_or_else(|| name(command));
-    before.map_or(Ok(()), |before| before.expect(std::slice::from_ref(&called)))?;
+    let called = called(args, chosen);
     let runs = args.rounds.map(|runs| runs as usize);
-    let extent = Extent { time: args.time_or_default(), rounds: runs.map(|runs| runs.div_ceil(ARMS.len())) };
-    let timed = duel(args, [command, command], extent, ArmOrder::Random, seed, &called)?;
+    let rounds = runs.map(|runs| runs.div_ceil(ARMS.len()));
+    let extent = Extent { time: args.time_or_default(), rounds, until: args.until };
+    let timed = duel(args, &[chosen, chosen], steps, extent, ArmOrder::Random, seed, &called)?;
     let duel = &timed.duel;
 
     let mut report = Report::new(Kind::Program, how(args, duel, seed, timed.took));
     report.start = Some(start(args, duel));
-    report.programs = vec![program("A", &called, command, duel, &[0, 1, 2])];
+    report.programs = vec![program(arm_name(0), &called, &chosen.command, duel, &[0, 1, 2])];
     report.warnings = warnings(&report.programs, args, &timed);
     let series = joined(duel, &called, runs);
     report.subjects.extend(series.select("Cpu").and_then(|cpu| subject(&cpu, Metric::Cpu, args.low, seed)));
     report.subjects.extend(subject(&series, Metric::Wall, args.low, seed));
     report.series = vec![series];
     Ok(report)
+}
+
+/// What a program that is timed alone is called.
+pub(super) fn called(args: &Bench, chosen: &Chosen) -> String {
+    args.name.clone().unwrap_or_else(|| chosen.name.clone())
 }
 
 /// All runs in the order in which they were made, `most` at most.

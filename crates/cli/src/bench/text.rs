@@ -1,6 +1,7 @@
 //! The report as text: tables, warnings, and the verdict last.
 
 use super::args::{Bench, Metric};
+use super::compared;
 use super::report::{AgainstRow, Held, Kind, Program, Report, Subject};
 use super::words::range;
 use crate::accounts::{BEAT_HEADS, LOSS_HEADS, Losses, share, sought};
@@ -94,8 +95,11 @@ impl Page {
         let clock = format!("clock {}, step {}", how.clock, ns(how.step_ns));
         if report.kind == Kind::Versus {
             let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
+            let others: Vec<&str> = report.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
+            let (last, others) = others.split_last().unwrap_or((&"", &[]));
+            let others: String = others.iter().flat_map(|arm| [", ", *arm]).collect();
             self.say(&format!(
-                "{rounds} rounds of A, A again and B in random order (seed {seed}) in {took}; {clock}"
+                "{rounds} rounds of A, A again{others} and {last} in random order (seed {seed}) in {took}; {clock}"
             ));
         } else {
             let runs = report.series.first().map_or(0, |series| series.observations.len());
@@ -109,28 +113,9 @@ impl Page {
     }
 
     fn versus(&mut self, report: &Report) {
-        let mut ratios = Table::plain(&["time", "B against A", "95 %", "A against A", "95 %"], 1);
-        let mut low = Table::plain(&["", "A", "95 %", "B", "95 %"], 1);
-        for row in &report.versus {
-            let (found, name) = (&row.comparison, metric(row.metric));
-            let (ratio, control) = (found.headline.ratio, found.headline.control);
-            ratios.row(vec![
-                name.clone(),
-                percent(ratio.estimate),
-                range(ratio),
-                percent(control.estimate),
-                range(control),
-            ]);
-            low.row([vec![name], interval(found.a), interval(found.b)].concat());
+        for (title, table) in compared::tables(report) {
+            self.table(&title, &table);
         }
-        if let [a, b] = &report.programs[..] {
-            let count = |value: f64| Unit::Count.scaled(value);
-            for (name, a, b) in [("peak", peak(a), peak(b)), ("faults", count(a.faults), count(b.faults))] {
-                low.row(vec![name.to_owned(), a, String::new(), b, String::new()]);
-            }
-        }
-        self.table("difference", &ratios);
-        self.table(&format!("absolute ({}; peak and faults: median)", low_name(report.how.low_share)), &low);
         let order = report.versus.first().and_then(|row| row.comparison.order.as_ref());
         match (order, &report.how.order_check) {
             // One that depends on the order is among the warnings.
@@ -276,11 +261,14 @@ impl Page {
     }
 
     fn warnings(&mut self, report: &Report) {
-        if !report.warnings.is_empty() {
+        if !report.warnings.is_empty() || report.advice.is_some() {
             self.text.push('\n');
         }
         for warning in &report.warnings {
             self.notice("warning", warning);
+        }
+        if let Some(advice) = &report.advice {
+            self.notice("note", advice);
         }
     }
 
@@ -375,7 +363,7 @@ fn case(subject: &Subject) -> String {
     if subject.batch > 1 { format!("{name} (of {})", subject.batch) } else { name.to_owned() }
 }
 
-fn metric(metric: Metric) -> String {
+pub(super) fn metric(metric: Metric) -> String {
     match metric {
         Metric::Cpu => "CPU".to_owned(),
         Metric::Wall => "wall".to_owned(),
@@ -424,7 +412,7 @@ fn several_modes(subject: &Subject) -> Option<String> {
 }
 
 /// "12.3 µs" and "12.1 to 12.5 µs".
-fn interval(found: Interval) -> Vec<String> {
+pub(super) fn interval(found: Interval) -> Vec<String> {
     let ns = |value: f64| Unit::Nanoseconds.scaled(value);
     let (low, high) = (ns(found.low), ns(found.high));
     let same_unit = low.split(' ').nth(1) == high.split(' ').nth(1);
@@ -433,7 +421,7 @@ fn interval(found: Interval) -> Vec<String> {
 }
 
 /// The low quantile's name: "p10".
-fn low_name(share: f64) -> &'static str {
+pub(super) fn low_name(share: f64) -> &'static str {
     match (share * 100.0).round() as u32 {
         10 => "p10",
         1 => "p1",
@@ -453,7 +441,7 @@ fn greediest(losses: &Losses) -> String {
 }
 
 /// A program's largest resident memory, as far as it is known.
-fn peak(program: &Program) -> String {
+pub(super) fn peak(program: &Program) -> String {
     let most = if program.peak_is_bound { "≤ " } else { "" };
     format!("{most}{}", Unit::Bytes.scaled(program.peak_bytes))
 }

@@ -1,24 +1,30 @@
-//! Two programs against each other.
+//! Programs against each other: each against the first.
 //!
 //! ```text
 //! time ├────────── random order ──────────┤── a second order ──┤
 //!        A' B A   B A A'   A A' B   …       A A' B   B A' A   …
 //! ```
 //!
+//! More programs make rounds longer, and change nothing else: each ratio is found within rounds, and has the
+//! same control.
+//!
 //! The second order takes a sixth of the time. It is left out, with a note, where a round is too long for it.
 
-use super::args::{Bench, Metric};
+use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;
-use super::duel::{Extent, ROUNDS_MIN, duel, how, name, program, start, warnings};
+use super::duel::{Extent, ROUNDS_MIN, duel, how, program, start, warnings};
 use super::failure::BenchFailure;
+use super::programs::Chosen;
 use super::report::{Held, Kind, Report, Versus};
+use super::steps::Steps;
 use super::words::verdict;
 use crate::failure::Failure;
 use std::time::Duration;
-use vellum_experiment::ArmOrder;
-use vellum_experiment::process_duel::{ProcessDuel, ProcessDuelError, ProcessTime};
-use vellum_measure::{CompareError, Comparison, Options, Series};
-use vellum_process::{Command, Interrupt};
+use vellum_experiment::process_duel::{ProcessDuel, ProcessDuelError};
+use vellum_experiment::{ArmOrder, arm_name};
+use vellum_measure::{CompareError, Comparison, Direction, Interval, Options, percent};
+use vellum_process::Interrupt;
+use vellum_report::units;
 
 /// The share of the time that the second order gets …
 const ORDER_SHARE: f64 = 1.0 / 6.0;
@@ -26,27 +32,32 @@ const ORDER_SHARE: f64 = 1.0 / 6.0;
 const ORDER_SLACK: f64 = 2.0;
 /// Where rounds are counted, the second order has one for every this many, at least [`ROUNDS_MIN`].
 const ORDER_EVERY: usize = 5;
+/// The difference that matters, unless asked otherwise.
+const SIZE: f64 = 0.01;
+/// Half a width of 95 % must be smaller than a difference by this factor for it to be shown in nine runs of
+/// ten: the quantiles of the normal distribution at 0.975 and 0.9 over the first of them.
+const TELLING: f64 = (1.96 + 1.2816) / 1.96;
 
-/// Compares `b` with `a`.
-pub(super) fn run(args: &Bench, a: &Command, b: &Command) -> Result<Report, Failure> {
-    if args.save.is_some() || args.baseline.is_some() {
-        const STRONGER: &str = "--save and --baseline are for one program or a suite; --vs runs both side by side, which tells more";
-        return Err(BenchFailure::Options(STRONGER).into());
-    }
+/// Compares every program with the first.
+pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Report, Failure> {
     let seed = args.seed_or_fresh();
-    let names = names(args, a, b);
-    let what = format!("{} against {}", names[1], names[0]);
+    let names = names(args, programs);
+    let what = match &names[..] {
+        [a, b] => format!("{b} against {a}"),
+        all => format!("{} programs", all.len()),
+    };
+    let chosen: Vec<&Chosen> = programs.iter().collect();
     let time = args.time_or_default();
-    let whole = Extent { time, rounds: args.rounds.map(|rounds| rounds as usize) };
+    let whole = Extent { time, rounds: args.rounds.map(|rounds| rounds as usize), until: args.until };
     let check_time = time.mul_f64(ORDER_SHARE);
     let main = if args.no_order_check { whole } else { Extent { time: time - check_time, ..whole } };
-    let timed = duel(args, [a, b], main, ArmOrder::Random, seed, &what)?;
+    let timed = duel(args, &chosen, steps, main, ArmOrder::Random, seed, &what)?;
     let (first, took) = (&timed.duel, timed.took);
 
     let second = match order_extent(args, whole, check_time, took, first.rounds.len()) {
         Ok(extent) => {
             let what = format!("{what}, in a second order");
-            match duel(args, [a, b], extent, ArmOrder::Mirrored, seed, &what) {
+            match duel(args, &chosen, steps, extent, ArmOrder::Mirrored, seed, &what) {
                 Ok(second) => Ok(second.duel),
                 Err(BenchFailure::Duel(ProcessDuelError::Interrupted { .. })) => {
                     Err("the order was not checked: it was stopped before".to_owned())
@@ -61,56 +72,97 @@ pub(super) fn run(args: &Bench, a: &Command, b: &Command) -> Result<Report, Fail
     report.how.order_check =
         Some(second.as_ref().map_or_else(Clone::clone, |_| "a second order was run".to_owned()));
     report.start = Some(start(args, first));
-    report.programs =
-        vec![program("A", &names[0], a, first, &[0, 1]), program("B", &names[1], b, first, &[2])];
+    report.programs.push(program(arm_name(0), &names[0], &programs[0].command, first, &[0, 1]));
+    for (arm, (name, chosen)) in (2..).zip(names.iter().zip(programs).skip(1)) {
+        report.programs.push(program(arm_name(arm), name, &chosen.command, first, &[arm]));
+    }
     let other = if args.metric == Metric::Cpu { Metric::Wall } else { Metric::Cpu };
     for metric in [args.metric, other] {
-        let compared = compare(args, first, metric, seed);
-        let compared = match (compared, metric == args.metric) {
-            (Err(error), true) => return Err(BenchFailure::Compare(error).into()),
-            // What decides nothing may be missing, as the CPU time of a program that uses none.
-            (Err(error), false) => {
-                report.warnings.push(error.to_string());
-                continue;
+        for (arm, name) in (2..).zip(&names[1..]) {
+            let compared = match (compare(args, first, metric, arm, seed), metric == args.metric) {
+                (Err(error), true) => return Err(BenchFailure::Compare(error).into()),
+                // What decides nothing may be missing, as the CPU time of a program that uses none.
+                (Err(error), false) => {
+                    report.warnings.push(error.to_string());
+                    continue;
+                }
+                (Ok(compared), _) => compared,
+            };
+            let second =
+                second.as_ref().ok().and_then(|second| compare(args, second, metric, arm, seed).ok());
+            let comparison = match second {
+                Some(second) => compared.with_second_order(&second),
+                None => compared,
+            };
+            let direction = comparison.direction();
+            if metric == args.metric {
+                for warning in comparison.warnings().iter().map(ToString::to_string) {
+                    if !report.warnings.contains(&warning) {
+                        report.warnings.push(warning);
+                    }
+                }
+                let gate = args.fail_above.map(|allowed| comparison.gate(allowed));
+                report.gates.extend(gate.map(|gate| Held {
+                    name: name.clone(),
+                    time_advised_ns:
+                        gate.rounds_advised().map(|more| time_of(more, first.rounds.len(), took)),
+                    gate,
+                }));
             }
-            (Ok(compared), _) => compared,
-        };
-        let second = second.as_ref().ok().and_then(|second| compare(args, second, metric, seed).ok());
-        let comparison = match second {
-            Some(second) => compared.with_second_order(&second),
-            None => compared,
-        };
-        let ratio = comparison.headline.ratio;
-        let direction = comparison.direction();
-        if metric == args.metric {
-            report.warnings.extend(comparison.warnings().iter().map(ToString::to_string));
-            let gate = args.fail_above.map(|allowed| comparison.gate(allowed));
-            report.gates.extend(gate.map(|gate| Held {
-                name: names[1].clone(),
-                time_advised_ns: gate.rounds_advised().map(|more| time_of(more, first.rounds.len(), took)),
-                gate,
-            }));
+            let verdict = verdict(comparison.headline.ratio, direction, &names[0], name);
+            report.versus.push(Versus { arm: arm_name(arm), metric, comparison, direction, verdict });
         }
-        let verdict = verdict(ratio, direction, &names[0], &names[1]);
-        report.versus.push(Versus { metric, comparison, direction, verdict });
     }
+    report.advice = advice(args, &report, first.rounds.len(), took);
     report.warnings.extend(warnings(&report.programs, args, &timed));
-    let series: Vec<Series> = (0..3).map(|arm| first.series(&names[usize::from(arm == 2)], arm)).collect();
-    for arm in [0, 2] {
-        report.subjects.extend(subject(&series[arm], Metric::Wall, args.low, seed));
+    let arms = 0..=programs.len();
+    report.series = arms.map(|arm| first.series(&names[arm.saturating_sub(1)], arm)).collect();
+    for (_, series) in report.series.iter().enumerate().filter(|(arm, _)| *arm != 1) {
+        report.subjects.extend(subject(series, Metric::Wall, args.low, seed));
     }
-    report.series = series;
     Ok(report)
 }
 
-/// What the two are called: by their commands, or by their letters where these are the same.
-fn names(args: &Bench, a: &Command, b: &Command) -> [String; 2] {
-    let [a, b] = [name(a), name(b)];
-    match &args.name {
-        Some(name) => [format!("{name} A"), format!("{name} B")],
-        None if a == b => [format!("A ({a})"), format!("B ({b})")],
-        None => [a, b],
+/// How long it takes to see a difference of a size that matters, where the intervals are wider than that.
+fn advice(args: &Bench, report: &Report, rounds: usize, took: Duration) -> Option<String> {
+    let size = args.until.map_or(SIZE, f64::exp_m1);
+    let not_shown = |row: &&Versus| row.metric == args.metric && row.direction == Direction::NotShown;
+    let widest = report.versus.iter().filter(not_shown).map(|row| half_width(row.comparison.headline.ratio));
+    let widest = widest.max_by(f64::total_cmp)?;
+    let more = rounds as f64 * (widest * TELLING / size.ln_1p()).powi(2);
+    if more <= rounds as f64 {
+        return None;
     }
+    let needed = Duration::from_nanos(time_of(more.ceil() as usize, rounds, took));
+    let option = if needed <= TIME_MAX {
+        format!("--time {}s", needed.as_secs_f64().ceil())
+    } else {
+        "more than a run can have".to_owned()
+    };
+    let (size, time) = (percent(1.0 + size), units::time(needed));
+    Some(format!(
+        "to see a difference of {} in nine runs of ten takes about {time} here: {option}",
+        size.trim_start_matches('+')
+    ))
+}
+
+/// Half an interval's width, as a logarithm.
+fn half_width(ratio: Interval) -> f64 {
+    (ratio.high / ratio.low).ln() / 2.0
+}
+
+/// What the programs are called: by their commands, with their letters where two are the same.
+fn names(args: &Bench, programs: &[Chosen]) -> Vec<String> {
+    let letter = |place: usize| arm_name(if place == 0 { 0 } else { place + 1 });
+    let named = |(place, program): (usize, &Chosen)| match &args.name {
+        Some(name) => format!("{name} {}", letter(place)),
+        None => {
+            let same = programs.iter().filter(|other| other.name == program.name).count();
+            let name = program.name.clone();
+            if same > 1 { format!("{} ({name})", letter(place)) } else { name }
+        }
+    };
+    programs.iter().enumerate().map(named).collect()
 }
 
 /// How long the second order may run, or why it is not run.
@@ -129,7 +181,7 @@ fn order_extent(
     }
     if let Some(rounds) = whole.rounds {
         let fewer = (rounds / ORDER_EVERY).max(ROUNDS_MIN).min(rounds);
-        return Ok(Extent { time, rounds: Some(fewer) });
+        return Ok(Extent { time, rounds: Some(fewer), until: None });
     }
     let needed = took.div_f64(rounds.max(1) as f64).mul_f64(ROUNDS_MIN as f64);
     if needed > time.mul_f64(ORDER_SLACK) {
@@ -138,7 +190,7 @@ fn order_extent(
             "the order was not checked: there was no time for it; --time {seconds}s gives it some"
         ));
     }
-    Ok(Extent { time, rounds: None })
+    Ok(Extent { time, rounds: None, until: None })
 }
 
 /// The time to ask for, in nanoseconds, to have `more` rounds, where `rounds` took this long. The second
@@ -148,9 +200,14 @@ fn time_of(more: usize, rounds: usize, took: Duration) -> u64 {
     (ns / (1.0 - ORDER_SHARE)) as u64
 }
 
-fn compare(args: &Bench, duel: &ProcessDuel, metric: Metric, seed: u64) -> Result<Comparison, CompareError> {
-    let time = if metric == Metric::Cpu { ProcessTime::Cpu } else { ProcessTime::Wall };
-    duel.compare(time, &Options { seed, low_share: args.low, ..Options::default() })
+fn compare(
+    args: &Bench,
+    duel: &ProcessDuel,
+    metric: Metric,
+    arm: usize,
+    seed: u64,
+) -> Result<Comparison, CompareError> {
+    duel.compare(metric.time(), arm, &Options { seed, low_share: args.low, ..Options::default() })
 }
 
 #[cfg(test)]
@@ -171,7 +228,7 @@ mod tests {
     fn a_second_order_is_run_where_there_is_time() {
         let args = args(&["true", "--vs", "true"]);
         let seconds = Duration::from_secs;
-        let whole = Extent { time: seconds(6), rounds: None };
+        let whole = Extent { time: seconds(6), rounds: None, until: None };
         let extent = order_extent(&args, whole, seconds(1), seconds(5), 100).unwrap();
         assert_eq!((extent.time, extent.rounds), (seconds(1), None));
         let why = order_extent(&args, whole, seconds(1), seconds(20), 10).unwrap_err();

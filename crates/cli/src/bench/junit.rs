@@ -1,0 +1,39 @@
+//! The verdicts as JUnit's XML, which CI systems show beside other tests.
+//!
+//! A comparison is a test case, and it fails where `--fail-above` does. What is not shown passes: a gate that
+//! fails on noise is soon ignored.
+
+use super::report::Report;
+use crate::text::escape;
+use std::time::Duration;
+
+/// The whole document.
+pub(super) fn document(report: &Report) -> String {
+    let seconds = Duration::from_nanos(report.how.took_ns).as_secs_f64();
+    let rows = report.versus.iter().filter(|row| Some(row.metric.name()) == report.how.metric);
+    let told = rows.filter_map(|row| {
+        let name = &report.programs.iter().find(|program| program.arm == row.arm)?.name;
+        Some((name.clone(), format!("{} ({})", row.verdict, row.metric.words())))
+    });
+    let against = report.against.iter().flat_map(|against| &against.rows);
+    let told = told.chain(against.map(|row| (row.name.clone(), row.verdict.clone())));
+    let mut cases = String::new();
+    let mut count = 0;
+    for (name, verdict) in told {
+        count += 1;
+        let failed = report.gates.iter().find(|held| held.name == name && held.gate.failed());
+        let failure = failed.map_or_else(String::new, |held| {
+            format!("      <failure message=\"{}\"/>\n", escape(&held.words()))
+        });
+        cases += &format!(
+            "    <testcase classname=\"vellum.bench\" name=\"{}\">\n{failure}      <system-out>{}</system-out>\n    </testcase>\n",
+            escape(&name),
+            escape(&verdict)
+        );
+    }
+    let failures = report.failed().len();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"vellum bench\" tests=\"{count}\" \
+         failures=\"{failures}\" time=\"{seconds:.3}\">\n{cases}  </testsuite>\n</testsuites>\n"
+    )
+}

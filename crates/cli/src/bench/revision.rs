@@ -1,0 +1,112 @@
+//! Another revision of the program's sources, checked out and built beside these: `--vs-ref`.
+//!
+//! The revision lies in a work tree of git of its own, in the temporary folder, and is removed at the end,
+//! also after a failure. The build command runs in both trees, so that both programs are built alike. The
+//! program that is compared is the file at the same place in the other tree. Both run in the folder in which
+//! this command runs, and read the same data.
+
+use super::failure::BenchFailure;
+use super::programs::Chosen;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command as System, Stdio};
+use tempfile::TempDir;
+use vellum_process::Command;
+
+/// A revision that is checked out.
+#[derive(Debug)]
+pub(super) struct Revision {
+    name: String,
+    /// The tree that this command runs in.
+    here: PathBuf,
+    there: PathBuf,
+    /// Removed last.
+    _folder: TempDir,
+}
+
+impl Revision {
+    /// Checks `name` out, and builds it and what is here with the line `build`.
+    pub(super) fn build(name: &str, build: Option<&OsStr>) -> Result<Revision, BenchFailure> {
+        let failed = |why: String| BenchFailure::Revision { name: name.to_owned(), why };
+        let here = git(None, &["rev-parse", "--show-toplevel"]).map_err(failed)?;
+        let here = PathBuf::from(here);
+        let commit = format!("{name}^{{commit}}");
+        let missing = |_| failed(format!("there is no such commit in {}", here.display()));
+        let commit =
+            git(Some(&here), &["rev-parse", "--verify", "--end-of-options", &commit]).map_err(missing)?;
+        let folder = tempfile::Builder::new().prefix("vellum-revision-").tempdir();
+        let folder = folder.map_err(|error| failed(format!("no temporary folder: {error}")))?;
+        let there = folder.path().join("tree");
+        let revision = Revision { name: name.to_owned(), here, there, _folder: folder };
+        let path = revision.there.to_string_lossy().into_owned();
+        git(Some(&revision.here), &["worktree", "add", "--detach", "--quiet", &path, &commit])
+            .map_err(failed)?;
+        for tree in [&revision.there, &revision.here] {
+            build.map_or(Ok(()), |line| revision.run(line, tree))?;
+        }
+        Ok(revision)
+    }
+
+    /// The same program of the other revision.
+    pub(super) fn program(&self, here: &Chosen) -> Result<Chosen, BenchFailure> {
+        let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
+        let file = &here.command.program;
+        let path =
+            std::fs::canonicalize(file).map_err(|error| failed(format!("{}: {error}", file.display())))?;
+        let inside = path.strip_prefix(&self.here).map_err(|_| {
+            let (file, here) = (file.display(), self.here.display());
+            failed(format!("{file} lies outside of {here}, so the revision has no other one"))
+        })?;
+        let program = self.there.join(inside);
+        if !program.exists() {
+            let inside = inside.display();
+            return Err(failed(format!(
+                "it has no {inside} after the build; say with --build how it is built"
+            )));
+        }
+        let words = here.command.argv.iter().skip(1).cloned();
+        let argv = std::iter::once(program.clone().into_os_string()).chain(words).collect();
+        let env = here.command.env.clone();
+        let command = Command { program, argv, env, stdio: [None, None, None] };
+        Ok(Chosen { command, name: format!("{} of {}", here.name, self.name) })
+    }
+
+    fn run(&self, line: &OsStr, tree: &Path) -> Result<(), BenchFailure> {
+        let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
+        let mut shell = System::new("/bin/sh");
+        shell.arg("-c").arg(line).current_dir(tree).stdin(Stdio::null());
+        // What is built is no result: its messages belong beside ours.
+        shell.stdout(std::io::stderr());
+        let status = shell.status().map_err(|error| failed(format!("/bin/sh: {error}")))?;
+        let line = line.to_string_lossy();
+        if status.success() {
+            Ok(())
+        } else {
+            Err(failed(format!("{line:?} in {}: {status}", tree.display())))
+        }
+    }
+}
+
+impl Drop for Revision {
+    fn drop(&mut self) {
+        let path = self.there.to_string_lossy().into_owned();
+        // Without the tree git forgets it by itself, in time.
+        let _ = git(Some(&self.here), &["worktree", "remove", "--force", &path]);
+    }
+}
+
+/// The first line that git says, or why it failed.
+fn git(folder: Option<&Path>, words: &[&str]) -> Result<String, String> {
+    let mut command = System::new("git");
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    let ran = command.args(words).stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| format!("git could not be run: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+    if ran.status.success() {
+        Ok(text(&ran.stdout))
+    } else {
+        Err(text(&ran.stderr).replacen("fatal: ", "", 1))
+    }
+}

@@ -1,0 +1,76 @@
+//! The steps round a program's runs, as `hyperfine` has them: `--setup` once before all of its runs,
+//! `--prepare` before and `--conclude` after each run, `--cleanup` once at the end.
+//!
+//! A step is a line for the shell. It is not timed. `--cleanup` runs for every program that was set up, also
+//! when something failed or a signal came in between.
+
+use super::args::Bench;
+use super::failure::BenchFailure;
+use super::parameters::Setting;
+use std::ffi::OsStr;
+use vellum_experiment::process_duel::step;
+use vellum_process::Command;
+
+/// The shell of all steps.
+const SHELL: &str = "/bin/sh";
+
+/// What is to happen round the runs of the programs, each by its setting.
+#[derive(Debug)]
+pub(super) struct Steps<'a> {
+    args: &'a Bench,
+    settings: Vec<Setting>,
+    /// How many programs are set up.
+    set_up: usize,
+}
+
+impl<'a> Steps<'a> {
+    /// Sets all programs up.
+    pub(super) fn begin(args: &'a Bench, settings: Vec<Setting>) -> Result<Steps<'a>, BenchFailure> {
+        let mut steps = Steps { args, settings, set_up: 0 };
+        for place in 0..steps.settings.len() {
+            // Even one that fails half-way leaves something behind.
+            steps.set_up += 1;
+            if let Some(line) = &args.setup {
+                step("setup", &shell(line, &steps.settings[place])).map_err(BenchFailure::Duel)?;
+            }
+        }
+        Ok(steps)
+    }
+
+    /// What comes before each program's runs; nothing, if nothing was asked for.
+    pub(super) fn prepare(&self, programs: usize) -> Vec<Command> {
+        self.each(self.args.prepare.as_deref(), programs)
+    }
+
+    /// What comes after each program's runs.
+    pub(super) fn conclude(&self, programs: usize) -> Vec<Command> {
+        self.each(self.args.conclude.as_deref(), programs)
+    }
+
+    /// One program may be timed as several.
+    fn each(&self, line: Option<&OsStr>, programs: usize) -> Vec<Command> {
+        let settings = || self.settings.iter().cycle().take(programs);
+        line.into_iter().flat_map(|line| settings().map(move |setting| shell(line, setting))).collect()
+    }
+}
+
+impl Drop for Steps<'_> {
+    fn drop(&mut self) {
+        let Some(line) = &self.args.cleanup else { return };
+        for setting in &self.settings[..self.set_up] {
+            if let Err(error) = step("cleanup", &shell(line, setting)) {
+                say!("vellum: {error}");
+            }
+        }
+    }
+}
+
+/// A line for the shell, with this process's environment.
+fn shell(line: &OsStr, setting: &Setting) -> Command {
+    Command {
+        program: SHELL.into(),
+        argv: vec!["sh".into(), "-c".into(), setting.fill(line)],
+        env: std::env::vars_os().collect(),
+        stdio: [None, None, None],
+    }
+}
