@@ -21,11 +21,11 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Time programs, or Vellum's own operations, with confidence intervals.
 ///
 /// With --vs, programs run alternately in random order, and the first also against itself. That control
-/// measures the noise; no smaller difference is claimed. Several --vs compare several programs with the first,
-/// -L one program with several values of a parameter, --vs-ref the program with that of another revision.
-/// Without these, one program is described: its time
-/// when undisturbed, and the causes of its outliers. With --suite, operations of this process are timed. The
-/// programs' output is discarded unless --output says otherwise.
+/// measures the noise; no smaller difference is claimed. Several --vs compare several programs with the
+/// first, -L one program with several values of a parameter, --vs-ref the program with that of another
+/// revision. Without these, one program is described: its time when undisturbed, and the causes of its
+/// outliers. With --suite, operations of this process are timed. The programs' output is discarded unless
+/// --output says otherwise.
 ///
 /// Exit status: 0; 1 when --fail-above finds a slowdown; 127 when a program is not found, 126 when it cannot
 /// be executed; 125 when a program or vellum itself failed.
@@ -51,8 +51,8 @@ pub(crate) struct Bench {
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<Duration>,
 
-    /// Stop as soon as the difference is known to within this, such as 1%; --time is then the longest (default:
-    /// 5min).
+    /// Stop as soon as the difference is known to within this, such as 1%; --time is then the longest
+    /// (default: 5min).
     #[arg(long, value_name = "PERCENT", value_parser = half_width, conflicts_with = "suite")]
     pub(super) until: Option<f64>,
 
@@ -187,8 +187,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) markdown: Option<PathBuf>,
 
-    /// Also write the verdicts as test cases, which fail where --fail-above does (JUnit's XML); "-" is standard
-    /// output.
+    /// Also write the verdicts as test cases, which fail where --fail-above does (JUnit's XML); "-" is
+    /// standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) junit: Option<PathBuf>,
 

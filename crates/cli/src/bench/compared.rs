@@ -87,7 +87,7 @@ pub(super) fn markdown(report: &Report) -> String {
     page
 }
 
-/// What was timed by itself: a program or the cases of a suite.
+/// A program alone, or the cases of a suite.
 fn subjects(report: &Report) -> Table {
     let low = low_name(report.how.low_share);
     let mut table = Table::plain(&["", "time", low, "95 %", "mean", "min", "max"], 1);

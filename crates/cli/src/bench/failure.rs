@@ -33,13 +33,13 @@ pub(super) enum BenchFailure {
     Parameter {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// Another revision could not be had.
     #[error("the revision {name:?}: {why}")]
     Revision {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
         /// What went wrong.
         why: String,

@@ -75,7 +75,7 @@ impl Revision {
         let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
         let mut shell = System::new("/bin/sh");
         shell.arg("-c").arg(line).current_dir(tree).stdin(Stdio::null());
-        // What is built is no result: its messages belong beside ours.
+        // The messages of a build are no result: they belong beside ours.
         shell.stdout(std::io::stderr());
         let status = shell.status().map_err(|error| failed(format!("/bin/sh: {error}")))?;
         let line = line.to_string_lossy();

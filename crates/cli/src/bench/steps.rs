@@ -14,7 +14,7 @@ use vellum_process::Command;
 /// The shell of all steps.
 const SHELL: &str = "/bin/sh";
 
-/// What is to happen round the runs of the programs, each by its setting.
+/// The steps round the runs of all programs, each with its setting.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     args: &'a Bench,

@@ -45,7 +45,7 @@ pub enum ProcessDuelError {
         /// The last line on its standard error, if that was kept.
         last: String,
     },
-    /// What was to happen before or after a run failed.
+    /// A step before or after a run failed.
     #[error(transparent)]
     Step(#[from] StepError),
     /// A signal asked to stop before a round was complete.

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! The same rules as for a [duel](crate::duel) in one process: every program once a round and the first one
-//! twice, so that the control stands beside every answer. The figure to trust is CPU time: what runs beside on the machine moves it ten times less than wall
-//! time.
+//! twice, so that the control stands beside every answer. The figure to trust is CPU time: other programs on
+//! the machine change it ten times less than wall time.
 //!
 //! What starting a process costs by itself is measured on a program that does nothing and given with the
 //! result. It is subtracted only if asked: every start of a program pays it.
 //!
-//! What is to happen before and after each run ([`ProcessOptions::prepare`] and
-//! [`conclude`](ProcessOptions::conclude)) is not timed.
+//! Steps before and after each run ([`ProcessOptions::prepare`] and [`conclude`](ProcessOptions::conclude))
+//! are not timed.
 //!
 //! A process that fails is no measurement: the duel ends with its status and its last words, unless failures
 //! are to be ignored. With [`Output::Equal`] so it does when two processes write different things, because
