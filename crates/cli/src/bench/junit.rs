@@ -1,7 +1,7 @@
 //! The verdicts as JUnit's XML, which CI systems show beside other tests.
 //!
-//! A comparison is a test case, and it fails where `--fail-above` does. A difference that is not shown passes:
-//! a gate that fails on noise is soon ignored.
+//! A comparison is a test case, and it fails where `--fail-above` does. A difference that is not shown
+//! passes: a gate that fails on noise is soon ignored.
 
 use super::report::Report;
 use crate::text::escape;
