@@ -1,5 +1,6 @@
 //! How much room there is on the terminal.
 
+use rustix::fd::BorrowedFd;
 use rustix::termios::{Winsize, tcgetwinsize};
 
 /// Where nobody says how wide a line may be.
@@ -9,15 +10,20 @@ const LINES: usize = 24;
 
 /// Columns of the terminal on standard output; 80 elsewhere.
 pub(crate) fn columns() -> usize {
-    size().map_or(COLUMNS, |size| size.ws_col.into())
+    size(rustix::stdio::stdout()).map_or(COLUMNS, |size| size.ws_col.into())
 }
 
-/// Lines of that terminal; 24 elsewhere.
+/// Columns of the terminal on standard error; 80 elsewhere.
+pub(crate) fn columns_of_stderr() -> usize {
+    size(rustix::stdio::stderr()).map_or(COLUMNS, |size| size.ws_col.into())
+}
+
+/// Lines of the terminal on standard output; 24 elsewhere.
 pub(crate) fn lines() -> usize {
-    size().map_or(LINES, |size| size.ws_row.into())
+    size(rustix::stdio::stdout()).map_or(LINES, |size| size.ws_row.into())
 }
 
 /// A terminal that does not know its size says 0.
-fn size() -> Option<Winsize> {
-    tcgetwinsize(rustix::stdio::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
+fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
+    tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }

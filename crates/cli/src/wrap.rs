@@ -1,4 +1,4 @@
-//! Lines of at most 80 columns.
+//! Lines of at most 80 columns, or as many as there are.
 
 /// Columns of a line.
 pub(crate) const COLUMNS: usize = 80;
@@ -6,7 +6,12 @@ pub(crate) const COLUMNS: usize = 80;
 /// `text` in lines that fit beside an indent of this many columns, broken at blanks. A row of a table that
 /// fits stays as it is.
 pub(crate) fn wrapped(text: &str, indent: usize) -> Vec<String> {
-    let room = COLUMNS.saturating_sub(indent);
+    wrapped_to(text, indent, COLUMNS)
+}
+
+/// The same, in lines of `columns`.
+pub(crate) fn wrapped_to(text: &str, indent: usize, columns: usize) -> Vec<String> {
+    let room = columns.saturating_sub(indent);
     if text.chars().count() <= room {
         return vec![text.to_owned()];
     }

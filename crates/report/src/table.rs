@@ -176,6 +176,12 @@ fn widths(lines: &[Vec<String>]) -> Vec<usize> {
     (0..columns).map(|at| cells(at).map(|cell| cell.width()).max().unwrap_or(0)).collect()
 }
 
+/// How many columns of a terminal `text` takes.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
 /// `text` in at most `width` columns, with an ellipsis where something is missing.
 #[must_use]
 pub fn shortened(text: &str, width: usize) -> String {

@@ -2,10 +2,14 @@
 
 use super::observed::Observed;
 use crate::text::{ending, shown_command};
+use crate::wrap::wrapped_to;
 use std::fmt::Write;
 use vellum_measure::Unit;
 use vellum_report::Style;
 use vellum_report::units::{count, time};
+
+/// Columns before the words.
+const INDENT: usize = 13;
 
 /// What share `part` is of `whole`.
 fn share(part: u64, whole: u64) -> String {
@@ -17,13 +21,16 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// Totals, and the cost of recording.
-pub(crate) fn closing(observed: &Observed, style: Style) -> String {
+pub(crate) fn closing(observed: &Observed, style: Style, width: usize) -> String {
     let profile = &observed.profile;
     let mut text = String::new();
     let head = format!("vellum cost: {}", shown_command(&observed.command));
     let _ = writeln!(text, "\n{}: {}", style.bold(&head), ending(&observed.outcome()));
     let mut line = |label: &str, words: String| {
-        let _ = writeln!(text, "  {} {words}", style.label(&format!("{label:<10}")));
+        for (at, words) in wrapped_to(&words, INDENT, width).into_iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            let _ = writeln!(text, "  {} {words}", style.label(&format!("{label:<10}")));
+        }
     };
     if profile.operations > 0 {
         let from = if profile.processes == 1 {
@@ -104,7 +111,10 @@ pub(crate) fn closing(observed: &Observed, style: Style) -> String {
         );
     }
     for note in &observed.notes {
-        let _ = writeln!(text, "  {} {note}", style.notice(&format!("{:<10}", "note")));
+        for (at, words) in wrapped_to(note, INDENT, width).into_iter().enumerate() {
+            let label = format!("{:<10}", if at == 0 { "note" } else { "" });
+            let _ = writeln!(text, "  {} {words}", if at == 0 { style.notice(&label) } else { label });
+        }
     }
     text
 }

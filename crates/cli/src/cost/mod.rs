@@ -17,6 +17,7 @@ pub(crate) use args::Cost;
 use crate::environment::{append, edit, move_to_front, prepend};
 use crate::failure::{FAILED, Failure};
 use crate::gc_account::Account;
+use crate::screen;
 use observed::Observed;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,6 +47,9 @@ const CYCLES_A_US: f64 = 2000.0;
 #[error("cannot create the ledger in which operations are recorded ({0}); make some room in /dev/shm")]
 struct NoLedger(#[source] std::io::Error);
 
+/// Columns of a report in a file.
+const FILE_COLUMNS: usize = 160;
+
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
     let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
@@ -57,11 +61,12 @@ pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
     let (report, json, folded) = (prepare(&args.output)?, prepare(&args.json)?, prepare(&args.folded)?);
     let observed = observe(args, &program, obstacle, &recorder, vellum.as_deref())?;
     let style = if report.is_some() { Style::plain() } else { Style::of_stderr() };
+    let width = if report.is_some() { FILE_COLUMNS } else { screen::columns_of_stderr() };
     let text = || {
         if args.summary {
-            summary::render(&observed, style)
+            summary::render(&observed, style, width)
         } else {
-            text::render(&observed, &args.file, style)
+            text::render(&observed, &args.file, style, width)
         }
     };
     if report.is_none() {

@@ -13,11 +13,12 @@ use vellum_report::{Style, Table};
 
 /// Functions and files that are listed.
 const ROWS_MAX: usize = 25;
-/// The longest name.
+/// The longest name, and the shortest that one is cut to.
 const NAME_WIDTH: usize = 44;
+const NAME_MIN: usize = 12;
 
 /// The summary.
-pub(crate) fn render(observed: &Observed, style: Style) -> String {
+pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String {
     let items = &observed.profile.items;
     let mut text = String::new();
     let mut table = |title: &str, name: &dyn Fn(&Item) -> Option<String>| {
@@ -27,7 +28,7 @@ pub(crate) fn render(observed: &Observed, style: Style) -> String {
                 groups.entry(name).or_default().add(item);
             }
         }
-        text.push_str(&rows(title, groups, style));
+        text.push_str(&rows(title, groups, style, width));
     };
     table("by operation", &|item| Some(label(item.operation)));
     table("by function", &|item| match &item.cause.place {
@@ -41,27 +42,24 @@ pub(crate) fn render(observed: &Observed, style: Style) -> String {
         Place::Function { module, .. } | Place::Offset { module, .. } => Some(format!("{module} (no lines)")),
         Place::Unknown => Some(Place::Unknown.to_string()),
     });
-    text + &closing(observed, style)
+    text + &closing(observed, style, width)
 }
 
 /// A table, the dearest first.
-fn rows(title: &str, groups: BTreeMap<String, Group>, style: Style) -> String {
+fn rows(title: &str, groups: BTreeMap<String, Group>, style: Style, width: usize) -> String {
     let mut groups: Vec<(String, Group)> = groups.into_iter().collect();
     groups.sort_by(|(_, a), (_, b)| b.total_ns.total_cmp(&a.total_ns).then(b.count.cmp(&a.count)));
-    let heads = [title, "count", "in all", "mean", "min", "max", "std", ""];
-    let mut table = Table::plain(&heads, 1).with_words_last();
+    // Where a line is short, the deviation goes first: names are worth more.
+    let whole = table(title, &groups, NAME_WIDTH, true);
+    let table = if whole.width("") <= width {
+        whole
+    } else {
+        let names = (NAME_MIN..NAME_WIDTH).rev().step_by(2);
+        let narrow = names.map(|wide| table(title, &groups, wide, false));
+        narrow.into_iter().find(|table| table.width("") <= width).unwrap_or(whole)
+    };
     let more = groups.len().saturating_sub(ROWS_MAX);
-    for (name, group) in groups.iter().take(ROWS_MAX) {
-        let mut row = vec![shortened(name), count(group.count)];
-        if let Some(times) = group.times() {
-            let mark = if times.n < group.count { "~" } else { "" };
-            row.push(format!("{mark}{}", Unit::Nanoseconds.scaled(group.total_ns)));
-            row.extend(times_columns(&times, times.n < group.count));
-            row.extend((group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed))));
-        }
-        table.row(row);
-    }
-    let mut text = table.render("", usize::MAX, style);
+    let mut text = table.render("", width, style);
     if more > 0 {
         let left: u64 = groups[ROWS_MAX..].iter().map(|(_, group)| group.count).sum();
         let _ = writeln!(text, "and {} more with {} operations", count(more as u64), count(left));
@@ -70,13 +68,35 @@ fn rows(title: &str, groups: BTreeMap<String, Group>, style: Style) -> String {
     text
 }
 
+/// The rows, with names of at most this width, and with all that is known or what fits.
+fn table(title: &str, groups: &[(String, Group)], wide: usize, is_whole: bool) -> Table {
+    let heads = [title, "count", "in all", "mean", "min", "max", "std", ""];
+    let heads = if is_whole { &heads[..] } else { &heads[..6] };
+    let mut table = Table::plain(heads, 1);
+    if is_whole {
+        table = table.with_words_last();
+    }
+    for (name, group) in groups.iter().take(ROWS_MAX) {
+        let mut row = vec![shortened(name, wide), count(group.count)];
+        if let Some(times) = group.times() {
+            let mark = if times.n < group.count { "~" } else { "" };
+            row.push(format!("{mark}{}", Unit::Nanoseconds.scaled(group.total_ns)));
+            row.extend(times_columns(&times, times.n < group.count));
+            row.extend((group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed))));
+        }
+        row.truncate(heads.len());
+        table.row(row);
+    }
+    table
+}
+
 /// The end of a name that is too long: what tells paths apart is there.
-fn shortened(name: &str) -> String {
+fn shortened(name: &str, wide: usize) -> String {
     let length = name.chars().count();
-    if length <= NAME_WIDTH {
+    if length <= wide {
         return name.to_owned();
     }
-    format!("…{}", name.chars().skip(length - NAME_WIDTH + 1).collect::<String>())
+    format!("…{}", name.chars().skip(length - wide + 1).collect::<String>())
 }
 
 #[cfg(test)]
@@ -86,8 +106,8 @@ mod tests {
     #[test]
     fn long_names_keep_their_ends() {
         let long = format!("/a/{}/b.c", "x".repeat(80));
-        assert_eq!(shortened(&long).chars().count(), NAME_WIDTH);
-        assert!(shortened(&long).ends_with("/b.c"));
-        assert_eq!(shortened("main"), "main");
+        assert_eq!(shortened(&long, NAME_WIDTH).chars().count(), NAME_WIDTH);
+        assert!(shortened(&long, NAME_WIDTH).ends_with("/b.c"));
+        assert_eq!(shortened("main", NAME_WIDTH), "main");
     }
 }

@@ -4,12 +4,14 @@
 //! -- list.c
 //!    12  struct node *add(struct node *head) {
 //!    13      struct node *n = malloc(sizeof *n);
-//!         - malloc(≤64 B)              100,000   ~11.2 ns       0 ns    41.3 µs     131 ns   timed 3,912
-//!         - page fault                     391
+//!   - malloc(≤64 B)                  100,000  ~11.2 ns     0 ns  41.3 µs   131 ns
+//!         timed 3,912
+//!   - page fault                         391
 //! ```
 //!
 //! The columns are those of the paper: operation, count, mean, smallest, largest, standard deviation. A `~`
-//! marks a figure of only some of the operations; their number follows.
+//! marks a figure of only some of the operations; their number follows, on the same line where that is wide
+//! enough. Nothing is wider than the terminal: long names and lines of source are cut.
 //!
 //! Source: Bates, section "Costing".
 
@@ -22,6 +24,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vellum_report::Style;
+use vellum_report::table::{columns, shortened};
 use vellum_report::units::count;
 
 use vellum_cost::{Item, Place};
@@ -32,21 +35,28 @@ use vellum_wire::operation::Operation;
 const CONTEXT: u32 = 2;
 /// Files larger than this are not read for their lines.
 const SOURCE_BYTES_MAX: u64 = 32 << 20;
-/// Characters of a source line that are shown.
-const LINE_MAX: usize = 160;
 /// Places without a source line that are listed.
 const PLACES_MAX: usize = 40;
 /// Width of line numbers.
 const NUMBER_WIDTH: usize = 6;
-/// Width of an operation's name.
+/// What stands before an operation's name.
+const MARK: &str = "  - ";
+/// Width of an operation's name at most, and of the shortest that is worth reading.
 const NAME_WIDTH: usize = 40;
-/// Width of a count, and of a time.
-const COUNT_WIDTH: usize = 13;
-const TIME_WIDTH: usize = 10;
+const NAME_MIN: usize = 12;
+/// Width of a count, of a mean with its mark, and of another time, each with the gap before it.
+const COUNT_WIDTH: usize = 12;
+const MEAN_WIDTH: usize = 10;
+const TIME_WIDTH: usize = 9;
+/// Width of all figures.
+const FIGURES_WIDTH: usize = COUNT_WIDTH + MEAN_WIDTH + 3 * TIME_WIDTH;
+/// What stands between the figures and what is said of them.
+const GAP: usize = 3;
 
-/// The whole report.
-pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style) -> String {
+/// The whole report, in lines of at most `width` columns.
+pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width: usize) -> String {
     let mut text = String::new();
+    let page = Page { style, width };
     let mut files: BTreeMap<Arc<str>, BTreeMap<u32, Vec<&Item>>> = BTreeMap::new();
     let mut elsewhere: Vec<&Item> = Vec::new();
     for item in &observed.profile.items {
@@ -60,114 +70,163 @@ pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style) -> Str
     let wanted = |file: &str| only.is_empty() || only.iter().any(|only| Path::new(file).ends_with(only));
     let is_any_shown = files.keys().any(|file| wanted(file)) || (only.is_empty() && !elsewhere.is_empty());
     if is_any_shown {
-        text.push_str(&header(style));
+        text.push_str(&page.header());
     }
     for (file, lines) in files.iter().filter(|(file, _)| wanted(file)) {
-        source(&mut text, file, lines, observed.newer.get(file).map(PathBuf::as_path), style);
+        page.source(&mut text, file, lines, observed.newer.get(file).map(PathBuf::as_path));
     }
     if only.is_empty() && !elsewhere.is_empty() {
-        without_lines(&mut text, &elsewhere, style);
+        page.without_lines(&mut text, &elsewhere);
     }
     for only in only.iter().filter(|only| !files.keys().any(|file| Path::new(&**file).ends_with(only))) {
         let there: Vec<&str> = files.keys().map(|file| &**file).collect();
         let _ =
             writeln!(text, "no operations in {}; there are some in: {}", only.display(), there.join(", "));
     }
-    text.push_str(&closing(observed, style));
+    text.push_str(&closing(observed, style, width));
     text
 }
 
-fn header(style: Style) -> String {
-    let heads = ["mean", "min", "max", "std"].map(|head| format!("{head:>TIME_WIDTH$}")).join(" ");
-    let indent = NUMBER_WIDTH + 4;
-    style.label(&format!("{:indent$}{:<NAME_WIDTH$} {:>COUNT_WIDTH$} {heads}", "", "operation", "count"))
-        + "\n"
+/// How the report looks.
+#[derive(Clone, Copy)]
+struct Page {
+    style: Style,
+    width: usize,
 }
 
-/// One file's lines, with their operations; the module is named if the file was changed after the module was
-/// built.
-fn source(
-    text: &mut String,
-    file: &str,
-    lines: &BTreeMap<u32, Vec<&Item>>,
-    newer_than: Option<&Path>,
-    style: Style,
-) {
-    let _ = writeln!(text, "\n{}", style.bold(&format!("-- {file}")));
-    if let Some(module) = newer_than {
-        let _ = writeln!(text, "    (newer than {}: lines may have moved)", module.display());
+impl Page {
+    /// Width of operations' names.
+    fn name_width(self) -> usize {
+        self.width.saturating_sub(MARK.len() + FIGURES_WIDTH).clamp(NAME_MIN, NAME_WIDTH)
     }
-    let contents = read(file);
-    if contents.is_none() {
-        text.push_str("    (the source is not here: line numbers only)\n");
+
+    fn header(self) -> String {
+        let name =
+            format!("{:indent$}{:<wide$}", "", "operation", indent = MARK.len(), wide = self.name_width());
+        let heads = ["mean", "min", "max", "std"].map(str::to_owned);
+        self.style.label(&format!("{name}{}", figures("count", &heads))) + "\n"
     }
-    let there: Vec<&str> = contents.as_deref().map(|contents| contents.lines().collect()).unwrap_or_default();
-    let mut shown = 0;
-    for (&number, items) in lines {
-        let from = number.saturating_sub(CONTEXT).max(shown + 1);
-        if shown > 0 && from > shown + 1 {
-            let _ = writeln!(text, "{:>NUMBER_WIDTH$}", "...");
+
+    /// One file's lines, with their operations; the module is named if the file was changed after the module was
+    /// built.
+    fn source(
+        self,
+        text: &mut String,
+        file: &str,
+        lines: &BTreeMap<u32, Vec<&Item>>,
+        newer_than: Option<&Path>,
+    ) {
+        let _ = writeln!(text, "\n{}", self.style.bold(&format!("-- {file}")));
+        if let Some(module) = newer_than {
+            let _ = writeln!(text, "    (newer than {}: lines may have moved)", module.display());
         }
-        let until = lines
-            .range(number + 1..)
-            .next()
-            .map_or(number + CONTEXT, |(next, _)| (next - 1).min(number + CONTEXT));
-        for line in from..=until.max(number) {
-            if let Some(words) = there.get(line as usize - 1) {
-                let _ = writeln!(text, "{line:>NUMBER_WIDTH$}  {}", cut(words));
-            } else if line == number {
-                let _ = writeln!(text, "{line:>NUMBER_WIDTH$}");
+        let contents = read(file);
+        if contents.is_none() {
+            text.push_str("    (the source is not here: line numbers only)\n");
+        }
+        let there: Vec<&str> =
+            contents.as_deref().map(|contents| contents.lines().collect()).unwrap_or_default();
+        let mut shown = 0;
+        for (&number, items) in lines {
+            let from = number.saturating_sub(CONTEXT).max(shown + 1);
+            if shown > 0 && from > shown + 1 {
+                let _ = writeln!(text, "{:>NUMBER_WIDTH$}", "...");
             }
-            if line == number {
-                for item in items {
-                    let name = named(item.operation, item.cause.via.as_deref());
-                    let mut group = Group::default();
-                    group.add(item);
-                    text.push_str(&row(&name, &group, item.is_scaled, item.times.as_ref()));
+            let until = lines
+                .range(number + 1..)
+                .next()
+                .map_or(number + CONTEXT, |(next, _)| (next - 1).min(number + CONTEXT));
+            for line in from..=until.max(number) {
+                if let Some(words) = there.get(line as usize - 1) {
+                    let _ = writeln!(text, "{line:>NUMBER_WIDTH$}  {}", self.cut(words));
+                } else if line == number {
+                    let _ = writeln!(text, "{line:>NUMBER_WIDTH$}");
+                }
+                if line == number {
+                    for item in items {
+                        let name = named(item.operation, item.cause.via.as_deref());
+                        let mut group = Group::default();
+                        group.add(item);
+                        text.push_str(&self.row(&name, &group, item.is_scaled, item.times.as_ref()));
+                    }
                 }
             }
+            shown = until.max(number);
         }
-        shown = until.max(number);
+    }
+
+    /// Operations of which no source line is known, by place.
+    fn without_lines(self, text: &mut String, items: &[&Item]) {
+        let _ = writeln!(text, "\n{}", self.style.bold("-- without source lines"));
+        let mut places: BTreeMap<String, BTreeMap<String, (Group, bool)>> = BTreeMap::new();
+        for item in items {
+            let place = item
+                .cause
+                .place
+                .system_library()
+                .map_or_else(|| item.cause.place.to_string(), |module| module.to_string());
+            // In a system's library there are as many ways as instructions.
+            let via = item.cause.via.as_deref().filter(|_| item.cause.place.system_library().is_none());
+            let (group, is_scaled) =
+                places.entry(place).or_default().entry(named(item.operation, via)).or_default();
+            group.add(item);
+            *is_scaled |= item.is_scaled;
+        }
+        let total =
+            |rows: &BTreeMap<String, (Group, bool)>| rows.values().map(|(group, _)| group.count).sum::<u64>();
+        let mut places: Vec<_> = places.into_iter().collect();
+        places.sort_by_key(|(_, rows)| std::cmp::Reverse(total(rows)));
+        let more = places.len().saturating_sub(PLACES_MAX);
+        for (place, rows) in places.iter().take(PLACES_MAX) {
+            let _ = writeln!(text, "  {place}");
+            for (name, (group, is_scaled)) in rows {
+                text.push_str(&self.row(name, group, *is_scaled, group.times().as_ref()));
+            }
+        }
+        if more > 0 {
+            let left: u64 = places[PLACES_MAX..].iter().map(|(_, rows)| total(rows)).sum();
+            let _ = writeln!(
+                text,
+                "  and {} more places with {} operations (all are in the JSON)",
+                count(more as u64),
+                count(left)
+            );
+        }
+    }
+
+    /// An operation's line.
+    fn row(self, name: &str, group: &Group, is_scaled: bool, times: Option<&Stat>) -> String {
+        let (wide, sure) = (self.name_width(), if is_scaled { "~" } else { "" });
+        let counted = format!("{sure}{}", count(group.count));
+        let name = shortened(name, wide);
+        let mut line = format!("{MARK}{name}{:pad$}", "", pad = wide - columns(&name));
+        let Some(times) = times else { return format!("{line}{}\n", figures(&counted, &[])) };
+        let is_sampled = times.n < group.count;
+        line += &figures(&counted, &times_columns(times, is_sampled));
+        let timed = is_sampled.then(|| format!("timed {}", count(times.n)));
+        let disturbed = (group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed)));
+        let said = timed.into_iter().chain(disturbed).collect::<Vec<_>>().join(", ");
+        let gap = if columns(&line) + GAP + columns(&said) > self.width {
+            format!("\n{:indent$}", "", indent = NUMBER_WIDTH + 2)
+        } else {
+            " ".repeat(GAP)
+        };
+        if said.is_empty() { line + "\n" } else { format!("{line}{gap}{said}\n") }
+    }
+
+    /// A source line as far as it is shown, without what a terminal would obey.
+    fn cut(self, line: &str) -> String {
+        let plain: String =
+            line.trim_end().replace('\t', "    ").chars().filter(|c| !c.is_control()).collect();
+        shortened(&plain, self.width.saturating_sub(NUMBER_WIDTH + 2))
     }
 }
 
-/// Operations of which no source line is known, by place.
-fn without_lines(text: &mut String, items: &[&Item], style: Style) {
-    let _ = writeln!(text, "\n{}", style.bold("-- without source lines"));
-    let mut places: BTreeMap<String, BTreeMap<String, (Group, bool)>> = BTreeMap::new();
-    for item in items {
-        let place = item
-            .cause
-            .place
-            .system_library()
-            .map_or_else(|| item.cause.place.to_string(), |module| module.to_string());
-        // In a system's library there are as many ways as instructions.
-        let via = item.cause.via.as_deref().filter(|_| item.cause.place.system_library().is_none());
-        let (group, is_scaled) =
-            places.entry(place).or_default().entry(named(item.operation, via)).or_default();
-        group.add(item);
-        *is_scaled |= item.is_scaled;
-    }
-    let total =
-        |rows: &BTreeMap<String, (Group, bool)>| rows.values().map(|(group, _)| group.count).sum::<u64>();
-    let mut places: Vec<_> = places.into_iter().collect();
-    places.sort_by_key(|(_, rows)| std::cmp::Reverse(total(rows)));
-    let more = places.len().saturating_sub(PLACES_MAX);
-    for (place, rows) in places.iter().take(PLACES_MAX) {
-        let _ = writeln!(text, "    {place}");
-        for (name, (group, is_scaled)) in rows {
-            text.push_str(&row(name, group, *is_scaled, group.times().as_ref()));
-        }
-    }
-    if more > 0 {
-        let left: u64 = places[PLACES_MAX..].iter().map(|(_, rows)| total(rows)).sum();
-        let _ = writeln!(
-            text,
-            "    and {} more places with {} operations (all are in the JSON)",
-            count(more as u64),
-            count(left)
-        );
-    }
+/// A count and what stands behind it, each in its column.
+fn figures(count: &str, times: &[String]) -> String {
+    let widths = std::iter::once(MEAN_WIDTH).chain(std::iter::repeat(TIME_WIDTH));
+    let times: String = times.iter().zip(widths).map(|(time, wide)| format!("{time:>wide$}")).collect();
+    format!("{count:>COUNT_WIDTH$}{times}")
 }
 
 /// An operation's name, and what the line called that did it.
@@ -176,40 +235,10 @@ fn named(operation: Operation, via: Option<&str>) -> String {
     format!("{}{via}", label(operation))
 }
 
-/// An operation's line.
-fn row(name: &str, group: &Group, is_scaled: bool, times: Option<&Stat>) -> String {
-    let times_done = group.count;
-    let indent = NUMBER_WIDTH + 2;
-    let sure = if is_scaled { "~" } else { "" };
-    let counted = format!("{sure}{}", count(times_done));
-    let mut line = format!("{:indent$}- {name:<NAME_WIDTH$} {counted:>COUNT_WIDTH$}", "");
-    if let Some(times) = times {
-        let is_sampled = times.n < times_done;
-        let columns = times_columns(times, is_sampled).map(|column| format!("{column:>TIME_WIDTH$}"));
-        let _ = write!(line, " {}", columns.join(" "));
-        let timed = is_sampled.then(|| format!("timed {}", count(times.n)));
-        let disturbed = (group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed)));
-        let said: Vec<String> = timed.into_iter().chain(disturbed).collect();
-        if !said.is_empty() {
-            let _ = write!(line, "   {}", said.join(", "));
-        }
-    }
-    line + "\n"
-}
-
 fn read(file: &str) -> Option<String> {
     let meta = std::fs::metadata(file).ok()?;
     if !meta.is_file() || meta.len() > SOURCE_BYTES_MAX {
         return None;
     }
     std::fs::read(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A source line as far as it is shown, without what a terminal would obey.
-fn cut(line: &str) -> String {
-    let plain: String = line.trim_end().replace('\t', "    ").chars().filter(|c| !c.is_control()).collect();
-    match plain.char_indices().nth(LINE_MAX) {
-        Some((end, _)) => format!("{}…", &plain[..end]),
-        None => plain,
-    }
 }
