@@ -165,7 +165,7 @@ fn end_as(plan: &dyn Plan, heap: &mut Heap, mut found: Found, spent_ns: Option<u
         let always = matches!(heap.config.sizing, Sizing::SquareRoot { .. });
         heap.sizing.watch.collected(spent, always);
     }
-    heap.space.bytes = found.bytes;
+    heap.sizing.reached = core::mem::replace(&mut heap.space.bytes, found.bytes);
     found.roots = heap.sizing.root_words * size_of::<usize>();
     found.cost_ns =
         cost_ns(heap.sizing.root_words, heap.stats.marked_objects_last as usize, heap.space.blocks.len());
