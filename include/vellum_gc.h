@@ -139,7 +139,7 @@ void *vel_gc_alloc_atomic_uncollectable(size_t bytes);
  * ENOMEM. */
 int vel_gc_keep(void *object);
 
-/* Aligned to `align` bytes, a power of two up to 4096. Untyped, or atomic if `atomic`. */
+/* Aligned to `align` bytes, a power of two up to 16384. Untyped, or atomic if `atomic`. */
 void *vel_gc_alloc_aligned(size_t bytes, size_t align, int atomic);
 
 /* Changes an object's size, moving it if it must; `object` NULL allocates an untyped one, `bytes` 0 frees. Added bytes
@@ -217,17 +217,22 @@ static inline void *vel_gc_new(vel_gc_type type)
     return vel_gc_slow_type(type);
 }
 
-/* With `tells_writes`, a pointer is stored into an object by this: *place = value. A store into a new object before the same
- * thread allocates again, and stores that are no pointers, may be made directly. Without `tells_writes`
+/* With `tells_writes`, a pointer is stored into an object by this: *place = value. `place` may also be static data or on a stack.
+ * A store into a new object before the same thread allocates again, and stores that are no pointers, may be made directly. Without `tells_writes`
  * the kernel tells which pages were written to (Linux 6.7; where it does not, pages are protected: see docs/gc.md), and this is just a store. */
 extern unsigned char *vel_gc_cards; /* Not for users: a byte for each page of memory, from address 0. */
+struct vel_gc_span { /* Not for users: the addresses that objects can have; none while there are no cards. */
+    uintptr_t start, bytes;
+};
+extern struct vel_gc_span vel_gc_span;
 #define VEL_GC_PAGE_SHIFT 12
 static inline void vel_gc_write(void *place, const void *value)
 {
-    unsigned char *cards = vel_gc_cards;
+    uintptr_t bytes = *(volatile uintptr_t *)&vel_gc_span.bytes; /* set after the other words: read before them */
+    uintptr_t at = (uintptr_t)place;
     *(const void *volatile *)place = value;
-    if (cards)
-        *(volatile unsigned char *)((uintptr_t)cards + ((uintptr_t)place >> VEL_GC_PAGE_SHIFT)) = 1;
+    if (at - *(volatile uintptr_t *)&vel_gc_span.start < bytes)
+        *(volatile unsigned char *)((uintptr_t)vel_gc_cards + (at >> VEL_GC_PAGE_SHIFT)) = 1;
 }
 
 /* ---- Collection -------------------------------------------------------------------------------------------------- */

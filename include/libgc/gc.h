@@ -32,7 +32,11 @@ GC_API void *GC_malloc_atomic_ignore_off_page(size_t bytes);
 GC_API void *GC_memalign(size_t align, size_t bytes);
 GC_API int GC_posix_memalign(void **result, size_t align, size_t bytes);
 GC_API void *GC_realloc(void *object, size_t bytes);
+GC_API void *GC_reallocf(void *object, size_t bytes);
+GC_API void *GC_valloc(size_t bytes);
+GC_API void *GC_pvalloc(size_t bytes);
 GC_API void GC_free(void *object);
+GC_API void GC_freezero(void *object, size_t bytes);
 GC_API char *GC_strdup(const char *text);
 GC_API char *GC_strndup(const char *text, size_t bytes);
 GC_API void *GC_malloc_many(size_t bytes);
@@ -49,12 +53,19 @@ GC_API void GC_change_stubborn(const void *object);
 GC_API void GC_end_stubborn_change(const void *object);
 GC_API void GC_ptr_store_and_dirty(void *place, const void *value);
 GC_API void GC_noop1(GC_word word);
+GC_API void GC_noop1_ptr(volatile void *pointer);
 /* What the checks above call when they fail; each ends the process at first. */
 typedef void (GC_CALLBACK *GC_same_obj_proc)(void *p, void *q);
 typedef void (GC_CALLBACK *GC_place_proc)(void *place);
 GC_API GC_same_obj_proc GC_same_obj_print_proc;
 GC_API GC_place_proc GC_is_valid_displacement_print_proc;
 GC_API GC_place_proc GC_is_visible_print_proc;
+GC_API void GC_set_same_obj_print_proc(GC_same_obj_proc procedure);
+GC_API GC_same_obj_proc GC_get_same_obj_print_proc(void);
+GC_API void GC_set_is_valid_displacement_print_proc(GC_place_proc procedure);
+GC_API GC_place_proc GC_get_is_valid_displacement_print_proc(void);
+GC_API void GC_set_is_visible_print_proc(GC_place_proc procedure);
+GC_API GC_place_proc GC_get_is_visible_print_proc(void);
 #ifdef GC_REQUIRE_WCSDUP
 GC_API wchar_t *GC_wcsdup(const wchar_t *text);
 GC_API wchar_t *GC_debug_wcsdup(const wchar_t *text, const char *file, int line);
@@ -80,8 +91,12 @@ GC_API void *GC_debug_malloc_atomic_ignore_off_page(size_t bytes, const char *fi
 GC_API void *GC_debug_malloc_stubborn(size_t bytes, const char *file, int line);
 GC_API void *GC_debug_realloc(void *object, size_t bytes, const char *file, int line);
 GC_API void *GC_debug_malloc_replacement(size_t bytes);
+GC_API void *GC_debug_malloc_uncollectable_replacement(size_t bytes);
 GC_API void *GC_debug_realloc_replacement(void *object, size_t bytes);
+GC_API void *GC_debug_reallocf(void *object, size_t bytes, const char *file, int line);
+GC_API void *GC_debug_reallocf_replacement(void *object, size_t bytes);
 GC_API void GC_debug_free(void *object);
+GC_API void GC_debug_freezero(void *object, size_t bytes);
 GC_API char *GC_debug_strdup(const char *text, const char *file, int line);
 GC_API char *GC_debug_strndup(const char *text, size_t bytes, const char *file, int line);
 GC_API void GC_debug_register_displacement(size_t bytes);
@@ -103,6 +118,7 @@ GC_API GC_stop_func GC_get_stop_func(void);
 GC_API int GC_collect_a_little(void);
 GC_API void GC_start_incremental_collection(void);
 GC_API void GC_disable(void);
+GC_API void GC_finish_and_disable(void);
 GC_API void GC_enable(void);
 /* How often collection is held off; GC_disable() counts it up. */
 GC_API int GC_dont_gc;
@@ -119,6 +135,18 @@ GC_API int GC_is_incremental_mode(void);
 GC_API int GC_incremental_protection_needs(void);
 GC_API void GC_set_manual_vdb_allowed(int on);
 GC_API int GC_get_manual_vdb_allowed(void);
+GC_API void GC_set_mprotect_vdb_allowed(int on);
+GC_API int GC_get_mprotect_vdb_allowed(void);
+#define GC_VDB_NONE 0
+#define GC_VDB_MPROTECT 0x1
+#define GC_VDB_MANUAL 0x2
+#define GC_VDB_DEFAULT 0x4
+#define GC_VDB_GWW 0x8
+#define GC_VDB_PROC 0x20
+#define GC_VDB_SOFT 0x40
+#define GC_VDB_UFFDWP 0x80
+GC_API unsigned GC_get_supported_vdbs(void);
+GC_API unsigned GC_get_actual_vdb(void);
 GC_API int GC_expand_hp(size_t bytes);
 GC_API void GC_set_max_heap_size(GC_word bytes);
 GC_API GC_word GC_gc_no;
@@ -134,6 +162,9 @@ GC_API size_t GC_get_memory_use(void);
 GC_API size_t GC_get_obtained_from_os_bytes(void);
 GC_API void GC_get_heap_usage_safe(GC_word *heap, GC_word *free, GC_word *unmapped, GC_word *since, GC_word *total);
 GC_API unsigned long GC_get_full_gc_total_time(void);
+GC_API unsigned long GC_get_full_gc_total_ns_frac(void);
+GC_API unsigned long GC_get_stopped_mark_total_time(void);
+GC_API unsigned long GC_get_avg_stopped_mark_time_ns(void);
 GC_API void GC_start_performance_measurement(void);
 GC_API void GC_dump(void);
 GC_API void GC_dump_named(const char *name);
@@ -269,6 +300,11 @@ GC_API void GC_set_force_unmap_on_gcollect(int on);
 GC_API int GC_get_force_unmap_on_gcollect(void);
 GC_API void GC_set_min_bytes_allocd(size_t bytes);
 GC_API size_t GC_get_min_bytes_allocd(void);
+GC_API int GC_get_dont_add_byte_at_end(void);
+GC_API size_t GC_get_hblk_size(void);
+typedef void (GC_CALLBACK *GC_on_os_get_mem_proc)(void *start, size_t bytes);
+GC_API void GC_set_on_os_get_mem(GC_on_os_get_mem_proc procedure);
+GC_API GC_on_os_get_mem_proc GC_get_on_os_get_mem(void);
 GC_API int GC_get_parallel(void);
 GC_API void GC_set_markers_count(unsigned count);
 
@@ -305,6 +341,10 @@ GC_API void *GC_call_with_stack_base(GC_stack_base_func function, void *argument
 GC_API void *GC_do_blocking(GC_fn_type function, void *argument);
 GC_API void *GC_call_with_gc_active(GC_fn_type function, void *argument);
 GC_API void *GC_call_with_alloc_lock(GC_fn_type function, void *argument);
+GC_API void *GC_call_with_reader_lock(GC_fn_type function, void *argument, int release);
+typedef void (GC_CALLBACK *GC_sp_corrector_proc)(void **place, void *thread);
+GC_API void GC_set_sp_corrector(GC_sp_corrector_proc corrector);
+GC_API GC_sp_corrector_proc GC_get_sp_corrector(void);
 GC_API void GC_alloc_lock(void);
 GC_API void GC_alloc_unlock(void);
 GC_API void GC_set_suspend_signal(int signal);
@@ -337,6 +377,8 @@ GC_API GC_finalizer_notifier_proc GC_get_finalizer_notifier(void);
 typedef void (GC_CALLBACK *GC_await_finalize_proc)(void *object);
 GC_API void GC_set_await_finalize_proc(GC_await_finalize_proc procedure);
 GC_API GC_await_finalize_proc GC_get_await_finalize_proc(void);
+GC_API void GC_set_interrupt_finalizers(unsigned most);
+GC_API unsigned GC_get_interrupt_finalizers(void);
 GC_API void GC_set_finalize_on_demand(int on);
 GC_API int GC_get_finalize_on_demand(void);
 GC_API void GC_set_java_finalization(int on);
@@ -358,6 +400,7 @@ typedef GC_ToggleRefStatus (GC_CALLBACK *GC_toggleref_func)(void *object);
 GC_API void GC_set_toggleref_func(GC_toggleref_func callback);
 GC_API GC_toggleref_func GC_get_toggleref_func(void);
 GC_API int GC_toggleref_add(void *object, int is_strong);
+GC_API int GC_debug_toggleref_add(void *object, int is_strong);
 typedef GC_word GC_hidden_pointer;
 #define GC_HIDE_POINTER(pointer) (~(GC_hidden_pointer)(pointer))
 #define GC_REVEAL_POINTER(hidden) ((void *)GC_HIDE_POINTER(hidden))

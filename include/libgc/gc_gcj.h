@@ -4,6 +4,8 @@
 
 #include "gc.h"
 
+struct GC_ms_entry;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -11,6 +13,10 @@ extern "C" {
 /* `procedure`, a GC_mark_proc, is what descriptors name by the number `number`, below GC_RESERVED_MARK_PROCS; it is also called for objects of
  * GC_debug_gcj_malloc(), by their bases, with an environment of 1. To be called first; a second call changes nothing. */
 GC_API void GC_init_gcj_malloc(int number, void *procedure);
+/* The same; the descriptor lies `offset` bytes into the structure, which must be GC_GCJ_MARK_DESCR_OFFSET. */
+#define GC_GCJ_MARK_DESCR_OFFSET sizeof(void *)
+GC_API void GC_init_gcj_malloc_mp(unsigned number, struct GC_ms_entry *(*procedure)(GC_word *, struct GC_ms_entry *, struct GC_ms_entry *, GC_word),
+                                  size_t offset);
 GC_API void *GC_gcj_malloc(size_t bytes, void *structure);
 GC_API void *GC_gcj_malloc_ignore_off_page(size_t bytes, void *structure);
 GC_API void *GC_debug_gcj_malloc(size_t bytes, void *structure, GC_EXTRA_PARAMS);

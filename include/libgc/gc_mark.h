@@ -53,6 +53,7 @@ extern void *GC_generic_malloc_ignore_off_page(size_t bytes, int kind);
 extern void *GC_generic_malloc_uncollectable(size_t bytes, int kind);
 extern void *GC_generic_or_special_malloc(size_t bytes, int kind);
 extern void *GC_debug_generic_or_special_malloc(size_t bytes, int kind, GC_EXTRA_PARAMS);
+extern void *GC_debug_generic_malloc(size_t bytes, int kind, GC_EXTRA_PARAMS);
 #ifdef GC_DEBUG
 #define GC_GENERIC_OR_SPECIAL_MALLOC(bytes, kind) GC_debug_generic_or_special_malloc(bytes, kind, GC_EXTRAS)
 #else
@@ -76,6 +77,22 @@ extern struct GC_ms_entry *GC_debug_mark_and_push(void *object, struct GC_ms_ent
 
 extern void GC_push_all(void *start, void *end);
 extern void GC_push_all_eager(void *start, void *end);
+extern void GC_push_obj_descr(void *object, GC_word descriptor);
+extern struct GC_ms_entry *GC_ms_push_obj_descr(void *object, GC_word descriptor, struct GC_ms_entry *top, struct GC_ms_entry *limit);
+extern struct GC_ms_entry *GC_ms_push_all(void *start, void *end, struct GC_ms_entry *top, struct GC_ms_entry *limit);
+/* Calls `push` with the registers and stack of the calling thread, up to `base`. */
+typedef void (*GC_custom_push_proc)(void **start, void **end, void *data, unsigned hint);
+#define GC_CUSTOM_PUSH_HINT_EAGER 1U
+extern void GC_custom_push_regs_and_stack(GC_custom_push_proc push, void *data, const struct GC_stack_base *base, void *cold);
+/* Not served: anything but null ends the process. */
+typedef struct GC_ms_entry *(*GC_on_mark_stack_empty_proc)(struct GC_ms_entry *top, struct GC_ms_entry *limit);
+extern void GC_set_on_mark_stack_empty(GC_on_mark_stack_empty_proc procedure);
+extern GC_on_mark_stack_empty_proc GC_get_on_mark_stack_empty(void);
+/* Not served: pointers are read as they are. Anything but all ones, and 0, ends the process. */
+extern void GC_set_pointer_mask(GC_word mask);
+extern GC_word GC_get_pointer_mask(void);
+extern void GC_set_pointer_shift(unsigned shift);
+extern unsigned GC_get_pointer_shift(void);
 extern void GC_push_conditional(void *start, void *end, int all);
 extern GC_push_other_roots_proc GC_push_other_roots;
 extern void GC_set_mark_bit(const void *object);
@@ -87,6 +104,7 @@ extern GC_start_callback_proc GC_get_start_callback(void);
 extern int GC_is_marked(const void *object);
 extern void GC_clear_mark_bit(const void *object);
 extern void GC_push_finalizer_structures(void);
+extern unsigned GC_count_set_marks_in_hblk(const void *address);
 extern int GC_is_tmp_root(void *address);
 extern void *GC_clear_stack(void *argument);
 

@@ -21,6 +21,14 @@ extern GC_descr GC_make_descriptor(const GC_word *bitmap, size_t bits);
 extern void *GC_malloc_explicitly_typed(size_t bytes, GC_descr descriptor);
 extern void *GC_malloc_explicitly_typed_ignore_off_page(size_t bytes, GC_descr descriptor);
 extern void *GC_calloc_explicitly_typed(size_t count, size_t bytes, GC_descr descriptor);
+/* An array described once and made by GC_calloc_do_explicitly_typed(), perhaps many times. */
+#define GC_CALLOC_TYPED_DESCR_PTRS 1
+#define GC_CALLOC_TYPED_DESCR_WORDS 8
+struct GC_calloc_typed_descr_s {
+    GC_word opaque[GC_CALLOC_TYPED_DESCR_WORDS];
+};
+extern int GC_calloc_prepare_explicitly_typed(struct GC_calloc_typed_descr_s *place, size_t room, size_t count, size_t bytes, GC_descr descriptor);
+extern void *GC_calloc_do_explicitly_typed(const struct GC_calloc_typed_descr_s *place, size_t room);
 #define GC_MALLOC_EXPLICITLY_TYPED(bytes, descriptor) GC_malloc_explicitly_typed(bytes, descriptor)
 #define GC_CALLOC_EXPLICITLY_TYPED(count, bytes, descriptor) GC_calloc_explicitly_typed(count, bytes, descriptor)
 

@@ -395,6 +395,20 @@ fn headers_compile_without_warnings() {
 }
 
 #[test]
+fn a_switch_that_is_set_to_0_is_off() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("objects", &[], &folder, place.path()) else { return };
+    let mut command = on_the_library_path(&program, &folder);
+    for switch in ["GC_FIND_LEAK", "GC_DONT_GC", "GC_PRINT_STATS", "GC_ENABLE_INCREMENTAL"] {
+        command.env(switch, "0");
+    }
+    let ended = command.output().unwrap();
+    passes(&ended, "objects");
+    assert_eq!(said(&ended), "", "nothing is reported");
+}
+
+#[test]
 fn leaks_and_overwritten_objects_are_told_of() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
@@ -407,6 +421,10 @@ fn leaks_and_overwritten_objects_are_told_of() {
         let leaked =
             told.lines().filter(|line| line.contains("leaked: 0x") && line.contains("48 bytes")).count();
         assert!((17..=20).contains(&leaked), "{leaked} objects are reported as leaked:\n{told}");
+        // Of two hundred of 56 bytes forty are reported, and the rest counted.
+        let many = told.lines().filter(|line| line.contains("56 bytes")).count();
+        assert!((39..=41).contains(&many), "{many} of many objects are reported as leaked:\n{told}");
+        assert!(told.contains(" more objects, "), "the rest are not counted:\n{told}");
         assert!(!told.contains(", 16 bytes"), "an object of the library is reported:\n{told}");
         assert!(told.contains("leaks.c:"), "no place is named:\n{told}");
         assert_eq!(told.matches("written over: 0x").count(), 1, "{told}");

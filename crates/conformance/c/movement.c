@@ -124,6 +124,12 @@ static void frames(void)
     struct vel_gc_frame frame;
     vel_gc_push(&frame, mine, 2);
     mine[0] = framed(8, 1);
+    /* Places that are in no object have no card. */
+    static void *elsewhere;
+    void *nearby;
+    vel_gc_write(&elsewhere, NULL);
+    vel_gc_write(&nearby, NULL);
+    EXPECT(!elsewhere && !nearby);
     size_t before = disguised(mine[0]);
     for (int round = 0; round < 3; round++)
         framed(6, 1);

@@ -154,8 +154,7 @@ impl<'s> Scope<'s> {
         let offset = place.addr().wrapping_sub(object.as_ptr().addr());
         assert!(T::has_field(object.object(), offset), "a field that is set is a part of the object");
         field.store(target.into().map_or(std::ptr::null_mut(), Gc::as_ptr));
-        // SAFETY: a word of an object.
-        unsafe { gc::wrote(place.cast()) };
+        gc::wrote(place.cast());
     }
 }
 

@@ -16,6 +16,7 @@ use core::ptr::null_mut;
 
 /// Where `GC_malloc_many` stops: about as much as libgc hands out at once.
 const MANY_BYTES: usize = 4096;
+const PAGE: usize = 4096;
 
 /// `bytes` and the byte that catches a pointer past the end.
 #[inline(always)]
@@ -108,7 +109,7 @@ pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     or_out_of_memory(unmarked(object), bytes)
 }
 
-/// An object aligned to `align` bytes, a power of two up to a page.
+/// An object aligned to `align` bytes, a power of two up to 16 KiB.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_memalign(align: usize, bytes: usize) -> *mut c_void {
     start::ensure();
@@ -167,6 +168,60 @@ pub unsafe extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c
 pub unsafe extern "C" fn GC_free(object: *mut c_void) {
     // SAFETY: the caller's object.
     unsafe { vel::vel_gc_free(object) };
+}
+
+/// Gives an object back, its first `bytes` bytes overwritten by zeros; null is let pass.
+///
+/// # Safety
+/// As [`GC_free`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_freezero(object: *mut c_void, bytes: usize) {
+    // SAFETY: the caller's object, of which that many bytes at most are there.
+    unsafe {
+        wipe(object, bytes.min(GC_size(object)));
+        GC_free(object);
+    }
+}
+
+/// Overwrites `bytes` bytes by zeros, although nobody reads them.
+///
+/// # Safety
+/// They can be written.
+pub(crate) unsafe fn wipe(object: *mut c_void, bytes: usize) {
+    // SAFETY: by this function's condition.
+    unsafe { object.write_bytes(0, bytes) };
+    core::hint::black_box(object);
+}
+
+/// [`GC_realloc`]; if there is no memory, the object is freed.
+///
+/// # Safety
+/// As there, and nobody uses the old object any more in either case.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_reallocf(object: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe {
+        let new = GC_realloc(object, bytes);
+        if new.is_null() && bytes != 0 {
+            GC_free(object);
+        }
+        new
+    }
+}
+
+/// An object at the start of a page.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_valloc(bytes: usize) -> *mut c_void {
+    GC_memalign(PAGE, bytes)
+}
+
+/// The same, of whole pages.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pvalloc(bytes: usize) -> *mut c_void {
+    match bytes.max(1).checked_next_multiple_of(PAGE) {
+        Some(bytes) => GC_memalign(PAGE, bytes),
+        None => out_of_memory(bytes),
+    }
 }
 
 /// Objects of one size, chained by their first words.

@@ -1,7 +1,7 @@
 //! `GC_debug_*`: objects that know where they were made and notice what is written just before or behind
 //! them (`headers`). Programs get them that are compiled with `GC_DEBUG`.
 
-use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size};
+use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size, wipe};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};
 use crate::headers::{ANY, END_MARK, HEADER, Header, MARK, header, look, whole};
 use crate::variables::finds_leaks;
@@ -77,6 +77,17 @@ placed! {
 
 /// A checked object of a kind.
 #[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_generic_malloc(
+    bytes: usize,
+    kind: c_int,
+    file: *const c_char,
+    line: c_int,
+) -> *mut c_void {
+    GC_debug_generic_or_special_malloc(bytes, kind, file, line)
+}
+
+/// A checked object of a kind.
+#[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_generic_or_special_malloc(
     bytes: usize,
     kind: c_int,
@@ -90,6 +101,12 @@ pub extern "C" fn GC_debug_generic_or_special_malloc(
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_malloc_replacement(bytes: usize) -> *mut c_void {
     GC_debug_malloc(bytes, c"unknown".as_ptr(), 0)
+}
+
+/// The same of objects that stay until they are freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_malloc_uncollectable_replacement(bytes: usize) -> *mut c_void {
+    GC_debug_malloc_uncollectable(bytes, c"unknown".as_ptr(), 0)
 }
 
 /// Changes a checked object's size.
@@ -138,6 +155,51 @@ pub unsafe extern "C" fn GC_debug_realloc(
 pub unsafe extern "C" fn GC_debug_realloc_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: passed on.
     unsafe { GC_debug_realloc(object, bytes, c"unknown".as_ptr(), 0) }
+}
+
+/// [`GC_debug_realloc`]; if there is no memory, the object is freed.
+///
+/// # Safety
+/// As there, and nobody uses the old object any more in either case.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_debug_reallocf(
+    object: *mut c_void,
+    bytes: usize,
+    file: *const c_char,
+    line: c_int,
+) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe {
+        let new = GC_debug_realloc(object, bytes, file, line);
+        if new.is_null() && bytes != 0 {
+            GC_debug_free(object);
+        }
+        new
+    }
+}
+
+/// For programs that replace `reallocf` by it.
+///
+/// # Safety
+/// As [`GC_debug_reallocf`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_debug_reallocf_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { GC_debug_reallocf(object, bytes, c"unknown".as_ptr(), 0) }
+}
+
+/// [`GC_debug_free`] of an object whose first `bytes` bytes are overwritten by zeros before.
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_debug_freezero(object: *mut c_void, bytes: usize) {
+    let room = header(base_of(object)).map_or(0, |header| header.bytes);
+    // SAFETY: the caller's object, which has that many bytes.
+    unsafe {
+        wipe(object, bytes.min(room));
+        GC_debug_free(object);
+    }
 }
 
 /// Frees an object, checked or not; null is let pass. One that was freed already is reported and let be.

@@ -17,6 +17,17 @@ pub static GC_is_valid_displacement_print_proc: AtomicPtr<c_void> = AtomicPtr::n
 #[unsafe(no_mangle)]
 pub static GC_is_visible_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_visible as *mut c_void);
 
+/// `GC_same_obj_print_proc_t`.
+pub type NotSame = unsafe extern "C" fn(p: *mut c_void, q: *mut c_void);
+/// `GC_valid_ptr_print_proc_t`.
+pub type NotValid = unsafe extern "C" fn(p: *mut c_void);
+
+variables::procedures! {
+    NotSame, GC_same_obj_print_proc: GC_set_same_obj_print_proc, GC_get_same_obj_print_proc;
+    NotValid, GC_is_valid_displacement_print_proc: GC_set_is_valid_displacement_print_proc, GC_get_is_valid_displacement_print_proc;
+    NotValid, GC_is_visible_print_proc: GC_set_is_visible_print_proc, GC_get_is_visible_print_proc;
+}
+
 /// [`GC_same_obj_print_proc`] as it is at first.
 extern "C" fn not_same(_p: *mut c_void, _q: *mut c_void) {
     give_up(c"libgc: GC_same_obj: the two point into different objects")
@@ -50,10 +61,7 @@ pub extern "C" fn GC_is_visible(address: *mut c_void) -> *mut c_void {
 pub extern "C" fn GC_same_obj(p: *mut c_void, q: *mut c_void) -> *mut c_void {
     if GC_base(p) != GC_base(q) {
         // SAFETY: the variable holds a function of this type.
-        let print = unsafe {
-            variables::function::<unsafe extern "C" fn(*mut c_void, *mut c_void)>(&GC_same_obj_print_proc)
-        };
-        if let Some(print) = print {
+        if let Some(print) = unsafe { variables::function::<NotSame>(&GC_same_obj_print_proc) } {
             // SAFETY: the program's own function, or the one above.
             unsafe { print(p, q) };
         }

@@ -68,6 +68,12 @@ pub extern "C" fn GC_disable() {
     unsafe { vel::vel_gc_due() };
 }
 
+/// The same: [`GC_disable`] lets a collection end that is on.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_finish_and_disable() {
+    GC_disable();
+}
+
 /// Undoes one [`GC_disable`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable() {

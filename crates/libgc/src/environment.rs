@@ -38,11 +38,11 @@ pub(crate) fn read() -> Wishes {
         initial_bytes: get(c"GC_INITIAL_HEAP_SIZE").and_then(size),
         divisor: get(c"GC_FREE_SPACE_DIVISOR").and_then(size),
         slice_us: None,
-        never_collects: get(c"GC_DONT_GC").is_some(),
-        finds_leaks: get(c"GC_FIND_LEAK").is_some(),
-        prints: get(c"GC_PRINT_STATS").is_some() || get(c"GC_PRINT_VERBOSE_STATS").is_some(),
+        never_collects: is_on(c"GC_DONT_GC"),
+        finds_leaks: is_on(c"GC_FIND_LEAK"),
+        prints: is_on(c"GC_PRINT_STATS") || is_on(c"GC_PRINT_VERBOSE_STATS"),
     };
-    if get(c"GC_ENABLE_INCREMENTAL").is_some() {
+    if is_on(c"GC_ENABLE_INCREMENTAL") {
         let milliseconds = get(c"GC_PAUSE_TIME_TARGET").and_then(size).unwrap_or(1);
         wishes.slice_us = Some(c_uint::try_from(milliseconds.clamp(1, 1000) * 1000).unwrap_or(1000));
     }
@@ -76,6 +76,11 @@ fn get(name: &CStr) -> Option<&'static [u8]> {
     // SAFETY: a C string; the text found is the environment's, which lives on.
     let text = unsafe { libc::getenv(name.as_ptr()) };
     (!text.is_null()).then(|| say::bytes(text))
+}
+
+/// Whether a switch is set, and not to 0.
+fn is_on(name: &CStr) -> bool {
+    get(name).is_some_and(|text| text != b"0")
 }
 
 /// A number, with k, m, g or t for powers of 1024 behind it.

@@ -7,7 +7,7 @@ use crate::collection::{FREED, MARK};
 use crate::dump::GC_dump;
 use crate::variables::GC_non_gc_bytes;
 use crate::{lock, say, vel};
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -82,8 +82,51 @@ pub unsafe extern "C" fn GC_get_heap_usage_safe(
 
 /// Milliseconds for which collections have stopped the program.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_full_gc_total_time() -> core::ffi::c_ulong {
-    (vel::stats().pause_ns_total / 1_000_000) as core::ffi::c_ulong
+pub extern "C" fn GC_get_full_gc_total_time() -> c_ulong {
+    (vel::stats().pause_ns_total / 1_000_000) as c_ulong
+}
+
+/// The nanoseconds beyond these milliseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_full_gc_total_ns_frac() -> c_ulong {
+    (vel::stats().pause_ns_total % 1_000_000) as c_ulong
+}
+
+/// Milliseconds of marking with the program stopped.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_stopped_mark_total_time() -> c_ulong {
+    (stopped_mark_ns(&vel::stats()) / 1_000_000) as c_ulong
+}
+
+/// Nanoseconds of that for each stop.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_avg_stopped_mark_time_ns() -> c_ulong {
+    let stats = vel::stats();
+    (stopped_mark_ns(&stats) / stats.pauses.max(1)) as c_ulong
+}
+
+fn stopped_mark_ns(stats: &vel::Stats) -> u64 {
+    stats.root_ns_total + stats.mark_ns_total
+}
+
+/// Bytes of libgc's blocks, for programs that compute with them; the heap's own are larger.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_hblk_size() -> usize {
+    4096
+}
+
+/// Objects beside the one at `address`, in as many bytes as a block of the heap has, that count as marked.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_count_set_marks_in_hblk(address: *const c_void) -> c_uint {
+    /// Bytes of a block, and of its smallest object.
+    const BLOCK: usize = 16 << 10;
+    let start = address.map_addr(|address| address & !(BLOCK - 1));
+    let places = (0..BLOCK).step_by(vel::GRANULE).map(|offset| start.wrapping_byte_add(offset));
+    // SAFETY: any address may be asked about.
+    let is_marked = |&place: &*const c_void| unsafe {
+        core::ptr::eq(vel::vel_gc_base(place), place) && vel::vel_gc_is_marked(place) != 0
+    };
+    places.filter(is_marked).count() as c_uint
 }
 
 /// Times are always taken.
@@ -265,4 +308,10 @@ pub extern "C" fn GC_push_finalizer_structures() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_noop1(word: usize) {
     core::hint::black_box(word);
+}
+
+/// The same of a pointer.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_noop1_ptr(pointer: *mut c_void) {
+    core::hint::black_box(pointer);
 }

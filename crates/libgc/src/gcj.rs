@@ -4,7 +4,7 @@
 use crate::kinds::{self, MarkProc};
 use crate::variables::{GC_gcj_debug_kind, GC_gcj_kind};
 use crate::{checked, start};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
 /// Where the descriptor lies in the structure: behind one word.
@@ -29,6 +29,16 @@ pub extern "C" fn GC_init_gcj_malloc(number: c_int, procedure: Option<MarkProc>)
         GC_gcj_kind.store(plain as c_int, Release);
     }
     crate::lock::GC_alloc_unlock();
+}
+
+/// The same, for a structure whose descriptor lies at `offset`: behind one word, where those of gc_gcj.h have
+/// it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_init_gcj_malloc_mp(number: c_uint, procedure: Option<MarkProc>, offset: usize) {
+    if offset != DESCRIPTOR_AT.cast_unsigned() {
+        crate::abort::give_up(c"libgc: GC_init_gcj_malloc_mp: the descriptor must lie behind one word");
+    }
+    GC_init_gcj_malloc(number.cast_signed(), procedure);
 }
 
 /// The kind, which [`GC_init_gcj_malloc`] made.

@@ -31,7 +31,12 @@ pub type StartCallback = unsafe extern "C" fn();
 pub(crate) static ON_COLLECTION: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static ON_THREAD: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static ON_START: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-pub(crate) static STOP: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+pub(crate) static STOP: AtomicPtr<c_void> = AtomicPtr::new(never as *mut c_void);
+
+/// What is asked at first: programs call what was there before theirs.
+extern "C" fn never() -> c_int {
+    0
+}
 /// Not zero: only the program collects.
 pub(crate) static NOT_BY_ITSELF: AtomicI32 = AtomicI32::new(0);
 /// The largest size of the heap that was reported.

@@ -116,14 +116,7 @@ pub extern "C" fn GC_new_kind(
     place.store(descriptor, Release);
     // Of objects of words, the heap looks at each; a kind that names fewer is asked.
     if descriptor & TAG != LENGTH || (adjust == 0 && descriptor != 0) {
-        if STACK.load(Acquire).is_null() {
-            // SAFETY: plain call.
-            let stack = unsafe { libc::malloc(ENTRIES * size_of::<Entry>()) };
-            if stack.is_null() {
-                give_up(c"libgc: GC_new_kind: out of memory");
-            }
-            STACK.store(stack.cast(), Release);
-        }
+        make_stack();
         // SAFETY: the procedure serves every object of the kind.
         let layout = unsafe { vel::vel_gc_type_by(trace, core::ptr::from_ref(place).cast_mut().cast()) };
         if layout.is_null() {
@@ -132,6 +125,18 @@ pub extern "C" fn GC_new_kind(
         LAYOUTS[kind].store(layout.cast_mut(), Release);
     }
     kind as c_uint
+}
+
+/// Makes the stack for procedures, once.
+fn make_stack() {
+    if STACK.load(Acquire).is_null() {
+        // SAFETY: plain call.
+        let stack = unsafe { libc::malloc(ENTRIES * size_of::<Entry>()) };
+        if stack.is_null() {
+            give_up(c"libgc: GC_new_kind: out of memory");
+        }
+        STACK.store(stack.cast(), Release);
+    }
 }
 
 /// `GC_describe_type_fn`: writes what an object of a kind is, 40 bytes at most.
@@ -162,6 +167,7 @@ pub extern "C" fn GC_new_proc(procedure: MarkProc) -> c_uint {
     let Some(place) = PROCEDURE_TABLE.get(index as usize) else {
         give_up(c"libgc: GC_new_proc: too many procedures")
     };
+    make_stack();
     place.store(procedure as *mut c_void, Release);
     index
 }
@@ -274,18 +280,27 @@ unsafe extern "C" fn trace(
 ) {
     // SAFETY: the kind's descriptor, which `GC_new_kind` gave with the type, is static.
     let descriptor = unsafe { &*descriptor.cast::<AtomicUsize>() }.load(Relaxed);
-    let base = STACK.load(Acquire);
     VISITOR.store(visitor.cast_mut(), Relaxed);
-    // SAFETY: an object that is alive, of that many bytes; the stack has room.
+    // SAFETY: an object that is alive, of that many bytes.
+    unsafe { name_all(object, Some(bytes), descriptor) };
+    VISITOR.store(null_mut(), Relaxed);
+}
+
+/// Names what lies at `start`, as the descriptor says, and what procedures put on the stack.
+///
+/// # Safety
+/// As [`by_descriptor`].
+unsafe fn name_all(start: *mut c_void, bytes: Option<usize>, descriptor: usize) {
+    let base = STACK.load(Acquire);
+    // SAFETY: by this function's condition; the stack has room.
     unsafe {
-        let mut top = by_descriptor(object, Some(bytes), descriptor, base);
+        let mut top = by_descriptor(start, bytes, descriptor, base);
         // Entries may be procedures again, which put theirs where the entry was.
         while top > base {
             let Entry { start, descriptor } = top.read();
             top = by_descriptor(start, None, descriptor, top.wrapping_sub(1));
         }
     }
-    VISITOR.store(null_mut(), Relaxed);
 }
 
 /// Names what lies at `start`, as the descriptor says; the stack's top then, which was `top`. `bytes` are
@@ -377,6 +392,54 @@ pub extern "C" fn GC_debug_mark_and_push(
     source: *mut *mut c_void,
 ) -> *mut Entry {
     GC_mark_and_push(object, top, limit, source)
+}
+
+/// Names what `object` refers to, as the descriptor says: for procedures for roots.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_push_obj_descr(object: *mut c_void, descriptor: usize) {
+    if !object.is_null() && !VISITOR.load(Relaxed).is_null() {
+        // SAFETY: the program vouches for the object, and the visitor is set.
+        unsafe { name_all(object, None, descriptor) };
+    }
+}
+
+/// Puts that on a mark procedure's stack; its top then.
+///
+/// # Safety
+/// `top` and `limit` are those that a mark procedure was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_ms_push_obj_descr(
+    object: *mut c_void,
+    descriptor: usize,
+    top: *mut Entry,
+    limit: *mut Entry,
+) -> *mut Entry {
+    let next = top.wrapping_add(1);
+    if next >= limit {
+        give_up(c"libgc: a mark procedure puts more on the mark stack than it has room for");
+    }
+    // SAFETY: below the limit.
+    unsafe { next.write(Entry { start: object, descriptor }) };
+    next
+}
+
+/// Puts every aligned word from `start` up to `end` there.
+///
+/// # Safety
+/// As [`GC_ms_push_obj_descr`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_ms_push_all(
+    start: *mut c_void,
+    end: *mut c_void,
+    top: *mut Entry,
+    limit: *mut Entry,
+) -> *mut Entry {
+    let start = start.map_addr(|start| start.next_multiple_of(WORD));
+    match end.addr().saturating_sub(start.addr()) & !TAG {
+        0 => top,
+        // SAFETY: passed on.
+        bytes => unsafe { GC_ms_push_obj_descr(start, bytes | LENGTH, top, limit) },
+    }
 }
 
 /// Has `procedure` called at each collection; it names roots by `GC_push_all` and its kin.

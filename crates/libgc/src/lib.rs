@@ -29,7 +29,7 @@
 //! | [`suspend`] | single threads stopped by the program |
 //! | [`threads`] | threads, `stacks`, blocking |
 //! | [`toggle`] | references that are strong or weak, in [`toggle_cells`] |
-//! | [`typed`] | `gc_typed.h` |
+//! | [`typed`] | `gc_typed.h`, by its `descriptors` |
 //! | [`variables`] | exported variables |
 //! | `environment` | `GC_*` variables of the environment |
 //! | `records` | which threads are registered, and what ended ones returned |
@@ -64,6 +64,7 @@ pub mod checked;
 pub mod checks;
 pub mod collect;
 mod collection;
+mod descriptors;
 pub mod disclaim;
 pub mod dump;
 mod environment;

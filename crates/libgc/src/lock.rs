@@ -6,7 +6,7 @@
 
 use crate::forks::{put, take};
 use crate::{start, vel};
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 
 /// Takes the lock.
 #[unsafe(no_mangle)]
@@ -33,4 +33,14 @@ pub extern "C" fn GC_call_with_alloc_lock(function: vel::Body, argument: *mut c_
     let result = unsafe { function(argument) };
     GC_alloc_unlock();
     result
+}
+
+/// The same: readers, too, are alone with the lock. `release` is for what is read by others meanwhile.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_reader_lock(
+    function: vel::Body,
+    argument: *mut c_void,
+    _release: c_int,
+) -> *mut c_void {
+    GC_call_with_alloc_lock(function, argument)
 }

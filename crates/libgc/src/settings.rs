@@ -6,10 +6,10 @@
 use crate::abort::give_up;
 use crate::state::{INCREMENTAL, is_started};
 use crate::variables::{self, GC_oom_fn, GC_parallel, OomFunction};
-use crate::{say, start};
+use crate::{say, start, vel};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// The interface's version: 8.2.2.
 const VERSION: c_uint = 8 << 16 | 2 << 8 | 2;
@@ -86,6 +86,89 @@ kept! {
     usize, MIN_BYTES: AtomicUsize = 0, GC_set_min_bytes_allocd, GC_get_min_bytes_allocd;
     usize, BYTES_PER_FINALIZER: AtomicUsize = 0, GC_set_allocd_bytes_per_finalizer, GC_get_allocd_bytes_per_finalizer;
     c_int, MANUAL: AtomicI32 = 0, GC_set_manual_vdb_allowed, GC_get_manual_vdb_allowed;
+    c_int, PROTECTS: AtomicI32 = 1, GC_set_mprotect_vdb_allowed, GC_get_mprotect_vdb_allowed;
+    c_uint, INTERRUPT: AtomicU32 = 0, GC_set_interrupt_finalizers, GC_get_interrupt_finalizers;
+}
+
+/// `GC_sp_corrector_proc`, `GC_on_os_get_mem_proc`, `GC_on_mark_stack_empty_proc`: of none of them more than
+/// the address is used.
+pub type Unused = unsafe extern "C" fn();
+
+static SP_CORRECTOR: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static ON_OS_GET_MEM: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+variables::procedures! {
+    Unused, SP_CORRECTOR: GC_set_sp_corrector, GC_get_sp_corrector;
+    Unused, ON_OS_GET_MEM: GC_set_on_os_get_mem, GC_get_on_os_get_mem;
+}
+
+/// Not served: a procedure that marks more when all is marked. To go on without it would lose objects.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_on_mark_stack_empty(procedure: Option<Unused>) {
+    if procedure.is_some() {
+        give_up(c"libgc: GC_set_on_mark_stack_empty: such procedures are not served");
+    }
+}
+
+/// Null: there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_on_mark_stack_empty() -> Option<Unused> {
+    None
+}
+
+/// Not served, as in most builds of libgc: words are pointers as they are.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_pointer_mask(mask: usize) {
+    if mask != usize::MAX {
+        give_up(c"libgc: GC_set_pointer_mask: pointers are read as they are");
+    }
+}
+
+/// All ones.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_pointer_mask() -> usize {
+    usize::MAX
+}
+
+/// As [`GC_set_pointer_mask`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_pointer_shift(shift: c_uint) {
+    if shift != 0 {
+        give_up(c"libgc: GC_set_pointer_shift: pointers are read as they are");
+    }
+}
+
+/// 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_pointer_shift() -> c_uint {
+    0
+}
+
+/// Whether a pointer just past an object may not keep it, although interior pointers do: never.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_dont_add_byte_at_end() -> c_int {
+    0
+}
+
+/// Ways to see a program's writes: page protection, and the kernel's record of written pages
+/// (`GC_VDB_MPROTECT`, `GC_VDB_UFFDWP`).
+const BY_PROTECTION: c_uint = 1;
+const BY_KERNEL: c_uint = 0x80;
+
+/// The ways that may be used.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_supported_vdbs() -> c_uint {
+    BY_PROTECTION | BY_KERNEL
+}
+
+/// The way in use; 0 where collections are made at one go.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_actual_vdb() -> c_uint {
+    match INCREMENTAL.load(Relaxed) {
+        0 => 0,
+        _ if vel::stats().protected != 0 => BY_PROTECTION,
+        _ => BY_KERNEL,
+    }
 }
 
 /// `struct GC_timeval_s`: milliseconds, and nanoseconds beyond them.

@@ -7,7 +7,8 @@ use crate::records::Record;
 use crate::stacks::{MAIN, handle, stack_end};
 use crate::variables::GC_stackbottom;
 use crate::{records, start, state, vel};
-use core::ffi::{c_int, c_void};
+use core::arch::asm;
+use core::ffi::{c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -361,4 +362,41 @@ pub extern "C" fn GC_register_altstack(
     _altstack_bytes: usize,
 ) {
     start::ensure();
+}
+
+/// `GC_custom_push_proc`.
+pub type CustomPush =
+    unsafe extern "C" fn(bottom: *mut *mut c_void, top: *mut *mut c_void, data: *mut c_void, hint: c_uint);
+
+/// The region is on a stack, which a collector scans at once.
+const EAGER: c_uint = 1;
+
+/// Calls `push` with the calling thread's stack up to `base`, the registers that functions preserve in it.
+///
+/// # Safety
+/// `base` can be read; `push` may be called with the stack and `data`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_custom_push_regs_and_stack(
+    push: CustomPush,
+    data: *mut c_void,
+    base: *const StackBase,
+    _cold: *mut c_void,
+) {
+    let mut registers = [null_mut::<c_void>(); 6];
+    // SAFETY: stores the registers in an array of as many words; then the caller vouches for `base` and the
+    // procedure.
+    unsafe {
+        asm!(
+            "mov [{to}], rbx",
+            "mov [{to} + 8], rbp",
+            "mov [{to} + 16], r12",
+            "mov [{to} + 24], r13",
+            "mov [{to} + 32], r14",
+            "mov [{to} + 40], r15",
+            to = in(reg) registers.as_mut_ptr(),
+            options(nostack, preserves_flags),
+        );
+        push(registers.as_mut_ptr(), (*base).mem_base.cast(), data, EAGER);
+    }
+    core::hint::black_box(&registers);
 }

@@ -39,3 +39,9 @@ pub extern "C" fn GC_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_i
     lock::GC_alloc_unlock();
     if added { SUCCESS } else { NO_MEMORY }
 }
+
+/// The same of a checked object.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_int {
+    GC_toggleref_add(crate::allocate::GC_base(object), is_strong)
+}

@@ -1,38 +1,9 @@
-//! `gc_typed.h`: objects of which a bitmap says where pointers are.
-//!
-//! A descriptor there is a word made from a bitmap, without a size; here a type has both. So the word is the
-//! address of a record with the bitmap and the type of the size last asked for, which is nearly always the
-//! same.
+//! `gc_typed.h`: objects of which a bitmap says where pointers are, by their `descriptors`.
 
-use crate::{allocate, start, vel};
-use core::ffi::c_void;
-use core::ptr::{null, null_mut};
-use core::sync::atomic::{
-    AtomicPtr,
-    Ordering::{Acquire, Release},
-};
-
-/// `GC_descr`.
-pub type Descriptor = usize;
-
-const WORD: usize = size_of::<usize>();
-const BITS: usize = vel::TYPE_MAX / WORD;
-/// Every word may be a pointer: the layout for a bitmap that there is no memory for.
-const ANY: Descriptor = 0;
-
-/// What a descriptor stands for. Made once for each call and never freed: programs make them at their start.
-struct Record {
-    bitmap: [u64; BITS / 64],
-    /// The layout last made.
-    last: AtomicPtr<Sized>,
-}
-
-/// A layout and the size asked for.
-struct Sized {
-    bytes: usize,
-    layout: *const vel::Layout,
-    next: *const Sized,
-}
+use crate::descriptors::{self, Descriptor, WORD, layout_of_elements, layout_of_objects};
+use crate::variables::finds_leaks;
+use crate::{allocate, leaks, settings, start, vel};
+use core::ffi::{c_int, c_void};
 
 /// A descriptor of objects of which word `i` may be a pointer if bit `i` of `bitmap` is set, and none from
 /// word `bits` on.
@@ -42,67 +13,39 @@ struct Sized {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_make_descriptor(bitmap: *const usize, bits: usize) -> Descriptor {
     start::ensure();
-    let mut words = [0; BITS / 64];
-    if bits > BITS {
-        return ANY;
-    }
-    for bit in 0..bits {
-        // SAFETY: the caller vouches for that many bits.
-        let is_set = unsafe { bitmap.add(bit / 64).read() } >> (bit % 64) & 1 != 0;
-        words[bit / 64] |= u64::from(is_set) << (bit % 64);
-    }
-    // SAFETY: plain call.
-    let record = unsafe { libc::malloc(size_of::<Record>()) }.cast::<Record>();
-    if record.is_null() {
-        return ANY;
-    }
-    // SAFETY: that many bytes are there, aligned as malloc aligns.
-    unsafe { record.write(Record { bitmap: words, last: AtomicPtr::new(null_mut()) }) };
-    record.expose_provenance()
+    // SAFETY: passed on.
+    unsafe { descriptors::make(bitmap, bits) }
 }
 
-/// The layout of objects of `bytes` bytes; null if there is none.
-fn layout(descriptor: Descriptor, bytes: usize) -> *const vel::Layout {
-    if descriptor == ANY || bytes == 0 || bytes > vel::TYPE_MAX {
-        return null();
+/// `object`, of `bytes` bytes, or what the program's procedure returns where there is no memory.
+fn made(object: *mut c_void, bytes: usize) -> *mut c_void {
+    match object {
+        object if object.is_null() => settings::out_of_memory(bytes),
+        object if finds_leaks() => leaks::made(object),
+        object => object,
     }
-    // SAFETY: what GC_make_descriptor made lives for ever.
-    let record = unsafe { &*core::ptr::with_exposed_provenance::<Record>(descriptor) };
-    let first = record.last.load(Acquire);
-    let mut this: *const Sized = first;
-    while !this.is_null() {
-        // SAFETY: records are never freed.
-        let sized = unsafe { &*this };
-        if sized.bytes == bytes {
-            return sized.layout;
-        }
-        this = sized.next;
-    }
-    // SAFETY: the bitmap has a bit for each word of the longest type.
-    let layout = unsafe { vel::vel_gc_type_of(bytes, record.bitmap.as_ptr()) };
-    // SAFETY: plain call.
-    let sized = unsafe { libc::malloc(size_of::<Sized>()) }.cast::<Sized>();
-    if !layout.is_null() && !sized.is_null() {
-        // SAFETY: that many bytes are there. A race loses one of two equal entries.
-        unsafe { sized.write(Sized { bytes, layout, next: first }) };
-        record.last.store(sized, Release);
-    }
-    layout
 }
 
 /// An object of a described kind.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_explicitly_typed(bytes: usize, descriptor: Descriptor) -> *mut c_void {
     start::ensure();
-    // SAFETY: null or a layout, which lives for ever.
-    match unsafe { layout(descriptor, bytes).as_ref() } {
+    match layout_of_objects(descriptor, bytes) {
+        Some(layout) if bytes <= vel::TYPE_MAX => made(vel::alloc_typed(layout), bytes),
         Some(layout) => {
-            let object = vel::alloc_typed(layout);
-            if object.is_null() { crate::settings::out_of_memory(bytes) } else { object }
+            // SAFETY: a type of the library's.
+            let object = unsafe { vel::vel_gc_new_array(layout, elements(layout, bytes)) };
+            made(object, bytes)
         }
-        // Longer than types are: any word may be a pointer.
         None => allocate::GC_malloc(bytes),
     }
+}
+
+/// Elements of a type for long objects, in one of `bytes` bytes: a word each, or, without pointers, as long
+/// as a type can be.
+fn elements(layout: &vel::Layout, bytes: usize) -> usize {
+    let each = if layout.bytes as usize >= vel::TYPE_MAX { vel::TYPE_MAX } else { WORD };
+    bytes.div_ceil(each)
 }
 
 /// The same.
@@ -122,13 +65,54 @@ pub extern "C" fn GC_calloc_explicitly_typed(
     descriptor: Descriptor,
 ) -> *mut c_void {
     start::ensure();
-    let Some(whole) = count.checked_mul(bytes) else { return crate::settings::out_of_memory(usize::MAX) };
-    let layout = layout(descriptor, bytes);
+    let Some(whole) = count.checked_mul(bytes) else { return settings::out_of_memory(usize::MAX) };
     // Elements follow each other at whole words here.
-    if layout.is_null() || !bytes.is_multiple_of(WORD) || count == 0 {
+    let is_whole = bytes.is_multiple_of(WORD) && count > 0;
+    let Some(layout) = is_whole.then(|| layout_of_elements(descriptor, bytes)).flatten() else {
         return allocate::GC_malloc(whole);
+    };
+    let count = if bytes > vel::TYPE_MAX { elements(layout, whole) } else { count };
+    // SAFETY: a type of the library's.
+    made(unsafe { vel::vel_gc_new_array(layout, count) }, whole)
+}
+
+/// `struct GC_calloc_typed_descr_s`: an array that was described and is to be made, perhaps many times.
+#[repr(C)]
+pub struct Prepared {
+    count: usize,
+    bytes: usize,
+    descriptor: Descriptor,
+    rest: [usize; 5],
+}
+
+/// Describes an array of `count` elements at `place`, of which `room` bytes can be written; 0: there is no
+/// such array.
+///
+/// # Safety
+/// That many bytes can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_calloc_prepare_explicitly_typed(
+    place: *mut Prepared,
+    room: usize,
+    count: usize,
+    bytes: usize,
+    descriptor: Descriptor,
+) -> c_int {
+    if room < size_of::<Prepared>() {
+        crate::abort::give_up(c"libgc: GC_calloc_prepare_explicitly_typed: the structure is too small");
     }
-    // SAFETY: a layout of the library's.
-    let object = unsafe { vel::vel_gc_new_array(layout, count) };
-    if object.is_null() { crate::settings::out_of_memory(whole) } else { object }
+    // SAFETY: by this function's condition.
+    unsafe { place.write(Prepared { count, bytes, descriptor, rest: [0; 5] }) };
+    c_int::from(count.checked_mul(bytes).is_some())
+}
+
+/// Makes an array that was described.
+///
+/// # Safety
+/// `place` has what [`GC_calloc_prepare_explicitly_typed`] wrote.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GC_calloc_do_explicitly_typed(place: *const Prepared, _room: usize) -> *mut c_void {
+    // SAFETY: by this function's condition.
+    let Prepared { count, bytes, descriptor, .. } = unsafe { place.read() };
+    GC_calloc_explicitly_typed(count, bytes, descriptor)
 }

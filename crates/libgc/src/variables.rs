@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
     AtomicI32, AtomicPtr, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed},
 };
 
 macro_rules! variables {
@@ -130,16 +130,18 @@ macro_rules! procedures {
         #[doc = concat!("Sets [`", stringify!($variable), "`].")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $set(procedure: Option<$type>) {
-            $variable.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
+            let held = procedure.map_or(core::ptr::null_mut(), |procedure| procedure as *mut core::ffi::c_void);
+            $variable.store(held, core::sync::atomic::Ordering::Release);
         }
         #[doc = concat!("What [`", stringify!($variable), "`] is.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $get() -> Option<$type> {
             // SAFETY: it holds what is of this type.
-            unsafe { function::<$type>(&$variable) }
+            unsafe { $crate::variables::function::<$type>(&$variable) }
         }
     )* };
 }
+pub(crate) use procedures;
 
 /// `GC_oom_func`.
 pub type OomFunction = unsafe extern "C" fn(bytes: usize) -> *mut c_void;

@@ -7,7 +7,8 @@
 //! ```text
 //! paranoid   check ─ retire, pin, trace ─ check ─ sweep ─ check          a broken invariant ends the process
 //! eager 1    allocate: collect ─ hand out one object                     (or make a slice, or a minor one)
-//! eager n    allocate: collect, once in n ─ hand out a run cut short     (from 64 KiB on)
+//! eager n    allocate: collect, once in n ─ hand out a run cut short     (from 64 KiB on; less often
+//!                                                                         where more than 64 n objects live)
 //! poison     sweep: overwrite dead objects                               (`sweep`)
 //! ```
 //!
@@ -26,6 +27,13 @@ use vellum_sys::text;
 
 /// On average one allocation in this many collects; 0: off.
 static MEAN: AtomicU32 = AtomicU32::new(0);
+
+/// The same at present: where much is alive, collections are further apart.
+static CHANCE: AtomicU32 = AtomicU32::new(0);
+
+/// Objects that may be traced for each allocation, on average, where collections are at random: so a program
+/// with a large heap gets slower by a factor, and ends.
+const TRACED_EACH: u64 = 64;
 
 /// The seed of the next thread's random numbers.
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -62,6 +70,7 @@ impl Strict {
 /// A heap with these settings begins.
 pub(crate) fn begin(config: Config) {
     SEED.store(config.seed, Ordering::Relaxed);
+    CHANCE.store(config.eager, Ordering::Relaxed);
     MEAN.store(config.eager, Ordering::Relaxed);
 }
 
@@ -90,8 +99,17 @@ pub(crate) fn mean() -> u32 {
     MEAN.load(Ordering::Relaxed)
 }
 
+/// A collection has marked `objects` objects: sets how far apart the next ones are.
+pub(crate) fn collected(objects: u64) {
+    let mean = mean();
+    if mean > 1 {
+        let spread = u32::try_from(objects / TRACED_EACH).unwrap_or(u32::MAX);
+        CHANCE.store(mean.max(spread), Ordering::Relaxed);
+    }
+}
+
 fn is_drawn(thread: &Thread) -> bool {
-    random(thread).is_multiple_of(u64::from(MEAN.load(Ordering::Relaxed).max(1)))
+    random(thread).is_multiple_of(u64::from(CHANCE.load(Ordering::Relaxed).max(1)))
 }
 
 /// Whether the allocation that `thread`, the caller, is about to make collects: one beyond the inlined path,

@@ -87,9 +87,10 @@ impl Heap {
         self.check_room();
         let limit = self.limit();
         let over = self.space.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > limit);
-        if (over || self.sizing.used.saturating_add(extent_bytes) > self.room_now() && self.sizing.used > 0)
-            && self.may_collect(collected)
-        {
+        let is_due = self.sizing.used > 0
+            && (self.sizing.used.saturating_add(extent_bytes) > self.room_now()
+                || self.is_large_enough(extent_bytes));
+        if (over || is_due) && self.may_collect(collected) {
             return Supply::Collect;
         }
         // The pool's blocks are resident. With them, too, the limit holds, and the heap does not exceed its

@@ -58,7 +58,13 @@ impl Heap {
     /// Sets when to collect next, by what the last collection found. For plans whose collections trace the
     /// whole heap.
     pub(crate) fn set_room(&mut self, found: Found) {
-        self.sizing.used = 0;
+        let used = core::mem::take(&mut self.sizing.used);
+        if self.config.divisor != 0 {
+            // A collection in slices begins by its budget, however large the heap is by then: its size must
+            // not be the next one's budget.
+            let reached = if self.config.slice_ns == 0 { self.sizing.reached } else { 0 };
+            self.sizing.paid.collected(self.config.divisor as usize, found, used, reached);
+        }
         let found = match self.copies.too_dear {
             true => Found { sparse: 0, young_to_copy: 0, ..found },
             false => found,
@@ -90,10 +96,15 @@ impl Heap {
     }
 
     /// The allocation budget while memory is plenty, in bytes.
-    pub(crate) fn plenty(&mut self, config: &Config, found: Found) -> usize {
+    pub(crate) fn plenty(&self, config: &Config, found: Found) -> usize {
         let room = match config.divisor {
             0 => growth::room(config, self.sizing.cache_bytes, found),
-            divisor => self.sizing.paid.room(divisor as usize, found),
+            _ if config.slice_ns == 0 => self.sizing.paid.room(self.sizing.cache_bytes, found),
+            // Half of the holes will be filled.
+            _ => {
+                let spread = found.live.midpoint(found.bytes.max(found.live));
+                self.sizing.paid.room(self.sizing.cache_bytes, Found { live: spread, ..found })
+            }
         };
         room.max(growth::room_told(config, self.sizing.cache_bytes, found))
     }
@@ -160,8 +171,20 @@ impl Heap {
         watch.memory(held, advised)
     }
 
+    /// Whether the heap has reached the size at which it collects rather than grow by `bytes` bytes.
+    pub(crate) fn is_large_enough(&self, bytes: usize) -> bool {
+        let after = self.space.bytes.saturating_add(bytes);
+        self.config.divisor != 0
+            && self.config.slice_ns == 0
+            && after > self.config.least_bytes
+            && self.sizing.paid.is_enough(after, self.sizing.used)
+    }
+
     /// Whether a slot without room may have a new block; if not, it is time to collect.
     pub(crate) fn may_have_block(&self) -> bool {
+        if self.is_large_enough(BLOCK) {
+            return false;
+        }
         let (after, limit) = (self.space.bytes + BLOCK, self.limit());
         after + self.sizing.reserve <= limit
             || (after <= limit && self.sizing.used < self.sizing.room / EARLY_PART)

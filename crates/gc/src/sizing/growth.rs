@@ -8,7 +8,9 @@
 //! A program that was written for another collector may have that one's rule (`divisor`). The
 //! Boehm-Demers-Weiser collector lets enough be allocated to pay for the bytes that each collection scans,
 //! and that has been these programs' compromise of time and memory ever since. It also lets a heap fill all
-//! of its free memory first: so the heap stays as large as it was ([`Paid`]), unless far less is alive.
+//! of its free memory first. So a heap uses all that it has reached ([`Paid`]): it collects when it would
+//! have to grow beyond that, and enough was allocated to pay for it. It has less where the program collects
+//! before, as it knows that memory was released.
 //!
 //! Else, without a size given, the best budget grows with the square root of the live bytes (Kirisame, Shenoy
 //! and Panchekha 2022). With a size, memory is there to be used, but not at any cost. Where little is alive,
@@ -37,32 +39,59 @@ pub(crate) fn cache_bytes() -> usize {
     usize::try_from(cache).unwrap_or(0)
 }
 
-/// The least growth of a heap with a divisor: 64 of libgc's blocks (MINHINCR). libgc grows by a third at
-/// least, and is mostly larger than it must be.
-const STEP: usize = 256 << 10;
-/// The most budget of a heap with a divisor: twice what pays for a collection, or this many bytes.
+/// libgc's heaps grow by their size divided by the divisor, 16 MiB at most (MAXHINCR), and so are larger than
+/// they must be by half of that, on average. A heap with a divisor here is as much larger.
+const STEP_MAX: usize = 16 << 20;
+/// Descriptors and tables take about one part in this many of a heap. They count as its, since a program is to
+/// take no more memory than with libgc.
+const BESIDE_PART: usize = 32;
+/// The budget of a heap that has become far too large is twice what pays for a collection, or this many
+/// bytes.
 const ROOM_OVER: usize = 1 << 20;
+/// A collection before one part in this many of what pays for it was allocated was the program's wish: it
+/// knows that memory was released.
+const EARLY_PART: usize = 2;
 
 /// The size of the heap of a collector with a divisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
+    /// Bytes that the heap has reached, and is to use.
     bytes: usize,
+    /// Bytes to be allocated that pay for a collection.
+    pays: usize,
 }
 
 impl Paid {
-    pub(crate) const NOTHING: Paid = Paid { bytes: 0 };
+    pub(crate) const NOTHING: Paid = Paid { bytes: 0, pays: 0 };
 
-    /// The allocation budget, by which the heap may have to grow. Further calls after the same collection
-    /// return the same.
-    pub(super) fn room(&mut self, divisor: usize, found: Found) -> usize {
-        let paid = (looked_through(found) / divisor).max(ROOM_MIN);
-        self.bytes = self.bytes.max((found.live + paid).next_multiple_of(STEP));
-        // Half of the holes will be filled.
-        let spread = found.bytes.max(found.live);
-        let free = self.bytes.saturating_sub(spread) + (spread - found.live) / 2;
-        let most = (paid * 2).max(ROOM_OVER);
-        self.bytes = self.bytes.min(spread + most);
-        free.clamp(paid, most)
+    /// A collection has found `found`, after `used` bytes were allocated in a heap of `reached` bytes.
+    pub(super) fn collected(&mut self, divisor: usize, found: Found, used: usize, reached: usize) {
+        let is_early = used < self.pays / EARLY_PART;
+        self.pays = (looked_through(found) / divisor).max(ROOM_MIN);
+        self.bytes = self.bytes.max(reached);
+        if is_early {
+            let spread = found.bytes.max(found.live);
+            self.bytes = self.bytes.min(spread + (self.pays * 2).max(ROOM_OVER));
+        }
+        let needed = found.live + self.pays;
+        if self.bytes < needed {
+            self.bytes = needed + ((needed / divisor).min(STEP_MAX) / 2).saturating_sub(needed / BESIDE_PART);
+        }
+    }
+
+    /// The allocation budget: what is free in the heap, if all of it can be used.
+    pub(super) fn room(&self, cache_bytes: usize, found: Found) -> usize {
+        let free = self.bytes.saturating_sub(found.live).max(self.pays);
+        match room_in_cache(cache_bytes, found) {
+            Some(room) => free.min(room.max(self.pays)),
+            None => free,
+        }
+    }
+
+    /// Whether a heap of `bytes` bytes, of which `used` were allocated since the last collection, should
+    /// collect rather than grow.
+    pub(super) fn is_enough(&self, bytes: usize, used: usize) -> bool {
+        bytes > self.bytes && used >= self.pays
     }
 }
 
@@ -88,9 +117,14 @@ pub(super) fn room_told(config: &Config, cache_bytes: usize, found: Found) -> us
 fn room_in(bytes: usize, config: &Config, cache_bytes: usize, found: Found) -> usize {
     let taken = found.live + for_copies(config, found);
     let room = bytes.saturating_sub(taken).max(bytes / ROOM_PART);
+    room_in_cache(cache_bytes, found).map_or(room, |most| room.min(most))
+}
+
+/// The most budget where so little is alive that a collection costs less than the cache misses of using more.
+fn room_in_cache(cache_bytes: usize, found: Found) -> Option<usize> {
     let cache = cache_bytes / CACHE_PART;
     let is_cheap = cache >= ROOM_MIN && found.cost_ns < (cache >> 10) * SAVED_NS_PER_KIB;
-    if is_cheap { room.min(cache) } else { room }
+    is_cheap.then_some(cache)
 }
 
 /// The cost of a collection, in bytes scanned: objects with pointers are found and scanned, those without are
@@ -107,6 +141,7 @@ mod tests {
     use crate::sizing::limits::cost_ns;
 
     const MIB: usize = 1 << 20;
+    const COSTLY: Found = Found { cost_ns: usize::MAX, ..Found::NOTHING };
     const FIXED: Config = Config { fixed_bytes: 8 * MIB, limit_bytes: 8 * MIB, ..Config::DEFAULT };
 
     #[test]
@@ -122,27 +157,38 @@ mod tests {
 
     #[test]
     fn what_collections_look_through_is_paid_for() {
-        let found = Found { live: 7 * MIB, scanned: 3 * MIB, roots: 2 * MIB, ..Found::default() };
-        for (divisor, paid) in [(3, 3 * MIB), (1, 9 * MIB), (1000, ROOM_MIN)] {
+        let found = Found { live: 7 * MIB, scanned: 3 * MIB, roots: 2 * MIB, ..COSTLY };
+        for (divisor, pays) in [(3, 3 * MIB), (1, 9 * MIB), (1000, ROOM_MIN)] {
             let mut heap = Paid::NOTHING;
-            let room = heap.room(divisor, found);
-            assert!((paid..paid + STEP).contains(&room), "{divisor}: {room}");
-            assert_eq!(heap.room(divisor, found), room, "asked again it says the same");
+            heap.collected(divisor, found, 0, 0);
+            let room = heap.room(2 * MIB, found);
+            assert!(
+                (pays..pays + (7 * MIB + pays) / divisor / 2).contains(&room) || room == pays,
+                "{divisor}: {room}"
+            );
+            assert!(heap.is_enough(7 * MIB + room + 1, pays));
+            assert!(!heap.is_enough(7 * MIB + room + 1, pays - 1), "it grows until that is allocated");
+            assert!(!heap.is_enough(7 * MIB + room, room));
         }
     }
 
     #[test]
-    fn a_heap_with_a_divisor_stays_as_large_as_it_is_unless_little_lives() {
+    fn a_heap_with_a_divisor_uses_all_that_it_has_reached() {
         let mut heap = Paid::NOTHING;
-        let much = Found { live: 12 * MIB, scanned: 9 * MIB, ..Found::default() };
-        let room = heap.room(3, much);
-        let less = Found { live: 10 * MIB, ..much };
-        assert_eq!(heap.room(3, less), room + 2 * MIB);
-        let spread = Found { bytes: 12 * MIB, ..less };
-        assert_eq!(heap.room(3, spread), room + MIB, "half of what is free of two megabytes is used");
-        let little = Found { live: MIB, scanned: MIB / 2, ..Found::default() };
-        assert_eq!(heap.room(3, little), ROOM_OVER);
-        assert_eq!(heap, Paid { bytes: 2 * MIB });
+        let much = Found { live: 12 * MIB, scanned: 9 * MIB, ..COSTLY };
+        heap.collected(3, much, 0, 0);
+        let room = heap.room(2 * MIB, much);
+        assert!(room < 13 * MIB);
+        heap.collected(3, much, room, 25 * MIB);
+        assert_eq!(heap.room(2 * MIB, much), 13 * MIB, "holes that could not be used have made it larger");
+        let little = Found { live: MIB, scanned: MIB / 2, ..COSTLY };
+        heap.collected(3, little, 13 * MIB, 25 * MIB);
+        assert_eq!(heap.room(2 * MIB, little), 24 * MIB);
+        heap.collected(3, little, ROOM_MIN / 2 - 1, 25 * MIB);
+        assert_eq!(heap.room(2 * MIB, little), ROOM_OVER, "the program has collected by itself");
+        let next_to_nothing = Found { cost_ns: 0, ..little };
+        heap.collected(3, next_to_nothing, MIB, 25 * MIB);
+        assert_eq!(heap.room(2 * MIB, next_to_nothing), MIB, "it stays in the cache where that costs less");
     }
 
     #[test]

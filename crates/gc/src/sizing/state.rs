@@ -9,6 +9,8 @@ use crate::sizing::watch::Watch;
 pub(crate) struct SizingState {
     /// Bytes handed out since the last collection.
     pub used: usize,
+    /// Bytes of blocks and large objects when the last collection began.
+    pub reached: usize,
     /// The allocation budget: bytes to hand out before the next one.
     pub room: usize,
     /// Bytes below the limit that are kept back: see `sizing`.
@@ -33,6 +35,7 @@ impl SizingState {
     pub(crate) const fn new() -> SizingState {
         SizingState {
             used: 0,
+            reached: 0,
             room: ROOM_MIN,
             reserve: 0,
             found: Found::NOTHING,

@@ -87,6 +87,11 @@ impl AddressTable {
         (self.low, self.high)
     }
 
+    /// The entry of the lowest block, for addresses within the bounds.
+    pub(crate) fn from_low(&self) -> *const *const Block {
+        self.table.wrapping_add(self.low.saturating_sub(self.base) >> BLOCK_SHIFT)
+    }
+
     /// The addresses that can be in a block at all: the first, and how many.
     pub(crate) fn span(&self) -> (usize, usize) {
         (self.base, self.bytes)

@@ -31,7 +31,7 @@ pub const TYPED_FIRST: usize = 128;
 /// Slots there can be; types beyond are treated as untyped.
 pub const SLOTS_MAX: usize = 1024;
 /// The largest alignment served.
-pub const ALIGN_MAX: usize = 4096;
+pub const ALIGN_MAX: usize = BLOCK;
 
 const EXACT_CLASSES: usize = EXACT_MAX / GRANULE;
 /// Classes to a doubling, above the exact ones.

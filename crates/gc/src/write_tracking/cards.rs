@@ -2,10 +2,11 @@
 //!
 //! # Invariants
 //! * Either all addresses of the heap's span have cards, or none; cards are never unmapped.
+//! * The span is empty until its cards are there: its length is set last, and read first.
 
 use crate::space::address_table::AddressTable;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vellum_pages::PAGE;
 use vellum_sys::track::Written;
 use vellum_sys::{map, round_down, round_up};
@@ -16,7 +17,18 @@ use vellum_sys::{map, round_down, round_up};
 #[unsafe(no_mangle)]
 static vel_gc_cards: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
-/// Stores `value` at `place`, within an object, and sets the card.
+/// The addresses that have cards, for `vel_gc_write`: `struct vel_gc_span` of the header.
+#[repr(C)]
+struct Span {
+    start: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// Empty while there are no cards. A place elsewhere, in static data or on a stack, has none.
+#[unsafe(no_mangle)]
+static vel_gc_span: Span = Span { start: AtomicUsize::new(0), bytes: AtomicUsize::new(0) };
+
+/// Stores `value` at `place`, and sets the card if that is within an object.
 ///
 /// # Safety
 /// The place may be written.
@@ -24,20 +36,18 @@ pub unsafe fn write(place: *mut usize, value: usize) {
     // SAFETY: by this function's condition. Volatile: the collector reads words that the compiler takes for
     // unread.
     unsafe { place.write_volatile(value) };
-    // SAFETY: by this function's condition.
-    unsafe { wrote(place) };
+    wrote(place);
 }
 
-/// Sets the card of `place`, where a pointer was stored.
-///
-/// # Safety
-/// The place is a word of an object.
+/// Sets the card of `place`, where a pointer was stored, if it is within an object.
 #[inline]
-pub unsafe fn wrote(place: *const usize) {
-    let cards = vel_gc_cards.load(Ordering::Relaxed);
-    if !cards.is_null() {
-        // SAFETY: `place` is within an object: the table has a card for each page of the span.
-        unsafe { cards.wrapping_add(place.expose_provenance() / PAGE).write_volatile(1) };
+pub fn wrote(place: *const usize) {
+    let at = place.expose_provenance();
+    let bytes = vel_gc_span.bytes.load(Ordering::Acquire);
+    if at.wrapping_sub(vel_gc_span.start.load(Ordering::Relaxed)) < bytes {
+        let cards = vel_gc_cards.load(Ordering::Relaxed);
+        // SAFETY: within the span, which has a card for each page, and whose bytes were set after the cards.
+        unsafe { cards.wrapping_add(at / PAGE).write_volatile(1) };
     }
 }
 
@@ -47,6 +57,8 @@ pub(crate) fn make(space: &AddressTable) -> bool {
     let Ok(start) = map::reserve_writable(bytes / PAGE) else { return false };
     let biased = start.wrapping_sub(base / PAGE);
     vel_gc_cards.store(core::ptr::with_exposed_provenance_mut(biased), Ordering::Release);
+    vel_gc_span.start.store(base, Ordering::Release);
+    vel_gc_span.bytes.store(bytes, Ordering::Release);
     true
 }
 

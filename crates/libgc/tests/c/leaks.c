@@ -11,6 +11,12 @@ static __attribute__((noinline)) void forget(void)
         memset(malloc(48), 1, 48);
 }
 
+static __attribute__((noinline)) void forget_many(void)
+{
+    for (int i = 0; i < 10 * COUNT; i++)
+        memset(malloc(56), 1, 56);
+}
+
 static __attribute__((noinline)) void clear_stack(void)
 {
     volatile char stack[8192];
@@ -45,6 +51,9 @@ int main(void)
         free(kept[i]);
     written = malloc(41);
     written[41] = 7;
+    CHECK_LEAKS();
+    forget_many();
+    clear_stack();
     CHECK_LEAKS();
     char *twice = malloc(24);
     free(twice);

@@ -89,10 +89,17 @@ int main(void)
     GC_FREE(NULL);
     CHECK(GC_MALLOC(0) && GC_MALLOC_ATOMIC(0));
 
-    for (size_t align = 8; align <= 4096; align *= 2) {
+    for (size_t align = 8; align <= 16384; align *= 2) {
         void *aligned = GC_memalign(align, 100);
         CHECK(aligned && (uintptr_t)aligned % align == 0);
     }
+    CHECK((uintptr_t)GC_valloc(10) % 4096 == 0 && GC_size(GC_pvalloc(10)) >= 4096);
+    char *wiped = GC_reallocf(GC_MALLOC_ATOMIC(10), 2000);
+    CHECK(wiped && GC_base(wiped) == wiped);
+    memset(wiped, 1, 2000);
+    GC_freezero(wiped, 2000);
+    GC_freezero(NULL, 20);
+    CHECK(!GC_reallocf(GC_MALLOC_ATOMIC(10), 0));
     void *posix;
     CHECK(GC_posix_memalign(&posix, 64, 10) == 0 && (uintptr_t)posix % 64 == 0);
     CHECK(GC_posix_memalign(&posix, 24, 10) != 0);

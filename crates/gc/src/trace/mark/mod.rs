@@ -9,7 +9,7 @@
 //! object is in the cache when it is copied.
 //!
 //! This file has the state of a trace and how it follows one pointer; `order` decides what is scanned next,
-//! `objects` scans objects, `hand_over` gives entries to other threads.
+//! `run` does so where nothing out of the ordinary is met, `objects` scans objects, `hand_over` gives entries to other threads.
 //!
 //! # Invariants
 //! * Every object on the stack or in the queue is marked.
@@ -23,6 +23,7 @@
 mod hand_over;
 mod objects;
 mod order;
+mod run;
 
 use crate::config::STACK_KEPT;
 use crate::space::address_table::AddressTable;
@@ -124,6 +125,8 @@ pub(crate) struct Marker<'h, M> {
     space: &'h AddressTable,
     low: usize,
     span: usize,
+    /// The entry of the lowest block.
+    table: *const *const Block,
     only_starts: bool,
     /// Live objects are in the cache: nothing need be prefetched.
     near: bool,
@@ -162,6 +165,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             space,
             low,
             span: high.saturating_sub(low),
+            table: space.from_low(),
             only_starts,
             near: false,
             in_roots: false,

@@ -89,6 +89,9 @@ impl<M: Movement> Marker<'_, M> {
                 self.put_back();
                 return false;
             }
+            if self.can_run() {
+                self.run(go_on);
+            }
             if self.depth == 0 {
                 if self.queued == 0 {
                     return true;
