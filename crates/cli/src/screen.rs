@@ -1,23 +1,29 @@
 //! How much room there is on the terminal.
 
 use rustix::termios::{Winsize, tcgetwinsize};
+use std::os::fd::BorrowedFd;
 
 /// Where nobody says how wide a line may be.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 /// Where nobody says how many lines there are.
 const LINES: usize = 24;
 
 /// Columns of the terminal on standard output; 80 elsewhere.
 pub(crate) fn columns() -> usize {
-    size().map_or(COLUMNS, |size| size.ws_col.into())
+    size(rustix::stdio::stdout()).map_or(COLUMNS, |size| size.ws_col.into())
+}
+
+/// Columns of the terminal on standard error, for reports that go there; 80 elsewhere.
+pub(crate) fn columns_of_stderr() -> usize {
+    size(rustix::stdio::stderr()).map_or(COLUMNS, |size| size.ws_col.into())
 }
 
 /// Lines of that terminal; 24 elsewhere.
 pub(crate) fn lines() -> usize {
-    size().map_or(LINES, |size| size.ws_row.into())
+    size(rustix::stdio::stdout()).map_or(LINES, |size| size.ws_row.into())
 }
 
 /// A terminal that does not know its size says 0.
-fn size() -> Option<Winsize> {
-    tcgetwinsize(rustix::stdio::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
+fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
+    tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }

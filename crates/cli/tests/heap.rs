@@ -63,7 +63,8 @@ fn site(document: &Value, mark: &str, when: &str) -> Option<[f64; 3]> {
     let line = line(mark);
     let sites = document["sites"].as_array().unwrap();
     let site = sites.iter().find(|site| {
-        site["line"] == line && site["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
+        let place = &site["place"];
+        place["line"] == line && place["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
     })?;
     Some(["bytes", "blocks", "samples"].map(|key| site["held"][when][key].as_f64().unwrap()))
 }
@@ -110,6 +111,7 @@ fn what_is_known_is_found_at_its_line() {
         assert_eq!(sum, document["sum"][when]["bytes"].as_u64().unwrap(), "{when}");
     }
     let shown = said(&output);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     assert!(shown.contains(&format!("whole held.c:{}", line("large"))), "{shown}");
     assert!(shown.contains(&format!("leak held.c:{}", line("leaked"))), "{shown}");
     formats(place.path(), &document);

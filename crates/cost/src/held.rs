@@ -90,6 +90,8 @@ impl HeldFile {
     pub fn create(directory: &Path, interval: u64) -> io::Result<HeldFile> {
         let path = directory.join("held");
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        // While it is held, the command that reads it is alive.
+        file.try_lock()?;
         file.set_len(HELD_BYTES)?;
         file.write_all_at(&interval.to_ne_bytes(), offset_of!(HeldHead, interval) as u64)?;
         file.write_all_at(&HELD_VERSION.to_ne_bytes(), offset_of!(HeldHead, version) as u64)?;

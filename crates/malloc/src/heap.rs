@@ -26,6 +26,7 @@
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::gate::Gate;
 use crate::large::Magazine;
+use crate::mode;
 use crate::pace::Pace;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
 use crate::registry;
@@ -275,7 +276,8 @@ impl Heap {
         let class = usize::from(slab.class.get());
         let (bin, list) = (&self.bins[class], &self.free[class]);
         let is_whole = slab.awake.get() || slab.vacated() == 0;
-        let is_wanted = list.get().is_null() && !self.pace.is_next(class);
+        let is_paced = mode::is_profiled();
+        let is_wanted = list.get().is_null() && !(is_paced && self.pace.waits(class, mode::epoch()));
         if is_wanted && bin.releases.get() < BURST && is_whole {
             let fetched = if slab.awake.get() {
                 self.take(bin, slab)
@@ -284,7 +286,7 @@ impl Heap {
                 slab.sleep();
                 slab.free.replace(null_mut())
             };
-            list.set(self.pace.part(class, fetched));
+            list.set(if is_paced { self.pace.part(class, fetched) } else { fetched });
         } else if slab.awake.get() {
             self.release(bin, slab);
             if bin.releases.get() == BURST {

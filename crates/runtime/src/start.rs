@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_malloc::Line;
 use vellum_pages::Pages;
 use vellum_wire::Attach;
+use vellum_wire::door::HeapDoor;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -52,8 +53,14 @@ extern "C" fn start() {
     board::join(attach);
 }
 
+/// The exported symbol of where this process is asked for samples: see [`HeapDoor`].
+#[unsafe(no_mangle)]
+#[used]
+static vellum_heap_door: &HeapDoor = &vellum_malloc::DOOR;
+
 /// Samples blocks for the `vellum heap` that the environment names, if there is one.
 fn profile() {
+    vellum_malloc::profile::prepare();
     let Some(path) = variable(c"VELLUM_HEAP_PROFILE") else { return };
     // Another user's, or in another view of the file system: nobody's mistake, as with a board.
     if let Err(errno) = vellum_malloc::profile::begin(path)

@@ -2,25 +2,20 @@
 //!
 //! Names are stable; fields may be added. All amounts are estimates.
 
-use super::observed::{Observed, Stacked, blocks};
-use crate::outcome::Outcome;
+use super::observed::{End, Observed, Stacked, blocks};
+use crate::document::{Head, Where};
 use serde::Serialize;
-use vellum_cost::{Cause, Holding, Place};
+use vellum_cost::{Cause, Holding};
 use vellum_report::json;
 use vellum_wire::held::Amount;
 
 /// The schema's name and version.
-const SCHEMA: &str = "vellum.heap/1";
+pub(super) const SCHEMA: &str = "vellum.heap/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    vellum_version: &'static str,
-    command: &'a [String],
-    program: String,
-    outcome: Outcome,
-    exit_status: u8,
-    wall_ns: u64,
+    #[serde(flatten)]
+    head: Head<'a>,
     interval_bytes: u64,
     sum: Held,
     processes: Vec<Process<'a>>,
@@ -54,10 +49,7 @@ struct Process<'a> {
 
 #[derive(Serialize)]
 struct Site<'a> {
-    function: Option<&'a str>,
-    file: Option<&'a str>,
-    line: Option<u32>,
-    module: Option<&'a str>,
+    place: Where<'a>,
     via: Option<&'a str>,
     held: Held,
 }
@@ -88,13 +80,13 @@ fn held(holding: &Holding) -> Held {
 /// The document.
 pub(crate) fn render(observed: &Observed) -> String {
     json(&Document {
-        schema: SCHEMA,
-        vellum_version: env!("CARGO_PKG_VERSION"),
-        command: &observed.command,
-        program: observed.program.display().to_string(),
-        outcome: observed.outcome(),
-        exit_status: observed.ended.outcome.shell_status(),
-        wall_ns: u64::try_from(observed.ended.wall.as_nanos()).unwrap_or(u64::MAX),
+        head: match &observed.end {
+            End::Ended(ended) => Head::new(SCHEMA, &observed.command, &observed.program, ended),
+            End::Looked { wall, .. } => {
+                let outcome = (observed.outcome(), None);
+                Head::of_look(SCHEMA, &observed.command, &observed.program, outcome, *wall)
+            }
+        },
         interval_bytes: observed.interval,
         sum: held(&observed.sum()),
         processes: observed
@@ -115,13 +107,7 @@ pub(crate) fn render(observed: &Observed) -> String {
 }
 
 fn site<'a>(cause: &'a Cause, holding: &Holding) -> Site<'a> {
-    let (function, file, line, module) = match &cause.place {
-        Place::Line { file, line, function } => (Some(&**function), Some(&**file), Some(*line), None),
-        Place::Function { module, function } => (Some(&**function), None, None, Some(&**module)),
-        Place::Offset { module, .. } => (None, None, None, Some(&**module)),
-        Place::Unknown => (None, None, None, None),
-    };
-    Site { function, file, line, module, via: cause.via.as_deref(), held: held(holding) }
+    Site { place: Where::of(&cause.place), via: cause.via.as_deref(), held: held(holding) }
 }
 
 fn stack(stack: &Stacked) -> Stack<'_> {

@@ -4,6 +4,7 @@ use crate::outcome::Outcome;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use vellum_cost::{Cause, Causes, Holder, Holding, Instruction};
 use vellum_process::{Ended, Function, Symbols, is_own_library};
 use vellum_wire::held::{Amount, BLOCK};
@@ -15,8 +16,8 @@ pub(crate) struct Observed {
     pub(crate) command: Vec<String>,
     /// The file.
     pub(crate) program: PathBuf,
-    /// Its end and what the kernel accounted.
-    pub(crate) ended: Ended,
+    /// When the figures that are called those of the end were taken.
+    pub(crate) end: End,
     /// Bytes between samples, on average.
     pub(crate) interval: u64,
     /// Its processes; their stacks are in `stacks`.
@@ -27,6 +28,20 @@ pub(crate) struct Observed {
     pub(crate) sites: Vec<(Cause, Holding)>,
     /// Things to know about the report, in words.
     pub(crate) notes: Vec<String>,
+}
+
+/// The moment at which it was looked at last.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It had ended, and what the kernel accounted.
+    Ended(Ended),
+    /// Somebody else had started it, and it was looked at for a time.
+    Looked {
+        /// For how long.
+        wall: Duration,
+        /// Whether it ran still.
+        is_running: bool,
+    },
 }
 
 /// An instruction of a stack, with its functions.
@@ -50,7 +65,24 @@ pub(crate) struct Stacked {
 impl Observed {
     /// How the program ended.
     pub(crate) fn outcome(&self) -> Outcome {
-        Outcome::of(self.ended.outcome)
+        match &self.end {
+            End::Ended(ended) => Outcome::of(ended.outcome),
+            End::Looked { is_running: true, .. } => Outcome::Running,
+            End::Looked { is_running: false, .. } => Outcome::Gone,
+        }
+    }
+
+    /// For how long it was observed.
+    pub(crate) fn wall(&self) -> Duration {
+        match &self.end {
+            End::Ended(ended) => ended.wall,
+            End::Looked { wall, .. } => *wall,
+        }
+    }
+
+    /// Whether the program still runs.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.end, End::Looked { is_running: true, .. })
     }
 
     /// All processes together; their peaks need not have been at one time.

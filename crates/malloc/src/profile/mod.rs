@@ -1,6 +1,8 @@
 //! Who holds the memory: blocks that are sampled, and remembered with their stacks until they are freed.
 //!
-//! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`. Nothing is tested for it on the fast
+//! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`, or one asks for it while the process
+//! runs ([`vellum_wire::door`]): then blocks are sampled that are allocated from that moment on. Nothing is
+//! tested for it on the fast
 //! paths: where samples are taken, a list of free blocks ends before the block that is to be one
 //! (`crate::pace`), and a sampled block is one that the fast path of `free` does not know.
 //!
@@ -53,9 +55,11 @@ use live::{Live, Sample};
 use misuse::Fault;
 use part::Part;
 use rates::{Random, passing, stands_for};
+use rustix::io::Errno;
 use vellum_pages::PAGE;
 use vellum_sys::lock::{Guarded, Held};
 use vellum_sys::{map, round_up, thread};
+use vellum_wire::door::Ask;
 use vellum_wire::held::INTERVAL_MAX;
 use walk::Walker;
 
@@ -100,26 +104,66 @@ static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static HELD_BY_FORK: AtomicBool = AtomicBool::new(false);
 
 /// What the rest of the crate calls.
-static HOOKS: Hooks =
-    Hooks { small, consider, free_small, forget, lose, resized_small, fork_prepare, fork_parent, fork_child };
+static HOOKS: Hooks = Hooks {
+    small,
+    consider,
+    free_small,
+    forget,
+    lose,
+    resized_small,
+    fork_prepare,
+    fork_parent,
+    fork_child,
+    attend,
+};
 
-/// Samples blocks from now on, into the file at `path`. To be called while the process has one thread.
+/// Makes it possible to ask for samples while the process runs.
+pub fn prepare() {
+    mode::prepare(&HOOKS);
+}
+
+/// Samples blocks from now on, into the file at `path`.
 ///
 /// # Errors
-/// What the system said; nothing is sampled then.
+/// What the system said; nothing is sampled then. `BUSY` in the hardened mode.
 pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
-    let mut state = STATE.lock();
+    let mut state = try_state().ok_or(Errno::AGAIN)?;
+    if state.tables.is_null() {
+        let apart = registry::create_apart().ok_or(Errno::NOMEM)?;
+        let tables = map::reserve_writable(size_of::<Tables>())?;
+        state.tables = core::ptr::with_exposed_provenance_mut(tables);
+        APART.store(core::ptr::from_ref(apart).cast_mut(), Release);
+        RANDOM.seed(crate::seal::random() as u64);
+    }
     let interval = state.part.begin(path)?.min(INTERVAL_MAX);
-    let apart = registry::create_apart().ok_or(rustix::io::Errno::NOMEM)?;
-    let tables = map::reserve_writable(size_of::<Tables>())?;
-    state.tables = core::ptr::with_exposed_provenance_mut(tables);
-    APART.store(core::ptr::from_ref(apart).cast_mut(), Release);
-    INTERVAL.store(interval, Relaxed);
-    RANDOM.seed(crate::seal::random() as u64);
-    LARGE_LEFT.store(gap(), Relaxed);
+    pace(interval);
     drop(state);
-    mode::profile(&HOOKS);
+    if mode::profile() { Ok(()) } else { Err(Errno::BUSY) }
+}
+
+/// Samples no more, and lets go of the file. Sampled blocks that are in use are known until they are freed.
+fn end() -> rustix::io::Result<()> {
+    let mut state = try_state().ok_or(Errno::AGAIN)?;
+    state.part.end();
+    pace(INTERVAL_MAX);
     Ok(())
+}
+
+/// Takes a sample every so many bytes from now on.
+fn pace(interval: u64) {
+    INTERVAL.store(interval, Relaxed);
+    LARGE_LEFT.store(gap(), Relaxed);
+    mode::next_epoch();
+}
+
+/// Does what another process asks. On the helper.
+fn attend(asked: Ask) -> u32 {
+    let outcome = match asked {
+        Ask::Begin => mode::DOOR.path().ok_or(Errno::INVAL).and_then(begin),
+        Ask::End => end(),
+        Ask::Account => Err(Errno::NOSYS),
+    };
+    outcome.err().map_or(0, |errno| errno.raw_os_error() as u32)
 }
 
 /// Bytes to the next sample.
@@ -144,7 +188,7 @@ fn small(bytes: usize) -> Option<*mut u8> {
     let heap = registry::attached().filter(|heap| heap.gate.enter())?;
     let class = class_of(bytes.max(1));
     let draw = || passing(&RANDOM, INTERVAL.load(Relaxed), bytes_of(class));
-    let block = heap.take_paced(class, draw, || sample_small(class, bytes));
+    let block = heap.take_paced(class, mode::epoch(), draw, || sample_small(class, bytes));
     heap.gate.leave();
     if !DEFERRED.load(Relaxed).is_null() {
         free_deferred();
@@ -375,15 +419,18 @@ fn fork_child() {
 
 impl Heap {
     /// A block of `class`, where blocks are sampled: `draw` says how many requests pass before the next
-    /// sample, `sample` makes one. `None` if memory is out. Inside the gate.
+    /// sample, `sample` makes one. What was drawn in another epoch does not hold. `None` if memory is out.
+    /// Inside the gate.
     fn take_paced(
         &'static self,
         class: usize,
+        epoch: u32,
         draw: impl Fn() -> u32,
         sample: impl Fn() -> Option<*mut u8>,
     ) -> Option<*mut u8> {
         let (list, left) = (&self.free[class], &self.pace.left[class]);
         let draw = || left.set(draw().saturating_add(1));
+        self.pace.begin(epoch);
         loop {
             // SAFETY: a block on the list is free memory of at least two words.
             if let Some(free) = unsafe { list.get().as_ref() } {
