@@ -37,6 +37,12 @@ pub(crate) struct Hooks {
     pub(crate) lose: fn(*mut u8) -> bool,
     /// Notes that a small block is to have another size, in bytes.
     pub(crate) resized_small: fn(*mut u8, usize),
+    /// Samples a new mapping of the program at the given address and of the given size, if it is due.
+    pub(crate) mapped: fn(usize, usize),
+    /// Forgets a sampled mapping whose first page is unmapped.
+    pub(crate) unmapped: fn(usize),
+    /// Notes that a mapping has another address and size.
+    pub(crate) remapped: fn(usize, usize, usize),
     /// Around a `fork`.
     pub(crate) fork_prepare: fn(),
     /// See `fork_prepare`.
@@ -113,6 +119,12 @@ pub(crate) fn is_hardened() -> bool {
 /// Switches the hardened mode on, unless another is.
 pub(crate) fn harden() {
     set(HARDENED);
+}
+
+/// Whether the mode is not the usual one, or something is asked.
+#[inline(always)]
+pub(crate) fn is_special() -> bool {
+    DOOR.now.load(Relaxed) != USUAL
 }
 
 /// Whether blocks are sampled, or have been.

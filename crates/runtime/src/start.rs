@@ -86,6 +86,7 @@ extern "C" fn end() {
     if Attach::from_u32(ATTACH.load(Relaxed)) == Attach::Serving {
         vellum_malloc::check_quarantine();
         vellum_malloc::flush_counts();
+        vellum_malloc::profile::finish();
         if board::is_there() {
             vellum_malloc::publish();
         }

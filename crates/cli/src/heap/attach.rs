@@ -6,7 +6,7 @@
 
 use super::args::Heap;
 use super::changes::{self, Change};
-use super::observed::{self, End, Observed};
+use super::observed::{self, End, Named, Observed};
 use super::{NoFile, outputs, report};
 use crate::failure::Failure;
 use crate::screen;
@@ -25,8 +25,8 @@ use vellum_wire::door::{Ask, PROFILED};
 
 /// How often it is looked for children, and for the end.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a process has to stop sampling before it is left alone.
-const FAREWELL: Duration = Duration::from_millis(300);
+/// How long a process has to do what it is asked at the end, before it is left alone.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// It is sampled already.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,8 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let held = HeldFile::create(&directory, args.interval).map_err(|error| Failure::of(NoFile(error)))?;
     share(pid, &directory, held.path());
     let stop = Stop::hold()?;
-    let mut group = Group { root: pid, path: held.path().to_path_buf(), members: BTreeMap::new() };
+    let mut group =
+        Group { root: pid, path: held.path().to_path_buf(), has_begun: false, members: BTreeMap::new() };
     group.join(pid)?;
     let command = command_of(pid);
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
@@ -63,14 +64,16 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
         }
     };
     let wall = began.elapsed();
+    group.all_do(Ask::Account);
     // Before they stop: then they are as they were seen.
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
     let notes = group.notes(before, &holders.iter().map(|holder| holder.lost).sum());
-    group.leave();
+    group.all_do(Ask::End);
     place.remove();
-    let (stacks, sites) = observed::named(&mut holders, &mut growth.symbols);
+    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut growth.symbols);
     let end = End::Looked { wall, is_running };
-    let observed = Observed { command, program, end, interval: args.interval, holders, stacks, sites, notes };
+    let observed =
+        Observed { command, program, end, interval: args.interval, holders, stacks, sites, pinned, notes };
     Ok(report(args, &observed, outputs, 0))
 }
 
@@ -95,6 +98,8 @@ fn command_of(pid: u32) -> Vec<String> {
 struct Group {
     root: u32,
     path: PathBuf,
+    /// Whether the root samples.
+    has_begun: bool,
     /// Those that were seen, with when they began; and how they are asked, if they can be.
     members: BTreeMap<(u32, u64), Option<Asked>>,
 }
@@ -139,6 +144,12 @@ impl Group {
                 Some(Err(error)) if asked.as_ref().is_some_and(|asked| asked.pid() == self.root) => {
                     return Err(Failure::of(error));
                 }
+                Some(Ok(true))
+                    if !self.has_begun && asked.as_ref().is_some_and(|it| it.pid() == self.root) =>
+                {
+                    self.has_begun = true;
+                    say!("vellum: process {} and its children are sampled from now on", self.root);
+                }
                 _ => {}
             }
         }
@@ -152,12 +163,12 @@ impl Group {
         Ok(true)
     }
 
-    /// Asks all to stop, and waits for those that can.
-    fn leave(&self) {
-        let asked: Vec<&Asked> = self.members.values().flatten().collect();
-        let asked: Vec<_> = asked.into_iter().filter(|asked| asked.ask(Ask::End, None).is_ok()).collect();
+    /// Asks all to do something, and waits for those that can.
+    fn all_do(&self, what: Ask) {
+        let asked = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(true)));
+        let asked: Vec<_> = asked.filter(|asked| asked.ask(what, None).is_ok()).collect();
         let began = Instant::now();
-        while began.elapsed() < FAREWELL && asked.iter().any(|asked| matches!(asked.answer(), Ok(false))) {
+        while began.elapsed() < PATIENCE && asked.iter().any(|asked| matches!(asked.answer(), Ok(false))) {
             std::thread::sleep(TICK / 10);
         }
     }
@@ -222,7 +233,7 @@ struct Growth {
 impl Growth {
     fn show(&mut self, held: &HeldFile, began: Instant, top: usize) -> Result<(), Failure> {
         let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-        let (_, sites) = observed::named(&mut holders, &mut self.symbols);
+        let Named { sites, .. } = observed::named(&mut holders, &mut self.symbols);
         let now = |sites: &[(Cause, Holding)]| {
             sites.iter().map(|(cause, holding)| (cause.clone(), holding.now)).collect()
         };

@@ -3,9 +3,11 @@
 //! Names are stable; fields may be added. All amounts are estimates.
 
 use super::observed::{End, Observed, Stacked, blocks};
+use super::resident;
 use crate::document::{Head, Where};
 use serde::Serialize;
-use vellum_cost::{Cause, Holding};
+use std::collections::HashMap;
+use vellum_cost::{Cause, Holding, Resident};
 use vellum_report::json;
 use vellum_wire::held::Amount;
 
@@ -19,6 +21,7 @@ struct Document<'a> {
     interval_bytes: u64,
     sum: Held,
     processes: Vec<Process<'a>>,
+    resident: Option<resident::Document>,
     notes: &'a [String],
     sites: Vec<Site<'a>>,
     stacks: Vec<Stack<'a>>,
@@ -44,6 +47,7 @@ struct Process<'a> {
     name: &'a str,
     is_forked: bool,
     lost_samples: u64,
+    resident_bytes: Option<u64>,
     held: Held,
 }
 
@@ -52,6 +56,7 @@ struct Site<'a> {
     place: Where<'a>,
     via: Option<&'a str>,
     held: Held,
+    pinned_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -79,6 +84,8 @@ fn held(holding: &Holding) -> Held {
 
 /// The document.
 pub(crate) fn render(observed: &Observed) -> String {
+    let pinned: HashMap<&Cause, u64> = observed.pinned.iter().map(|(cause, pins)| (cause, *pins)).collect();
+    let pinned = |cause: &Cause| pinned.get(cause).copied().unwrap_or(0);
     json(&Document {
         head: match &observed.end {
             End::Ended(ended) => Head::new(SCHEMA, &observed.command, &observed.program, ended),
@@ -97,17 +104,19 @@ pub(crate) fn render(observed: &Observed) -> String {
                 name: &holder.name,
                 is_forked: holder.is_forked,
                 lost_samples: holder.lost,
+                resident_bytes: holder.resident.as_ref().map(Resident::sum),
                 held: held(&holder.holding),
             })
             .collect(),
+        resident: resident::document(observed),
         notes: &observed.notes,
-        sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding)).collect(),
+        sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding, pinned(cause))).collect(),
         stacks: observed.stacks.iter().map(stack).collect(),
     })
 }
 
-fn site<'a>(cause: &'a Cause, holding: &Holding) -> Site<'a> {
-    Site { place: Where::of(&cause.place), via: cause.via.as_deref(), held: held(holding) }
+fn site<'a>(cause: &'a Cause, holding: &Holding, pinned_bytes: u64) -> Site<'a> {
+    Site { place: Where::of(&cause.place), via: cause.via.as_deref(), held: held(holding), pinned_bytes }
 }
 
 fn stack(stack: &Stacked) -> Stack<'_> {

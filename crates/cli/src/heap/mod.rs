@@ -12,6 +12,7 @@ mod folded;
 mod json;
 mod observed;
 mod pprof;
+mod resident;
 mod text;
 
 pub(crate) use args::Heap;
@@ -20,7 +21,7 @@ use crate::environment::{append, edit, prepend};
 use crate::failure::{FAILED, Failure};
 use crate::screen;
 use args::Format;
-use observed::{End, Observed};
+use observed::{End, Named, Observed};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -131,7 +132,7 @@ fn observe(
     let ended = ended.map_err(Failure::Wait)?;
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
     let notes = notes(&holders, obstacle, serving, pids);
-    let (stacks, sites) = observed::named(&mut holders, &mut Symbols::default());
+    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default());
     let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(Observed {
         command,
@@ -141,6 +142,7 @@ fn observe(
         holders,
         stacks,
         sites,
+        pinned,
         notes,
     })
 }

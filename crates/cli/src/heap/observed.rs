@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vellum_cost::{Cause, Causes, Holder, Holding, Instruction};
+use vellum_cost::{Cause, Causes, Holder, Holding, Instruction, Resident};
 use vellum_process::{Ended, Function, Symbols, is_own_library};
 use vellum_wire::held::{Amount, BLOCK};
 
@@ -26,6 +26,8 @@ pub(crate) struct Observed {
     pub(crate) stacks: Vec<Stacked>,
     /// What each cause holds.
     pub(crate) sites: Vec<(Cause, Holding)>,
+    /// Free memory that each cause's blocks in use keep resident, most first.
+    pub(crate) pinned: Vec<(Cause, u64)>,
     /// Things to know about the report, in words.
     pub(crate) notes: Vec<String>,
 }
@@ -91,6 +93,17 @@ impl Observed {
     }
 }
 
+impl Observed {
+    /// How many processes' resident memory was counted, and what that was.
+    pub(crate) fn resident(&self) -> Option<(usize, Resident)> {
+        let mut counted = self.holders.iter().filter_map(|holder| holder.resident.as_ref()).peekable();
+        counted.peek()?;
+        let mut sum = Resident::default();
+        let processes = counted.inspect(|resident| sum.add(resident)).count();
+        Some((processes, sum))
+    }
+}
+
 /// Whole blocks.
 pub(crate) fn blocks(amount: Amount) -> u64 {
     (amount.blocks + BLOCK / 2) / BLOCK
@@ -103,18 +116,35 @@ pub(crate) fn error(amount: Amount) -> f64 {
     if samples == 0.0 || blocks <= samples { 0.0 } else { ((1.0 - samples / blocks) / samples).sqrt() }
 }
 
-/// The stacks of all processes, with names, and what each cause holds, most at the peak first.
-pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> (Vec<Stacked>, Vec<(Cause, Holding)>) {
-    let mut sums: HashMap<Vec<Instruction>, Holding> = HashMap::new();
+/// What processes hold, with names.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Their stacks, most at the peak first.
+    pub(crate) stacks: Vec<Stacked>,
+    /// What each cause holds, in the same order.
+    pub(crate) sites: Vec<(Cause, Holding)>,
+    /// See [`Observed::pinned`].
+    pub(crate) pinned: Vec<(Cause, u64)>,
+}
+
+/// Takes the stacks of all processes, and gives them names.
+pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> Named {
+    let mut sums: HashMap<Vec<Instruction>, (Holding, u64)> = HashMap::new();
     for held in holders.iter_mut().flat_map(|holder| std::mem::take(&mut holder.stacks)) {
-        let sum = sums.entry(held.stack).or_default();
+        let (sum, pins) = sums.entry(held.stack).or_default();
         *sum = sum.plus(held.holding);
+        *pins = pins.saturating_add(held.pins);
     }
     let mut causes = Causes::default();
     let mut sites: BTreeMap<Cause, Holding> = BTreeMap::new();
+    let mut pinned: BTreeMap<Cause, u64> = BTreeMap::new();
     let mut stacks: Vec<Stacked> = Vec::new();
-    for (stack, holding) in sums {
-        let site = sites.entry(causes.cause(&stack, symbols)).or_default();
+    for (stack, (holding, pins)) in sums {
+        let cause = causes.cause(&stack, symbols);
+        if pins > 0 {
+            *pinned.entry(cause.clone()).or_default() += pins;
+        }
+        let site = sites.entry(cause).or_default();
         *site = site.plus(holding);
         let own = |at: &&Instruction| at.module.as_deref().is_some_and(is_own_library);
         let levels = stack.iter().skip_while(own).map(|at| level(at, symbols)).collect();
@@ -124,7 +154,9 @@ pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> (Vec<Stack
     stacks.sort_by(|a, b| key(&a.holding).cmp(&key(&b.holding)).then_with(|| names(a).cmp(&names(b))));
     let mut sites: Vec<_> = sites.into_iter().collect();
     sites.sort_by_key(|(_, holding)| key(holding));
-    (stacks, sites)
+    let mut pinned: Vec<_> = pinned.into_iter().collect();
+    pinned.sort_by_key(|(_, pins)| std::cmp::Reverse(*pins));
+    Named { stacks, sites, pinned }
 }
 
 fn level(at: &Instruction, symbols: &mut Symbols) -> Level {

@@ -1,6 +1,7 @@
 //! The report for people: sums, and the lines that hold most at the peak, at the end, and that allocate most.
 
 use super::observed::{Observed, blocks, error};
+use super::resident;
 use crate::text::{ending, shown_command};
 use crate::wrap::wrapped;
 use std::cmp::Reverse;
@@ -62,7 +63,7 @@ pub(crate) fn render(observed: &Observed, top: usize, width: usize, style: Style
     for (title, of) in tables {
         text.push_str(&sites(observed, title, of, top, width, style));
     }
-    text
+    text + &resident::render(observed, top, width, style)
 }
 
 fn processes(observed: &Observed, width: usize, style: Style) -> String {

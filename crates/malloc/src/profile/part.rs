@@ -164,6 +164,11 @@ impl Part {
         unsafe { &*self.base.cast::<PartHead>() }
     }
 
+    /// Where it is mapped; 0 if it is not.
+    pub(super) fn base(&self) -> usize {
+        self.base as usize
+    }
+
     /// The word of number `index`.
     fn word(&self, index: usize) -> &AtomicU64 {
         debug_assert!(index < ENTRY_WORDS);
