@@ -226,7 +226,7 @@ fn a_program_that_is_killed_has_lost_nothing() {
     assert!((0.7..1.4).contains(&(held / (64.0 * MEBI))), "{held}");
 }
 
-/// `asked.c` on Vellum, which does what it is told.
+/// `asked.c` on Vellum, which does as it is asked.
 struct Told {
     program: Child,
     answers: BufReader<ChildStdout>,

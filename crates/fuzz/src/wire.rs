@@ -51,8 +51,8 @@ pub fn board(data: &[u8]) {
 /// Bytes of an input that become the head of a part; the rest of that page is zero.
 const PART_HEAD_BYTES: usize = 128;
 
-/// A process's part of a heap profile, with such a head and entries. What was read is no more than what was
-/// there.
+/// A process's part of a heap profile, with such a head and entries. The reader makes no more of them than
+/// there was.
 pub fn held(data: &[u8]) {
     let (head, entries) = data.split_at(data.len().min(PART_HEAD_BYTES));
     let mut part = head.to_vec();

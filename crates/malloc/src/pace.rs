@@ -41,8 +41,8 @@ pub(crate) struct Pace<Block> {
 }
 
 impl<Block: Listed> Pace<Block> {
-    /// Forgets what was drawn in another epoch, but for the samples that are next: what is withheld for them
-    /// stays so.
+    /// Forgets what was drawn in another epoch, but for the samples that are next: blocks withheld for
+    /// them stay so.
     pub(crate) fn begin(&self, epoch: u32) {
         if self.epoch.replace(epoch) != epoch {
             self.left.iter().filter(|left| left.get() != 1).for_each(|left| left.set(0));

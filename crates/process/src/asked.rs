@@ -1,7 +1,7 @@
 //! Asking a process that runs on Vellum to sample its blocks ([`vellum_wire::door`]).
 //!
 //! The kernel decides whose memory may be written to, by the same rule as for reading it: one's own
-//! processes. What is written are a path and a byte that the process's library set aside for it. A process
+//! processes. Written are a path and a byte that the process's library set aside for it. A process
 //! does what it is asked when its helper wakes next, or its allocator needs new memory: one that does neither
 //! has nothing to sample, and has not answered yet.
 
@@ -33,8 +33,8 @@ pub enum AskError {
     /// Somebody else has asked.
     #[error("process {0} is asked by another command at this moment; try again when that has ended")]
     Taken(u32),
-    /// It cannot be told the path.
-    #[error("the path {0} is longer than the process can be told; set XDG_RUNTIME_DIR to a shorter one")]
+    /// There is no room for the path.
+    #[error("the path {0} is longer than the process has room for; set XDG_RUNTIME_DIR to a shorter one")]
     LongPath(std::path::PathBuf),
     /// It filters its system calls.
     #[error("process {0} filters its system calls, and has no helper that could do what it is asked")]
@@ -110,7 +110,7 @@ impl Asked {
         Ok(self.write(HeapDoor::ASK_AT, &[what as u8])?)
     }
 
-    /// The path of the file into which it was told last to sample.
+    /// The path of the file into which it was asked last to sample.
     #[must_use]
     pub fn path(&self) -> Option<std::path::PathBuf> {
         let mut bytes = [0; DOOR_PATH_MAX];

@@ -11,8 +11,8 @@ use vellum_wire::held::{INTERVAL_MAX, INTERVAL_MIN};
 /// Times that are accepted.
 const TIMES: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(365 * 24 * 3600);
 
-/// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end. Or look
-/// at one that runs on Vellum already.
+/// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end. Or
+/// look at one that runs on Vellum already.
 ///
 /// With a command: runs it. With a process id alone: samples from now on what that process and its children
 /// allocate, until Ctrl-C, --for, or its end; it needs no privilege for your own processes, and nothing is

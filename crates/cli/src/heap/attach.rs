@@ -1,7 +1,7 @@
 //! `vellum heap PID`: a process that runs on Vellum, and its children, from now on.
 //!
-//! Each process is asked to sample ([`vellum_process::Asked`]); children that are forked from one that samples
-//! do so too, and those that execute another program are asked when they are seen. At the end each is asked
+//! Each process is asked to sample ([`vellum_process::Asked`]); children that are forked from one that does
+//! sample too, and those that execute another program are asked when they are seen. At the end each is asked
 //! to stop. What a process had in use before is known by its sum alone.
 
 use super::args::Heap;

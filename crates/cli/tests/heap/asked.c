@@ -1,4 +1,4 @@
-/* Does what it is told, a letter at a time, and says so: for `vellum heap PID`. */
+/* Does as it is asked, a letter at a time, and says so: for `vellum heap PID`. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>

@@ -159,7 +159,7 @@ fn end() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Takes a sample every so many bytes from now on.
+/// Takes a sample every `interval` bytes from now on, on average.
 fn pace(interval: u64) {
     INTERVAL.store(interval, Relaxed);
     LARGE_LEFT.store(gap(), Relaxed);
@@ -234,7 +234,7 @@ fn sample_small(class: usize, bytes: usize, neighbour: *const u8) -> Option<*mut
     Some(block)
 }
 
-/// Whether one of the points that are samples lies on the next so many bytes.
+/// Whether one of the points that are samples lies on the next `whole` bytes.
 fn is_due(whole: usize) -> bool {
     let passed = |left: i64| left - whole as i64;
     let decided = LARGE_LEFT
@@ -278,7 +278,7 @@ fn mapped(start: usize, bytes: usize) {
     }
 }
 
-/// Forgets a mapping, whose first page the program gives up: what is left of it is not known any more.
+/// Forgets a mapping, whose first page the program gives up: the rest of it is not known any more.
 #[cold]
 fn unmapped(start: usize) {
     inside(|state| {
@@ -516,8 +516,8 @@ fn fork_child() {
 
 impl Heap {
     /// A block of `class`, where blocks are sampled: `draw` says how many requests pass before the next
-    /// sample, `sample` makes one, beside a block that it would have been beside. What was drawn in another epoch does not hold. `None` if memory is out.
-    /// Inside the gate.
+    /// sample, `sample` makes one, given a block that it would have been beside. Numbers drawn in another
+    /// epoch do not hold. `None` if memory is out. Inside the gate.
     fn take_paced(
         &'static self,
         class: usize,

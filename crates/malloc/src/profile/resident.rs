@@ -37,7 +37,7 @@ const WINDOW_PAGES: usize = 4096;
 const TEXT_BYTES: usize = 16 << 10;
 /// The longest path of a program that is compared.
 const PATH_MAX: usize = 4096;
-/// The longest guard in front of a thread's stack; what is longer is a reservation.
+/// The longest guard in front of a thread's stack; a longer one is a reservation.
 const GUARD_MAX: usize = 64 << 10;
 
 const _: () = assert!(CLASSES <= CLASSES_MAX);
