@@ -31,6 +31,7 @@ mod compare;
 mod compare_report;
 mod cost;
 mod doctor;
+mod document;
 mod environment;
 mod explain;
 mod failure;

@@ -7,8 +7,17 @@ use std::ffi::CStr;
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    Exited { status: u8 },
-    Killed { signal: i32, name: String, core_dumped: bool },
+    Exited {
+        status: u8,
+    },
+    Killed {
+        signal: i32,
+        name: String,
+        core_dumped: bool,
+    },
+    /// It runs still; and it has ended, somebody else knows how.
+    Running,
+    Gone,
 }
 
 impl Outcome {

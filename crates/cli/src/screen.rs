@@ -1,10 +1,10 @@
 //! How much room there is on the terminal.
 
-use rustix::fd::BorrowedFd;
 use rustix::termios::{Winsize, tcgetwinsize};
+use std::os::fd::BorrowedFd;
 
 /// Where nobody says how wide a line may be.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 /// Where nobody says how many lines there are.
 const LINES: usize = 24;
 

@@ -40,6 +40,8 @@ pub(crate) fn ending(outcome: &Outcome) -> String {
             let core = if *core_dumped { ", core dumped" } else { "" };
             format!("killed by signal {signal} ({name}{core})")
         }
+        Outcome::Running => "runs on".to_owned(),
+        Outcome::Gone => "has ended".to_owned(),
     }
 }
 

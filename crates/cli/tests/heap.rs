@@ -5,9 +5,9 @@ mod common;
 use common::{VELLUM, report, said, text};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/heap");
@@ -53,18 +53,27 @@ fn heap(options: &[&str], program: &[&str], place: &Path) -> Output {
 
 /// The line of `held.c` that bears a mark.
 fn line(mark: &str) -> u64 {
-    let source = std::fs::read_to_string(Path::new(SOURCES).join("held.c")).unwrap();
+    line_in("held.c", mark)
+}
+
+fn line_in(source: &str, mark: &str) -> u64 {
+    let source = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
     let mark = format!("/* {mark} */");
     source.lines().position(|line| line.ends_with(&mark)).expect("marked") as u64 + 1
 }
 
+/// The site with that mark, of a source.
+fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Option<&'a Value> {
+    let line = line_in(source, mark);
+    document["sites"].as_array().unwrap().iter().find(|site| {
+        let place = &site["place"];
+        place["line"] == line && place["file"].as_str().is_some_and(|file| file.ends_with(source))
+    })
+}
+
 /// What the site with that mark holds: bytes, blocks and samples.
 fn site(document: &Value, mark: &str, when: &str) -> Option<[f64; 3]> {
-    let line = line(mark);
-    let sites = document["sites"].as_array().unwrap();
-    let site = sites.iter().find(|site| {
-        site["line"] == line && site["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
-    })?;
+    let site = site_of(document, "held.c", mark)?;
     Some(["bytes", "blocks", "samples"].map(|key| site["held"][when][key].as_f64().unwrap()))
 }
 
@@ -110,6 +119,7 @@ fn what_is_known_is_found_at_its_line() {
         assert_eq!(sum, document["sum"][when]["bytes"].as_u64().unwrap(), "{when}");
     }
     let shown = said(&output);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     assert!(shown.contains(&format!("whole held.c:{}", line("large"))), "{shown}");
     assert!(shown.contains(&format!("leak held.c:{}", line("leaked"))), "{shown}");
     formats(place.path(), &document);
@@ -214,6 +224,223 @@ fn a_program_that_is_killed_has_lost_nothing() {
     let held = document["sum"]["end"]["bytes"].as_f64().unwrap();
     // Blocks of a mebibyte are sampled by six in seven, each to stand for itself and a sixth.
     assert!((0.7..1.4).contains(&(held / (64.0 * MEBI))), "{held}");
+}
+
+/// `asked.c` on Vellum, which does as it is asked.
+struct Told {
+    program: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Told {
+    fn start(program: &Path) -> Told {
+        let mut command = Command::new(program);
+        command.env("LD_PRELOAD", runtime()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = command.spawn().expect("the program starts");
+        let answers = BufReader::new(program.stdout.take().expect("piped"));
+        Told { program, answers }
+    }
+
+    /// Has it do something, to its end.
+    fn tell(&mut self, what: &str) {
+        self.program.stdin.as_mut().expect("piped").write_all(what.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).expect("it answers");
+        assert_eq!(answer.trim(), what);
+    }
+
+    /// Resident bytes, as the kernel has them.
+    fn resident(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is alive");
+        line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
+    }
+
+    /// `vellum heap PID` with these options, while it does `what`; asked to end by a signal after that.
+    fn looked_at(&mut self, options: &[&str], what: &[&str], place: &Path) -> Output {
+        let mut command = Command::new(VELLUM);
+        command.arg("heap").args(options).arg(self.program.id().to_string()).current_dir(place);
+        common::heeding_signals(&mut command);
+        let mut vellum = command.stderr(Stdio::piped()).spawn().expect("vellum starts");
+        let mut said = BufReader::new(vellum.stderr.take().expect("piped"));
+        // A process answers when its allocator needs memory: it is kept busy until it has.
+        let (sender, begun) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            let mut text = String::new();
+            said.read_line(&mut text).expect("readable");
+            let _ = sender.send(text.clone());
+            said.read_to_string(&mut text).expect("readable");
+            text
+        });
+        let first = loop {
+            match begun.try_recv() {
+                Ok(first) => break first,
+                Err(_) => self.tell("c"),
+            }
+        };
+        if first.contains("are sampled from now on") {
+            what.iter().for_each(|what| self.tell(what));
+            // SAFETY: a signal to a child that has not been waited for.
+            unsafe { libc::kill(vellum.id().cast_signed(), libc::SIGINT) };
+        }
+        let status = vellum.wait().expect("vellum ends");
+        Output { status, stdout: Vec::new(), stderr: reader.join().expect("read").into_bytes() }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// An amount is as known, within what its samples allow.
+fn near(site: &Value, when: &str, bytes: f64) {
+    let figure = |key: &str| site["held"][when][key].as_f64().unwrap();
+    let off = DEVIATIONS / figure("samples").sqrt();
+    assert!((figure("bytes") / bytes - 1.0).abs() <= off, "{site} for {bytes}");
+}
+
+#[test]
+fn a_process_that_runs_is_sampled_from_then_on() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("asked.c", &[], place.path()) else { return };
+    let mut told = Told::start(&program);
+    told.tell("b");
+    told.tell("c");
+    let once = told.looked_at(&["-i", "4K", "-o", "once.json"], &["g", "c", "f", "m"], place.path());
+    if said(&once).contains("ptrace_scope") {
+        return vellum_skip::skip(format_args!("other processes' memory may not be read: {}", said(&once)));
+    }
+    assert!(once.status.success(), "{}", said(&once));
+    let document = report(&place.path().join("once.json"));
+    assert_eq!((&document["outcome"]["kind"], &document["exit_status"]), (&"running".into(), &Value::Null));
+    let grown = site_of(&document, "asked.c", "grown").expect("sampled");
+    // By itself alone: what the child does, it may do later.
+    assert!(grown["held"]["end"]["bytes"].as_f64().unwrap() > 18e6, "{grown}");
+    // Also what one thread takes and frees without ever needing new memory.
+    let churned = site_of(&document, "asked.c", "churned").expect("sampled");
+    assert!(churned["held"]["ever"]["bytes"].as_f64().unwrap() > 18e6, "{churned}");
+    // Mappings that are much longer than the interval are known exactly.
+    let mapped = site_of(&document, "asked.c", "mapped").expect("sampled");
+    assert_eq!(mapped["held"]["end"]["bytes"].as_f64(), Some(17.0 * MEBI), "{mapped}");
+    assert_eq!(mapped["held"]["end"]["blocks"], 16);
+    // It goes on by itself; then once more, from nothing.
+    told.tell("g");
+    let twice = told.looked_at(&["-i", "16K", "-o", "twice.json"], &["g", "g"], place.path());
+    assert!(twice.status.success(), "{}", said(&twice));
+    let document = report(&place.path().join("twice.json"));
+    assert_eq!(document["interval_bytes"], 16384);
+    near(site_of(&document, "asked.c", "grown").expect("sampled"), "end", 2.0 * 20e6);
+    let compared = Command::new(VELLUM)
+        .args(["heap", "--of", "end", "--diff", "once.json", "twice.json"])
+        .current_dir(place.path())
+        .output();
+    let compared = compared.expect("vellum starts");
+    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert!(text.contains(&format!("grow asked.c:{}", line_in("asked.c", "grown"))), "{text}");
+}
+
+#[test]
+fn free_memory_is_named_by_who_keeps_it_from_going_back() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("asked.c", &[], place.path()) else { return };
+    let mut told = Told::start(&program);
+    let output = told.looked_at(&["-i", "16K", "-o", "heap.json"], &["s"], place.path());
+    if said(&output).contains("ptrace_scope") {
+        return vellum_skip::skip(format_args!("other processes' memory may not be read: {}", said(&output)));
+    }
+    assert!(output.status.success(), "{}", said(&output));
+    let resident = told.resident();
+    let document = report(&place.path().join("heap.json"));
+    let counted = &document["resident"];
+    let figure = |key: &str| counted[key].as_f64().unwrap();
+    // Every page is something, and they are all.
+    let kinds = ["live", "holes", "cached", "marked", "tables", "code", "stacks", "files", "shared", "other"];
+    let sum: f64 = kinds.iter().map(|kind| figure(&format!("{kind}_bytes"))).sum();
+    assert_eq!(sum, figure("sum_bytes"));
+    assert!((sum / resident - 1.0).abs() < 0.05, "{sum} of {resident}: {counted}");
+    // The burst is 300,000 blocks of 208 bytes; its survivors hold one in fifty.
+    assert!(figure("holes_bytes") > 20e6, "{counted}");
+    let site = site_of(&document, "asked.c", "survivor").expect("sampled");
+    let named = site["pinned_bytes"].as_f64().unwrap() / figure("holes_bytes");
+    assert!(named >= 0.9, "{named} of the holes are named: {counted}");
+    assert_eq!(
+        site_of(&document, "asked.c", "passing").map_or(0, |site| site["pinned_bytes"].as_u64().unwrap()),
+        0
+    );
+}
+
+/// The contents of a section of an ELF file of 64 bits.
+fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let number = |at: usize, bytes: usize| {
+        file[at..at + bytes].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
+    };
+    let header = |index: usize| number(0x28, 8) + index * number(0x3a, 2);
+    let contents = |index: usize| {
+        let at = number(header(index) + 0x18, 8);
+        &file[at..at + number(header(index) + 0x20, 8)]
+    };
+    let names = contents(number(0x3e, 2));
+    let is_it = |index: &usize| {
+        let own = &names[number(header(*index), 4)..];
+        own.split(|byte| *byte == 0).next() == Some(name.as_bytes())
+    };
+    (0..number(0x3c, 2)).find(is_it).map(contents)
+}
+
+#[test]
+fn other_profilers_find_the_probes() {
+    let file = std::fs::read(runtime()).unwrap();
+    let mut rest = section(&file, ".note.stapsdt").expect("probes");
+    let mut found = Vec::new();
+    while let Some((head, after)) = rest.split_at_checked(12) {
+        let field = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap()) as usize;
+        let (owner, after) = after.split_at(field(0).next_multiple_of(4));
+        let (description, _) = after.split_at(field(4));
+        rest = &after[field(4).next_multiple_of(4)..];
+        assert_eq!((owner, field(8)), (&b"stapsdt\0"[..], 3));
+        let (addresses, texts) = description.split_at(24);
+        let address = |at: usize| u64::from_le_bytes(addresses[at..at + 8].try_into().unwrap());
+        assert_eq!((address(8), address(16)), (0, 0), "no base, no semaphore");
+        let texts: Vec<_> = texts.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        assert_eq!(texts[0], "otel_memory");
+        found.push((texts[1].to_string(), texts[2].to_string(), instruction_at(&file, address(0))));
+    }
+    found.sort();
+    let probe = |name: &str, arguments: &str| (name.to_owned(), arguments.to_owned(), 0x90);
+    assert_eq!(found, [probe("alloc", "8@%rdi 8@%rsi 8@%rdx"), probe("free", "8@%rdi")]);
+}
+
+/// The byte of code at an address of an ELF file's own.
+fn instruction_at(file: &[u8], address: u64) -> u8 {
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let count = u16::from_le_bytes([file[0x38], file[0x39]]);
+    let segments = (0..usize::from(count)).map(|index| word(0x20) as usize + index * 56);
+    let mut loaded = segments.filter(|at| file[*at..*at + 4] == [1, 0, 0, 0]);
+    let holds = |at: &usize| (word(at + 16)..word(at + 16) + word(at + 32)).contains(&address);
+    let at = loaded.find(holds).expect("it is loaded");
+    file[(address - word(at + 16) + word(at + 8)) as usize]
+}
+
+#[test]
+fn a_process_that_cannot_be_asked_is_said() {
+    let place = tempfile::tempdir().unwrap();
+    let heap = |words: &[&str]| {
+        let output = Command::new(VELLUM).arg("heap").args(words).current_dir(place.path()).output();
+        output.expect("vellum starts")
+    };
+    let plain = std::process::id().to_string();
+    for (words, wanted) in [
+        (&[&*plain][..], "has no libvellum.so"),
+        (&["4294967294"], "there is no process"),
+        (&["--diff", "none.json", "none.json"], "none.json"),
+    ] {
+        let output = heap(words);
+        assert_eq!(output.status.code(), Some(125), "{words:?}");
+        assert!(said(&output).contains(wanted), "{}", said(&output));
+    }
 }
 
 #[test]

@@ -15,10 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vellum_wire::held as wire;
 use vellum_wire::held::{
-    Amount, ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held, HeldHead,
-    MODULE_WORDS, NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PartHead, STACK_FRAMES_MAX, STACK_WORDS,
-    SharedAmount, StackHead,
+    Amount, CLASSES_MAX, ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held,
+    HeldHead, KINDS, Kind, MODULE_WORDS, NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PartHead,
+    STACK_FRAMES_MAX, STACK_WORDS, SharedAmount, StackHead,
 };
 
 /// Bytes of a word.
@@ -63,6 +64,58 @@ pub struct HeldStack {
     pub stack: Vec<Instruction>,
     /// What it holds.
     pub holding: Holding,
+    /// Bytes of free memory that its blocks in use keep resident, where that was counted.
+    pub pins: u64,
+}
+
+/// All resident memory of a process, or of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Bytes of each [`vellum_wire::held::Kind`].
+    pub kinds: [u64; KINDS],
+    /// The slabs of size classes that have some.
+    pub classes: Vec<ResidentClass>,
+}
+
+/// The resident memory of the slabs of a size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResidentClass {
+    /// Bytes of a block.
+    pub block: u64,
+    /// Bytes of blocks in use.
+    pub live: u64,
+    /// Bytes of all else.
+    pub holes: u64,
+}
+
+impl Resident {
+    /// Bytes of a kind.
+    #[must_use]
+    pub fn of(&self, kind: Kind) -> u64 {
+        self.kinds[kind as usize]
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.kinds.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes))
+    }
+
+    /// Adds another process's.
+    pub fn add(&mut self, other: &Resident) {
+        for (kind, bytes) in self.kinds.iter_mut().zip(other.kinds) {
+            *kind = kind.saturating_add(bytes);
+        }
+        for class in &other.classes {
+            match self.classes.iter_mut().find(|known| known.block == class.block) {
+                Some(known) => {
+                    known.live = known.live.saturating_add(class.live);
+                    known.holes = known.holes.saturating_add(class.holes);
+                }
+                None => self.classes.push(*class),
+            }
+        }
+    }
 }
 
 /// A process, or a program executed in its place.
@@ -78,6 +131,8 @@ pub struct Holder {
     pub lost: u64,
     /// All of its stacks together.
     pub holding: Holding,
+    /// Where its resident memory was, if that was counted.
+    pub resident: Option<Resident>,
     /// Its stacks.
     pub stacks: Vec<HeldStack>,
 }
@@ -90,6 +145,8 @@ impl HeldFile {
     pub fn create(directory: &Path, interval: u64) -> io::Result<HeldFile> {
         let path = directory.join("held");
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        // While it is held, the command that reads it is alive.
+        file.try_lock()?;
         file.set_len(HELD_BYTES)?;
         file.write_all_at(&interval.to_ne_bytes(), offset_of!(HeldHead, interval) as u64)?;
         file.write_all_at(&HELD_VERSION.to_ne_bytes(), offset_of!(HeldHead, version) as u64)?;
@@ -164,6 +221,7 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
         is_forked,
         lost: head[offset_of!(PartHead, lost) / WORD],
         holding: holding(head, at, None),
+        resident: resident(head),
         stacks: Vec::new(),
     };
     let mut modules: Vec<Arc<Path>> = Vec::new();
@@ -182,12 +240,30 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
                 let holding = holding(entry, offset_of!(StackHead, held) / WORD, Some(peak));
                 let frames = entry[STACK_WORDS..].iter().take(STACK_FRAMES_MAX);
                 let stack = frames.map(|&frame| instruction(frame, &modules)).collect();
-                process.stacks.push(HeldStack { stack, holding });
+                let pins = entry[offset_of!(StackHead, pins) / WORD];
+                process.stacks.push(HeldStack { stack, holding, pins });
             }
             _ => break,
         }
     }
     Some(process)
+}
+
+/// What a part's head says of resident memory, if it was counted.
+fn resident(head: &[u64]) -> Option<Resident> {
+    let word = |offset: usize| head[(offset_of!(PartHead, resident) + offset) / WORD];
+    let class = |index: usize| {
+        let at = offset_of!(wire::Resident, classes) + index * size_of::<wire::ResidentClass>();
+        let word = |offset: usize| word(at + offset);
+        ResidentClass {
+            block: word(offset_of!(wire::ResidentClass, block)),
+            live: word(offset_of!(wire::ResidentClass, live)),
+            holes: word(offset_of!(wire::ResidentClass, holes)),
+        }
+    };
+    let kinds = std::array::from_fn(|kind| word(offset_of!(wire::Resident, kinds) + kind * WORD));
+    let classes = (0..CLASSES_MAX).map(class).filter(|class| class.live | class.holes != 0);
+    (word(offset_of!(wire::Resident, counted)) != 0).then(|| Resident { kinds, classes: classes.collect() })
 }
 
 fn path_of(entry: &[u64]) -> PathBuf {
@@ -219,7 +295,7 @@ mod tests {
         words.extend([entry_head(EntryKind::Module, MODULE_WORDS + 1), 0x1000, 0x2000, 0x1000, 5]);
         words.push(u64::from_ne_bytes(*b"/prog\0\0\0"));
         words.extend([entry_head(EntryKind::Stack, STACK_WORDS + 2), 1, 2]);
-        words.extend([10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9]);
+        words.extend([10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9, 500]);
         words.extend([frame(0, 0x123), frame(NO_MODULE, 0x7f00_0000_0001)]);
         words
     }
@@ -234,16 +310,32 @@ mod tests {
         assert_eq!((holder.pid, &*holder.name, holder.is_forked), (77, "prog", true));
         assert_eq!(holder.holding.peak, Amount { bytes: 30, blocks: 3 * BLOCK, samples: 3 });
         let [stack] = &holder.stacks[..] else { panic!("{holder:?}") };
-        assert_eq!(stack.holding, holder.holding);
+        assert_eq!((stack.holding, stack.pins), (holder.holding, 500));
+        assert_eq!(holder.resident, None);
         assert_eq!(stack.stack[0].module.as_deref(), Some(Path::new("/prog")));
         assert_eq!((stack.stack[0].address, stack.stack[1].address), (0x122, 0x7f00_0000_0000));
         assert_eq!(stack.stack[1].module, None);
     }
 
     #[test]
+    fn resident_memory_is_read_where_it_was_counted() {
+        let mut words = part();
+        let at = |offset: usize| (offset_of!(PartHead, resident) + offset) / WORD;
+        words[at(offset_of!(wire::Resident, counted))] = 1;
+        words[at(offset_of!(wire::Resident, kinds)) + Kind::Stacks as usize] = 4096;
+        let class = at(offset_of!(wire::Resident, classes)) + 3 * 7;
+        words[class..class + 3].copy_from_slice(&[112, 1000, 2000]);
+        let mut resident = holder(&bytes(&words)).unwrap().resident.expect("counted");
+        assert_eq!((resident.of(Kind::Stacks), resident.sum()), (4096, 4096));
+        assert_eq!(resident.classes, [ResidentClass { block: 112, live: 1000, holes: 2000 }]);
+        resident.add(&resident.clone());
+        assert_eq!((resident.sum(), resident.classes[0].holes, resident.classes.len()), (8192, 4000, 1));
+    }
+
+    #[test]
     fn a_stack_that_did_not_change_since_the_peak_holds_what_it_held_then() {
         let mut words = part();
-        let held = words.len() - 2 - 10;
+        let held = words.len() - 2 - 11;
         words[held + 9] = 8;
         let holder = holder(&bytes(&words)).unwrap();
         assert_eq!(holder.stacks[0].holding.peak, holder.stacks[0].holding.now);

@@ -31,7 +31,7 @@ pub mod readers;
 
 pub use answers::Answers;
 pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
-pub use held::{HeldFile, HeldStack, Holder, Holding};
+pub use held::{HeldFile, HeldStack, Holder, Holding, Resident, ResidentClass};
 pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
 pub use perf::Refused;
 pub use place::{Cause, Causes, Instruction, Place, names};

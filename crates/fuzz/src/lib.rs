@@ -29,7 +29,7 @@ pub use govern::{http_request, jobs, state};
 pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
 pub use measured::{baseline, json, observations, trace, watch};
 pub use sizes::sizes;
-pub use wire::{advice, board, ledger};
+pub use wire::{advice, board, held, ledger};
 
 /// A target.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "demangle", run: demangle, words: elf::MANGLED },
     Target { name: "elf_image", run: elf_image, words: elf::WORDS },
     Target { name: "elf_symbols", run: elf_symbols, words: elf::WORDS },
+    Target { name: "held", run: held, words: &["\x01\0\0\0", "\x02\0\0\0", "/prog\0\0\0"] },
     Target { name: "http_request", run: http_request, words: govern::HTTP_WORDS },
     Target { name: "jobs", run: jobs, words: govern::JOBS_WORDS },
     Target { name: "json", run: json, words: measured::JSON_WORDS },

@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use tempfile::TempDir;
+use vellum_cost::readers::part_of_profile;
 use vellum_cost::{LedgerFile, Sources, profile};
 use vellum_process::Symbols;
 use vellum_wire::advice::{Report, Target};
 use vellum_wire::cost::{ASKS_AT, CHUNKS_AT, GRAIN, LEDGER_MAGIC, LEDGER_VERSION};
+use vellum_wire::held::{HEAD_BYTES as HEAD_BYTES_OF_PART, STACK_WORDS};
 use vellum_wire::{Board, Counter, ExportedCounters, PAUSE_BUCKETS, SIZE_BUCKETS};
 
 /// Reports, targets and exported counters; the value read is written and read again.
@@ -44,6 +46,21 @@ pub fn board(data: &[u8]) {
         let _ = (0..SIZE_BUCKETS).map(|bucket| slot.size_count(bucket)).fold(0, u64::wrapping_add);
         let _ = (0..PAUSE_BUCKETS).map(|bucket| slot.pause_count(bucket)).fold(0, u64::wrapping_add);
     }
+}
+
+/// Bytes of an input that become the head of a part; the rest of that page is zero.
+const PART_HEAD_BYTES: usize = 128;
+
+/// A process's part of a heap profile, with such a head and entries. The reader makes no more of them than
+/// there was.
+pub fn held(data: &[u8]) {
+    let (head, entries) = data.split_at(data.len().min(PART_HEAD_BYTES));
+    let mut part = head.to_vec();
+    part.resize(HEAD_BYTES_OF_PART, 0);
+    part.extend_from_slice(entries);
+    let (stacks, frames) = part_of_profile(&part);
+    let words = entries.len() / 8;
+    assert!(stacks * STACK_WORDS + frames <= words, "{stacks} stacks, {frames} frames in {words} words");
 }
 
 /// Bytes of an input that become the ledger's head, and its first questions.

@@ -70,6 +70,7 @@ pub(crate) fn tick() {
     if !ROUND.try_lock() {
         return;
     }
+    crate::mode::attend();
     let is_short = Pages::global().was_short();
     let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
     if is_due && Pages::global().discard_mode().decays() {

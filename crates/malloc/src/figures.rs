@@ -39,7 +39,8 @@ pub fn figures(handed_out: usize) -> Figures {
             returned += vacated.count_ones() as usize * PAGE;
         }
     });
-    let listed: usize = registry::all().map(|heap| listed(heap, &space)).sum();
+    let mut listed = 0;
+    for_each_listed(&space, |class, blocks| listed += blocks * SHAPES[class].bytes as usize);
     let idle: usize = registry::all().map(Heap::idle_bytes).sum();
     let others = handed_out.saturating_sub(slabs + idle);
     let in_use = others + blocks.saturating_sub(listed);
@@ -48,15 +49,20 @@ pub fn figures(handed_out: usize) -> Figures {
 }
 
 /// Blocks of a slab that are in use, or on the list of its heap.
-fn in_use(slab: &Slab) -> usize {
+pub(crate) fn in_use(slab: &Slab) -> usize {
     let (carved, needed) = (u32::from(slab.carved.get()), slab.needed.load(Relaxed));
     let asleep = || carved.wrapping_add(needed).wrapping_sub(u32::from(slab.slept.get()));
     let live = if slab.awake.get() { needed } else { asleep() };
     live.min(carved).saturating_sub(slab.remote.blocks()) as usize
 }
 
-/// Bytes of the blocks on a heap's lists. The page layer stands still for one list at a time.
-fn listed(heap: &Heap, space: &Space) -> usize {
+/// Calls `see` with the class and the number of blocks of each list of a heap.
+pub(crate) fn for_each_listed(space: &Space, mut see: impl FnMut(usize, usize)) {
+    registry::all().for_each(|heap| listed(heap, space, &mut see));
+}
+
+/// The same for one heap. The page layer stands still for one list at a time.
+fn listed(heap: &Heap, space: &Space, see: &mut impl FnMut(usize, usize)) {
     let length = |class: usize, first: *mut Block| {
         let mut block = first;
         let mut blocks = 0;
@@ -68,10 +74,12 @@ fn listed(heap: &Heap, space: &Space) -> usize {
             blocks += 1;
             block = next;
         }
-        blocks * SHAPES[class].bytes as usize
+        blocks
     };
     let firsts =
         |class: usize| [heap.free[class].get(), heap.pace.withheld(class)].map(|first| (class, first));
     let lists = (1..CLASSES).flat_map(firsts).filter(|(_, first)| !first.is_null());
-    lists.map(|(class, first)| Pages::global().while_still(|| length(class, first))).sum()
+    lists.for_each(|(class, first)| {
+        see(class, Pages::global().while_still(|| length(class, first)));
+    });
 }

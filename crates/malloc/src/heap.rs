@@ -26,6 +26,7 @@
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::gate::Gate;
 use crate::large::Magazine;
+use crate::mode;
 use crate::pace::Pace;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
 use crate::registry;
@@ -149,6 +150,7 @@ impl Heap {
     }
 
     /// A list of free blocks of `class`, off every other list; null when memory has run out. Inside the gate.
+    #[inline(always)]
     pub(crate) fn refill(&'static self, class: usize) -> *mut Block {
         if !self.woken.is_empty() {
             self.drain();
@@ -275,8 +277,9 @@ impl Heap {
         let class = usize::from(slab.class.get());
         let (bin, list) = (&self.bins[class], &self.free[class]);
         let is_whole = slab.awake.get() || slab.vacated() == 0;
-        let is_wanted = list.get().is_null() && !self.pace.is_next(class);
-        if is_wanted && bin.releases.get() < BURST && is_whole {
+        let is_wanted = list.get().is_null() && bin.releases.get() < BURST && is_whole;
+        // Asked twice rather than kept: a register more costs all programs more than that.
+        if is_wanted && !(mode::is_special() && self.waits(class)) {
             let fetched = if slab.awake.get() {
                 self.take(bin, slab)
             } else {
@@ -284,7 +287,10 @@ impl Heap {
                 slab.sleep();
                 slab.free.replace(null_mut())
             };
-            list.set(self.pace.part(class, fetched));
+            list.set(fetched);
+            if mode::is_special() {
+                self.shorten(class);
+            }
         } else if slab.awake.get() {
             self.release(bin, slab);
             if bin.releases.get() == BURST {
@@ -294,6 +300,21 @@ impl Heap {
             let live = slab.live();
             self.wake(bin, slab, live);
         }
+    }
+
+    /// Whether the list of `class` is to stay empty: see [`Pace::waits`].
+    #[cold]
+    #[inline(never)]
+    fn waits(&self, class: usize) -> bool {
+        mode::profiled().is_some() && self.pace.waits(class, mode::epoch())
+    }
+
+    /// Leaves of the list of `class`, just fetched, what comes before the next sample.
+    #[cold]
+    #[inline(never)]
+    fn shorten(&self, class: usize) {
+        let list = &self.free[class];
+        list.set(self.pace.part(class, list.get()));
     }
 
     /// What `settle` must do at the least when the gate cannot be entered: let the slab wait for one more

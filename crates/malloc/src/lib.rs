@@ -75,6 +75,7 @@ pub use {
     global::Vellum,
     harden::{check_quarantine, harden},
     large::{relocate, swap},
+    mode::DOOR,
     passthrough::{Next, is_passthrough, pass_through},
     resize::{realloc, reallocarray},
     validate::validate,

@@ -19,7 +19,7 @@
 //! and address space that Vellum has reserved is occupied. The calls the C library makes for itself are not
 //! seen; they concern memory of their own.
 
-use crate::paged;
+use crate::{mode, paged};
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{EEXIST, EFAULT, EINVAL, ENOMEM, c_int};
@@ -136,7 +136,11 @@ pub fn map(wanted: &Mapping) -> Outcome {
             let slot = pages.slot();
             slot.add(Counter::MmapServed, 1);
             slot.add(Counter::MmapServedBytes, extent.bytes as u64);
-            return Ok(extent.addr.as_ptr().expose_provenance());
+            let start = extent.addr.as_ptr().expose_provenance();
+            if let Some(hooks) = mode::profiled() {
+                (hooks.mapped)(start, wanted.len);
+            }
+            return Ok(start);
         }
     }
     if wanted.addr.is_null() || !may_be_ours(wanted.addr as usize, wanted.len) {
@@ -174,6 +178,9 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
         Some(bytes) if start.is_multiple_of(PAGE) && bytes > 0 => start.checked_add(bytes).ok_or(EINVAL)?,
         _ => return Err(EINVAL),
     };
+    if let Some(hooks) = mode::profiled() {
+        (hooks.unmapped)(start);
+    }
     let mut at = start;
     while at < end {
         // SAFETY: the program gives this memory up.
@@ -247,6 +254,20 @@ pub unsafe fn advise(addr: *mut u8, len: usize, advice: c_int) -> Outcome {
 /// # Safety
 /// As for the system call.
 pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> Outcome {
+    // SAFETY: the caller's conditions are this function's.
+    let outcome = unsafe { moved_or_resized(addr, old, new, flags, place) };
+    if flags & libc::MREMAP_DONTUNMAP == 0
+        && old != 0
+        && let (Ok(to), Some(hooks)) = (outcome, mode::profiled())
+    {
+        (hooks.remapped)(addr as usize, to, new);
+    }
+    outcome
+}
+
+/// # Safety
+/// As for [`remap`].
+unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> Outcome {
     if paged::owns(addr) {
         // The pager's memory has one place, and its blocks move by `realloc`.
         return Err(EINVAL);

@@ -1,12 +1,17 @@
 //! Which way requests take past the fast paths: the usual one, that of the hardened mode, or that of a
 //! process whose blocks are sampled.
 //!
-//! One word for both, so that the slow paths test no more than they would for one. It is set while the
-//! process has one thread, and not changed after that. The functions that sample are reached from here, as
-//! they are above all that calls them.
+//! One word for both, so that the slow paths test no more than they would for one; its upper half is what
+//! another process asks of this one ([`vellum_wire::door`]). A process is hardened while it has one thread.
+//! It begins to sample at any time, as nothing but the next requests depends on that; what it began it does
+//! not undo: `crate::profile` may take no more samples, and still knows those that are in use. The functions
+//! that sample are reached from here, as they are above all that calls them.
 
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use vellum_pages::Pages;
+use vellum_sys::{Caps, caps};
+use vellum_wire::door::{Ask, HARDENED, HeapDoor, MODE_BITS, PROFILED, USUAL};
 
 /// What the process does with its requests.
 #[derive(Clone, Copy, Debug)]
@@ -32,46 +37,68 @@ pub(crate) struct Hooks {
     pub(crate) lose: fn(*mut u8) -> bool,
     /// Notes that a small block is to have another size, in bytes.
     pub(crate) resized_small: fn(*mut u8, usize),
+    /// Samples a new mapping of the program at the given address and of the given size, if it is due.
+    pub(crate) mapped: fn(usize, usize),
+    /// Forgets a sampled mapping whose first page is unmapped.
+    pub(crate) unmapped: fn(usize),
+    /// Notes that a mapping has another address and size.
+    pub(crate) remapped: fn(usize, usize, usize),
     /// Around a `fork`.
     pub(crate) fork_prepare: fn(),
     /// See `fork_prepare`.
     pub(crate) fork_parent: fn(),
     /// See `fork_prepare`.
     pub(crate) fork_child: fn(),
+    /// Does what another process asks. The error's number, or 0.
+    pub(crate) attend: fn(Ask) -> u32,
 }
 
-fn nothing() {}
-
-/// Stands for the hardened mode, and is never called.
-static HARDENED: Hooks = Hooks {
-    small: |_| None,
-    consider: |_, _| {},
-    free_small: |_| false,
-    forget: |_| true,
-    lose: |_| true,
-    resized_small: |_, _| {},
-    fork_prepare: nothing,
-    fork_parent: nothing,
-    fork_child: nothing,
-};
-
-/// Null while the mode is the usual one.
-static NOW: AtomicPtr<Hooks> = AtomicPtr::new(null_mut());
+/// The mode, and what is asked.
+pub static DOOR: HeapDoor = HeapDoor::new();
+/// What can sample; null until the process can be asked to.
+static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(null_mut());
+/// See [`epoch`].
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+/// The half of the word that is the mode.
+const MODE: u16 = (1 << MODE_BITS) - 1;
 
 /// The mode, unless it is the usual one.
 #[inline(always)]
 pub(crate) fn special() -> Option<Mode> {
-    let now = NOW.load(Relaxed);
-    if now.is_null() { None } else { Some(mode_of(now)) }
+    let now = DOOR.now.load(Relaxed);
+    if now == USUAL { None } else { mode_of(now) }
 }
 
-#[inline]
-fn mode_of(now: *mut Hooks) -> Mode {
-    if core::ptr::eq(now, &raw const HARDENED) {
-        return Mode::Hardened;
+#[cold]
+fn mode_of(now: u16) -> Option<Mode> {
+    if now & !MODE != 0 {
+        have_attended();
     }
-    // SAFETY: what `profile` stored, a static.
-    Mode::Profiled(unsafe { &*now })
+    match now & MODE {
+        HARDENED => Some(Mode::Hardened),
+        // SAFETY: null, or what `prepare` stored, a static.
+        PROFILED => unsafe { HOOKS.load(Acquire).as_ref() }.map(Mode::Profiled),
+        _ => None,
+    }
+}
+
+/// Something is asked: the helper does it, as a slow path may be in any state. A process that filters its
+/// system calls has none.
+fn have_attended() {
+    if caps::has(Caps::HELPER) {
+        Pages::global().wake_helper();
+    } else if DOOR.asked().is_some() {
+        DOOR.answer(libc::EPERM as u32);
+    }
+}
+
+/// Does what another process asks, if something is asked. Called by the helper, under the lock of its round:
+/// no fork is under way.
+pub(crate) fn attend() {
+    let Some(asked) = DOOR.asked() else { return };
+    // SAFETY: as above.
+    let hooks = unsafe { HOOKS.load(Acquire).as_ref() };
+    DOOR.answer(hooks.map_or(libc::ENOSYS as u32, |hooks| (hooks.attend)(asked)));
 }
 
 /// What samples blocks, if something does.
@@ -86,22 +113,53 @@ pub(crate) fn profiled() -> Option<&'static Hooks> {
 /// Whether the hardened mode is on.
 #[inline(always)]
 pub(crate) fn is_hardened() -> bool {
-    core::ptr::eq(NOW.load(Relaxed), &raw const HARDENED)
+    DOOR.now.load(Relaxed) & MODE == HARDENED
 }
 
 /// Switches the hardened mode on, unless another is.
 pub(crate) fn harden() {
-    set(&HARDENED);
+    set(HARDENED);
 }
 
-/// Has blocks sampled, unless the hardened mode is on.
-pub(crate) fn profile(hooks: &'static Hooks) {
-    set(hooks);
+/// Whether the mode is not the usual one, or something is asked.
+#[inline(always)]
+pub(crate) fn is_special() -> bool {
+    DOOR.now.load(Relaxed) != USUAL
 }
 
-fn set(hooks: &'static Hooks) {
-    let hooks = core::ptr::from_ref(hooks).cast_mut();
-    let _ = NOW.compare_exchange(null_mut(), hooks, Release, Acquire);
+/// Whether blocks are sampled, or have been.
+#[inline(always)]
+pub(crate) fn is_profiled() -> bool {
+    DOOR.now.load(Relaxed) & MODE == PROFILED
+}
+
+/// How often sampling began or ended: what a heap has drawn holds for one of these times.
+pub(crate) fn epoch() -> u32 {
+    EPOCH.load(Acquire)
+}
+
+/// Sampling begins or ends.
+pub(crate) fn next_epoch() {
+    EPOCH.fetch_add(1, Release);
+}
+
+/// Makes known what can sample.
+pub(crate) fn prepare(hooks: &'static Hooks) {
+    HOOKS.store(core::ptr::from_ref(hooks).cast_mut(), Release);
+}
+
+/// Has blocks sampled. False in the hardened mode.
+pub(crate) fn profile() -> bool {
+    set(PROFILED) == PROFILED
+}
+
+/// Sets the mode, unless one is; what it is now.
+fn set(mode: u16) -> u16 {
+    let usual = |now: u16| (now & MODE == USUAL).then_some(now | mode);
+    match DOOR.now.fetch_update(Release, Relaxed, usual) {
+        Ok(_) => mode,
+        Err(now) => now & MODE,
+    }
 }
 
 /// Samples a new large block of `bytes` bytes, if samples are taken and it is due. Returns it.

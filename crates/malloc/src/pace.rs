@@ -36,13 +36,23 @@ pub(crate) struct Pace<Block> {
     pub(crate) withheld_blocks: [Cell<u16>; CLASSES],
     /// Blocks of the list that was fetched last.
     pub(crate) fetched: Cell<u32>,
+    /// What `left` was drawn in.
+    epoch: Cell<u32>,
 }
 
 impl<Block: Listed> Pace<Block> {
-    /// Whether the next request of `class` beyond the list is a sample.
-    #[inline]
-    pub(crate) fn is_next(&self, class: usize) -> bool {
-        self.left[class].get() == 1
+    /// Forgets what was drawn in another epoch, but for the samples that are next: blocks withheld for
+    /// them stay so.
+    pub(crate) fn begin(&self, epoch: u32) {
+        if self.epoch.replace(epoch) != epoch {
+            self.left.iter().filter(|left| left.get() != 1).for_each(|left| left.set(0));
+        }
+    }
+
+    /// Whether the list of `class` is to stay empty, so that the next request comes to the slow path: it is a
+    /// sample, or it is not known which one will be.
+    pub(crate) fn waits(&self, class: usize, epoch: u32) -> bool {
+        self.left[class].get() <= 1 || self.epoch.get() != epoch
     }
 
     /// The part before the next sample of a list that was just fetched; the rest is withheld.

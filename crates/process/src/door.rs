@@ -1,7 +1,8 @@
-//! Another process's counters, read out of its memory.
+//! Another process's counters, read out of its memory; and what else its library exports.
 //!
 //! ```text
 //! /proc/PID/maps ─▶ address of libvellum.so ─▶ its symbol COUNTERS_SYMBOL ─▶ /proc/PID/mem: symbol ─▶ slot
+//!                                              its symbol DOOR_SYMBOL (`crate::asked`)
 //! ```
 //!
 //! The process takes no part and does not stop: each look is one read of [`SLOT_BYTES`] bytes. The kernel
@@ -11,7 +12,7 @@
 use crate::procfs;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ObjectSymbol, ReadCache, elf};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -62,35 +63,9 @@ impl Counters {
     /// # Errors
     /// [`DoorError`].
     pub fn of(pid: u32) -> Result<Counters, DoorError> {
-        let place = PathBuf::from(format!("/proc/{pid}"));
-        let explain = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => DoorError::NoProcess { pid },
-            _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess { pid },
-            _ => DoorError::Forbidden { pid, source },
-        };
-        let maps = procfs::text(place.join("maps")).map_err(explain)?;
-        let memory = File::open(place.join("mem")).map_err(explain)?;
-        for (start, path) in libraries(&maps) {
-            // The library as the process sees it, which may live in a container.
-            let seen = place.join("root").join(path.trim_start_matches('/'));
-            let Some(door) = door_of(&seen).or_else(|| door_of(Path::new(path))) else { continue };
-            let mut bytes = [0; ExportedCounters::BYTES];
-            match memory.read_exact_at(&mut bytes, start.wrapping_add(door)) {
-                Ok(()) => {}
-                // The file has been replaced since by one with the symbol elsewhere.
-                Err(error)
-                    if error.kind() == io::ErrorKind::UnexpectedEof
-                        || error.raw_os_error() == Some(libc::EIO) =>
-                {
-                    continue;
-                }
-                Err(error) => return Err(explain(error)),
-            }
-            if let Some(slot) = ExportedCounters::read(&bytes) {
-                return Ok(Counters { memory, slot });
-            }
-        }
-        Err(DoorError::NoLibrary { pid })
+        let read = |bytes: &[u8; ExportedCounters::BYTES], _: &File| ExportedCounters::read(bytes);
+        let (memory, slot) = exported(pid, COUNTERS_SYMBOL, File::options().read(true), read)?;
+        Ok(Counters { memory, slot })
     }
 
     /// The counters now; `None` when the process has ended.
@@ -107,6 +82,47 @@ impl Counters {
     }
 }
 
+/// The memory of process `pid`, opened so, and what `read` makes of the first bytes of a symbol that its
+/// library exports.
+pub(crate) fn exported<const BYTES: usize, T>(
+    pid: u32,
+    symbol: &str,
+    how: &OpenOptions,
+    read: impl Fn(&[u8; BYTES], &File) -> Option<T>,
+) -> Result<(File, T), DoorError> {
+    let place = PathBuf::from(format!("/proc/{pid}"));
+    let explain = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => DoorError::NoProcess { pid },
+        _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess { pid },
+        _ => DoorError::Forbidden { pid, source },
+    };
+    let maps = procfs::text(place.join("maps")).map_err(explain)?;
+    let memory = how.open(place.join("mem")).map_err(explain)?;
+    for (start, path) in libraries(&maps) {
+        // The library as the process sees it, which may live in a container.
+        let seen = place.join("root").join(path.trim_start_matches('/'));
+        let Some(door) = door_of(&seen, symbol).or_else(|| door_of(Path::new(path), symbol)) else {
+            continue;
+        };
+        let mut bytes = [0; BYTES];
+        match memory.read_exact_at(&mut bytes, start.wrapping_add(door)) {
+            Ok(()) => {}
+            // The file has been replaced since by one with the symbol elsewhere.
+            Err(error)
+                if error.kind() == io::ErrorKind::UnexpectedEof
+                    || error.raw_os_error() == Some(libc::EIO) =>
+            {
+                continue;
+            }
+            Err(error) => return Err(explain(error)),
+        }
+        if let Some(found) = read(&bytes, &memory) {
+            return Ok((memory, found));
+        }
+    }
+    Err(DoorError::NoLibrary { pid })
+}
+
 /// Where each file that may be the runtime begins in memory, and its path.
 pub(crate) fn libraries(maps: &str) -> impl Iterator<Item = (u64, &str)> {
     maps.lines().filter_map(|line| {
@@ -120,14 +136,14 @@ pub(crate) fn libraries(maps: &str) -> impl Iterator<Item = (u64, &str)> {
     })
 }
 
-/// Bytes from where the file is mapped to its exported counters symbol.
-pub(crate) fn door_of(path: &Path) -> Option<u64> {
+/// Bytes from where the file is mapped to a symbol that it exports.
+pub(crate) fn door_of(path: &Path, symbol: &str) -> Option<u64> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let file = ElfFile64::<object::Endianness, _>::parse(&cache).ok()?;
     let endian = file.endian();
     let headers = file.elf_program_headers();
     let first = headers.iter().find(|header| header.p_type(endian) == elf::PT_LOAD)?.p_vaddr(endian);
-    let door = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(COUNTERS_SYMBOL))?;
+    let door = file.dynamic_symbols().find(|found| found.name() == Ok(symbol))?;
     Some(door.address().wrapping_sub(first))
 }
 

@@ -32,6 +32,7 @@
 //! Nothing here but [`confine`] needs privilege. A figure that cannot be read on a machine is an `Option`
 //! that is `None`, never a zero.
 
+mod asked;
 mod board;
 mod bytes;
 mod child;
@@ -56,6 +57,7 @@ mod stat;
 mod symbols;
 mod tree;
 
+pub use asked::{AskError, Asked};
 pub use board::{BoardError, BoardFile, STALE_PREFIX};
 pub use bytes::Bytes;
 pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The runtime's exported counters symbol in an ELF file.
 #[must_use]
 pub fn elf_door(path: &Path) -> Option<u64> {
-    door::door_of(path)
+    door::door_of(path, vellum_wire::COUNTERS_SYMBOL)
 }
 
 /// The kernel's texts about processes and processors, read from the same bytes.

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_malloc::Line;
 use vellum_pages::Pages;
 use vellum_wire::Attach;
+use vellum_wire::door::HeapDoor;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -52,8 +53,14 @@ extern "C" fn start() {
     board::join(attach);
 }
 
+/// The exported symbol of where this process is asked for samples: see [`HeapDoor`].
+#[unsafe(no_mangle)]
+#[used]
+static vellum_heap_door: &HeapDoor = &vellum_malloc::DOOR;
+
 /// Samples blocks for the `vellum heap` that the environment names, if there is one.
 fn profile() {
+    vellum_malloc::profile::prepare();
     let Some(path) = variable(c"VELLUM_HEAP_PROFILE") else { return };
     // Another user's, or in another view of the file system: nobody's mistake, as with a board.
     if let Err(errno) = vellum_malloc::profile::begin(path)
@@ -79,6 +86,7 @@ extern "C" fn end() {
     if Attach::from_u32(ATTACH.load(Relaxed)) == Attach::Serving {
         vellum_malloc::check_quarantine();
         vellum_malloc::flush_counts();
+        vellum_malloc::profile::finish();
         if board::is_there() {
             vellum_malloc::publish();
         }

@@ -33,6 +33,7 @@ pub mod line;
 pub mod lock;
 pub mod looks;
 pub mod map;
+pub mod mapped;
 pub mod owner;
 pub mod pressure;
 pub mod raw;

@@ -31,7 +31,7 @@ pub const HELD_ENV: &str = "VELLUM_HEAP_PROFILE";
 /// The first eight bytes of the file.
 pub const HELD_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0H");
 /// The layout's version.
-pub const HELD_VERSION: u32 = 1;
+pub const HELD_VERSION: u32 = 2;
 /// Bytes of the head of the file, and of that of a part.
 pub const HEAD_BYTES: usize = 4096;
 /// Bytes of a part.
@@ -204,6 +204,63 @@ pub struct PartHead {
     pub lost: AtomicU64,
     /// The process's sums.
     pub held: Held,
+    /// Where its resident memory was, when that was counted last.
+    pub resident: Resident,
+}
+
+/// What resident memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Kind {
+    /// Blocks in use.
+    Live = 0,
+    /// Free beside blocks in use, in slabs and on threads' lists.
+    Holes = 1,
+    /// Free pages that are kept for the next requests.
+    Cached = 2,
+    /// Free pages that the kernel may take when it needs them.
+    Marked = 3,
+    /// The allocator's own tables, and the profile's.
+    Tables = 4,
+    /// The program's and its libraries' files, and their static data.
+    Code = 5,
+    /// Threads' stacks.
+    Stacks = 6,
+    /// Other files.
+    Files = 7,
+    /// Memory shared with other processes.
+    Shared = 8,
+    /// Memory that the program has from the kernel without the allocator.
+    Other = 9,
+}
+
+/// How many kinds there are.
+pub const KINDS: usize = 10;
+/// Size classes there is room for.
+pub const CLASSES_MAX: usize = 128;
+
+/// A process's resident memory, all of it, in bytes.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Resident {
+    /// How often it was counted; 0: never.
+    pub counted: AtomicU64,
+    /// By kind.
+    pub kinds: [AtomicU64; KINDS],
+    /// By size class.
+    pub classes: [ResidentClass; CLASSES_MAX],
+}
+
+/// The resident memory of the slabs of a size class.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ResidentClass {
+    /// Bytes of a block; 0: there is no such class.
+    pub block: AtomicU64,
+    /// Of blocks in use.
+    pub live: AtomicU64,
+    /// Of all else.
+    pub holes: AtomicU64,
 }
 
 /// The kinds of entries.
@@ -236,6 +293,8 @@ pub struct StackHead {
     pub frames: AtomicU64,
     /// What it holds.
     pub held: Held,
+    /// Bytes of holes that its blocks in use keep from going back, when that was counted last.
+    pub pins: AtomicU64,
 }
 
 /// Words of a stack's entry before its frames.

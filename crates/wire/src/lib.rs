@@ -24,7 +24,7 @@
 //! operation by the place in the program that caused it: see [`cost`].
 //!
 //! `vellum heap` makes a file of another kind, in which processes keep what holds their memory, by stack: see
-//! [`held`].
+//! [`held`]. A process that runs already is asked through a [`door`].
 //!
 //! A governor and the runtimes of its jobs talk over a socket: see [`advice`].
 //!
@@ -36,6 +36,7 @@ pub mod advice;
 mod board;
 pub mod cost;
 mod counter;
+pub mod door;
 mod exported;
 pub mod held;
 pub mod interface;

@@ -3,9 +3,9 @@
 //! Names are stable; fields may be added. Times are nanoseconds with the base subtracted.
 
 use super::observed::Observed;
-use crate::outcome::Outcome;
+use crate::document::{Head, Where};
 use serde::Serialize;
-use vellum_cost::{Item, Place};
+use vellum_cost::Item;
 use vellum_measure::Base;
 use vellum_report::json;
 
@@ -14,13 +14,8 @@ const SCHEMA: &str = "vellum.cost/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    vellum_version: &'static str,
-    command: &'a [String],
-    program: String,
-    outcome: Outcome,
-    exit_status: u8,
-    wall_ns: u64,
+    #[serde(flatten)]
+    head: Head<'a>,
     on_vellum: bool,
     operations: Operations,
     faults: Option<Faults>,
@@ -85,26 +80,11 @@ struct Times {
     disturbed_ns: f64,
 }
 
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Where<'a> {
-    Line { file: &'a str, line: u32, function: &'a str },
-    Function { module: &'a str, function: &'a str },
-    Offset { module: &'a str, offset: u64 },
-    Unknown,
-}
-
 /// The document.
 pub(crate) fn render(observed: &Observed) -> String {
     let profile = &observed.profile;
     json(&Document {
-        schema: SCHEMA,
-        vellum_version: env!("CARGO_PKG_VERSION"),
-        command: &observed.command,
-        program: observed.program.display().to_string(),
-        outcome: observed.outcome(),
-        exit_status: observed.ended.outcome.shell_status(),
-        wall_ns: u64::try_from(observed.ended.wall.as_nanos()).unwrap_or(u64::MAX),
+        head: Head::new(SCHEMA, &observed.command, &observed.program, &observed.ended),
         on_vellum: observed.on_vellum,
         operations: Operations {
             count: profile.operations,
@@ -140,12 +120,7 @@ pub(crate) fn render(observed: &Observed) -> String {
 fn entry(item: &Item) -> Entry<'_> {
     let class = item.operation.class_max();
     Entry {
-        place: match &item.cause.place {
-            Place::Line { file, line, function } => Where::Line { file, line: *line, function },
-            Place::Function { module, function } => Where::Function { module, function },
-            Place::Offset { module, offset } => Where::Offset { module, offset: *offset },
-            Place::Unknown => Where::Unknown,
-        },
+        place: Where::of(&item.cause.place),
         via: item.cause.via.as_deref(),
         operation: item.operation.kind().id(),
         size_max_bytes: class.flatten(),

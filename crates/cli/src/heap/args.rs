@@ -2,18 +2,29 @@
 
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use vellum_report::amount;
 use vellum_wire::held::{INTERVAL_MAX, INTERVAL_MIN};
 
-/// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end.
+/// Times that are accepted.
+const TIMES: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(365 * 24 * 3600);
+
+/// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end. Or
+/// look at one that runs on Vellum already.
+///
+/// With a command: runs it. With a process id alone: samples from now on what that process and its children
+/// allocate, until Ctrl-C, --for, or its end; it needs no privilege for your own processes, and nothing is
+/// restarted. With --diff: compares two profiles that were saved as JSON.
 ///
 /// Some of its blocks are sampled, one every 512 KiB on average, and remembered with their stacks until they
 /// are freed. What they hold says what all blocks hold, without bias. Build the program with -g for lines.
 /// Exit status: as for vellum run.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  vellum heap -- ./prog args\n  vellum heap -o heap.svg -- ./prog\n  \
-    vellum heap -i 64K -o heap.pb.gz -o heap.json -- ./prog")]
+    vellum heap -i 64K -o heap.pb.gz -o heap.json -- ./prog\n  vellum heap --for 10s 4711\n  \
+    vellum heap --every 5s 4711\n  vellum heap --diff old.json new.json")]
 pub(crate) struct Heap {
     /// Take a sample every BYTES bytes that are allocated, on average; from 1 to 1 GiB. Fewer bytes make
     /// figures more exact and the program slower.
@@ -42,10 +53,33 @@ pub(crate) struct Heap {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) lib: Option<PathBuf>,
 
-    /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND",
+    /// With a process id: end after this time, such as 10s or 5m.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) time: Option<Duration>,
+
+    /// With a process id: show what has grown, each time this has passed.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) every: Option<Duration>,
+
+    /// Compare two profiles saved as JSON: what has grown, of what --of says.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["command", "output", "time", "every"])]
+    pub(crate) diff: Vec<PathBuf>,
+
+    /// The program and its arguments; or the number of a process (./4711 for a program of such a name).
+    #[arg(required_unless_present = "diff", trailing_var_arg = true, value_name = "COMMAND|PID",
         value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+impl Heap {
+    /// The process that is to be looked at, if it is one.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match &self.command[..] {
+            [word] => word.to_str()?.parse().ok(),
+            _ => None,
+        }
+    }
 }
 
 /// The format of a file.
@@ -88,6 +122,10 @@ pub(crate) enum When {
     End,
     /// What was ever allocated.
     Ever,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    amount::time(text, &TIMES)
 }
 
 fn interval(text: &str) -> Result<u64, String> {

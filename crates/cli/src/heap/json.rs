@@ -2,28 +2,26 @@
 //!
 //! Names are stable; fields may be added. All amounts are estimates.
 
-use super::observed::{Observed, Stacked, blocks};
-use crate::outcome::Outcome;
+use super::observed::{End, Observed, Stacked, blocks};
+use super::resident;
+use crate::document::{Head, Where};
 use serde::Serialize;
-use vellum_cost::{Cause, Holding, Place};
+use std::collections::HashMap;
+use vellum_cost::{Cause, Holding, Resident};
 use vellum_report::json;
 use vellum_wire::held::Amount;
 
 /// The schema's name and version.
-const SCHEMA: &str = "vellum.heap/1";
+pub(super) const SCHEMA: &str = "vellum.heap/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    vellum_version: &'static str,
-    command: &'a [String],
-    program: String,
-    outcome: Outcome,
-    exit_status: u8,
-    wall_ns: u64,
+    #[serde(flatten)]
+    head: Head<'a>,
     interval_bytes: u64,
     sum: Held,
     processes: Vec<Process<'a>>,
+    resident: Option<resident::Document>,
     notes: &'a [String],
     sites: Vec<Site<'a>>,
     stacks: Vec<Stack<'a>>,
@@ -49,17 +47,16 @@ struct Process<'a> {
     name: &'a str,
     is_forked: bool,
     lost_samples: u64,
+    resident_bytes: Option<u64>,
     held: Held,
 }
 
 #[derive(Serialize)]
 struct Site<'a> {
-    function: Option<&'a str>,
-    file: Option<&'a str>,
-    line: Option<u32>,
-    module: Option<&'a str>,
+    place: Where<'a>,
     via: Option<&'a str>,
     held: Held,
+    pinned_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -87,14 +84,16 @@ fn held(holding: &Holding) -> Held {
 
 /// The document.
 pub(crate) fn render(observed: &Observed) -> String {
+    let pinned: HashMap<&Cause, u64> = observed.pinned.iter().map(|(cause, pins)| (cause, *pins)).collect();
+    let pinned = |cause: &Cause| pinned.get(cause).copied().unwrap_or(0);
     json(&Document {
-        schema: SCHEMA,
-        vellum_version: env!("CARGO_PKG_VERSION"),
-        command: &observed.command,
-        program: observed.program.display().to_string(),
-        outcome: observed.outcome(),
-        exit_status: observed.ended.outcome.shell_status(),
-        wall_ns: u64::try_from(observed.ended.wall.as_nanos()).unwrap_or(u64::MAX),
+        head: match &observed.end {
+            End::Ended(ended) => Head::new(SCHEMA, &observed.command, &observed.program, ended),
+            End::Looked { wall, .. } => {
+                let outcome = (observed.outcome(), None);
+                Head::of_look(SCHEMA, &observed.command, &observed.program, outcome, *wall)
+            }
+        },
         interval_bytes: observed.interval,
         sum: held(&observed.sum()),
         processes: observed
@@ -105,23 +104,19 @@ pub(crate) fn render(observed: &Observed) -> String {
                 name: &holder.name,
                 is_forked: holder.is_forked,
                 lost_samples: holder.lost,
+                resident_bytes: holder.resident.as_ref().map(Resident::sum),
                 held: held(&holder.holding),
             })
             .collect(),
+        resident: resident::document(observed),
         notes: &observed.notes,
-        sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding)).collect(),
+        sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding, pinned(cause))).collect(),
         stacks: observed.stacks.iter().map(stack).collect(),
     })
 }
 
-fn site<'a>(cause: &'a Cause, holding: &Holding) -> Site<'a> {
-    let (function, file, line, module) = match &cause.place {
-        Place::Line { file, line, function } => (Some(&**function), Some(&**file), Some(*line), None),
-        Place::Function { module, function } => (Some(&**function), None, None, Some(&**module)),
-        Place::Offset { module, .. } => (None, None, None, Some(&**module)),
-        Place::Unknown => (None, None, None, None),
-    };
-    Site { function, file, line, module, via: cause.via.as_deref(), held: held(holding) }
+fn site<'a>(cause: &'a Cause, holding: &Holding, pinned_bytes: u64) -> Site<'a> {
+    Site { place: Where::of(&cause.place), via: cause.via.as_deref(), held: held(holding), pinned_bytes }
 }
 
 fn stack(stack: &Stacked) -> Stack<'_> {

@@ -1,22 +1,27 @@
 //! `vellum heap`: which lines of a program hold its memory.
 //!
 //! As for `vellum run`, the program is unmodified and its exit status is passed on. The report goes to
-//! standard error after the program has ended, and into files.
+//! standard error after the program has ended, and into files. A process that runs already is asked to sample
+//! from now on (`attach`).
 
 mod args;
+mod attach;
+mod changes;
 mod flame;
 mod folded;
 mod json;
 mod observed;
 mod pprof;
+mod resident;
 mod text;
 
 pub(crate) use args::Heap;
 
 use crate::environment::{append, edit, prepend};
 use crate::failure::{FAILED, Failure};
+use crate::screen;
 use args::Format;
-use observed::Observed;
+use observed::{End, Named, Observed};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,31 +51,51 @@ struct NoFormat(PathBuf);
 
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
+    if let [old, new] = &args.diff[..] {
+        return changes::diff(args, old, new);
+    }
+    if let Some(pid) = args.pid() {
+        return attach::attach(args, pid);
+    }
     let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
     let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
     let vellum = library::find(args.lib.as_deref())?;
-    let mut outputs = Vec::new();
-    for path in &args.output {
+    let outputs = outputs(args)?;
+    let observed = observe(args, &program, obstacle, &vellum)?;
+    let status = match &observed.end {
+        End::Ended(ended) => ended.outcome.shell_status(),
+        End::Looked { .. } => 0,
+    };
+    Ok(report(args, &observed, outputs, status))
+}
+
+/// The files to write, and their formats.
+fn outputs(args: &Heap) -> Result<Vec<(Output, Format)>, Failure> {
+    let output = |path: &PathBuf| {
         let format = args.format.or_else(|| Format::of(path));
         let format = format.ok_or_else(|| Failure::of(NoFormat(path.clone())))?;
-        outputs.push((Output::prepare(path)?, format));
-    }
-    let observed = observe(args, &program, obstacle, &vellum)?;
-    crate::stderr::write(format_args!("{}", text::render(&observed, args.top, Style::of_stderr())));
-    let mut status = observed.ended.outcome.shell_status();
+        Ok((Output::prepare(path)?, format))
+    };
+    args.output.iter().map(output).collect()
+}
+
+/// Shows and writes the report. The exit status: `status`, unless that is 0 and something failed.
+fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut status: u8) -> u8 {
+    let shown = text::render(observed, args.top, screen::columns_of_stderr(), Style::of_stderr());
+    crate::stderr::write(format_args!("{shown}"));
     for (output, format) in outputs {
-        if let Err(failure) = write(output, format, &observed, args) {
+        if let Err(failure) = write(output, format, observed, args) {
             say!("vellum: {failure}");
             // The program's own failure says more than ours.
             status = if status == 0 { FAILED } else { status };
         }
     }
-    Ok(status)
+    status
 }
 
 fn write(output: Output, format: Format, observed: &Observed, args: &Heap) -> Result<(), Failure> {
     let content = match format {
-        Format::Text => text::render(observed, args.top, Style::plain()).into_bytes(),
+        Format::Text => text::render(observed, args.top, screen::COLUMNS, Style::plain()).into_bytes(),
         Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
         Format::Json => json::render(observed).into_bytes(),
         Format::Pprof => pprof::render(observed).map_err(|error| Failure::of(NoFile(error)))?,
@@ -107,16 +132,17 @@ fn observe(
     let ended = ended.map_err(Failure::Wait)?;
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
     let notes = notes(&holders, obstacle, serving, pids);
-    let (stacks, sites) = observed::named(&mut holders, &mut Symbols::default());
+    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default());
     let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(Observed {
         command,
         program: program.to_path_buf(),
-        ended,
+        end: End::Ended(ended),
         interval: args.interval,
         holders,
         stacks,
         sites,
+        pinned,
         notes,
     })
 }

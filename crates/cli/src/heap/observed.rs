@@ -4,7 +4,8 @@ use crate::outcome::Outcome;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vellum_cost::{Cause, Causes, Holder, Holding, Instruction};
+use std::time::Duration;
+use vellum_cost::{Cause, Causes, Holder, Holding, Instruction, Resident};
 use vellum_process::{Ended, Function, Symbols, is_own_library};
 use vellum_wire::held::{Amount, BLOCK};
 
@@ -15,8 +16,8 @@ pub(crate) struct Observed {
     pub(crate) command: Vec<String>,
     /// The file.
     pub(crate) program: PathBuf,
-    /// Its end and what the kernel accounted.
-    pub(crate) ended: Ended,
+    /// When the figures that are called those of the end were taken.
+    pub(crate) end: End,
     /// Bytes between samples, on average.
     pub(crate) interval: u64,
     /// Its processes; their stacks are in `stacks`.
@@ -25,8 +26,24 @@ pub(crate) struct Observed {
     pub(crate) stacks: Vec<Stacked>,
     /// What each cause holds.
     pub(crate) sites: Vec<(Cause, Holding)>,
+    /// Free memory that each cause's blocks in use keep resident, most first.
+    pub(crate) pinned: Vec<(Cause, u64)>,
     /// Things to know about the report, in words.
     pub(crate) notes: Vec<String>,
+}
+
+/// The moment at which it was looked at last.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It had ended, and what the kernel accounted.
+    Ended(Ended),
+    /// Somebody else had started it, and it was looked at for a time.
+    Looked {
+        /// For how long.
+        wall: Duration,
+        /// Whether it ran still.
+        is_running: bool,
+    },
 }
 
 /// An instruction of a stack, with its functions.
@@ -50,12 +67,40 @@ pub(crate) struct Stacked {
 impl Observed {
     /// How the program ended.
     pub(crate) fn outcome(&self) -> Outcome {
-        Outcome::of(self.ended.outcome)
+        match &self.end {
+            End::Ended(ended) => Outcome::of(ended.outcome),
+            End::Looked { is_running: true, .. } => Outcome::Running,
+            End::Looked { is_running: false, .. } => Outcome::Gone,
+        }
+    }
+
+    /// For how long it was observed.
+    pub(crate) fn wall(&self) -> Duration {
+        match &self.end {
+            End::Ended(ended) => ended.wall,
+            End::Looked { wall, .. } => *wall,
+        }
+    }
+
+    /// Whether the program still runs.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.end, End::Looked { is_running: true, .. })
     }
 
     /// All processes together; their peaks need not have been at one time.
     pub(crate) fn sum(&self) -> Holding {
         self.holders.iter().fold(Holding::default(), |sum, holder| sum.plus(holder.holding))
+    }
+}
+
+impl Observed {
+    /// How many processes' resident memory was counted, and what that was.
+    pub(crate) fn resident(&self) -> Option<(usize, Resident)> {
+        let mut counted = self.holders.iter().filter_map(|holder| holder.resident.as_ref()).peekable();
+        counted.peek()?;
+        let mut sum = Resident::default();
+        let processes = counted.inspect(|resident| sum.add(resident)).count();
+        Some((processes, sum))
     }
 }
 
@@ -71,18 +116,35 @@ pub(crate) fn error(amount: Amount) -> f64 {
     if samples == 0.0 || blocks <= samples { 0.0 } else { ((1.0 - samples / blocks) / samples).sqrt() }
 }
 
-/// The stacks of all processes, with names, and what each cause holds, most at the peak first.
-pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> (Vec<Stacked>, Vec<(Cause, Holding)>) {
-    let mut sums: HashMap<Vec<Instruction>, Holding> = HashMap::new();
+/// What processes hold, with names.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Their stacks, most at the peak first.
+    pub(crate) stacks: Vec<Stacked>,
+    /// What each cause holds, in the same order.
+    pub(crate) sites: Vec<(Cause, Holding)>,
+    /// See [`Observed::pinned`].
+    pub(crate) pinned: Vec<(Cause, u64)>,
+}
+
+/// Takes the stacks of all processes, and gives them names.
+pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> Named {
+    let mut sums: HashMap<Vec<Instruction>, (Holding, u64)> = HashMap::new();
     for held in holders.iter_mut().flat_map(|holder| std::mem::take(&mut holder.stacks)) {
-        let sum = sums.entry(held.stack).or_default();
+        let (sum, pins) = sums.entry(held.stack).or_default();
         *sum = sum.plus(held.holding);
+        *pins = pins.saturating_add(held.pins);
     }
     let mut causes = Causes::default();
     let mut sites: BTreeMap<Cause, Holding> = BTreeMap::new();
+    let mut pinned: BTreeMap<Cause, u64> = BTreeMap::new();
     let mut stacks: Vec<Stacked> = Vec::new();
-    for (stack, holding) in sums {
-        let site = sites.entry(causes.cause(&stack, symbols)).or_default();
+    for (stack, (holding, pins)) in sums {
+        let cause = causes.cause(&stack, symbols);
+        if pins > 0 {
+            *pinned.entry(cause.clone()).or_default() += pins;
+        }
+        let site = sites.entry(cause).or_default();
         *site = site.plus(holding);
         let own = |at: &&Instruction| at.module.as_deref().is_some_and(is_own_library);
         let levels = stack.iter().skip_while(own).map(|at| level(at, symbols)).collect();
@@ -92,7 +154,9 @@ pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> (Vec<Stack
     stacks.sort_by(|a, b| key(&a.holding).cmp(&key(&b.holding)).then_with(|| names(a).cmp(&names(b))));
     let mut sites: Vec<_> = sites.into_iter().collect();
     sites.sort_by_key(|(_, holding)| key(holding));
-    (stacks, sites)
+    let mut pinned: Vec<_> = pinned.into_iter().collect();
+    pinned.sort_by_key(|(_, pins)| std::cmp::Reverse(*pins));
+    Named { stacks, sites, pinned }
 }
 
 fn level(at: &Instruction, symbols: &mut Symbols) -> Level {

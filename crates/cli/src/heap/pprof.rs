@@ -158,7 +158,7 @@ fn encode(observed: &Observed) -> Vec<u8> {
     }
     let period = tables.value_type("space", "bytes");
     let shown = tables.text(FIRST_SHOWN);
-    let wall = u64::try_from(observed.ended.wall.as_nanos()).unwrap_or(u64::MAX);
+    let wall = u64::try_from(observed.wall().as_nanos()).unwrap_or(u64::MAX);
     profile.0.append(&mut tables.entries.0);
     for text in &tables.in_order {
         profile = profile.bytes(6, text.as_bytes());

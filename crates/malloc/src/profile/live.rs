@@ -10,6 +10,9 @@ use vellum_wire::held::Amount;
 /// Blocks there is room for at first.
 const FIRST_SLOTS: usize = 1 << 10;
 
+/// Stands for the neighbours of a mapping of the program.
+pub(super) const MAPPED: u32 = u32::MAX;
+
 /// A sampled block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +27,21 @@ pub(super) struct Sample {
     pub(super) stack: u32,
     /// Which of the process's parts that entry is in: see `super::part`.
     pub(super) generation: u32,
+    /// Its size class; 0 for a large block.
+    pub(super) class: u32,
+    /// The unit, counted from 1, of the slab that it would have been in were it not sampled; 0 if that is not
+    /// known.
+    pub(super) neighbours: u32,
 }
 
 impl Sample {
-    const EMPTY: Sample = Sample { address: 0, bytes: 0, blocks: 0, stack: 0, generation: 0 };
+    const EMPTY: Sample =
+        Sample { address: 0, bytes: 0, blocks: 0, stack: 0, generation: 0, class: 0, neighbours: 0 };
+
+    /// Whether it is a mapping of the program.
+    pub(super) fn is_mapping(&self) -> bool {
+        self.class == 0 && self.neighbours == MAPPED
+    }
 
     pub(super) fn amount(&self) -> Amount {
         Amount { bytes: self.bytes, blocks: self.blocks, samples: 1 }
@@ -115,6 +129,21 @@ impl Live {
         Some(&mut self.slots()[index]).filter(|sample| sample.address == address)
     }
 
+    /// All of them.
+    pub(super) fn samples(&self) -> impl Iterator<Item = &Sample> {
+        let slots: &[Sample] = match self.length {
+            0 => &[],
+            // SAFETY: `length` slots are mapped there, for this table alone.
+            length => unsafe { core::slice::from_raw_parts(self.slots, length) },
+        };
+        slots.iter().filter(|sample| sample.address != 0)
+    }
+
+    /// Where it lies, and for how many bytes.
+    pub(super) fn range(&self) -> (usize, usize) {
+        (self.slots as usize, self.length * size_of::<Sample>())
+    }
+
     /// Takes the block at `address` out, if it is there.
     pub(super) fn remove(&mut self, address: u64) -> Option<Sample> {
         let taken = *self.get(address)?;
@@ -151,7 +180,8 @@ mod tests {
             // Few addresses at first, so that they meet; then enough to grow.
             let address = 16 * (1 + rng.below(if step < 100_000 { 300 } else { 4000 }));
             if rng.below(2) == 0 {
-                let sample = Sample { address, bytes: step, blocks: 1, stack: 2, generation: 3 };
+                let sample =
+                    Sample { address, bytes: step, blocks: 1, stack: 2, generation: 3, ..Sample::EMPTY };
                 assert!(live.reserve());
                 assert_eq!(live.insert(sample), model.insert(address, sample));
             } else {

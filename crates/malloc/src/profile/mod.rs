@@ -1,6 +1,8 @@
 //! Who holds the memory: blocks that are sampled, and remembered with their stacks until they are freed.
 //!
-//! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`. Nothing is tested for it on the fast
+//! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`, or one asks for it while the process
+//! runs ([`vellum_wire::door`]): then blocks are sampled that are allocated from that moment on. Nothing is
+//! tested for it on the fast
 //! paths: where samples are taken, a list of free blocks ends before the block that is to be one
 //! (`crate::pace`), and a sampled block is one that the fast path of `free` does not know.
 //!
@@ -18,11 +20,14 @@
 //! | `live` | the sampled blocks in use |
 //! | `walk` | their stacks |
 //! | `part` | where stacks and sums are kept, for the command to read |
+//! | `probes` | where other profilers may listen |
+//! | `resident` | where all resident memory is, and which stacks pin free parts of it |
 //!
 //! A sampled small block comes from a heap that is no thread's. So each thread's `free` takes it for another
 //! thread's and comes to the slow path, which sees whose it is. A sampled large block has a mark in the word
-//! that remembers it (`crate::large`). Not sampled are paged memory and collected heaps, and what the C
-//! library's loader took before the profile began.
+//! that remembers it (`crate::large`). The program's mappings that are served (`crate::mmap`) have no mark:
+//! they are looked up when they are unmapped. Not sampled are paged memory and collected heaps, and what the
+//! C library's loader took before the profile began.
 //!
 //! # Signal handlers, forks, threads
 //! The lock is taken for moments, mostly inside the thread's gate, and never waited for without end: an
@@ -32,7 +37,9 @@
 
 mod live;
 mod part;
+mod probes;
 mod rates;
+mod resident;
 mod walk;
 
 use crate::alloc::check_live;
@@ -49,13 +56,16 @@ use core::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use live::{Live, Sample};
+use live::{Live, MAPPED, Sample};
 use misuse::Fault;
 use part::Part;
 use rates::{Random, passing, stands_for};
-use vellum_pages::PAGE;
+use resident::Desk;
+use rustix::io::Errno;
+use vellum_pages::{PAGE, UNIT};
 use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::{map, round_up, thread};
+use vellum_sys::{Caps, caps, map, round_up, thread};
+use vellum_wire::door::Ask;
 use vellum_wire::held::INTERVAL_MAX;
 use walk::Walker;
 
@@ -72,6 +82,7 @@ const FORK_PATIENCE: u32 = 20_000;
 #[repr(C)]
 struct Tables {
     walker: Walker,
+    desk: Desk,
     /// Stacks by their hashes: the numbers of their entries' first words, plus one.
     stacks: [u32; STACKS],
 }
@@ -100,26 +111,82 @@ static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static HELD_BY_FORK: AtomicBool = AtomicBool::new(false);
 
 /// What the rest of the crate calls.
-static HOOKS: Hooks =
-    Hooks { small, consider, free_small, forget, lose, resized_small, fork_prepare, fork_parent, fork_child };
+static HOOKS: Hooks = Hooks {
+    small,
+    consider,
+    free_small,
+    forget,
+    lose,
+    resized_small,
+    mapped,
+    unmapped,
+    remapped,
+    fork_prepare,
+    fork_parent,
+    fork_child,
+    attend,
+};
 
-/// Samples blocks from now on, into the file at `path`. To be called while the process has one thread.
+/// Makes it possible to ask for samples while the process runs.
+pub fn prepare() {
+    mode::prepare(&HOOKS);
+}
+
+/// Samples blocks from now on, into the file at `path`.
 ///
 /// # Errors
-/// What the system said; nothing is sampled then.
+/// What the system said; nothing is sampled then. `BUSY` in the hardened mode.
 pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
-    let mut state = STATE.lock();
+    let mut state = try_state().ok_or(Errno::AGAIN)?;
+    if state.tables.is_null() {
+        let apart = registry::create_apart().ok_or(Errno::NOMEM)?;
+        let tables = map::reserve_writable(size_of::<Tables>())?;
+        state.tables = core::ptr::with_exposed_provenance_mut(tables);
+        APART.store(core::ptr::from_ref(apart).cast_mut(), Release);
+        RANDOM.seed(crate::seal::random() as u64);
+    }
     let interval = state.part.begin(path)?.min(INTERVAL_MAX);
-    let apart = registry::create_apart().ok_or(rustix::io::Errno::NOMEM)?;
-    let tables = map::reserve_writable(size_of::<Tables>())?;
-    state.tables = core::ptr::with_exposed_provenance_mut(tables);
-    APART.store(core::ptr::from_ref(apart).cast_mut(), Release);
-    INTERVAL.store(interval, Relaxed);
-    RANDOM.seed(crate::seal::random() as u64);
-    LARGE_LEFT.store(gap(), Relaxed);
+    pace(interval);
     drop(state);
-    mode::profile(&HOOKS);
+    if mode::profile() { Ok(()) } else { Err(Errno::BUSY) }
+}
+
+/// Samples no more, and lets go of the file. Sampled blocks that are in use are known until they are freed.
+fn end() -> rustix::io::Result<()> {
+    let mut state = try_state().ok_or(Errno::AGAIN)?;
+    state.part.end();
+    pace(INTERVAL_MAX);
     Ok(())
+}
+
+/// Takes a sample every `interval` bytes from now on, on average.
+fn pace(interval: u64) {
+    INTERVAL.store(interval, Relaxed);
+    LARGE_LEFT.store(gap(), Relaxed);
+    mode::next_epoch();
+}
+
+/// Does what another process asks. On the helper.
+fn attend(asked: Ask) -> u32 {
+    let outcome = match asked {
+        Ask::Begin => mode::DOOR.path().ok_or(Errno::INVAL).and_then(begin),
+        Ask::End => end(),
+        Ask::Account => account(),
+    };
+    outcome.err().map_or(0, |errno| errno.raw_os_error() as u32)
+}
+
+/// Counts where resident memory is, into the process's part.
+fn account() -> rustix::io::Result<()> {
+    let mut state = try_state().ok_or(Errno::AGAIN)?;
+    state.account().ok_or(Errno::SRCH)
+}
+
+/// Counts once more, before the process ends.
+pub fn finish() {
+    if mode::is_profiled() && caps::has(Caps::HELPER) {
+        let _ = account();
+    }
 }
 
 /// Bytes to the next sample.
@@ -144,7 +211,8 @@ fn small(bytes: usize) -> Option<*mut u8> {
     let heap = registry::attached().filter(|heap| heap.gate.enter())?;
     let class = class_of(bytes.max(1));
     let draw = || passing(&RANDOM, INTERVAL.load(Relaxed), bytes_of(class));
-    let block = heap.take_paced(class, draw, || sample_small(class, bytes));
+    let sample = |neighbour| sample_small(class, bytes, neighbour);
+    let block = heap.take_paced(class, mode::epoch(), draw, sample);
     heap.gate.leave();
     if !DEFERRED.load(Relaxed).is_null() {
         free_deferred();
@@ -153,40 +221,93 @@ fn small(bytes: usize) -> Option<*mut u8> {
 }
 
 #[cold]
-fn sample_small(class: usize, bytes: usize) -> Option<*mut u8> {
+fn sample_small(class: usize, bytes: usize, neighbour: *const u8) -> Option<*mut u8> {
     let mut state = try_state()?;
     // SAFETY: null, or a heap, which is never unmapped.
     let apart = unsafe { APART.load(Relaxed).as_ref() }?;
     let block = apart.take_apart(class)?;
     // Without a record it is a block like others.
-    state.record(block, bytes, bytes_of(class));
+    let space = Space::get();
+    let offset = (neighbour as usize).wrapping_sub(space.base);
+    let neighbours = if offset < space.bytes { (offset / UNIT) as u32 + 1 } else { 0 };
+    state.record(block, bytes, bytes_of(class), [class as u32, neighbours]);
     Some(block)
+}
+
+/// Whether one of the points that are samples lies on the next `whole` bytes.
+fn is_due(whole: usize) -> bool {
+    let passed = |left: i64| left - whole as i64;
+    let decided = LARGE_LEFT
+        .fetch_update(Relaxed, Relaxed, |left| Some(if passed(left) >= 0 { passed(left) } else { gap() }));
+    decided.is_ok_and(|left| passed(left) < 0)
+}
+
+/// Does something with the state, inside the gate, so that the helper and forks find no holder stopped
+/// halfway; nothing if the lock is not to be had.
+fn inside(act: impl FnOnce(&mut State)) {
+    let Some(heap) = registry::current().filter(|heap| heap.gate.enter()) else { return };
+    if let Some(mut state) = try_state() {
+        act(&mut state);
+    }
+    heap.gate.leave();
 }
 
 /// Samples a new large block of `bytes` bytes, if it is due.
 #[cold]
 fn consider(block: *mut u8, bytes: usize) {
     let whole = round_up(bytes.max(1), PAGE);
-    let passed = |left: i64| left - whole as i64;
-    let decided = LARGE_LEFT
-        .fetch_update(Relaxed, Relaxed, |left| Some(if passed(left) >= 0 { passed(left) } else { gap() }));
-    if decided.is_ok_and(|left| passed(left) >= 0) {
+    if !is_due(whole) {
         return;
     }
     // Memory of the pager has no such word.
     let Some(length) = length_of(block) else { return };
-    let Some(heap) = registry::current().filter(|heap| heap.gate.enter()) else { return };
-    if let Some(mut state) = try_state()
-        && state.record(block, bytes, whole)
-    {
-        length.fetch_or(SAMPLED, Relaxed);
+    inside(|state| {
+        if state.record(block, bytes, whole, [0, 0]) {
+            length.fetch_or(SAMPLED, Relaxed);
+        }
+    });
+}
+
+/// Samples a new mapping of the program, if it is due.
+#[cold]
+fn mapped(start: usize, bytes: usize) {
+    let whole = round_up(bytes, PAGE);
+    if is_due(whole) {
+        let address = core::ptr::with_exposed_provenance_mut(start);
+        inside(|state| _ = state.record(address, bytes, whole, [0, MAPPED]));
     }
-    heap.gate.leave();
+}
+
+/// Forgets a mapping, whose first page the program gives up: the rest of it is not known any more.
+#[cold]
+fn unmapped(start: usize) {
+    inside(|state| {
+        if state.live.get(start as u64).is_some_and(|sample| sample.is_mapping()) {
+            state.forget(core::ptr::with_exposed_provenance_mut(start));
+        }
+    });
+}
+
+/// Notes that a mapping has another place and length.
+#[cold]
+fn remapped(from: usize, to: usize, bytes: usize) {
+    inside(|state| {
+        let is_one = state.live.get(from as u64).is_some_and(|sample| sample.is_mapping());
+        let Some(old) = is_one.then(|| state.live.remove(from as u64)).flatten() else { return };
+        let amount = stands_for(INTERVAL.load(Relaxed), bytes, round_up(bytes, PAGE));
+        let new = Sample { address: to as u64, bytes: amount.bytes, ..old };
+        state.resize(&old, &new);
+        // What one block was taken out for, another fits in.
+        if let Some(stale) = state.live.insert(new) {
+            state.count(&stale, false);
+        }
+    });
 }
 
 impl State {
-    /// Remembers a block of `whole` bytes, of which `bytes` were asked for. False if it could not be.
-    fn record(&mut self, block: *mut u8, bytes: usize, whole: usize) -> bool {
+    /// Remembers a block of `whole` bytes, of which `bytes` were asked for, of this class and with such
+    /// neighbours ([`Sample`]). False if it could not be.
+    fn record(&mut self, block: *mut u8, bytes: usize, whole: usize, of: [u32; 2]) -> bool {
         let (is_seated, is_new) = self.part.seat();
         // SAFETY: `begin` mapped the tables, which stay; under the lock nobody else reaches them.
         let Some(tables) = (unsafe { self.tables.as_mut() }).filter(|_| is_seated) else { return false };
@@ -201,14 +322,35 @@ impl State {
             return false;
         };
         let amount = stands_for(INTERVAL.load(Relaxed), bytes, whole);
+        probes::alloc(block as u64, bytes as u64, amount.bytes);
         let generation = self.part.generation().unwrap_or(0);
         let (bytes, blocks) = (amount.bytes, amount.blocks);
-        let sample = Sample { address: block as u64, bytes, blocks, stack: at, generation };
+        let [class, neighbours] = of;
+        let address = block as u64;
+        let sample = Sample { address, bytes, blocks, stack: at, generation, class, neighbours };
         if let Some(old) = self.live.insert(sample) {
             self.count(&old, false);
         }
         self.count(&sample, true);
         true
+    }
+
+    /// Counts where resident memory is, and what stacks pin of it. `None` if the process has no part.
+    fn account(&mut self) -> Option<()> {
+        let (generation, base) = (self.part.generation()?, self.part.base());
+        // SAFETY: as in `record`.
+        let tables = unsafe { self.tables.as_mut() }?;
+        let own = [(core::ptr::from_ref(tables) as usize, size_of::<Tables>()), self.live.range()];
+        tables.desk.count(&self.part.head().resident, own, base);
+        for at in tables.stacks.iter().filter_map(|slot| slot.checked_sub(1)) {
+            self.part.stack(at).pins.store(0, Relaxed);
+        }
+        tables.desk.weigh(self.live.samples().filter(|sample| sample.generation == generation));
+        for sample in self.live.samples().filter(|sample| sample.generation == generation) {
+            let share = tables.desk.share(sample);
+            self.part.stack(sample.stack).pins.fetch_add(share, Relaxed);
+        }
+        Some(())
     }
 
     /// Counts a block that was sampled by this process, not by one that it was forked from.
@@ -221,6 +363,7 @@ impl State {
 
     fn forget(&mut self, address: *mut u8) {
         if let Some(sample) = self.live.remove(address as u64) {
+            probes::free(sample.address);
             self.count(&sample, false);
         }
     }
@@ -322,16 +465,14 @@ fn resized_small(address: *mut u8, bytes: usize) {
     if !resize::stays(whole, bytes) || bytes == 0 {
         return;
     }
-    let Some(heap) = registry::current().filter(|heap| heap.gate.enter()) else { return };
-    if let Some(mut state) = try_state()
-        && let Some(sample) = state.live.get(address as u64)
-    {
-        let old = *sample;
-        sample.bytes = stands_for(INTERVAL.load(Relaxed), bytes, whole).bytes;
-        let new = *sample;
-        state.resize(&old, &new);
-    }
-    heap.gate.leave();
+    inside(|state| {
+        if let Some(sample) = state.live.get(address as u64) {
+            let old = *sample;
+            sample.bytes = stands_for(INTERVAL.load(Relaxed), bytes, whole).bytes;
+            let new = *sample;
+            state.resize(&old, &new);
+        }
+    });
 }
 
 impl State {
@@ -375,15 +516,18 @@ fn fork_child() {
 
 impl Heap {
     /// A block of `class`, where blocks are sampled: `draw` says how many requests pass before the next
-    /// sample, `sample` makes one. `None` if memory is out. Inside the gate.
+    /// sample, `sample` makes one, given a block that it would have been beside. Numbers drawn in another
+    /// epoch do not hold. `None` if memory is out. Inside the gate.
     fn take_paced(
         &'static self,
         class: usize,
+        epoch: u32,
         draw: impl Fn() -> u32,
-        sample: impl Fn() -> Option<*mut u8>,
+        sample: impl Fn(*const u8) -> Option<*mut u8>,
     ) -> Option<*mut u8> {
         let (list, left) = (&self.free[class], &self.pace.left[class]);
         let draw = || left.set(draw().saturating_add(1));
+        self.pace.begin(epoch);
         loop {
             // SAFETY: a block on the list is free memory of at least two words.
             if let Some(free) = unsafe { list.get().as_ref() } {
@@ -396,11 +540,12 @@ impl Heap {
                 1 => {
                     draw();
                     let rest = self.pace.give_up(class);
+                    let neighbour = if rest.is_null() { self.next_from(class) } else { rest.cast() };
                     if !rest.is_null() {
                         let blocks = u32::from(self.pace.withheld_blocks[class].get());
                         list.set(self.pace.cut(class, rest, blocks));
                     }
-                    if let Some(block) = sample() {
+                    if let Some(block) = sample(neighbour) {
                         return Some(block);
                     }
                 }
@@ -413,6 +558,14 @@ impl Heap {
                 }
             }
         }
+    }
+
+    /// Where the next blocks of `class` come from, likely; null if that is not known.
+    fn next_from(&self, class: usize) -> *const u8 {
+        let bin = &self.bins[class];
+        // SAFETY: null, or a slab on a bin's list or being carved: live descriptions in the side table.
+        let slab = unsafe { bin.awake.get().as_ref().or_else(|| bin.carving.get().as_ref()) };
+        slab.map_or(core::ptr::null(), |slab| self.unit_of(slab))
     }
 
     /// A block of `class` of a heap that is nobody's thread's, for who has it to himself; it shares no slabs

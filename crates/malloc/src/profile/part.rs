@@ -67,6 +67,12 @@ impl Part {
         if !head.is_known() || interval == 0 {
             return Err(Errno::INVAL);
         }
+        if let Some(state) = self.state() {
+            // It sampled before, into another file.
+            state.store(0, Relaxed);
+            (self.path, self.is_first) = (Some(path), true);
+            return Ok(interval);
+        }
         let page = map::reserve_writable(PAGE)?;
         // Kernels older than 4.14 leave the page to a child as it is: `forget` is for those.
         // SAFETY: the page just mapped.
@@ -85,6 +91,24 @@ impl Part {
     pub(super) fn forget(&self) {
         if let Some(state) = self.state() {
             state.store(0, Relaxed);
+        }
+    }
+
+    /// Lets go of the file.
+    pub(super) fn end(&mut self) {
+        self.path = None;
+        self.unmap();
+        if let Some(state) = self.state() {
+            state.store(SEATLESS, Relaxed);
+        }
+    }
+
+    /// Unmaps the part, or the parent's, if there is one.
+    fn unmap(&mut self) {
+        if !self.base.is_null() {
+            // SAFETY: mapped by `take`, and not reached after this.
+            let _ = unsafe { rustix::mm::munmap(self.base.cast(), PART_BYTES) };
+            self.base = null_mut();
         }
     }
 
@@ -109,12 +133,7 @@ impl Part {
 
     fn take(&mut self) -> rustix::io::Result<()> {
         let path = self.path.ok_or(Errno::NOENT)?;
-        if !self.base.is_null() {
-            // The parent's.
-            // SAFETY: mapped by `take`, and not reached after this.
-            let _ = unsafe { rustix::mm::munmap(self.base.cast(), PART_BYTES) };
-            self.base = null_mut();
-        }
+        self.unmap();
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let head = Mapped::of(&file, 0, HEAD_BYTES)?;
         // SAFETY: as in `begin`.
@@ -143,6 +162,11 @@ impl Part {
     pub(super) fn head(&self) -> &PartHead {
         // SAFETY: the part is mapped from `base`, and any bit pattern is a valid head.
         unsafe { &*self.base.cast::<PartHead>() }
+    }
+
+    /// Where it is mapped; 0 if it is not.
+    pub(super) fn base(&self) -> usize {
+        self.base as usize
     }
 
     /// The word of number `index`.

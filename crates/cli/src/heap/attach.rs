@@ -1,0 +1,247 @@
+//! `vellum heap PID`: a process that runs on Vellum, and its children, from now on.
+//!
+//! Each process is asked to sample ([`vellum_process::Asked`]); children that are forked from one that does
+//! sample too, and those that execute another program are asked when they are seen. At the end each is asked
+//! to stop. What a process had in use before is known by its sum alone.
+
+use super::args::Heap;
+use super::changes::{self, Change};
+use super::observed::{self, End, Named, Observed};
+use super::{NoFile, outputs, report};
+use crate::failure::Failure;
+use crate::screen;
+use std::collections::BTreeMap;
+use std::fs::{File, Permissions, TryLockError};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use vellum_cost::{Cause, HeldFile, Holding};
+use vellum_governor::Stop;
+use vellum_process::{AskError, Asked, BoardFile, Counters, Stat, Symbols, procfs};
+use vellum_report::Style;
+use vellum_report::units::{bytes, time};
+use vellum_wire::Counter;
+use vellum_wire::door::{Ask, PROFILED};
+
+/// How often it is looked for children, and for the end.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a process has to do what it is asked at the end, before it is left alone.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// It is sampled already.
+#[derive(Debug, thiserror::Error)]
+#[error("process {0} is sampled by another `vellum heap`; let that one end first")]
+struct Busy(u32);
+
+/// Looks at process `pid` until it ends, the time is over, or somebody asks for the end.
+pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
+    let outputs = outputs(args)?;
+    let before = Counters::of(pid).map_err(Failure::of)?;
+    let before = before.read().map_or(0, |slot| slot.get(Counter::NowInUse));
+    // For its directory, which is removed even if this command is killed.
+    let place = BoardFile::create()?;
+    let directory = place.path().parent().unwrap_or(Path::new("/")).to_path_buf();
+    let held = HeldFile::create(&directory, args.interval).map_err(|error| Failure::of(NoFile(error)))?;
+    share(pid, &directory, held.path());
+    let stop = Stop::hold()?;
+    let mut group =
+        Group { root: pid, path: held.path().to_path_buf(), has_begun: false, members: BTreeMap::new() };
+    group.join(pid)?;
+    let command = command_of(pid);
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let began = Instant::now();
+    let mut growth = Growth { symbols: Symbols::default(), last: Vec::new(), shown: began };
+    let is_running = loop {
+        let left = args.time.map(|time| time.saturating_sub(began.elapsed()));
+        if stop.wait(left.map_or(TICK, |left| left.min(TICK))) || left.is_some_and(|left| left.is_zero()) {
+            break is_alive(pid);
+        }
+        if !group.look()? {
+            break false;
+        }
+        if args.every.is_some_and(|every| growth.shown.elapsed() >= every) {
+            growth.show(&held, began, args.top)?;
+        }
+    };
+    let wall = began.elapsed();
+    group.all_do(Ask::Account);
+    // Before they stop: then they are as they were seen.
+    let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+    let notes = group.notes(before, &holders.iter().map(|holder| holder.lost).sum());
+    group.all_do(Ask::End);
+    place.remove();
+    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut growth.symbols);
+    let end = End::Looked { wall, is_running };
+    let observed =
+        Observed { command, program, end, interval: args.interval, holders, stacks, sites, pinned, notes };
+    Ok(report(args, &observed, outputs, 0))
+}
+
+/// Lets the user whose process it is write to the file, if that is another one than we are.
+fn share(pid: u32, directory: &Path, file: &Path) {
+    let Ok(owner) = std::fs::metadata(format!("/proc/{pid}")) else { return };
+    if owner.uid() != rustix::process::geteuid().as_raw() {
+        // Where this is refused, the process says so when it cannot open the file.
+        let _ = std::fs::set_permissions(directory, Permissions::from_mode(0o711));
+        let _ = chown(file, Some(owner.uid()), Some(owner.gid()));
+    }
+}
+
+/// The words of a process's command.
+fn command_of(pid: u32) -> Vec<String> {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// A process and what descends from it.
+struct Group {
+    root: u32,
+    path: PathBuf,
+    /// Whether the root samples.
+    has_begun: bool,
+    /// Those that were seen, with when they began; and how they are asked, if they can be.
+    members: BTreeMap<(u32, u64), Option<Asked>>,
+}
+
+impl Group {
+    /// Asks a process to sample, unless it has been asked.
+    fn join(&mut self, pid: u32) -> Result<(), Failure> {
+        let Some(began) = stat(pid).map(|stat| stat.started_ticks) else { return Ok(()) };
+        if self.members.contains_key(&(pid, began)) {
+            return Ok(());
+        }
+        let asked = self.ask(pid);
+        let asked = match asked {
+            Ok(asked) => Some(asked),
+            Err(failure) if pid == self.root => return Err(failure),
+            // It may not have loaded its libraries yet: again, then.
+            Err(_) => return Ok(()),
+        };
+        self.members.insert((pid, began), asked);
+        Ok(())
+    }
+
+    fn ask(&self, pid: u32) -> Result<Asked, Failure> {
+        let asked = Asked::of(pid).map_err(Failure::of)?;
+        if asked.mode().map_err(Failure::of)? == PROFILED as u8 {
+            match asked.path() {
+                // A child of one that was asked.
+                Some(path) if path == self.path => return Ok(asked),
+                Some(path) if !is_in_use(&path) => {}
+                _ => return Err(Failure::of(Busy(pid))),
+            }
+        }
+        asked.ask(Ask::Begin, Some(&self.path)).map_err(Failure::of)?;
+        Ok(asked)
+    }
+
+    /// Asks new children; whether the process is there still.
+    fn look(&mut self) -> Result<bool, Failure> {
+        for asked in self.members.values_mut() {
+            match asked.as_ref().map(Asked::answer) {
+                Some(Err(AskError::Door(_))) => *asked = None,
+                Some(Err(error)) if asked.as_ref().is_some_and(|asked| asked.pid() == self.root) => {
+                    return Err(Failure::of(error));
+                }
+                Some(Ok(true))
+                    if !self.has_begun && asked.as_ref().is_some_and(|it| it.pid() == self.root) =>
+                {
+                    self.has_begun = true;
+                    say!("vellum: process {} and its children are sampled from now on", self.root);
+                }
+                _ => {}
+            }
+        }
+        if !is_alive(self.root) {
+            return Ok(false);
+        }
+        for pid in descendants(self.root) {
+            // Others' troubles are not this command's.
+            let _ = self.join(pid);
+        }
+        Ok(true)
+    }
+
+    /// Asks all to do something, and waits for those that can.
+    fn all_do(&self, what: Ask) {
+        let asked = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(true)));
+        let asked: Vec<_> = asked.filter(|asked| asked.ask(what, None).is_ok()).collect();
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE && asked.iter().any(|asked| matches!(asked.answer(), Ok(false))) {
+            std::thread::sleep(TICK / 10);
+        }
+    }
+
+    /// What a reader needs to know.
+    fn notes(&self, before: u64, lost: &u64) -> Vec<String> {
+        let mut notes = vec![format!(
+            "process {} had {} in use when this began, of which no line is known",
+            self.root,
+            bytes(before)
+        )];
+        let silent = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)));
+        let silent = silent.count();
+        if silent > 0 {
+            notes.push(format!(
+                "{silent} of {} processes asked their allocator for no new memory, and were not sampled",
+                self.members.len()
+            ));
+        }
+        if *lost > 0 {
+            notes.push(format!("{lost} samples found no room and are missing; use a longer --interval"));
+        }
+        notes
+    }
+}
+
+/// Whether a command has the file at `path` open that is alive.
+fn is_in_use(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn is_alive(pid: u32) -> bool {
+    stat(pid).is_some_and(|stat| !stat.is_zombie())
+}
+
+/// The processes that descend from `root`.
+fn descendants(root: u32) -> Vec<u32> {
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(&pid) = found.get(at) {
+        at += 1;
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let text = procfs::text(thread.path().join("children")).unwrap_or_default();
+            found.extend(vellum_process::child_pids(text.as_bytes()).map(|pid| pid.0 as u32));
+        }
+    }
+    found.split_off(1)
+}
+
+/// What grows while it is looked at.
+struct Growth {
+    symbols: Symbols,
+    last: Vec<(Cause, Holding)>,
+    shown: Instant,
+}
+
+impl Growth {
+    fn show(&mut self, held: &HeldFile, began: Instant, top: usize) -> Result<(), Failure> {
+        let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+        let Named { sites, .. } = observed::named(&mut holders, &mut self.symbols);
+        let now = |sites: &[(Cause, Holding)]| {
+            sites.iter().map(|(cause, holding)| (cause.clone(), holding.now)).collect()
+        };
+        let changes = Change::between(now(&self.last), now(&sites));
+        let title = format!("in use after {}", time(began.elapsed()));
+        let table = changes::table(&changes, &title, top, screen::columns_of_stderr(), Style::of_stderr());
+        crate::stderr::write(format_args!("{table}"));
+        (self.last, self.shown) = (sites, Instant::now());
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Why a process's resident memory is more than its blocks in use: all of it by what it is, what is free
+//! beside blocks in use by size class, and the lines whose blocks pin that.
+
+use super::observed::Observed;
+use super::text::name;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use vellum_cost::ResidentClass;
+use vellum_report::units::{bytes, many, size};
+use vellum_report::{Style, Table};
+use vellum_wire::held::Kind;
+
+/// Columns of a table beside its names.
+const FIGURES_WIDTH: usize = 22;
+/// Size classes that are listed.
+const CLASSES_SHOWN: usize = 6;
+
+/// Each kind, its key in JSON, and its words.
+const KINDS: [(Kind, &str, &str); 10] = [
+    (Kind::Live, "live_bytes", "blocks in use"),
+    (Kind::Holes, "holes_bytes", "free beside blocks in use"),
+    (Kind::Cached, "cached_bytes", "free pages kept for reuse"),
+    (Kind::Marked, "marked_bytes", "free pages the kernel may take"),
+    (Kind::Tables, "tables_bytes", "the allocator's tables"),
+    (Kind::Code, "code_bytes", "program and libraries"),
+    (Kind::Stacks, "stacks_bytes", "stacks"),
+    (Kind::Files, "files_bytes", "other files"),
+    (Kind::Shared, "shared_bytes", "shared memory"),
+    (Kind::Other, "other_bytes", "other memory from the kernel"),
+];
+
+/// The same for JSON.
+#[derive(Serialize)]
+pub(super) struct Document {
+    processes: usize,
+    sum_bytes: u64,
+    #[serde(flatten)]
+    kinds: BTreeMap<&'static str, u64>,
+    classes: Vec<Class>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    block_bytes: u64,
+    live_bytes: u64,
+    holes_bytes: u64,
+}
+
+/// What the JSON says of it, if it was counted.
+pub(super) fn document(observed: &Observed) -> Option<Document> {
+    let (processes, resident) = observed.resident()?;
+    let class = |class: &ResidentClass| Class {
+        block_bytes: class.block,
+        live_bytes: class.live,
+        holes_bytes: class.holes,
+    };
+    Some(Document {
+        processes,
+        sum_bytes: resident.sum(),
+        kinds: KINDS.map(|(kind, key, _)| (key, resident.of(kind))).into(),
+        classes: resident.classes.iter().map(class).collect(),
+    })
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 / whole.max(1) as f64 * 100.0)
+}
+
+/// The tables; nothing where it was not counted.
+pub(super) fn render(observed: &Observed, top: usize, width: usize, style: Style) -> String {
+    let Some((processes, resident)) = observed.resident() else { return String::new() };
+    let sum = resident.sum();
+    let when = if observed.is_running() { "now" } else { "at the end" };
+    let of = if processes > 1 { format!(", {}", many(processes as u64, "process")) } else { String::new() };
+    let mut table = Table::plain(&[&format!("resident {when}{of}"), "bytes", "share"], 1);
+    for (kind, _, words) in KINDS {
+        let part = resident.of(kind);
+        if part > 0 {
+            table.row(vec![words.to_owned(), bytes(part), share(part, sum)]);
+        }
+    }
+    table.row(vec!["in all".to_owned(), bytes(sum), share(sum, sum)]);
+    let mut text = format!("\n{}", table.render("", width, style));
+    let holes = resident.of(Kind::Holes);
+    if holes == 0 {
+        return text;
+    }
+    let mut table = Table::plain(&["free beside blocks of", "bytes", "share", "in use"], 1);
+    let mut classes = resident.classes;
+    classes.sort_by_key(|class| std::cmp::Reverse(class.holes));
+    for class in classes.iter().filter(|class| class.holes > 0).take(CLASSES_SHOWN) {
+        let block = size(usize::try_from(class.block).unwrap_or(usize::MAX));
+        table.row(vec![block, bytes(class.holes), share(class.holes, holes), bytes(class.live)]);
+    }
+    let _ = write!(text, "\n{}", table.render("", width, style));
+    let pinned: u64 = observed.pinned.iter().map(|(_, pins)| pins).sum();
+    if pinned > 0 {
+        let mut table = Table::plain(&["kept from going back by blocks of", "bytes", "share"], 1);
+        for (cause, pins) in observed.pinned.iter().take(top) {
+            let name = name(cause, width.saturating_sub(FIGURES_WIDTH));
+            table.row(vec![name, bytes(*pins), share(*pins, holes)]);
+        }
+        let unknown = holes.saturating_sub(pinned);
+        table.row(vec!["(no sample of that size in use)".to_owned(), bytes(unknown), share(unknown, holes)]);
+        let _ = write!(text, "\n{}", table.render("", width, style));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_cost::Resident;
+
+    #[test]
+    fn every_kind_has_words_and_a_key() {
+        let mut resident = Resident::default();
+        for (at, (kind, _, _)) in KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, at);
+            resident.kinds[at] = 1 << at;
+            assert_eq!(resident.of(kind), 1 << at);
+        }
+        assert_eq!(KINDS.len(), vellum_wire::held::KINDS);
+        assert_eq!(resident.sum(), (1 << KINDS.len()) - 1);
+    }
+}

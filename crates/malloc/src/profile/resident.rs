@@ -1,0 +1,250 @@
+//! Where the process's resident memory is: every page of it, by what it is used for.
+//!
+//! ```text
+//! /proc/self/smaps ─▶ resident bytes of each mapping ─▶ outside the allocator: code, stacks, files, …
+//!                                                    └▶ the allocator's span: resident, marked
+//! mincore, slab by slab ─▶ resident pages of slabs, less what their blocks in use hold: holes, by class
+//! the page layer's count ─▶ cached;  what is left of the span: blocks in use
+//! ```
+//!
+//! So the kinds sum to what the kernel has. Threads go on meanwhile: what changes is counted as it was or as
+//! it is.
+//!
+//! # Who pins the holes
+//! A slab cannot go back while one of its blocks is in use, nor can a page. The sampled blocks in use are
+//! known with their stacks, but lie in slabs of their own (`super`). So each remembers the slab that its
+//! request would have been served from: its *neighbours*. A block that has few neighbours left keeps much
+//! free memory: its weight is the blocks it stands for times the holes of that slab a block in use there.
+//! The holes of a class, which are known exactly, are shared out by these weights. A block whose neighbours
+//! are gone with their slab, or not known, has the average weight of its class.
+
+use super::live::Sample;
+use crate::class::{CLASSES, bytes_of};
+use crate::figures::{for_each_listed, in_use};
+use crate::heap::Heap;
+use crate::registry;
+use crate::slab::Slab;
+use crate::space::Space;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use vellum_pages::{PAGE, Pages, UNIT};
+use vellum_sys::mapped::{self, Mapping, What};
+use vellum_wire::Counter;
+use vellum_wire::held::{CLASSES_MAX, KINDS, Kind, Resident};
+
+/// Pages that the kernel is asked about at a time.
+const WINDOW_PAGES: usize = 4096;
+/// Bytes of the kernel's text that are read at a time: more than a path.
+const TEXT_BYTES: usize = 16 << 10;
+/// The longest path of a program that is compared.
+const PATH_MAX: usize = 4096;
+/// The longest guard in front of a thread's stack; a longer one is a reservation.
+const GUARD_MAX: usize = 64 << 10;
+
+const _: () = assert!(CLASSES <= CLASSES_MAX);
+
+/// The slabs of a class.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    live: u64,
+    holes: u64,
+    weight: f64,
+}
+
+/// What counting needs room for. All zero is one.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Desk {
+    from: usize,
+    to: usize,
+    window: [u8; WINDOW_PAGES],
+    text: [u8; TEXT_BYTES],
+    program: [u8; PATH_MAX],
+    classes: [Class; CLASSES],
+}
+
+impl Desk {
+    /// Counts, and writes the result to `resident`. `own` are ranges of the profile's tables, and `part` is
+    /// where its file is mapped.
+    pub(super) fn count(&mut self, resident: &Resident, own: [(usize, usize); 2], part: usize) {
+        let in_slabs = self.count_slabs();
+        let mut kinds = [0u64; KINDS];
+        let (span, marked) = self.count_mappings(&mut kinds, part);
+        for (start, bytes) in own {
+            let bytes = (self.pages(start, bytes) * PAGE as u64).min(kinds[Kind::Other as usize]);
+            kinds[Kind::Other as usize] -= bytes;
+            kinds[Kind::Tables as usize] += bytes;
+        }
+        let holes: u64 = self.classes.iter().map(|class| class.holes).sum();
+        let beside = span.saturating_sub(in_slabs);
+        let idle: usize = registry::all().map(Heap::idle_bytes).sum();
+        let marked = marked.min(beside);
+        let cached = Pages::global().slot().get(Counter::NowCached) + idle as u64;
+        let cached = cached.min(beside - marked);
+        let holes = holes.min(span - marked - cached);
+        kinds[Kind::Live as usize] += span - marked - cached - holes;
+        kinds[Kind::Holes as usize] = holes;
+        kinds[Kind::Cached as usize] = cached;
+        kinds[Kind::Marked as usize] = marked;
+        for (to, kind) in resident.kinds.iter().zip(kinds) {
+            to.store(kind, Relaxed);
+        }
+        for (index, (to, class)) in resident.classes.iter().zip(&self.classes).enumerate() {
+            to.block.store(bytes_of(index) as u64, Relaxed);
+            to.live.store(class.live, Relaxed);
+            to.holes.store(class.holes, Relaxed);
+        }
+        resident.counted.fetch_add(1, Release);
+    }
+
+    /// Counts what slabs have, by class. Their resident bytes.
+    fn count_slabs(&mut self) -> u64 {
+        self.classes.fill(Class { live: 0, holes: 0, weight: 0.0 });
+        (self.from, self.to) = (0, 0);
+        let space = Space::get();
+        let mut all = 0;
+        Pages::global().for_each_unit(|unit| {
+            let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
+            if let Some(slab) = slab.filter(|slab| !slab.owner.load(Relaxed).is_null()) {
+                let (used, holes) = self.of_slab(slab, unit);
+                let class = &mut self.classes[usize::from(slab.class.get()) % CLASSES];
+                class.live += used;
+                class.holes += holes;
+                all += used + holes;
+            }
+        });
+        for_each_listed(&space, |class, blocks| {
+            let bytes = ((blocks * bytes_of(class)) as u64).min(self.classes[class].live);
+            self.classes[class].live -= bytes;
+            self.classes[class].holes += bytes;
+        });
+        all
+    }
+
+    /// Resident bytes of a slab: of its blocks in use, and of all else.
+    fn of_slab(&mut self, slab: &Slab, unit: usize) -> (u64, u64) {
+        let resident = self.pages(unit, UNIT) * PAGE as u64;
+        let used = ((in_use(slab) * slab.bytes.get() as usize) as u64).min(resident);
+        (used, resident - used)
+    }
+
+    /// Resident pages of a range, of at most as many as are asked about at a time each.
+    fn pages(&mut self, start: usize, bytes: usize) -> u64 {
+        let (mut at, end) = (start, start + bytes);
+        let mut count = 0;
+        while at < end {
+            if at < self.from || at >= self.to {
+                // What follows is likely asked about next; where that is not mapped, the range alone is.
+                let most = [WINDOW_PAGES, (end - at).div_ceil(PAGE).min(WINDOW_PAGES)];
+                let read = most
+                    .into_iter()
+                    .find(|&pages| mapped::note_resident(at, &mut self.window[..pages]).is_ok());
+                let Some(pages) = read else { return count };
+                (self.from, self.to) = (at, at + pages * PAGE);
+            }
+            let stop = end.min(self.to);
+            let (first, last) = ((at - self.from) / PAGE, (stop - self.from).div_ceil(PAGE));
+            count += self.window[first..last].iter().filter(|&&page| page & 1 != 0).count() as u64;
+            at = stop;
+        }
+        count
+    }
+
+    /// Counts what mappings have, outside the allocator's span by kind. The span's resident bytes, and those
+    /// of them that are marked.
+    fn count_mappings(&mut self, kinds: &mut [u64; KINDS], part: usize) -> (u64, u64) {
+        let pages = Pages::global();
+        let ((base, whole), (_, in_span)) = (pages.reserved(), pages.placed());
+        let into = self.program.as_mut_ptr().cast();
+        // SAFETY: the buffer is as long as said.
+        let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), into, PATH_MAX) };
+        let program = &self.program[..usize::try_from(length).unwrap_or(0)];
+        let (mut span, mut marked) = (0, 0);
+        let mut before = Mapping::default();
+        // What cannot be read is not there: then all is what the allocator knows.
+        let _ = mapped::for_each(&mut self.text, program, |mapping| {
+            let offset = mapping.start.wrapping_sub(base);
+            if offset < in_span {
+                span += mapping.resident;
+                marked += mapping.marked;
+            } else if offset < whole || (part != 0 && mapping.start == part) {
+                kinds[Kind::Tables as usize] += mapping.resident;
+            } else {
+                kinds[kind_of(mapping, &before) as usize] += mapping.resident;
+            }
+            before = *mapping;
+        });
+        (span, marked)
+    }
+
+    /// The weight of a sampled block in use: see the head of this file.
+    fn weight(&mut self, sample: &Sample, space: &Space) -> f64 {
+        let index = sample.class as usize % CLASSES;
+        let class = self.classes[index];
+        let blocks = (class.live / bytes_of(index) as u64).max(1);
+        let average = class.holes as f64 / blocks as f64;
+        let unit = (sample.neighbours != 0).then(|| sample.neighbours as usize * UNIT - UNIT + space.base);
+        let slab = unit.and_then(|unit| {
+            let slab = space.slab_of(core::ptr::with_exposed_provenance(unit))?;
+            let is_same = !slab.owner.load(Relaxed).is_null() && usize::from(slab.class.get()) == index;
+            is_same.then_some((slab, unit))
+        });
+        let each = slab.map_or(average, |(slab, unit)| {
+            let (_, holes) = self.of_slab(slab, unit);
+            holes as f64 / (in_use(slab) + 1) as f64
+        });
+        sample.blocks as f64 * each
+    }
+
+    /// Adds the weights of samples in use up, by class.
+    pub(super) fn weigh<'a>(&mut self, samples: impl Iterator<Item = &'a Sample>) {
+        let space = Space::get();
+        for sample in samples.filter(|sample| sample.class != 0) {
+            let weight = self.weight(sample, &space);
+            self.classes[sample.class as usize % CLASSES].weight += weight;
+        }
+    }
+
+    /// What of its class's holes a sample pins, after [`Desk::weigh`].
+    pub(super) fn share(&mut self, sample: &Sample) -> u64 {
+        let class = self.classes[sample.class as usize % CLASSES];
+        if sample.class == 0 || class.weight <= 0.0 {
+            return 0;
+        }
+        (class.holes as f64 * self.weight(sample, &Space::get()) / class.weight) as u64
+    }
+}
+
+/// What a mapping outside the allocator is; `before` is the one before it.
+fn kind_of(mapping: &Mapping, before: &Mapping) -> Kind {
+    let is_next = before.end == mapping.start;
+    match mapping.what {
+        What::Stack => Kind::Stacks,
+        What::Code | What::Kernels => Kind::Code,
+        What::Shared => Kind::Shared,
+        What::File => Kind::Files,
+        What::Guard => Kind::Other,
+        What::Anonymous => match before.what {
+            What::Guard if is_next && before.end - before.start <= GUARD_MAX => Kind::Stacks,
+            // Static data that is zero at first.
+            What::Code if is_next => Kind::Code,
+            _ => Kind::Other,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_known_by_what_is_before_them() {
+        let mapping = |start, end, what| Mapping { start, end, what, ..Mapping::default() };
+        let anonymous = mapping(0x10000, 0x20000, What::Anonymous);
+        let kind = |before| kind_of(&anonymous, &before);
+        assert_eq!(kind(mapping(0xf000, 0x10000, What::Guard)), Kind::Stacks);
+        assert_eq!(kind(mapping(0xe000, 0xf000, What::Guard)), Kind::Other);
+        assert_eq!(kind(mapping(0xf000, 0x10000, What::Code)), Kind::Code);
+        assert_eq!(kind(mapping(0xf000, 0x10000, What::File)), Kind::Other);
+        assert_eq!(kind_of(&mapping(0, 1, What::Stack), &anonymous), Kind::Stacks);
+    }
+}

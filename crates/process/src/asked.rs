@@ -1,0 +1,161 @@
+//! Asking a process that runs on Vellum to sample its blocks ([`vellum_wire::door`]).
+//!
+//! The kernel decides whose memory may be written to, by the same rule as for reading it: one's own
+//! processes. Written are a path and a byte that the process's library set aside for it. A process
+//! does what it is asked when its helper wakes next, or its allocator needs new memory: one that does neither
+//! has nothing to sample, and has not answered yet.
+
+use crate::door::{DoorError, exported};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use vellum_wire::door::{Ask, DONE, DOOR_PATH_MAX, DOOR_SYMBOL, HARDENED, HeapDoor};
+
+/// A process that can be asked.
+#[derive(Debug)]
+pub struct Asked {
+    pid: u32,
+    memory: File,
+    door: u64,
+}
+
+/// Why a process was not asked, or did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It cannot be asked.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// It is hardened.
+    #[error("process {0} is hardened (VELLUM_HARDEN), and takes no samples")]
+    Hardened(u32),
+    /// Somebody else has asked.
+    #[error("process {0} is asked by another command at this moment; try again when that has ended")]
+    Taken(u32),
+    /// There is no room for the path.
+    #[error("the path {0} is longer than the process has room for; set XDG_RUNTIME_DIR to a shorter one")]
+    LongPath(std::path::PathBuf),
+    /// It filters its system calls.
+    #[error("process {0} filters its system calls, and has no helper that could do what it is asked")]
+    Filtered(u32),
+    /// It has said no.
+    #[error("process {pid} cannot do it ({source}); does it see the same file system, as the same user?")]
+    Refused {
+        /// Its number.
+        pid: u32,
+        /// What the system said to it.
+        source: io::Error,
+    },
+}
+
+impl Asked {
+    /// Finds where process `pid` is asked.
+    ///
+    /// # Errors
+    /// [`AskError::Door`].
+    pub fn of(pid: u32) -> Result<Asked, AskError> {
+        let read = |pointer: &[u8; 8], memory: &File| {
+            let door = u64::from_ne_bytes(*pointer);
+            let mut head = [0; 12];
+            memory.read_exact_at(&mut head, door).ok()?;
+            HeapDoor::is_known(&head).then_some(door)
+        };
+        let (memory, door) = exported(pid, DOOR_SYMBOL, File::options().read(true).write(true), read)?;
+        Ok(Asked { pid, memory, door })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn byte(&self, at: usize) -> Result<u8, DoorError> {
+        let mut byte = [0];
+        let read = self.memory.read_exact_at(&mut byte, self.door + at as u64);
+        read.map_err(|_| DoorError::NoProcess { pid: self.pid })?;
+        Ok(byte[0])
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) -> Result<(), DoorError> {
+        let explain = |source: io::Error| match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => DoorError::Forbidden { pid: self.pid, source },
+            _ => DoorError::NoProcess { pid: self.pid },
+        };
+        self.memory.write_all_at(bytes, self.door + at as u64).map_err(explain)
+    }
+
+    /// Asks, with a path if it takes one. What becomes of it, [`Asked::answer`] says.
+    ///
+    /// # Errors
+    /// [`AskError`]; nothing was asked then.
+    pub fn ask(&self, what: Ask, path: Option<&Path>) -> Result<(), AskError> {
+        if self.byte(HeapDoor::MODE_AT)? == HARDENED as u8 {
+            return Err(AskError::Hardened(self.pid));
+        }
+        if self.byte(HeapDoor::ASK_AT)? != 0 {
+            return Err(AskError::Taken(self.pid));
+        }
+        if let Some(path) = path {
+            let mut bytes = path.as_os_str().as_bytes().to_vec();
+            bytes.push(0);
+            if bytes.len() > DOOR_PATH_MAX {
+                return Err(AskError::LongPath(path.to_path_buf()));
+            }
+            self.write(HeapDoor::PATH_AT, &bytes)?;
+        }
+        self.write(HeapDoor::ANSWER_AT, &0u32.to_ne_bytes())?;
+        // One byte is there or not: nothing reads half of it.
+        Ok(self.write(HeapDoor::ASK_AT, &[what as u8])?)
+    }
+
+    /// The path of the file into which it was asked last to sample.
+    #[must_use]
+    pub fn path(&self) -> Option<std::path::PathBuf> {
+        let mut bytes = [0; DOOR_PATH_MAX];
+        self.memory.read_exact_at(&mut bytes, self.door + HeapDoor::PATH_AT as u64).ok()?;
+        let length = bytes.iter().position(|&byte| byte == 0).filter(|&length| length > 0)?;
+        Some(std::ffi::OsStr::from_bytes(&bytes[..length]).into())
+    }
+
+    /// The mode that the process is in, as [`vellum_wire::door`] numbers them.
+    ///
+    /// # Errors
+    /// That it has ended.
+    pub fn mode(&self) -> Result<u8, AskError> {
+        Ok(self.byte(HeapDoor::MODE_AT)?)
+    }
+
+    /// Whether it has done what it was asked last.
+    ///
+    /// # Errors
+    /// What kept it from that, or that it has ended.
+    pub fn answer(&self) -> Result<bool, AskError> {
+        let mut bytes = [0; 4];
+        let read = self.memory.read_exact_at(&mut bytes, self.door + HeapDoor::ANSWER_AT as u64);
+        read.map_err(|_| DoorError::NoProcess { pid: self.pid })?;
+        match u32::from_ne_bytes(bytes) {
+            0 => Ok(false),
+            DONE => Ok(true),
+            refused => match (refused >> 1) as i32 {
+                libc::EPERM => Err(AskError::Filtered(self.pid)),
+                libc::EBUSY => Err(AskError::Hardened(self.pid)),
+                errno => {
+                    Err(AskError::Refused { pid: self.pid, source: io::Error::from_raw_os_error(errno) })
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_the_library_cannot_be_asked() {
+        let error = Asked::of(std::process::id()).expect_err("these tests do not run on Vellum");
+        assert!(matches!(error, AskError::Door(DoorError::NoLibrary { .. })), "{error}");
+    }
+}

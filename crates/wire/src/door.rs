@@ -1,0 +1,159 @@
+//! Where another process asks this one to sample its blocks: `vellum heap PID`.
+//!
+//! The runtime exports one symbol, which points to the door. A process that may write to this one's memory
+//! (its owner's, where the system allows it) leaves a path there and then one byte, the upper half of the
+//! word that the slow paths of `malloc` read anyway to know their way; so a process of which nothing is asked
+//! pays nothing. The process's helper does what is asked, answers, and clears the byte. No signal is sent,
+//! nobody is stopped, and nothing is called that the process would not call by itself.
+//!
+//! ```text
+//! vellum heap ── path, answer ← 0, asked ← byte ──▶ door ◀── slow path: something is asked: wake the helper
+//!             ◀───── answer ≠ 0 ──────────────────       ◀── helper: does it; answer; asked ← 0
+//! ```
+
+use crate::board::MAGIC;
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Release};
+
+/// The name of the symbol that points to the door.
+pub const DOOR_SYMBOL: &str = "vellum_heap_door";
+/// The layout's version.
+pub const DOOR_VERSION: u32 = 1;
+/// Bytes of a path, with the zero at its end.
+pub const DOOR_PATH_MAX: usize = 512;
+/// The answer that all went well; others are an error's number, times two.
+pub const DONE: u32 = 1;
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ask {
+    /// Sample from now on, into the file at the path.
+    Begin = 1,
+    /// Sample no more, and let go of the file.
+    End = 2,
+    /// Account for the resident memory, in the file.
+    Account = 3,
+}
+
+impl Ask {
+    /// What a byte asks for.
+    pub const fn from_u8(byte: u8) -> Option<Ask> {
+        match byte {
+            1 => Some(Ask::Begin),
+            2 => Some(Ask::End),
+            3 => Some(Ask::Account),
+            _ => None,
+        }
+    }
+}
+
+/// The bits of the word that say how the process allocates; above them is what was asked.
+pub const MODE_BITS: u32 = 8;
+/// The process is in its usual mode.
+pub const USUAL: u16 = 0;
+/// It is hardened, and takes no samples.
+pub const HARDENED: u16 = 1;
+/// It takes samples, or has done so.
+pub const PROFILED: u16 = 2;
+
+/// See the head of this file.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HeapDoor {
+    magic: u64,
+    version: u32,
+    answer: AtomicU32,
+    /// The mode, and in the upper half what is asked.
+    pub now: AtomicU16,
+    path: UnsafeCell<[u8; DOOR_PATH_MAX]>,
+}
+
+// SAFETY: the path is written by another process alone, before it asks; all else is atomic.
+unsafe impl Sync for HeapDoor {}
+
+/// Where a door has its fields, for who writes to another process's memory.
+impl HeapDoor {
+    /// Its bytes.
+    pub const BYTES: usize = size_of::<HeapDoor>();
+    /// The answer, four bytes.
+    pub const ANSWER_AT: usize = offset_of!(HeapDoor, answer);
+    /// The mode, a byte.
+    pub const MODE_AT: usize = offset_of!(HeapDoor, now);
+    /// What is asked, a byte.
+    pub const ASK_AT: usize = offset_of!(HeapDoor, now) + 1;
+    /// The path, which a zero ends.
+    pub const PATH_AT: usize = offset_of!(HeapDoor, path);
+
+    /// Nothing is asked.
+    pub const fn new() -> HeapDoor {
+        HeapDoor {
+            magic: MAGIC,
+            version: DOOR_VERSION,
+            answer: AtomicU32::new(0),
+            now: AtomicU16::new(USUAL),
+            path: UnsafeCell::new([0; DOOR_PATH_MAX]),
+        }
+    }
+
+    /// Whether `bytes`, the first of them, are those of a door that this version knows.
+    pub fn is_known(bytes: &[u8]) -> bool {
+        bytes.len() >= 12 && bytes[..8] == MAGIC.to_ne_bytes() && bytes[8..12] == DOOR_VERSION.to_ne_bytes()
+    }
+
+    /// What is asked, if something is.
+    pub fn asked(&self) -> Option<Ask> {
+        Ask::from_u8((self.now.load(Acquire) >> MODE_BITS) as u8)
+    }
+
+    /// The path that came with what was asked. It may change while nothing is: take it before the answer.
+    pub fn path(&'static self) -> Option<&'static CStr> {
+        // SAFETY: who asks writes the path before, and not again until there is an answer; a foreign hand
+        // could change the bytes meanwhile as it could all of this process's.
+        CStr::from_bytes_until_nul(unsafe { &*self.path.get() }).ok()
+    }
+
+    /// Answers with an error's number, or 0, and makes room for what is asked next.
+    pub fn answer(&self, errno: u32) {
+        self.answer.store(if errno == 0 { DONE } else { errno << 1 }, Release);
+        self.now.fetch_and((1 << MODE_BITS) - 1, Release);
+    }
+}
+
+impl Default for HeapDoor {
+    fn default() -> Self {
+        HeapDoor::new()
+    }
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "the upper half is the second byte");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn what_is_asked_is_answered_and_gone() {
+        static DOOR: HeapDoor = HeapDoor::new();
+        assert_eq!((DOOR.asked(), DOOR.path()), (None, Some(c"")));
+        DOOR.now.store(PROFILED | (Ask::Begin as u16) << MODE_BITS, Relaxed);
+        assert_eq!(DOOR.asked(), Some(Ask::Begin));
+        DOOR.answer(13);
+        assert_eq!((DOOR.asked(), DOOR.now.load(Relaxed), DOOR.answer.load(Relaxed)), (None, PROFILED, 26));
+        DOOR.now.store(9 << MODE_BITS, Relaxed);
+        assert_eq!(DOOR.asked(), None, "a byte that means nothing");
+    }
+
+    #[test]
+    fn doors_are_known_by_their_first_bytes() {
+        let door = HeapDoor::new();
+        // SAFETY: the structure's first twelve bytes are initialised.
+        let mut bytes = unsafe { *core::ptr::from_ref(&door).cast::<[u8; 12]>() };
+        assert!(HeapDoor::is_known(&bytes) && !HeapDoor::is_known(&bytes[..11]));
+        bytes[8] += 1;
+        assert!(!HeapDoor::is_known(&bytes));
+    }
+}
