@@ -203,8 +203,8 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool)
     let mut governing = Governing::start(&table);
     governing.event("suspended");
     std::thread::sleep(after);
+    until("there are two guardians", || governing.guardians().len() == 2);
     let guardians = governing.guardians();
-    assert_eq!(guardians.len(), 2);
     let governor = governing.child.id() as i32;
     let mut dead = match killed {
         Killed::Governor => vec![governor],
@@ -220,7 +220,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool)
         // Everything is resumed, and there is another pair, under which jobs take turns again.
         governing.event("guardian");
         governing.event("suspended");
-        assert_eq!(governing.guardians().len(), 2);
+        until("there are two guardians", || governing.guardians().len() == 2);
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(governor, libc::SIGTERM) };
     }
