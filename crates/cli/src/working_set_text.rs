@@ -6,6 +6,8 @@ use vellum_report::units::{bytes, count, many, time};
 
 /// Fewer cycles are said to be few beside what they are the ground of.
 const CYCLES_ENOUGH: u64 = 3;
+/// With fewer nothing less than all is promised.
+const CYCLES_PROMISE: u64 = 2;
 /// A job that uses less than this part of a processor hardly runs.
 const HARDLY: f64 = 0.05;
 /// Longer than this is not worth a figure.
@@ -44,15 +46,27 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
         let mut give = match verdict.ground {
             Ground::Curve => {
                 let slower = percent(verdict.give.slowdown);
-                format!("{}: about {slower} slower than with all", bytes(verdict.give.bytes))
+                let mut words = bytes(verdict.give.bytes);
+                if let (Some(low), Some(high)) = (verdict.give_low_bytes, verdict.give_high_bytes) {
+                    words += &format!(" (95 %: {} to {})", bytes(low), bytes(high));
+                }
+                words + &format!(": about {slower} slower than with all")
             }
+            Ground::All if verdict.growing => format!(
+                "at least {}, all it had: it was still growing, so less cannot be promised",
+                bytes(verdict.give.bytes)
+            ),
+            Ground::All if frame.cycles < CYCLES_PROMISE => format!(
+                "{}, all it had: one cycle is no ground to promise that less will do",
+                bytes(verdict.give.bytes)
+            ),
             Ground::All => format!(
                 "{}, all it had: a limit smaller by an eighth or more would cost over 2 %, as far as was seen",
                 bytes(verdict.give.bytes)
             ),
         };
-        if frame.cycles < CYCLES_ENOUGH {
-            give += &format!("; judged by {} of at most {longest}", many(frame.cycles.max(1), "cycle"));
+        if (CYCLES_PROMISE..CYCLES_ENOUGH).contains(&frame.cycles) {
+            give += &format!("; judged by {} of at most {longest}", many(frame.cycles, "cycle"));
         }
         lines.push(("give", give));
         lines.push(("less", less(&verdict.less)));
@@ -71,7 +85,14 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
 fn less(limits: &[Limit]) -> String {
     let words = limits.iter().map(|limit| {
         let at_least = if limit.at_least { "at least " } else { "" };
-        format!("at {} {at_least}+{}", bytes(limit.bytes), percent(limit.slowdown))
+        let slowdown = match (limit.low, limit.high) {
+            // A range that is read as one figure is one.
+            (Some(low), Some(high)) if percent(low) != percent(high) => {
+                format!("{} (95 %: {} to {})", percent(limit.slowdown), percent(low), percent(high))
+            }
+            _ => percent(limit.slowdown),
+        };
+        format!("at {} {at_least}+{slowdown}", bytes(limit.bytes))
     });
     words.collect::<Vec<_>>().join(", ")
 }

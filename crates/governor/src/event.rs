@@ -103,6 +103,15 @@ pub enum Event {
     },
     /// They no longer do.
     Calm,
+    /// An earlier governor here was killed together with its guardians; what it has left is undone.
+    Recovered {
+        /// Processes that were stopped.
+        processes: usize,
+        /// Files that were put back.
+        files: usize,
+        /// Groups that were removed.
+        groups: usize,
+    },
     /// The guardian has ended, or has undone everything because the governor was silent for too long.
     Guardian {
         /// What was done about it.
@@ -143,6 +152,10 @@ impl std::fmt::Display for Event {
                 write!(f, "brake: tasks stall on memory {:.0} % of the time", stalled * 100.0)
             }
             Event::Calm => write!(f, "brake: off"),
+            Event::Recovered { processes, files, groups } => write!(
+                f,
+                "undone what a killed governor has left: processes resumed {processes}, files put back {files}, groups removed {groups}"
+            ),
             Event::Guardian { what } => write!(f, "guardian: {what}"),
             Event::Stopped { running } => write!(f, "stopped; jobs that go on: {running}"),
         }

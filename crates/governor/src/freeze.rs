@@ -22,13 +22,10 @@ const ROUNDS_MAX: u32 = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum FreezeError {
     /// There is no guardian to resume it if the governor is killed.
-    #[error("the guardian has ended: nothing is suspended before there is another")]
+    #[error("a guardian has ended: nothing is suspended before there is another")]
     NoGuardian,
     /// More processes than the guardian's table holds.
-    #[error(
-        "it has more processes than can be resumed for certain ({} in all)",
-        crate::guardian::STOPPED_MAX
-    )]
+    #[error("it has more processes than can be resumed for certain ({} in all)", crate::record::STOPPED_MAX)]
     NoRoom,
     /// A process is not ours to stop.
     #[error("process {pid} cannot be stopped ({source}): only its owner or root may")]
@@ -76,7 +73,7 @@ impl Freezer {
         }
         let mut any = false;
         for _ in 0..ROUNDS_MAX {
-            let census = Census::take(guardian.pid());
+            let census = Census::take(guardian.pids());
             *known = census.members(roots, known);
             let mut more = false;
             for (pid, started) in &*known {
@@ -161,7 +158,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn states(members: &Members) -> Vec<u8> {
-        let census = Census::take(Pid(0));
+        let census = Census::take([Pid(0); 2]);
         members.keys().filter_map(|pid| census.stat(*pid)).map(|stat| stat.state).collect()
     }
 
@@ -175,11 +172,11 @@ mod tests {
 
     #[test]
     fn a_job_that_keeps_forking_is_stopped_whole_and_goes_on() {
-        let guardian = Guardian::start().unwrap();
+        let guardian = crate::guardian::alone();
         let script = "while :; do sleep 0.01; sleep 0.3 & sleep 0.001 & done";
         let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
         let root = Pid(child.id() as i32);
-        let mut known = Census::take(guardian.pid()).adopt(root);
+        let mut known = Census::take(guardian.pids()).adopt(root);
         let mut freezer = Freezer::default();
         std::thread::sleep(Duration::from_millis(100));
         assert!(freezer.suspend(Roots::Process, &mut known, &guardian).unwrap());
@@ -191,9 +188,9 @@ mod tests {
                 String::from_utf8_lossy(&states(&known))
             );
         }
-        let before = Census::take(guardian.pid()).members(Roots::Process, &known);
+        let before = Census::take(guardian.pids()).members(Roots::Process, &known);
         std::thread::sleep(Duration::from_millis(50));
-        let after = Census::take(guardian.pid()).members(Roots::Process, &known);
+        let after = Census::take(guardian.pids()).members(Roots::Process, &known);
         assert_eq!(before, after, "nothing was forked meanwhile");
         assert!(!freezer.suspend(Roots::Process, &mut known, &guardian).unwrap(), "nothing was left to do");
         freezer.resume(&guardian);
@@ -202,16 +199,16 @@ mod tests {
         while states(&known).contains(&b'T') {
             assert!(began.elapsed() < Duration::from_secs(30), "it does not go on");
         }
-        let members = Census::take(guardian.pid()).members(Roots::Process, &known);
+        let members = Census::take(guardian.pids()).members(Roots::Process, &known);
         end(child, &members);
     }
 
     #[test]
     fn what_others_have_stopped_stays_stopped() {
-        let guardian = Guardian::start().unwrap();
+        let guardian = crate::guardian::alone();
         let child = Command::new("sleep").arg("100").spawn().unwrap();
         let root = Pid(child.id() as i32);
-        let mut known = Census::take(guardian.pid()).adopt(root);
+        let mut known = Census::take(guardian.pids()).adopt(root);
         signal(root, known[&root], libc::SIGSTOP).unwrap();
         let began = Instant::now();
         while states(&known) != *b"T" {

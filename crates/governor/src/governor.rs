@@ -22,6 +22,7 @@ use crate::members::Census;
 use crate::metrics::{MetricsError, MetricsServer};
 use crate::place::{Place, PlaceError};
 use crate::policy::{Decided, Policy, Situation};
+use crate::record::Recovered;
 use crate::snapshot::{SCHEMA, Snapshot, State};
 use crate::start::Given;
 use crate::state_socket::StateServer;
@@ -97,6 +98,10 @@ pub struct Governor {
     guardian: Guardian,
     began: Instant,
     decided_at: Option<Instant>,
+    /// When the next suspended job has to be resumed.
+    decide_by: Option<Instant>,
+    /// What an earlier governor had left, until it is told.
+    recovered: Recovered,
     braked: bool,
     guarded: bool,
     snapshot: Arc<Snapshot>,
@@ -120,7 +125,6 @@ impl Governor {
         // Descendants whose parent ends come to us, so that they are waited for. Refused only by filters;
         // then they go elsewhere.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        let guardian = Guardian::start()?;
         let place = Place::make(config.directory.as_deref())?;
         let others = config
             .jobs
@@ -128,16 +132,20 @@ impl Governor {
             .any(|job| matches!(&job.origin, Origin::Command(command) if command.user.is_some()));
         let advice = AdviceServer::start(&place, others || rustix::process::geteuid().is_root())?;
         let states = StateServer::start(&place)?;
+        // Not before the sockets are ours: then no other governor uses the record.
+        let (guardian, recovered) = Guardian::start(place.path())?;
         let metrics = config.metrics.map(MetricsServer::start).transpose()?;
         let device = setting.device_delay.unwrap_or(DEVICE_DELAY);
         let idle = vellum_reference::IDLE_BUDGET.min(IDLE_BUDGET_OF_ALL / config.jobs.len().max(1) as f64);
         Ok(Governor {
             jobs: config.jobs.iter().map(|job| Job::new(job.clone(), device, idle)).collect(),
-            policy: Policy::new(config.brake, config.turn),
+            policy: Policy::new(config.brake, config.turn, config.longest_suspension),
             machine: Machine::discover(),
             guardian,
             began: Instant::now(),
             decided_at: None,
+            decide_by: None,
+            recovered,
             braked: false,
             guarded: true,
             snapshot: Arc::default(),
@@ -155,6 +163,10 @@ impl Governor {
     pub fn step(&mut self) -> Step {
         let mut events = Vec::new();
         let now = Instant::now();
+        if self.recovered.processes + self.recovered.files + self.recovered.groups > 0 {
+            let Recovered { processes, files, groups, .. } = std::mem::take(&mut self.recovered);
+            events.push(Event::Recovered { processes, files, groups });
+        }
         if self.guardian.beat() {
             events.push(Event::Guardian {
                 what: "every job was resumed, since the governor was silent for too long",
@@ -164,14 +176,18 @@ impl Governor {
         self.begin_jobs(now, &mut events);
         let watched: Vec<Instant> =
             self.jobs.iter_mut().filter_map(|job| job.watch(now, &mut events)).collect();
+        let now = Instant::now();
         let due = self.decided_at.is_none_or(|at| now.duration_since(at) >= self.config.period);
-        if due {
+        if due || self.decide_by.is_some_and(|by| by <= now) {
             self.decide(now, &mut events);
         }
         let over = self.jobs.iter().all(|job| job.state == State::Ended);
         let next = self.decided_at.map_or(now, |at| at + self.config.period);
-        let next =
-            watched.into_iter().chain(self.jobs.iter().filter_map(Job::restart_at)).fold(next, Instant::min);
+        let next = watched
+            .into_iter()
+            .chain(self.decide_by)
+            .chain(self.jobs.iter().filter_map(Job::restart_at))
+            .fold(next, Instant::min);
         let wait = next.saturating_duration_since(Instant::now()).min(WAIT_MAX);
         Step { events, wait: (!over).then_some(wait) }
     }
@@ -231,7 +247,7 @@ impl Governor {
         let period = self.decided_at.map_or(Duration::ZERO, |at| now.duration_since(at));
         self.decided_at = Some(now);
         self.mind_guardian(events);
-        let census = Census::take(self.guardian.pid());
+        let census = Census::take(self.guardian.pids());
         self.jobs.iter_mut().for_each(|job| job.survey(&census, period, events));
         let memory = self.machine.memory();
         let swap = memory.swap_free;
@@ -247,10 +263,12 @@ impl Governor {
         };
         let decided = self.policy.decide(&situation, &claims);
         self.tell_brake(&decided, &situation, events);
-        // Those that are to stop first: the others wait for their memory.
-        for runs in [false, true] {
+        self.decide_by = decided.within.map(|within| now + within);
+        // Those that have waited for as long as any may, which taking memory would delay. Then those that are
+        // to stop: the others wait for their memory.
+        for turn in [(true, true), (false, false), (true, false)] {
             for (job, decision) in self.jobs.iter_mut().zip(&decided.jobs) {
-                if let Some(decision) = decision.filter(|decision| decision.runs == runs) {
+                if let Some(decision) = decision.filter(|decision| (decision.runs, decision.due) == turn) {
                     job.obey(decision, decided.limit, decided.squeezed, &self.guardian, events);
                 }
             }
@@ -264,11 +282,8 @@ impl Governor {
             return;
         }
         self.jobs.iter_mut().for_each(|job| job.leave(&self.guardian, events));
-        let what = match Guardian::start() {
-            Ok(guardian) => {
-                self.guardian = guardian;
-                "it had ended; every job was resumed, and there is another one"
-            }
+        let what = match self.guardian.start_again() {
+            Ok(()) => "it had ended; every job was resumed, and there is another one",
             Err(_) => "it has ended, and another cannot be started; nothing is suspended",
         };
         let guarded = self.guardian.is_alive();

@@ -1,142 +1,85 @@
-//! The guardian: a small process that undoes what the governor has done, when the governor cannot.
+//! The guardians: two small processes that undo what the governor has done, when the governor cannot.
 //!
 //! A governor that is killed, crashes or hangs must leave nothing frozen. So each change is recorded,
-//! *before* it is made, in memory that the governor shares with a child of its own. That child only waits:
+//! *before* it is made, in memory that the governor shares with two children of its own ([`crate::record`]).
+//! These only wait:
 //!
 //! ```text
-//! governor ─ write: processes stopped, files changed ─▶ ┌───────┐
-//!     │                                                 │ Table │ ◀─ read ─ guardian
-//!     ├─ beat, each step ─────────────────────────────▶ └───────┘             │
-//!     └─ the end of a pipe, which closes when the governor is gone ──────────▶ poll
+//! governor ─ write: processes stopped, files changed ─▶ ┌────────┐
+//!     │                                                 │ Record │ ◀─ read ─ guardian, guardian
+//!     ├─ beat, each step ─────────────────────────────▶ └────────┘             │
+//!     └─ the end of a pipe, which closes when the governor is gone ───────────▶ poll
 //!
-//! pipe closed:                       undo everything at once, and end
+//! pipe closed:                       undo everything at once, remove groups as they empty, and end
 //! no beat for LAPSE:                 undo everything, and go on waiting
 //! ```
 //!
-//! Invariants: an entry is complete before it can be seen (its pid, or its state, is written last). Undoing
-//! twice does no harm, nor does undoing a change not yet made. A process is continued only if its time of
-//! birth is the entry's. The guardian allocates nothing and calls async-signal-safe functions only, so it can
-//! be forked by a process of many threads.
+//! There are two of them so that one is left when the governor and a guardian are killed together. If all
+//! three are, the record is left: `vellum govern --recover` and the next governor in its directory undo it.
 //!
-//! It has a session of its own and blocks all signals but SIGKILL, so that a signal to the governor's group
-//! does not end it first. If both are killed, jobs stay frozen.
+//! A guardian allocates nothing and calls async-signal-safe functions only, so it can be forked by a process
+//! of many threads. It has a session of its own and blocks all signals but SIGKILL, so that a signal to the
+//! governor's group does not end it first.
 
+use crate::record::{Failed, GUARDIANS, Record, Recovered, Table};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use vellum_process::Pid;
 
 /// The longest time that a job stays frozen under a governor that does nothing any more.
 pub const LAPSE: Duration = Duration::from_secs(5);
-/// How often the guardian looks for a beat.
+/// How often a guardian looks for a beat.
 const LOOK: Duration = Duration::from_millis(500);
-/// The most processes that can be stopped at once.
-pub const STOPPED_MAX: usize = 16_384;
-/// The most files that can be changed at once.
-pub const FILES_MAX: usize = 512;
-/// The longest path of a file to put back, and the longest content.
-const PATH_BYTES: usize = 512;
-const CONTENT_BYTES: usize = 32;
 
-/// The guardian could not be had.
+/// The guardians could not be had.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot start the guardian, without which no job is ever suspended ({call}: {source}); check the limits on processes and open files (ulimit -a)"
+    "cannot start the guardians, without which no job is ever suspended ({call}: {source}); check the limits on processes and open files (ulimit -a), and the space where the sockets are"
 )]
 pub struct GuardianError {
     call: &'static str,
     source: io::Error,
 }
 
-/// A stopped process. Free while `pid` is 0.
-#[repr(C)]
-struct Stopped {
-    pid: AtomicI32,
-    started: AtomicU64,
-}
-
-/// A changed file. Free while `set` is 0.
-#[repr(C)]
-struct Changed {
-    set: AtomicU32,
-    path: [AtomicU8; PATH_BYTES],
-    content: [AtomicU8; CONTENT_BYTES],
-}
-
-/// The shared table; zeroed memory is an empty one.
-#[repr(C)]
-struct Table {
-    beat: AtomicU64,
-    /// How often everything was undone.
-    undone: AtomicU64,
-    stopped: [Stopped; STOPPED_MAX],
-    files: [Changed; FILES_MAX],
+impl From<Failed> for GuardianError {
+    fn from((call, source): Failed) -> GuardianError {
+        GuardianError { call, source }
+    }
 }
 
 /// The governor's end.
 #[derive(Debug)]
 pub(crate) struct Guardian {
-    table: NonNull<Table>,
-    pid: libc::pid_t,
+    record: Record,
+    pids: [libc::pid_t; GUARDIANS],
     /// Closed when this process ends, however it does.
-    _alive: OwnedFd,
+    alive: OwnedFd,
     seen_undone: u64,
 }
 
-// SAFETY: the table is atomics in memory that belongs to this value until it is dropped.
-unsafe impl Send for Guardian {}
-
 impl Guardian {
-    /// Starts a guardian with nothing to undo.
-    pub(crate) fn start() -> Result<Guardian, GuardianError> {
-        let failed = |call| GuardianError { call, source: io::Error::last_os_error() };
-        let bytes = size_of::<Table>();
-        // SAFETY: a new shared mapping wherever the kernel likes; nothing else is touched.
-        let memory = unsafe {
-            libc::mmap(
-                null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        let table = match NonNull::new(memory.cast::<Table>()) {
-            Some(table) if memory != libc::MAP_FAILED => table,
-            _ => return Err(failed("mmap")),
-        };
-        let mut ends = [0; 2];
-        // SAFETY: two descriptors are written to `ends`.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            let error = failed("pipe2");
-            // SAFETY: the mapping made above, which nobody uses.
-            unsafe { libc::munmap(memory, bytes) };
-            return Err(error);
-        }
-        // SAFETY: both descriptors were just made and belong to nobody else.
-        let [watched, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-        // SAFETY: the child calls async-signal-safe functions only, on memory made before, and ends in _exit.
-        let pid = unsafe { libc::fork() };
-        match pid {
-            0 => guard(table, watched.as_raw_fd()),
-            1.. => Ok(Guardian { table, pid, _alive: alive, seen_undone: 0 }),
-            _ => {
-                let error = failed("fork");
-                // SAFETY: the mapping made above: the fork failed, so no other process or value uses it.
-                unsafe { libc::munmap(memory, bytes) };
-                Err(error)
-            }
-        }
+    /// Undoes what the last run in `directory` has left, and starts guardians with nothing to undo.
+    pub(crate) fn start(directory: &Path) -> Result<(Guardian, Recovered), GuardianError> {
+        let (record, recovered) = Record::open(directory)?;
+        let (pids, alive) = guardians(&record)?;
+        let seen_undone = record.table().undone.load(Ordering::Acquire);
+        Ok((Guardian { record, pids, alive, seen_undone }, recovered))
+    }
+
+    /// Guardians in place of those of which one has ended. Everything must have been undone.
+    pub(crate) fn start_again(&mut self) -> Result<(), GuardianError> {
+        self.end();
+        (self.pids, self.alive) = guardians(&self.record)?;
+        Ok(())
     }
 
     fn table(&self) -> &Table {
-        // SAFETY: the mapping lives as long as this value; any bytes are valid atomics.
-        unsafe { self.table.as_ref() }
+        self.record.table()
     }
 
     /// Reports that the governor lives. Returns whether everything was undone since the last call: then no
@@ -147,111 +90,104 @@ impl Guardian {
         std::mem::replace(&mut self.seen_undone, undone) != undone
     }
 
-    /// Whether the guardian lives. Without one nothing may be suspended.
+    /// Whether both live. Otherwise nothing may be suspended.
     pub(crate) fn is_alive(&self) -> bool {
-        // SAFETY: waits for our own child, without blocking; nothing is written.
-        unsafe { libc::waitpid(self.pid, null_mut(), libc::WNOHANG) == 0 }
+        // SAFETY: waits for our own children, without blocking; nothing is written.
+        self.pids.iter().all(|pid| unsafe { libc::waitpid(*pid, null_mut(), libc::WNOHANG) == 0 })
     }
 
-    /// The guardian's own process.
-    pub(crate) fn pid(&self) -> Pid {
-        Pid(self.pid)
+    /// The guardians' own processes.
+    pub(crate) fn pids(&self) -> [Pid; GUARDIANS] {
+        self.pids.map(Pid)
     }
 
     /// Records that a process born at `started` is about to be stopped. False if there is no room: then it
     /// must not be.
     #[must_use]
     pub(crate) fn will_stop(&self, pid: Pid, started: u64) -> bool {
-        let free = self.table().stopped.iter().find(|entry| entry.pid.load(Ordering::Relaxed) == 0);
-        free.is_some_and(|entry| {
-            entry.started.store(started, Ordering::Relaxed);
-            entry.pid.store(pid.0, Ordering::Release);
-            true
-        })
+        self.table().will_stop(pid, started)
     }
 
     /// The process was continued, or has ended.
     pub(crate) fn continued(&self, pid: Pid) {
-        for entry in self.table().stopped.iter().filter(|entry| entry.pid.load(Ordering::Relaxed) == pid.0) {
-            entry.pid.store(0, Ordering::Release);
-        }
+        self.table().continued(pid);
     }
 
     /// Records that `path` is about to be changed and was `content`. False if there is no room: then it must
     /// not be.
     #[must_use]
     pub(crate) fn will_change(&self, path: &Path, content: &str) -> bool {
-        let path = path.as_os_str().as_encoded_bytes();
-        if path.len() >= PATH_BYTES || content.len() >= CONTENT_BYTES {
-            return false;
-        }
-        if self.entries(path).next().is_some() {
-            return true;
-        }
-        let free = self.table().files.iter().find(|entry| entry.set.load(Ordering::Relaxed) == 0);
-        free.is_some_and(|entry| {
-            store(&entry.path, path);
-            store(&entry.content, content.as_bytes());
-            entry.set.store(1, Ordering::Release);
-            true
-        })
+        self.table().will_change(path, content)
+    }
+
+    /// Records that the control group `path` is about to be made. False if there is no room: then it must not
+    /// be. It is removed once it is empty and the governor is gone.
+    #[must_use]
+    pub(crate) fn will_make(&self, path: &Path) -> bool {
+        self.table().will_make(path)
     }
 
     /// The recorded state of `path`.
     pub(crate) fn was(&self, path: &Path) -> Option<String> {
-        let entry = self.entries(path.as_os_str().as_encoded_bytes()).next()?;
-        let bytes = entry.content.iter().map(|byte| byte.load(Ordering::Relaxed));
-        Some(bytes.take_while(|byte| *byte != 0).map(char::from).collect())
+        self.table().was(path)
     }
 
     /// The file was put back.
     pub(crate) fn changed_back(&self, path: &Path) {
-        if let Some(entry) = self.entries(path.as_os_str().as_encoded_bytes()).next() {
-            entry.set.store(0, Ordering::Release);
-        }
+        self.table().changed_back(path);
     }
 
-    fn entries<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a Changed> {
-        self.table()
-            .files
-            .iter()
-            .filter(move |entry| entry.set.load(Ordering::Relaxed) != 0 && is(&entry.path, path))
+    fn end(&self) {
+        for pid in self.pids.into_iter().filter(|pid| *pid > 0) {
+            // SAFETY: our own child. One that was waited for is refused, unless its number was given to
+            // another process: so it is asked first.
+            unsafe {
+                if libc::waitpid(pid, null_mut(), libc::WNOHANG) == 0 {
+                    libc::kill(pid, libc::SIGKILL);
+                    libc::waitpid(pid, null_mut(), 0);
+                }
+            }
+        }
     }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // SAFETY: our own child, which has been waited for by nobody but `is_alive`; a pid that is gone is
-        // refused. Then our own mapping, which nobody uses any more. The records left have been undone by the
-        // governor.
-        unsafe {
-            if self.is_alive() {
-                libc::kill(self.pid, libc::SIGKILL);
-                libc::waitpid(self.pid, null_mut(), 0);
-            }
-            libc::munmap(self.table.as_ptr().cast(), size_of::<Table>());
+        // Everything else has been undone by the governor. Groups in which jobs run on are left to the
+        // guardians, which see the pipe close; the record says so to the next governor.
+        let [_, groups_left] = self.table().sweep();
+        if groups_left == 0 {
+            self.end();
+            self.record.remove();
         }
     }
 }
 
-fn store(to: &[AtomicU8], bytes: &[u8]) {
-    for (at, byte) in to.iter().enumerate() {
-        byte_at(bytes, at, byte);
+/// Two guardians, and the end of the pipe that they watch.
+fn guardians(record: &Record) -> Result<([libc::pid_t; GUARDIANS], OwnedFd), GuardianError> {
+    let failed = |call| GuardianError { call, source: io::Error::last_os_error() };
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are written to `ends`.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(failed("pipe2"));
     }
+    // SAFETY: both descriptors were just made and belong to nobody else.
+    let [watched, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let mut pids = [0; GUARDIANS];
+    for pid in &mut pids {
+        // SAFETY: the child calls async-signal-safe functions only, on memory made before, and ends in _exit.
+        *pid = match unsafe { libc::fork() } {
+            0 => guard(record.shared(), watched.as_raw_fd()),
+            pid @ 1.. => pid,
+            // A guardian that was started sees the pipe close and ends.
+            _ => return Err(failed("fork")),
+        };
+    }
+    record.table().guarded_by(pids);
+    Ok((pids, alive))
 }
 
-fn byte_at(bytes: &[u8], at: usize, to: &AtomicU8) {
-    to.store(bytes.get(at).copied().unwrap_or(0), Ordering::Relaxed);
-}
-
-fn is(stored: &[AtomicU8], bytes: &[u8]) -> bool {
-    stored
-        .iter()
-        .enumerate()
-        .all(|(at, byte)| byte.load(Ordering::Relaxed) == bytes.get(at).copied().unwrap_or(0))
-}
-
-/// The guardian's life.
+/// A guardian's life.
 fn guard(table: NonNull<Table>, watched: RawFd) -> ! {
     // SAFETY: these calls change only this process, the forked child; the signal set and the name live across
     // them.
@@ -275,96 +211,42 @@ fn guard(table: NonNull<Table>, watched: RawFd) -> ! {
         // SAFETY: one descriptor, in an array of one.
         let ready = unsafe { libc::poll(fds.as_mut_ptr(), 1, LOOK.as_millis() as libc::c_int) };
         if ready > 0 {
-            undo(table);
-            // SAFETY: ends this process without running anything of the governor's.
-            unsafe { libc::_exit(0) };
+            outlive(table);
         }
         let now = table.beat.load(Ordering::Acquire);
         silent = if now == beat { silent + LOOK } else { Duration::ZERO };
         beat = now;
         if silent >= LAPSE {
-            undo(table);
+            table.undo(false);
             silent = Duration::ZERO;
         }
     }
 }
 
-/// Continues every process and puts back every file.
-fn undo(table: &Table) {
-    let mut any = false;
-    for entry in &table.stopped {
-        let pid = entry.pid.load(Ordering::Acquire);
-        if pid > 0 && born(pid) == Some(entry.started.load(Ordering::Relaxed)) {
-            any = true;
-            // SAFETY: a signal to a process that was stopped by the governor, whose birth was just compared.
-            unsafe { libc::kill(pid, libc::SIGCONT) };
-        }
+/// The governor is gone: everything is undone, and its groups go when their jobs have ended.
+fn outlive(table: &Table) -> ! {
+    table.undo(true);
+    let mut wait = LOOK;
+    while table.sweep()[1] > 0 {
+        // SAFETY: waits; no descriptor is looked at.
+        unsafe { libc::poll(null_mut(), 0, wait.as_millis() as libc::c_int) };
+        wait = (wait + LOOK).min(LAPSE);
     }
-    for entry in &table.files {
-        if entry.set.load(Ordering::Acquire) != 0 {
-            any = true;
-            put_back(entry);
-        }
-    }
-    if any {
-        table.undone.fetch_add(1, Ordering::Release);
-    }
+    // SAFETY: ends this process without running anything of the governor's.
+    unsafe { libc::_exit(0) }
 }
 
-fn put_back(entry: &Changed) {
-    let mut path = [0u8; PATH_BYTES];
-    path.iter_mut().zip(&entry.path).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
-    let mut content = [0u8; CONTENT_BYTES];
-    content.iter_mut().zip(&entry.content).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
-    let long = content.iter().position(|byte| *byte == 0).unwrap_or(CONTENT_BYTES);
-    // SAFETY: the path ends in a zero, since shorter ones only are stored; `long` bytes of the content are
-    // read.
-    unsafe {
-        let fd = libc::open(path.as_ptr().cast(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if fd >= 0 {
-            libc::write(fd, content.as_ptr().cast(), long);
-            libc::close(fd);
-        }
-    }
+#[cfg(test)]
+/// Guardians in a directory of their own.
+pub(crate) fn alone() -> Guardian {
+    let place = tempfile::tempdir().expect("a directory");
+    Guardian::start(place.path()).expect("guardians").0
 }
-
-/// When `pid` was born, in clock ticks: the twentieth field after the name in its `stat`. Allocates nothing.
-fn born(pid: libc::pid_t) -> Option<u64> {
-    let mut path = *b"/proc/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-    let mut digits = [0u8; 10];
-    let (mut rest, mut count) = (pid, 0);
-    while rest > 0 {
-        digits[count] = b'0' + (rest % 10) as u8;
-        (rest, count) = (rest / 10, count + 1);
-    }
-    for (at, digit) in digits[..count].iter().rev().chain(b"/stat").enumerate() {
-        path[6 + at] = *digit;
-    }
-    let mut text = [0u8; 1024];
-    // SAFETY: the path ends in a zero (six, ten and five bytes of twenty-two); at most `text` is written.
-    let read = unsafe {
-        let fd = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return None;
-        }
-        let read = libc::read(fd, text.as_mut_ptr().cast(), text.len());
-        libc::close(fd);
-        read
-    };
-    let text = text.get(..usize::try_from(read).ok()?)?;
-    let close = text.iter().rposition(|byte| *byte == b')')?;
-    let field = text.get(close + 2..)?.split(|byte| *byte == b' ').nth(19)?;
-    field.iter().try_fold(0u64, |number, byte| match byte {
-        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
-        _ => None,
-    })
-}
-
-const _: () = assert!(align_of::<Table>() <= 4096);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{PATH_BYTES, born};
     use std::process::{Child, Command};
 
     fn state(pid: i32) -> u8 {
@@ -402,13 +284,13 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("limit");
         std::fs::write(&file, "7").unwrap();
-        let guardian = Guardian::start().unwrap();
+        let guardian = alone();
         let mut child = stopped_sleeper(&guardian);
         assert!(guardian.will_change(&file, "max"));
         let pid = child.id() as i32;
         // As if the governor died: its end closes, and nothing else of it happens.
         // SAFETY: the descriptor is closed once: the value that owns it is forgotten.
-        unsafe { libc::close(guardian._alive.as_raw_fd()) };
+        unsafe { libc::close(guardian.alive.as_raw_fd()) };
         until(|| state(pid) != b'T');
         until(|| std::fs::read_to_string(&file).unwrap() == "max");
         until(|| !guardian.is_alive());
@@ -419,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_governor_that_hangs_is_noticed_and_told_when_it_comes_back() {
-        let mut guardian = Guardian::start().unwrap();
+        let mut guardian = alone();
         assert!(!guardian.beat());
         let mut child = stopped_sleeper(&guardian);
         let pid = child.id() as i32;
@@ -432,29 +314,87 @@ mod tests {
 
     #[test]
     fn a_pids_next_owner_is_left_alone() {
-        let guardian = Guardian::start().unwrap();
+        let guardian = alone();
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id() as i32;
         assert!(guardian.will_stop(Pid(pid), born(pid).unwrap() + 1));
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
         until(|| state(pid) == b'T');
-        undo(guardian.table());
+        guardian.table().undo(false);
         assert_eq!(state(pid), b'T');
         guardian.continued(Pid(pid));
-        assert_eq!(guardian.table().stopped[0].pid.load(Ordering::Relaxed), 0);
+        assert_eq!(guardian.table().undo(false), Recovered::default(), "its entry is gone");
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
     #[test]
     fn what_has_no_room_is_refused() {
-        let guardian = Guardian::start().unwrap();
+        let guardian = alone();
         assert!(!guardian.will_change(Path::new(&"x".repeat(PATH_BYTES)), "max"));
         let file = Path::new("/nowhere/at/all");
         assert!(guardian.will_change(file, "1") && guardian.will_change(file, "2"));
-        assert_eq!(guardian.entries(b"/nowhere/at/all").count(), 1, "what it was at first counts");
+        assert_eq!(guardian.was(file).as_deref(), Some("1"), "what it was at first counts");
         guardian.changed_back(file);
-        assert_eq!(guardian.entries(b"/nowhere/at/all").count(), 0);
+        assert_eq!(guardian.was(file), None);
+    }
+
+    #[test]
+    fn either_of_two_is_enough_and_is_replaced() {
+        let mut guardian = alone();
+        let mut child = stopped_sleeper(&guardian);
+        let pid = child.id() as i32;
+        // SAFETY: a signal to our own guardian.
+        unsafe { libc::kill(guardian.pids[0], libc::SIGKILL) };
+        until(|| !guardian.is_alive());
+        // SAFETY: as above: what is recorded is undone by the other one when the pipe closes.
+        unsafe { libc::close(guardian.alive.as_raw_fd()) };
+        until(|| state(pid) != b'T');
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // The closed descriptor's number is taken again by the next pipe, so that the old value may close it.
+        std::mem::forget(std::mem::replace(
+            &mut guardian.alive,
+            std::fs::File::open("/dev/null").unwrap().into(),
+        ));
+        guardian.start_again().unwrap();
+        assert!(guardian.is_alive());
+    }
+
+    #[test]
+    fn what_nobody_was_left_to_undo_is_undone_by_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, group) = (place.path().join("limit"), place.path().join("group"));
+        std::fs::write(&file, "7").unwrap();
+        let (guardian, found) = Guardian::start(place.path()).unwrap();
+        assert_eq!(found, Recovered::default());
+        let mut child = stopped_sleeper(&guardian);
+        assert!(guardian.will_change(&file, "max") && guardian.will_make(&group));
+        std::fs::create_dir(&group).unwrap();
+        std::fs::write(group.join("busy"), "").unwrap();
+        // As if all three were killed.
+        guardian.end();
+        std::mem::forget(guardian);
+        let found = Record::undo(place.path()).unwrap().unwrap();
+        assert_eq!(found, Recovered { processes: 1, files: 1, groups: 0, groups_left: 1 });
+        until(|| state(child.id() as i32) != b'T');
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "max");
+        std::fs::remove_file(group.join("busy")).unwrap();
+        let (guardian, found) = Guardian::start(place.path()).unwrap();
+        assert_eq!(found, Recovered { groups: 1, ..Recovered::default() });
+        drop(guardian);
+        assert!(!group.exists() && Record::undo(place.path()).unwrap().is_none(), "nothing is left");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_record_of_this_boot_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(Record::file(place.path()), "something else").unwrap();
+        assert!(Record::undo(place.path()).unwrap().is_none());
+        let (guardian, found) = Guardian::start(place.path()).unwrap();
+        assert!(guardian.is_alive() && !found.is_something());
     }
 }

@@ -84,6 +84,7 @@ pub(crate) struct Job {
     /// When it was resumed with little memory left.
     emptied: Option<Instant>,
     suspended_for: Duration,
+    suspended_longest: Duration,
     suspensions: u64,
     refused: bool,
     restarts: u64,
@@ -131,6 +132,7 @@ impl Job {
             suspended: None,
             emptied: None,
             suspended_for: Duration::ZERO,
+            suspended_longest: Duration::ZERO,
             suspensions: 0,
             refused: false,
             restarts: 0,
@@ -146,15 +148,15 @@ impl Job {
         (self.started, self.restart_at) = (Instant::now(), None);
         let origin = self.config.origin.clone();
         match &origin {
-            Origin::Command(command) => self.launch(command, groups, given),
+            Origin::Command(command) => self.launch(command, groups, given, guardian),
             Origin::Pid(pid) => {
                 self.root = *pid;
-                self.members = Census::take(guardian.pid()).adopt(*pid);
+                self.members = Census::take(guardian.pids()).adopt(*pid);
                 self.adopted(job)
             }
             Origin::Group(path) => {
                 self.group = Some(path.clone());
-                self.members = Census::take(guardian.pid()).members(Roots::Group(path), &Members::new());
+                self.members = Census::take(guardian.pids()).members(Roots::Group(path), &Members::new());
                 self.adopted(job)
             }
         }
@@ -170,11 +172,18 @@ impl Job {
         Event::Adopted { job, processes: self.members.len(), means: self.means.words() }
     }
 
-    fn launch(&mut self, command: &CommandConfig, groups: Option<&Path>, given: Given<'_>) -> Event {
+    fn launch(
+        &mut self,
+        command: &CommandConfig,
+        groups: Option<&Path>,
+        given: Given<'_>,
+        guardian: &Guardian,
+    ) -> Event {
         let job = self.config.name.clone();
         if let Some(parent) = groups {
             let path = parent.join(format!("vellum-{job}"));
-            self.made = path.is_dir() || std::fs::create_dir(&path).is_ok();
+            let recorded = guardian.will_make(&path);
+            self.made = recorded && (path.is_dir() || std::fs::create_dir(&path).is_ok());
             self.group = self.made.then_some(path);
         }
         match start::start(command, Given { group: self.group.as_deref(), ..given }) {
@@ -486,6 +495,7 @@ impl Job {
         }
         let after = self.suspended.take()?.elapsed();
         self.suspended_for += after;
+        self.suspended_longest = self.suspended_longest.max(after);
         Some(after)
     }
 
@@ -524,6 +534,7 @@ impl Job {
             taken_bytes: self.taken.0,
             suspensions: self.suspensions,
             suspended_seconds: suspended.as_secs_f64(),
+            suspended_longest_seconds: self.suspended_longest.as_secs_f64(),
             restarts: self.restarts,
             means: self.means.words().to_owned(),
             source: self.watch.as_ref().map(|watch| watch.source().name().to_owned()),

@@ -10,7 +10,7 @@
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, take, suspend
 //!                          │  │        ▲  │ claims
 //!                          │  └─ Policy┘◀─┘             who runs, with how much (pure)
-//!                          ├─ Guardian                  undoes everything if the governor dies
+//!                          ├─ Guardian, Record          undo everything if the governor dies
 //!                          └─▶ Snapshot ─▶ state socket (`vellum top`) · metrics (OpenMetrics) ·
 //!                                          advice socket (runtimes)
 //! ```
@@ -23,7 +23,8 @@
 //! | worth | z(T) at the job's knee: the memory that it is given when memory is short |
 //! | squeezed | more is held, or needed, than the budget |
 //! | suspend | stop a whole job, and take its memory where that is possible |
-//! | turn | how long a suspended job waits for each step that its urgency rises, and is then left to run |
+//! | turn | how long a suspended job waits for each step that its urgency rises |
+//! | bound | the longest that a job is suspended without a break |
 //! | brake | stalls on memory beyond which nothing more is taken |
 //!
 //! # Promises
@@ -31,8 +32,8 @@
 //! - Nothing is taken from a job while all fit, and no hard limit is ever lowered.
 //! - A table that is wrong anywhere is refused whole, with line and reason, before any job is touched.
 //! - However the governor ends, its jobs run on: at once if it stops or is killed, within [`guardian::LAPSE`]
-//!   if it hangs.
-//! - Every suspended job runs again ([`policy`] says when).
+//!   if it hangs. If its guardians are killed with it, with [`recover()`] or the next start.
+//! - No job is suspended for longer than a bound ([`policy`]), and no group of ours is left.
 //! - Without privilege there is advice and the suspension of whole jobs, and each job's state says so.
 //!
 //! # Use
@@ -59,6 +60,7 @@ mod freeze;
 mod governor;
 pub mod guardian;
 mod job;
+mod keeper;
 mod machine;
 mod members;
 mod metrics;
@@ -66,6 +68,8 @@ mod place;
 pub mod policy;
 #[doc(hidden)]
 pub mod readers;
+mod record;
+mod recover;
 mod snapshot;
 mod start;
 mod state_socket;
@@ -78,9 +82,12 @@ pub use event::Event;
 pub use freeze::FreezeError;
 pub use governor::{DEVICE_DELAY, GovernError, Governor, Setting, Step};
 pub use guardian::GuardianError;
+pub use keeper::Keeper;
 pub use metrics::MetricsError;
 pub use place::{PlaceError, state_socket, usual as usual_place};
 pub use policy::{Decision, Limit, Policy};
+pub use record::Recovered;
+pub use recover::{RecoverError, recover};
 pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State, Untouched};
 pub use start::StartError;
 pub use stop::{Stop, StopError};

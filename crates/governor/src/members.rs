@@ -7,8 +7,8 @@
 //! A process that leaves both parent and session (a daemon's double fork) between two scans escapes. A job
 //! with a control group of its own loses none.
 //!
-//! Invariant: a process is known by its pid and its time of birth; neither the governor nor its guardian
-//! belongs to any job.
+//! Invariant: a process is known by its pid and its time of birth; neither the governor nor its guardians
+//! belong to any job.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) struct Census {
     all: HashMap<Pid, Stat>,
     children: HashMap<Pid, Vec<Pid>>,
     sessions: HashMap<Pid, Pid>,
-    never: [Pid; 2],
+    never: [Pid; 3],
 }
 
 /// How a job's processes are recognised.
@@ -43,8 +43,8 @@ pub(crate) enum Roots<'a> {
 }
 
 impl Census {
-    /// Looks at every process. `guardian` belongs to nobody.
-    pub(crate) fn take(guardian: Pid) -> Census {
+    /// Looks at every process. The guardians belong to nobody.
+    pub(crate) fn take(guardians: [Pid; 2]) -> Census {
         let mut all = HashMap::new();
         let mut children: HashMap<Pid, Vec<Pid>> = HashMap::new();
         let mut sessions = HashMap::new();
@@ -59,7 +59,7 @@ impl Census {
                 all.insert(pid, stat);
             }
         }
-        Census { all, children, sessions, never: [Pid::me(), guardian] }
+        Census { all, children, sessions, never: [Pid::me(), guardians[0], guardians[1]] }
     }
 
     /// The state of a process in the last scan.
@@ -154,10 +154,10 @@ mod tests {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let orphan = Pid(line.trim().parse().unwrap());
         let mut stranger = Command::new("sleep").arg("100").spawn().unwrap();
-        let census = Census::take(Pid(0));
+        let census = Census::take([Pid(0); 2]);
         let mut known = census.adopt(root);
         known.extend(census.adopt(orphan));
-        let members = Census::take(Pid(0)).members(Roots::Process, &known);
+        let members = Census::take([Pid(0); 2]).members(Roots::Process, &known);
         assert!(members.contains_key(&root) && members.contains_key(&orphan), "{members:?}");
         assert_eq!(members.len(), 3, "{members:?}");
         assert!(!members.contains_key(&Pid(stranger.id() as i32)));
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_governor_belongs_to_nobody() {
-        let census = Census::take(Pid(0));
+        let census = Census::take([Pid(0); 2]);
         let known = census.adopt(Pid::me());
         assert_eq!(census.members(Roots::Process, &known), Members::new());
     }

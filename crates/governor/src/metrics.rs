@@ -292,7 +292,12 @@ impl Told {
             Some(job.major_faults_per_second)
         })?;
         self.counter(to, "job_cpu", "Its CPU time", seconds(), |job| job.cpu_seconds)?;
-        self.counter(to, "job_suspended", "How long it was suspended", seconds(), |job| job.suspended_seconds)
+        self.counter(to, "job_suspended", "How long it was suspended", seconds(), |job| {
+            job.suspended_seconds
+        })?;
+        self.gauge(to, "job_suspended_longest", "Its longest suspension", seconds(), |job| {
+            Some(job.suspended_longest_seconds)
+        })
     }
 
     fn of_state(&self, to: &mut DescriptorEncoder<'_>) -> Encoded {

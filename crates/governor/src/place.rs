@@ -74,10 +74,7 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(source) => return Err(PlaceError::Make { path, source }),
         };
-        let ours = path.symlink_metadata().is_ok_and(|meta| {
-            meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o022 == 0
-        });
-        if ours { Ok(Place { path, made }) } else { Err(PlaceError::NotOurs(path)) }
+        if is_ours(&path) { Ok(Place { path, made }) } else { Err(PlaceError::NotOurs(path)) }
     }
 
     /// The directory.
@@ -111,6 +108,25 @@ impl Place {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
         rustix::net::listen(&listening, BACKLOG).map_err(|error| failed(error.into()))?;
         Ok(listening)
+    }
+}
+
+/// Whether `path` is a directory of this user's that nobody else can write to.
+fn is_ours(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| {
+        meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o022 == 0
+    })
+}
+
+/// Nobody governs in `directory`, which is ours.
+pub(crate) fn without_governor(directory: &Path) -> Result<(), PlaceError> {
+    if !is_ours(directory) {
+        return Err(PlaceError::NotOurs(directory.to_path_buf()));
+    }
+    let path = state_socket(directory);
+    match std::os::unix::net::UnixStream::connect(&path) {
+        Ok(_) => Err(PlaceError::Taken(path)),
+        Err(_) => Ok(()),
     }
 }
 

@@ -18,15 +18,19 @@
 //! 3. Where the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee
 //!    get more done than all below it.
 //! 4. A suspended job's urgency rises by one with each turn that it waits. Resumed, it is left alone for a
-//!    turn. While one waits in vain, nobody else is resumed before it. So each runs again, however little
-//!    urgent and however large.
+//!    turn (or half of the bound of rule 7, if that is less). While one waits in vain, nobody else is resumed
+//!    before it. So each runs again, however little urgent and however large.
 //! 5. The first in order always runs, whatever it needs: a job is never stopped for being too large if it is
 //!    alone.
 //! 6. Where tasks stall on memory for more than the brake allows, nothing is taken; if that lasts, and our
 //!    own jobs wait for faults as much, one job fewer runs.
+//! 7. No job is suspended for longer than a bound. The one that waits longest is *due* when its time is over,
+//!    and so much before that those after it come one by one, evenly. A due job runs whatever the needs; of
+//!    those that must stop for it, equals that have run longest are the first.
 //!
-//! Invariant: what the running jobs need fits in the budget, or one job runs alone, or the overload began at
-//! the last decision.
+//! Invariants: no job waits longer than the bound, if a decision follows within [`Decided::within`]. What the
+//! running jobs need fits in the budget, or one job runs alone, or the overload began at the last decision,
+//! or a job that was due has just been resumed.
 //!
 //! Source: Nishigaki, section 5, for windows of each job's own and the degree of multiprogramming that
 //! follows; load control by urgency and turns, the brake and the machine's own need are ours.
@@ -39,6 +43,10 @@ use vellum_process::Bytes;
 pub const BATCH_MAX: Bytes = Bytes(64 << 20);
 /// For how many decisions an overload must last before a job is suspended for it.
 pub const OVERLOADS: u32 = 2;
+/// Waiting jobs come back no faster than this, one by one.
+const SPACING_MIN: Duration = Duration::from_millis(100);
+/// The part of the bound that is left for carrying out the decision.
+const MARGIN: u32 = 20;
 /// For how many decisions the brake must hold before one job fewer runs.
 pub const BRAKES: u32 = 5;
 
@@ -79,6 +87,8 @@ pub struct Situation {
 pub struct Decision {
     /// Whether it runs.
     pub runs: bool,
+    /// It runs because it has waited for as long as any job may.
+    pub due: bool,
     /// What it may have.
     pub target: Bytes,
     /// What is to be taken from it in this period.
@@ -126,6 +136,8 @@ pub struct Decided {
     pub braked: bool,
     /// What limits the number of jobs that run.
     pub limit: Limit,
+    /// When the next decision has to be made, at the latest, for a job that waits.
+    pub within: Option<Duration>,
 }
 
 /// The policy: since when each job waits, and the number of slots.
@@ -133,6 +145,8 @@ pub struct Decided {
 pub struct Policy {
     brake: f64,
     turn: Duration,
+    /// The longest that a job is suspended without a break.
+    bound: Duration,
     jobs: Vec<Memory>,
     overloads: u32,
     brakes: u32,
@@ -162,17 +176,29 @@ struct Candidate {
     keep: Bytes,
     /// Resumed less than a turn ago.
     fresh: bool,
+    /// It has waited for as long as any may.
+    due: bool,
     rank: u64,
     waited: Duration,
     suspended: bool,
+    resumed_at: Option<Duration>,
 }
 
 impl Policy {
     /// A policy under which nobody waits yet.
     #[must_use]
-    pub fn new(brake: f64, turn: Duration) -> Policy {
+    pub fn new(brake: f64, turn: Duration, bound: Duration) -> Policy {
         let jobs = Vec::new();
-        Policy { brake, turn, jobs, overloads: 0, brakes: 0, slots: usize::MAX, calm_since: Duration::ZERO }
+        Policy {
+            brake,
+            turn,
+            bound,
+            jobs,
+            overloads: 0,
+            brakes: 0,
+            slots: usize::MAX,
+            calm_since: Duration::ZERO,
+        }
     }
 
     /// Decides for all jobs; `claims[i]` is always the same job's, `None` while it does not exist.
@@ -207,10 +233,10 @@ impl Policy {
                 let target = Bytes(job.need.0 + share(spare, job.need, needed));
                 let wanted =
                     if held > budget { share(over.min(all_excess), excess(job), all_excess) } else { 0 };
-                Decision { runs: true, target, take: Bytes(wanted).min(BATCH_MAX) }
+                Decision { runs: true, due: job.due, target, take: Bytes(wanted).min(BATCH_MAX) }
             } else {
                 let all = if claim.yields { claim.resident.min(BATCH_MAX) } else { Bytes(0) };
-                Decision { runs: false, target: Bytes(0), take: all }
+                Decision { runs: false, due: false, target: Bytes(0), take: all }
             };
             let take = if braked { Bytes(0) } else { decision.take };
             jobs[job.index] = Some(Decision { take, ..decision });
@@ -221,13 +247,35 @@ impl Policy {
             () if machine < situation.budget => Limit::Machine,
             () => Limit::Budget,
         };
-        Decided { jobs, budget, squeezed, braked, limit }
+        let within = self.deadlines(situation.now, claims).first().map(|(_, left)| *left);
+        // A job that was suspended just now may bring another's time forward; not to this very moment.
+        let within = within.map(|within| within.max(self.bound / MARGIN));
+        Decided { jobs, budget, squeezed, braked, limit, within }
     }
 
     /// How long a job has waited; `None` if it runs.
     #[must_use]
     pub fn waited(&self, index: usize, now: Duration) -> Option<Duration> {
         self.jobs.get(index)?.suspended_at.map(|since| now.saturating_sub(since))
+    }
+
+    /// For how long each job that waits may still wait, those that have waited longest first: until its time
+    /// is over, and early enough that those after it come one by one.
+    fn deadlines(&self, now: Duration, claims: &[Option<Claim>]) -> Vec<(usize, Duration)> {
+        let there = |index: &usize| claims.get(*index).is_some_and(Option::is_some);
+        let mut waits: Vec<(usize, Duration)> = (0..self.jobs.len())
+            .filter(there)
+            .filter_map(|index| Some((index, self.waited(index, now)?)))
+            .collect();
+        waits.sort_by_key(|(_, waited)| std::cmp::Reverse(*waited));
+        let bound = self.bound - self.bound / MARGIN;
+        let spacing = (bound / u32::try_from(waits.len()).unwrap_or(u32::MAX).max(1)).max(SPACING_MIN);
+        let mut after = Duration::MAX;
+        for (_, waited) in waits.iter_mut().rev() {
+            after = bound.saturating_sub(*waited).min(after.saturating_sub(spacing));
+            *waited = after;
+        }
+        waits
     }
 
     /// Lowers the number of jobs that run while stalls last, and raises it again, one a turn, when they are
@@ -259,6 +307,9 @@ impl Policy {
     /// The jobs, those first that have the first claim to run.
     fn order(&mut self, now: Duration, danger: bool, claims: &[Option<Claim>]) -> Vec<Candidate> {
         let mut order = Vec::with_capacity(claims.len());
+        let due = self.deadlines(now, claims);
+        let due = |index| due.iter().any(|(at, left)| *at == index && left.is_zero());
+        let alone = self.turn.min(self.bound / 2);
         for (index, claim) in claims.iter().enumerate() {
             let memory = &mut self.jobs[index];
             let Some(claim) = claim else {
@@ -272,7 +323,7 @@ impl Policy {
             if memory.suspended_at.is_none() {
                 memory.needed = known;
             }
-            let fresh = memory.resumed_at.is_some_and(|at| now.saturating_sub(at) < self.turn);
+            let fresh = memory.resumed_at.is_some_and(|at| now.saturating_sub(at) < alone);
             if !fresh && memory.suspended_at.is_none() {
                 memory.waited_before = Duration::ZERO;
             }
@@ -285,13 +336,17 @@ impl Policy {
                 keep: held,
                 // In danger no job is exempt: the next to be suspended is the least urgent, however fresh.
                 fresh: fresh && !danger,
+                due: due(index),
                 rank: u64::from(claim.priority) + u64::try_from(turns).unwrap_or(u64::MAX / 2),
                 waited,
                 suspended: memory.suspended_at.is_some(),
+                resumed_at: memory.resumed_at,
             });
         }
         // Of equals, the running one goes on running; only turns waited change that.
-        let key = |job: &Candidate| (job.fresh && !job.suspended, job.rank, !job.suspended, job.waited);
+        let key = |job: &Candidate| {
+            (job.due, job.fresh && !job.suspended, job.rank, !job.suspended, job.resumed_at, job.waited)
+        };
         order.sort_by(|a, b| key(b).cmp(&key(a)).then(a.index.cmp(&b.index)));
         order
     }
@@ -305,7 +360,7 @@ impl Policy {
             let more = job.need.0.saturating_sub(job.keep.0);
             let fits = used.0.saturating_add(more) <= budget.0 && admitted.len() < self.slots;
             let passed_over = reserved && job.suspended;
-            if admitted.is_empty() || (fits && !passed_over) {
+            if admitted.is_empty() || job.due || (fits && !passed_over) {
                 used = Bytes(used.0.saturating_add(more));
                 admitted.push(job.index);
             } else if job.suspended && job.waited >= self.turn {
@@ -357,197 +412,4 @@ fn share(all: Bytes, part: Bytes, whole: Bytes) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const MIB: u64 = 1 << 20;
-    const TURN: Duration = Duration::from_secs(20);
-
-    fn claim(priority: u8, resident: u64, worth: u64) -> Option<Claim> {
-        Some(Claim {
-            priority,
-            resident: Bytes(resident * MIB),
-            worth: Some(Bytes(worth * MIB)),
-            yields: true,
-            gives: true,
-        })
-    }
-
-    fn fixed(priority: u8, resident: u64) -> Option<Claim> {
-        Some(Claim { priority, resident: Bytes(resident * MIB), worth: None, yields: false, gives: false })
-    }
-
-    fn at(seconds: u64, budget: u64) -> Situation {
-        Situation {
-            now: Duration::from_secs(seconds),
-            budget: Bytes(budget * MIB),
-            available: Bytes(1 << 40),
-            reserve: Bytes(0),
-            stalled: 0.0,
-            waited: 0.0,
-        }
-    }
-
-    fn running(decided: &Decided) -> Vec<usize> {
-        let runs = |job: &Option<Decision>| job.is_some_and(|job| job.runs);
-        decided.jobs.iter().enumerate().filter(|(_, job)| runs(job)).map(|(index, _)| index).collect()
-    }
-
-    #[test]
-    fn nothing_is_taken_while_all_fit_and_what_is_over_is_shared() {
-        let mut policy = Policy::new(0.1, TURN);
-        let decided = policy.decide(&at(0, 1000), &[claim(5, 300, 100), None, claim(5, 200, 100)]);
-        assert!(!decided.squeezed && decided.limit == Limit::None);
-        let job = decided.jobs[0].unwrap();
-        assert_eq!((job.runs, job.take, job.target), (true, Bytes(0), Bytes(500 * MIB)));
-        assert_eq!(decided.jobs[1], None);
-    }
-
-    #[test]
-    fn squeezed_each_gives_its_part_of_what_is_beyond_its_knee() {
-        let mut policy = Policy::new(0.1, TURN);
-        let decided = policy.decide(&at(0, 400), &[claim(5, 300, 200), claim(5, 130, 100), claim(5, 20, 20)]);
-        let take: Vec<u64> = decided.jobs.iter().map(|job| job.unwrap().take.0 / MIB).collect();
-        assert!(decided.squeezed && take[2] == 0, "{take:?}");
-        assert!((38..=39).contains(&take[0]) && (11..=12).contains(&take[1]), "{take:?}");
-    }
-
-    #[test]
-    fn the_least_urgent_is_suspended_whole_and_only_if_the_overload_lasts() {
-        let mut policy = Policy::new(0.1, TURN);
-        let claims = [claim(5, 300, 300), claim(2, 300, 300), claim(7, 300, 300)];
-        assert_eq!(running(&policy.decide(&at(0, 700), &claims)), [0, 1, 2]);
-        let decided = policy.decide(&at(1, 700), &claims);
-        assert_eq!((running(&decided), decided.limit), (vec![0, 2], Limit::Budget));
-        assert_eq!(decided.jobs[1].unwrap().take, BATCH_MAX, "a suspended job's memory is taken in batches");
-        // Memory that cannot be taken stays where it is: the job that may not grow is suspended.
-        let mut policy = Policy::new(0.1, TURN);
-        let claims = [fixed(5, 300), fixed(2, 300)];
-        policy.decide(&at(0, 500), &claims);
-        let decided = policy.decide(&at(1, 500), &claims);
-        assert_eq!((running(&decided), decided.jobs[1].unwrap().take), (vec![0], Bytes(0)));
-    }
-
-    #[test]
-    fn what_gives_nothing_while_it_runs_is_suspended_and_emptied() {
-        let mut policy = Policy::new(0.1, TURN);
-        let grower = Claim { gives: false, ..claim(2, 900, 10).unwrap() };
-        let claims = [Some(grower), claim(5, 300, 300)];
-        policy.decide(&at(0, 700), &claims);
-        let decided = policy.decide(&at(1, 700), &claims);
-        assert_eq!((running(&decided), decided.jobs[0].unwrap().take), (vec![1], BATCH_MAX));
-    }
-
-    #[test]
-    fn the_machines_own_need_comes_before_the_budget_and_at_once() {
-        let mut policy = Policy::new(0.1, TURN);
-        let short = Situation { available: Bytes(10 * MIB), reserve: Bytes(100 * MIB), ..at(0, 10_000) };
-        let decided = policy.decide(&short, &[fixed(5, 300), fixed(1, 300)]);
-        assert_eq!((running(&decided), decided.limit), (vec![0], Limit::Machine));
-    }
-
-    #[test]
-    fn one_job_too_large_alone_runs() {
-        let mut policy = Policy::new(0.1, TURN);
-        for second in 0..10 {
-            assert_eq!(running(&policy.decide(&at(second, 100), &[fixed(0, 300)])), [0]);
-        }
-    }
-
-    #[test]
-    fn the_brake_stops_taking_then_running_and_lets_go_one_a_turn() {
-        let mut policy = Policy::new(0.1, TURN);
-        let claims = [claim(5, 300, 100), claim(4, 300, 100), claim(3, 300, 100)];
-        let stalled = |second| Situation { stalled: 0.5, waited: 0.5, ..at(second, 800) };
-        let decided = policy.decide(&stalled(0), &claims);
-        assert!(
-            decided.braked
-                && decided.squeezed
-                && decided.jobs.iter().all(|job| job.unwrap().take == Bytes(0))
-        );
-        for second in 1..u64::from(BRAKES) + 2 {
-            policy.decide(&stalled(second), &claims);
-        }
-        assert_eq!(running(&policy.decide(&stalled(8), &claims)), [0, 1]);
-        // Calm for a turn: all again.
-        for second in 9..40 {
-            policy.decide(&at(second, 800), &claims);
-        }
-        assert_eq!(running(&policy.decide(&at(40, 800), &claims)), [0, 1, 2]);
-    }
-
-    #[test]
-    fn stalls_of_others_stop_the_taking_and_no_job() {
-        let mut policy = Policy::new(0.1, TURN);
-        for second in 0..60 {
-            let decided = policy.decide(
-                &Situation { stalled: 0.9, ..at(second, 800) },
-                &[claim(5, 500, 100), claim(4, 500, 100)],
-            );
-            assert_eq!((running(&decided), decided.jobs[0].unwrap().take), (vec![0, 1], Bytes(0)));
-        }
-    }
-
-    #[test]
-    fn equals_take_turns() {
-        let mut policy = Policy::new(0.1, TURN);
-        let claims = [claim(5, 300, 300), claim(5, 300, 300)];
-        let mut seconds = [0u64; 2];
-        let mut changes = 0;
-        let mut last = vec![];
-        for second in 0..400 {
-            let now = running(&policy.decide(&at(second, 400), &claims));
-            now.iter().for_each(|index| seconds[*index] += 1);
-            changes += u32::from(now != last);
-            last = now;
-        }
-        assert!(seconds[0].abs_diff(seconds[1]) <= 42, "{seconds:?}");
-        assert!(changes <= 22, "{changes} changes are no turns of {TURN:?}");
-    }
-
-    proptest! {
-        #[test]
-        fn nobody_starves_and_the_budget_is_kept(
-            jobs in prop::collection::vec((0u8..10, 1u64..500, 1u64..500, any::<bool>(), 0u64..5), 1..8),
-            budget in 50u64..1500,
-        ) {
-            let mut policy = Policy::new(0.1, TURN);
-            let mut waiting = vec![0u64; jobs.len()];
-            let bound = (12 + 2 * jobs.len() as u64) * TURN.as_secs();
-            let mut paged: Vec<u64> = jobs.iter().map(|job| job.1).collect();
-            let mut grown = vec![0u64; jobs.len()];
-            for second in 0..1200 {
-                let claims: Vec<Option<Claim>> = jobs.iter().enumerate().map(|(index, job)| {
-                    let worth = Bytes((job.2 + grown[index] % 100) * MIB);
-                    Some(Claim { priority: job.0, resident: Bytes(paged[index] * MIB), worth: Some(worth), yields: job.3, gives: job.3 })
-                }).collect();
-                let decided = policy.decide(&at(second, budget), &claims);
-                let now = running(&decided);
-                prop_assert!(!now.is_empty());
-                let (mut needed, mut kept) = (0, 0);
-                for (index, claim) in claims.iter().flatten().enumerate() {
-                    let decision = decided.jobs[index].unwrap();
-                    prop_assert!(decision.take.0 <= claim.resident.0.max(1) && (claim.yields || decision.take.0 == 0));
-                    let held = if claim.yields { 0 } else { claim.resident.0 };
-                    if decision.runs {
-                        needed += claim.worth.unwrap().0.max(held);
-                        waiting[index] = 0;
-                        paged[index] = jobs[index].1;
-                        // A job that nothing can be taken from keeps its memory; one that grows does so while
-                        // it runs.
-                        grown[index] += jobs[index].4;
-                    } else {
-                        kept += held;
-                        waiting[index] += 1;
-                        paged[index] -= decision.take.0 / MIB;
-                    }
-                    prop_assert!(waiting[index] <= bound, "job {index} waited {} s", waiting[index]);
-                }
-                let fits = needed + kept <= budget * MIB;
-                prop_assert!(fits || now.len() == 1 || second < 2 || policy.overloads < OVERLOADS,
-                    "second {second}: {needed} + {kept} of {}", budget * MIB);
-            }
-        }
-    }
-}
+mod tests;

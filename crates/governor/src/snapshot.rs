@@ -129,6 +129,9 @@ pub struct JobSnapshot {
     pub suspensions: u64,
     /// How long it has been suspended in all.
     pub suspended_seconds: f64,
+    /// The longest of its suspensions, in seconds.
+    #[serde(default)]
+    pub suspended_longest_seconds: f64,
     /// How often it was started again.
     pub restarts: u64,
     /// By what means memory can be taken from it.

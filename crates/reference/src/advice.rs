@@ -19,6 +19,11 @@
 //! - *Room for streams.* Data read and written by calls goes through the file cache, which is charged too. It
 //!   is reclaimed first, but not before it has displaced pages in use. A few MiB are enough to stream
 //!   through.
+//! - *Files that are used again.* What goes through the cache more often than it had to, at S a page, would
+//!   be read again under a limit without room for it. If that costs more than is agreed to, the limit covers
+//!   the page cache of the job's files ([`crate::charged`]).
+//!
+//! Nothing is promised of a job that is still growing, nor by one cycle: all is given, as the least.
 //!
 //! A limit that saves less than an eighth ([`WORTH`]) is not worth its risks, and all is given. Near to all
 //! that a program holds, a kernel may find nothing to reclaim, and with version 1 cgroups it kills then.
@@ -30,7 +35,7 @@
 //! 2. faults beyond the longest window watched, which come under any limit that is not all;
 //! 3. pages that do not fit must be taken out at least once, even if they never come back.
 //!
-//! Not counted: files that a program reads again and again by calls, relying on the kernel to cache them.
+//! Twice the standard error of 1, over the cycles, is what the cost may be off by, and with it the limit.
 //!
 //! Source: the terms are measured, see docs/benchmarks.md, section advice; the curve's part is
 //! `vellum_workset`'s.
@@ -38,7 +43,7 @@
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;
 use vellum_process::Bytes;
-use vellum_workset::History;
+use vellum_workset::{CAP, History};
 
 /// The pages that the kernel's replacement needs beyond exact replacement, as a part of all.
 pub const RESERVE: f64 = 0.1;
@@ -52,6 +57,8 @@ const KERNEL_EACH: Bytes = Bytes(192 << 10);
 const STREAMS: Bytes = Bytes(4 << 20);
 /// … if that comes to as much.
 const STREAMS_FROM: Bytes = Bytes(16 << 20);
+/// With fewer cycles nothing is promised: there is nothing to compare the one with.
+const CYCLES_MIN: u64 = 2;
 /// The limit is found to this many bytes.
 const PRECISION: u64 = PAGE_BYTES;
 
@@ -60,6 +67,12 @@ const PRECISION: u64 = PAGE_BYTES;
 pub(super) struct Known<'a> {
     /// All its time, in stretches.
     pub(super) stretches: &'a History,
+    /// The cycles looked at.
+    pub(super) cycles: &'a History,
+    /// Whether it still becomes larger.
+    pub(super) growing: bool,
+    /// By what the pages that it needs were proved to be more than the curve says.
+    pub(super) correction: f64,
     /// S and the part of it that is taking out, in nanoseconds.
     pub(super) delay_ns: f64,
     pub(super) out_ns: f64,
@@ -75,6 +88,12 @@ pub(super) struct Known<'a> {
     pub(super) processes: u64,
     /// What they read and wrote by calls.
     pub(super) transferred: Bytes,
+    /// Of that, since the watch began.
+    pub(super) transferred_since: Bytes,
+    /// Page cache of its files.
+    pub(super) files: Bytes,
+    /// The kernel's memory, as far as that was seen.
+    pub(super) kernel: Bytes,
 }
 
 /// What a limit costs.
@@ -83,6 +102,8 @@ pub(super) struct Cost {
     pub(super) part: f64,
     /// Below the pages of the smallest window, only a bound is known.
     pub(super) at_least: bool,
+    /// What `part` may be off by; `None` with less than two cycles.
+    pub(super) doubt: Option<f64>,
 }
 
 impl Known<'_> {
@@ -94,20 +115,39 @@ impl Known<'_> {
     /// The smallest limit worth setting that costs at most `part` and is not below what the smallest window
     /// of any stretch holds.
     pub(super) fn least(&self, part: f64) -> Bytes {
-        let exact = self.least_exactly(part);
+        if !self.can_promise() {
+            return self.all();
+        }
+        let exact = self.least_exactly(part, 0.0);
         if exact.0 as f64 > self.all().0 as f64 * WORTH { self.all() } else { exact }
     }
 
-    fn least_exactly(&self, part: f64) -> Bytes {
+    /// Whether less than all can be promised to do.
+    pub(super) fn can_promise(&self) -> bool {
+        !self.growing && self.cycles.samples() >= CYCLES_MIN
+    }
+
+    /// The limits at which the cost would be `part` if it were less, and more, than found by what it may be
+    /// off by. `None` where nothing is promised.
+    pub(super) fn interval(&self, part: f64) -> Option<[Bytes; 2]> {
+        self.can_promise().then(|| [-1.0, 1.0].map(|doubts| self.least_exactly(part, doubts)))
+    }
+
+    /// `doubts`: how many times what it may be off by the cost is taken to be more than found.
+    fn least_exactly(&self, part: f64, doubts: f64) -> Bytes {
+        let cost = |limit: u64| {
+            let cost = self.cost(Bytes(limit));
+            cost.part + doubts * cost.doubt.unwrap_or(0.0)
+        };
         let smallest = self.stretches.curves().map(|(_, curve)| curve.first().pages).fold(0.0, f64::max);
         let mut high = self.all().0;
         let mut low = self.limit(smallest).0.min(high);
-        if self.cost(Bytes(low)).part <= part {
+        if cost(low) <= part {
             return Bytes(low);
         }
         while high - low > PRECISION {
             let middle = low + (high - low) / 2;
-            if self.cost(Bytes(middle)).part <= part { high = middle } else { low = middle }
+            if cost(middle) <= part { high = middle } else { low = middle }
         }
         Bytes(high)
     }
@@ -115,19 +155,26 @@ impl Known<'_> {
     /// What a limit costs.
     pub(super) fn cost(&self, limit: Bytes) -> Cost {
         if limit >= self.all() {
-            return Cost { part: 0.0, at_least: false };
+            return Cost { part: 0.0, at_least: false, doubt: None };
         }
         let room = limit.0.saturating_sub(self.kernel() + self.shared.0);
-        let found = self.stretches.slowdown(room as f64 / PAGE_BYTES as f64 / (1.0 + RESERVE), self.delay_ns);
+        let pages = room as f64 / PAGE_BYTES as f64 / self.for_a_page();
+        let found = self.stretches.slowdown(pages, self.delay_ns);
+        let doubt = self.cycles.slowdown_doubt(pages, self.delay_ns);
         let out = (self.private().0.saturating_sub(room)) as f64 / PAGE_BYTES as f64;
         let taken_out = out * self.out_ns / (self.watched.as_nanos() as f64).max(1.0);
-        Cost { part: found.part + self.beyond + taken_out, at_least: found.at_least }
+        Cost { part: found.part + self.beyond + taken_out, at_least: found.at_least, doubt }
     }
 
     /// The limit that leaves room for `pages` pages of the program.
     pub(super) fn limit(&self, pages: f64) -> Bytes {
-        let pages = (pages * (1.0 + RESERVE)).ceil() as u64 * PAGE_BYTES;
+        let pages = (pages * self.for_a_page()).ceil() as u64 * PAGE_BYTES;
         Bytes(pages.min(self.private().0) + self.shared.0 + self.kernel())
+    }
+
+    /// Pages of memory for each page that the curve asks for.
+    fn for_a_page(&self) -> f64 {
+        (1.0 + RESERVE) * self.correction
     }
 
     fn private(&self) -> Bytes {
@@ -136,7 +183,16 @@ impl Known<'_> {
 
     fn kernel(&self) -> u64 {
         let streams = if self.transferred >= STREAMS_FROM { STREAMS.0 } else { 0 };
-        self.peak.0 / KERNEL_PART + self.processes * KERNEL_EACH.0 + streams
+        let own = (self.peak.0 / KERNEL_PART + self.processes * KERNEL_EACH.0).max(self.kernel.0);
+        own + streams.max(self.cache())
+    }
+
+    /// The page cache that it needs.
+    fn cache(&self) -> u64 {
+        let again = self.transferred_since.0.saturating_sub(self.files.0);
+        let cost = again as f64 / PAGE_BYTES as f64 * self.delay_ns;
+        let part = cost / (self.watched.as_nanos() as f64).max(1.0);
+        if part > CAP { self.files.0.min(again) } else { 0 }
     }
 }
 
@@ -149,13 +205,19 @@ mod tests {
     fn stretches(of: &[(f64, [f64; 4])]) -> History {
         let windows = vellum_workset::cycle::doubling_windows(1e8, 4);
         let mut history = History::new(windows, 1.0);
-        of.iter().for_each(|(length, pages)| history.push(*length, pages, &[]));
+        // Halves of stretches: one alone is no ground.
+        of.iter().for_each(|(length, pages)| {
+            (0..2).for_each(|_| history.push(*length / 2.0, pages, &[]));
+        });
         history
     }
 
     fn known(stretches: &History, peak: u64) -> Known<'_> {
         Known {
             stretches,
+            cycles: stretches,
+            growing: false,
+            correction: 1.0,
             delay_ns: S,
             out_ns: 0.0,
             beyond: 0.0,
@@ -164,6 +226,9 @@ mod tests {
             shared: Bytes(100 * PAGE_BYTES),
             processes: 1,
             transferred: Bytes(0),
+            transferred_since: Bytes(0),
+            files: Bytes(0),
+            kernel: Bytes(0),
         }
     }
 
@@ -188,8 +253,8 @@ mod tests {
         let flat = stretches(&[(1e10, [10_000.0; 4])]);
         let known = known(&flat, 12_000);
         assert_eq!(known.least(0.02), known.all());
-        assert!(known.least_exactly(0.02) < known.all());
-        assert_eq!(known.cost(known.all()), Cost { part: 0.0, at_least: false });
+        assert!(known.least_exactly(0.02, 0.0) < known.all());
+        assert_eq!(known.cost(known.all()), Cost { part: 0.0, at_least: false, doubt: None });
     }
 
     #[test]
@@ -199,6 +264,46 @@ mod tests {
         let streams = Known { transferred: STREAMS_FROM, ..quiet };
         let more = streams.least(0.02).0 - quiet.least(0.02).0;
         assert!(more.abs_diff(STREAMS.0) <= 2 * PAGE_BYTES, "{more}");
+    }
+
+    #[test]
+    fn files_that_are_read_again_are_covered_and_others_are_not() {
+        let flat = stretches(&[(1e10, [10_000.0; 4])]);
+        let quiet = known(&flat, 30_000);
+        let files = Bytes(20_000 * PAGE_BYTES);
+        let once = Known { files, transferred_since: files, ..quiet };
+        assert_eq!(once.least(0.02), quiet.least(0.02));
+        // Three times again, 60,000 pages at 10 µs, are 6 % of 10 s.
+        let again = Known { transferred_since: Bytes(4 * files.0), ..once };
+        assert_eq!(again.least(0.02).0 - quiet.least(0.02).0, files.0);
+        assert_eq!(again.all().0 - quiet.all().0, files.0);
+        // What the kernel was seen to take counts if it is more than the rule.
+        let kernel = Bytes(50 << 20);
+        assert!(Known { kernel, ..quiet }.least(0.02).0 > quiet.least(0.02).0 + (48 << 20));
+    }
+
+    #[test]
+    fn nothing_is_promised_by_one_cycle_nor_while_it_grows() {
+        let flat = stretches(&[(1e10, [10_000.0; 4])]);
+        let sure = known(&flat, 30_000);
+        assert!(sure.least(0.02) < sure.all());
+        let mut one = History::new(vellum_workset::cycle::doubling_windows(1e8, 4), 1.0);
+        one.push(1e10, &[10_000.0; 4], &[]);
+        for known in [Known { growing: true, ..sure }, Known { cycles: &one, ..sure }] {
+            assert_eq!((known.least(0.02), known.interval(0.02)), (known.all(), None));
+        }
+    }
+
+    #[test]
+    fn cycles_that_differ_make_the_interval_wide() {
+        let same = stretches(&[(1e10, [8000.0, 9000.0, 9500.0, 9600.0])]);
+        let [low, high] = known(&same, 30_000).interval(0.02).unwrap();
+        assert_eq!(low, high);
+        let differ =
+            stretches(&[(5e9, [6000.0, 7000.0, 7500.0, 7600.0]), (5e9, [8000.0, 9000.0, 9500.0, 9600.0])]);
+        let known = known(&differ, 30_000);
+        let ([low, high], found) = (known.interval(0.02).unwrap(), known.least(0.02));
+        assert!(low < found && found < high, "{low:?} {found:?} {high:?}");
     }
 
     #[test]

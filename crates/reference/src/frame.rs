@@ -91,6 +91,9 @@ pub struct Frame {
     /// What is missing for a first curve; `None` if there is one.
     #[serde(default)]
     pub curve_in: Option<Wanting>,
+    /// By what the curve was corrected after a proof, in the verdict; 1 if it was not.
+    #[serde(default = "uncorrected")]
+    pub correction: f64,
     /// What the watch has cost.
     pub cost: Disturbance,
     /// Wall-clock time until there was a curve.
@@ -98,6 +101,11 @@ pub struct Frame {
     /// What the curve is not to be trusted in on this machine.
     #[serde(default)]
     pub caveat: Option<String>,
+}
+
+/// What records have that were written before there was a correction.
+fn uncorrected() -> f64 {
+    1.0
 }
 
 impl Watcher {
@@ -134,6 +142,7 @@ impl Watcher {
             curve_in: self
                 .missing()
                 .map(|missing| Wanting { cpu_ns: nanos(missing.clock), wall_ns: nanos(missing.wall) }),
+            correction: self.correction(),
             cost: Disturbance {
                 cpu_ns: nanos(cost.cpu),
                 imposed_ns: nanos(cost.imposed),

@@ -56,10 +56,12 @@
 
 mod advice;
 mod budget;
+mod charged;
 mod delay;
 mod event;
 mod frame;
 pub mod generations;
+mod growth;
 mod job;
 mod options;
 #[doc(hidden)]

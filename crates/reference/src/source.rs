@@ -106,6 +106,9 @@ pub struct Count {
     /// They are not in `referenced`: others keep them in memory, and references by others cannot be separated
     /// from the job's.
     pub shared: Bytes,
+    /// Memory that processes of the job share with each other, as far as it was counted more than once and
+    /// has been taken off `referenced` and `resident` of the whole job.
+    pub twice: Bytes,
 }
 
 impl std::ops::AddAssign for Count {
@@ -115,6 +118,7 @@ impl std::ops::AddAssign for Count {
         self.huge += other.huge;
         self.swapped += other.swapped;
         self.shared += other.shared;
+        self.twice += other.twice;
     }
 }
 
@@ -256,6 +260,8 @@ pub trait Source: Send + std::fmt::Debug {
 }
 
 /// A source that goes from process to process.
+///
+/// A look at a job is [`begin`](Self::begin), a [`count`](Self::count) of each process, [`twice`](Self::twice).
 pub trait PerProcess: Send + std::fmt::Debug {
     /// Which one.
     fn kind(&self) -> SourceKind;
@@ -271,6 +277,15 @@ pub trait PerProcess: Send + std::fmt::Debug {
     /// # Errors
     /// As for [`clear`](Self::clear).
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
+
+    /// A look at a whole job begins.
+    fn begin(&mut self) {}
+
+    /// What the processes counted since then have counted more than once, since they share it: as
+    /// `referenced` and `resident`.
+    fn twice(&mut self) -> Count {
+        Count::default()
+    }
 
     /// As [`Source::forget`].
     fn forget(&mut self, pid: Pid);
@@ -297,7 +312,14 @@ impl<T: PerProcess> Source for T {
     }
 
     fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
-        Ok(each(job, |pid| PerProcess::count(self, pid)))
+        self.begin();
+        let mut done = each(job, |pid| PerProcess::count(self, pid));
+        let twice = self.twice();
+        let all = &mut done.count;
+        all.referenced = Bytes(all.referenced.0.saturating_sub(twice.referenced.0));
+        all.resident = Bytes(all.resident.0.saturating_sub(twice.resident.0));
+        all.twice = twice.resident;
+        Ok(done)
     }
 
     fn forget(&mut self, pid: Pid) {

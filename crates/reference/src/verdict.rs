@@ -36,6 +36,12 @@ pub struct Limit {
     /// The slowdown is at least that: the limit is less than the smallest window holds, and the further cost
     /// was not measured.
     pub at_least: bool,
+    /// The least and the most that the slowdown may be, by how the cycles differ; `None` with less than two.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// The most.
+    #[serde(default)]
+    pub high: Option<f64>,
 }
 
 /// How the memory to give was found.
@@ -117,6 +123,16 @@ pub struct Verdict {
     pub give: Limit,
     /// On what ground.
     pub ground: Ground,
+    /// The interval of `give`: the limits that cost what was agreed to if the cost is the least, and the
+    /// most, that it may be. `None` where all is given since nothing less can be promised.
+    #[serde(default)]
+    pub give_low_bytes: Option<u64>,
+    /// Its upper end.
+    #[serde(default)]
+    pub give_high_bytes: Option<u64>,
+    /// Whether the job is still becoming larger: it needs at least what is given.
+    #[serde(default)]
+    pub growing: bool,
     /// The slowdown expected under less.
     pub less: Vec<Limit>,
     /// The longest window that was watched, in nanoseconds of user CPU time.
@@ -141,6 +157,12 @@ impl Watcher {
         })
     }
 
+    /// What a limit of `bytes` costs at this S; `None` while there is no curve.
+    #[must_use]
+    pub fn cost_of(&self, bytes: u64, delay: &Delay) -> Option<Limit> {
+        self.with_seen(|seen| Some(seen.known(&seen.history.mean()?, delay).at(Bytes(bytes))))
+    }
+
     fn with_seen<R>(&self, ask: impl FnOnce(&Seen<'_>) -> R) -> R {
         ask(&Seen {
             history: &self.known(),
@@ -151,6 +173,11 @@ impl Watcher {
             shared: self.latest().shared,
             processes: self.most_processes(),
             transferred: self.transferred(),
+            transferred_since: self.transferred_since(),
+            files: self.charged().files(),
+            kernel: self.charged().kernel(),
+            growing: self.is_growing(),
+            correction: self.correction(),
         })
     }
 }
@@ -175,6 +202,9 @@ impl Watcher {
         let nothing = History::new(Vec::new(), 1.0);
         let known = Known {
             stretches: &nothing,
+            cycles: &nothing,
+            growing: false,
+            correction: 1.0,
             delay_ns: 0.0,
             out_ns: 0.0,
             beyond: 0.0,
@@ -183,6 +213,9 @@ impl Watcher {
             shared: self.latest().shared,
             processes: self.most_processes(),
             transferred: self.transferred(),
+            transferred_since: self.transferred_since(),
+            files: self.charged().files(),
+            kernel: self.charged().kernel(),
         };
         let bytes = known.limit(aged.touched.0 as f64 / PAGE_BYTES as f64).0;
         Some(ByAge { bytes, touched_within_ns: u64::try_from(age.as_nanos()).unwrap_or(u64::MAX) })
@@ -208,12 +241,23 @@ struct Seen<'a> {
     processes: u64,
     /// What they read and wrote by calls.
     transferred: Bytes,
+    transferred_since: Bytes,
+    /// What its group would be charged beside its pages.
+    files: Bytes,
+    kernel: Bytes,
+    /// Whether it still becomes larger.
+    growing: bool,
+    /// By what the curve was corrected.
+    correction: f64,
 }
 
 impl<'a> Seen<'a> {
     fn known(&self, curve: &Curve, delay: &Delay) -> Known<'a> {
         Known {
             stretches: self.stretches,
+            cycles: self.history,
+            growing: self.growing,
+            correction: self.correction,
             delay_ns: delay.mean_ns,
             out_ns: delay.out_ns,
             beyond: (curve.last().faults - self.first_references).max(0.0) * delay.mean_ns,
@@ -222,6 +266,9 @@ impl<'a> Seen<'a> {
             shared: self.shared,
             processes: self.processes,
             transferred: self.transferred,
+            transferred_since: self.transferred_since,
+            files: self.files,
+            kernel: self.kernel,
         }
     }
 }
@@ -230,7 +277,8 @@ impl Known<'_> {
     /// A limit with what it costs.
     fn at(&self, bytes: Bytes) -> Limit {
         let cost = self.cost(bytes);
-        Limit { bytes: bytes.0, slowdown: cost.part, at_least: cost.at_least }
+        let off = |by: f64| cost.doubt.map(|doubt| (cost.part + by * doubt).max(0.0));
+        Limit { bytes: bytes.0, slowdown: cost.part, at_least: cost.at_least, low: off(-1.0), high: off(1.0) }
     }
 }
 
@@ -242,11 +290,15 @@ impl Verdict {
         let known = seen.known(&curve, delay);
         let limit = |bytes: Bytes| known.at(bytes);
         let give = known.least(CAP);
+        let interval = known.interval(CAP);
         let ground = if give < known.all() { Ground::Curve } else { Ground::All };
         Some(Verdict {
             knee: Knee::new(&knee(&curve, &demand), spread(seen.history, &demand, SEED).as_ref()),
             give: limit(give),
             ground,
+            give_low_bytes: interval.map(|[low, _]| low.0),
+            give_high_bytes: interval.map(|[_, high]| high.0),
+            growing: seen.growing,
             less: LESS.iter().map(|part| limit(Bytes((give.0 as f64 * part) as u64))).collect(),
             longest_window_ns: curve.last().window,
         })
@@ -289,6 +341,11 @@ mod tests {
             shared: Bytes(0),
             processes: 1,
             transferred: Bytes(0),
+            transferred_since: Bytes(0),
+            files: Bytes(0),
+            kernel: Bytes(0),
+            growing: false,
+            correction: 1.0,
         };
         Verdict::of(&seen, &delay).unwrap()
     }

@@ -69,6 +69,21 @@ impl History {
         mean(&self.curves().collect::<Vec<_>>(), pages, delay)
     }
 
+    /// How far the slowdown may be off, as a mean of stretches that differ: twice its standard error. `None`
+    /// with less than two of them, of which nothing is known.
+    #[must_use]
+    pub fn slowdown_doubt(&self, pages: f64, delay: f64) -> Option<f64> {
+        let parts: Vec<(f64, f64)> =
+            self.curves().map(|(weight, curve)| (weight, curve.slowdown(pages, delay).part)).collect();
+        if parts.len() < 2 {
+            return None;
+        }
+        let mean: f64 = parts.iter().map(|(weight, part)| weight * part).sum();
+        let squares: f64 = parts.iter().map(|(weight, part)| (weight * (part - mean)).powi(2)).sum();
+        let count = parts.len() as f64;
+        Some(2.0 * (squares * count / (count - 1.0)).sqrt())
+    }
+
     /// The smallest limit under which the slowdown at `delay` ticks a fault is at most `part`.
     ///
     /// `None` without samples. A limit below the smallest window seen is never advised.
@@ -132,6 +147,28 @@ mod tests {
         assert!(history.slowdown(900.0, 100.0).part > 2.0);
         let advice = history.advice(100.0, 0.02).unwrap();
         assert!((985.0..1000.0).contains(&advice.pages) && advice.slowdown.part <= 0.02, "{advice:?}");
+    }
+
+    #[test]
+    fn doubt_is_of_stretches_that_differ() {
+        let (windows, small) = curve_of(100.0);
+        let (_, large) = curve_of(200.0);
+        let of = |stretches: &[&Vec<f64>]| {
+            let mut history = History::new(windows.clone(), 1.0);
+            stretches.iter().for_each(|pages| history.push(1.0, pages, &[]));
+            history.slowdown_doubt(90.0, 100.0)
+        };
+        assert_eq!(of(&[&small]), None);
+        assert!(of(&[&small, &small]).unwrap() < 1e-9);
+        // Of two, the standard error is half of what they differ by.
+        let apart = |pages: &Vec<f64>| {
+            let mut history = History::new(windows.clone(), 1.0);
+            history.push(1.0, pages, &[]);
+            history.slowdown(90.0, 100.0).part
+        };
+        let differ = apart(&large) - apart(&small);
+        assert!((of(&[&small, &large]).unwrap() - differ).abs() < 1e-9 * differ);
+        assert!(of(&[&small, &large, &small, &large]).unwrap() < differ);
     }
 
     #[test]

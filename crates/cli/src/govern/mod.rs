@@ -3,6 +3,7 @@
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ step, step, … ─▶ events and state, as lines or as JSON
 //!   --check:  ends here
+//! --recover:  undoes what a governor has left that was killed with its guardians, and ends
 //! ```
 //!
 //! It ends when every job is over, or when it is asked to (Ctrl-C, SIGTERM): then the jobs continue without
@@ -14,10 +15,10 @@ use crate::screen;
 use clap::ValueHint;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vellum_governor::config::Origin;
-use vellum_governor::{Config, Event, Governor, SCHEMA, Setting, Snapshot, Stop};
+use vellum_governor::{Config, Event, Governor, Recovered, SCHEMA, Setting, Snapshot, Stop};
 use vellum_process::library;
 use vellum_reference::Delay;
 use vellum_report::Style;
@@ -39,7 +40,7 @@ const DELAY_MIN: Duration = Duration::from_micros(1);
 /// the table or the directory cannot be used: then no job was touched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  vellum govern jobs.toml\n  vellum govern --check jobs.toml\n  \
-    vellum govern --json jobs.toml | jq 'select(.event != \"state\")'")]
+    vellum govern --json jobs.toml | jq 'select(.event != \"state\")'\n  vellum govern --recover")]
 pub(crate) struct Govern {
     /// Only check the table: list its jobs, or report what is wrong and where.
     #[arg(long)]
@@ -58,14 +59,25 @@ pub(crate) struct Govern {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     lib: Option<PathBuf>,
 
+    /// Only undo what a governor has left that was killed together with its guardians: resume its jobs, put
+    /// back the limits it has set, remove its empty control groups. The next `vellum govern` with the same
+    /// sockets does it by itself.
+    #[arg(long, conflicts_with_all = ["check", "json", "lib", "table"])]
+    recover: bool,
+
+    /// With --recover: the directory of that governor's sockets, if its table named one.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "recover")]
+    sockets: Option<PathBuf>,
+
     /// The table of jobs.
-    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
-    table: PathBuf,
+    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath, required_unless_present = "recover")]
+    table: Option<PathBuf>,
 }
 
 /// Governs until every job is over or somebody asks for the end.
 pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
-    let config = Config::read(&args.table).map_err(Failure::of)?;
+    let Some(table) = &args.table else { return recover(args.sockets.as_deref()) };
+    let config = Config::read(table).map_err(Failure::of)?;
     if args.check {
         return say(&describe(&config)).map(|_| 0);
     }
@@ -94,6 +106,23 @@ pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
         teller.events(&events, at)?;
     }
     Ok(0)
+}
+
+/// Undoes what a killed governor has left.
+fn recover(sockets: Option<&Path>) -> Result<u8, Failure> {
+    let words = match vellum_governor::recover(sockets).map_err(Failure::of)? {
+        None => "nothing to undo: no governor has left a record there\n".to_owned(),
+        Some(Recovered { processes, files, groups, groups_left }) => {
+            let left = match groups_left {
+                0 => String::new(),
+                left => format!("; groups that stay while their jobs run: {left}"),
+            };
+            format!(
+                "processes resumed: {processes}; files put back: {files}; groups removed: {groups}{left}\n"
+            )
+        }
+    };
+    say(&words).map(|_| 0)
 }
 
 /// The jobs of a table, for --check.

@@ -21,7 +21,7 @@ const AUTO: &str = "auto";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum watch 4711\n  vellum watch postgres --for 1min --record postgres.watch\n  \
-    vellum watch postgres.watch\n  vellum watch --cgroup /sys/fs/cgroup/user.slice --once"
+    vellum watch postgres.watch\n  vellum watch --prove --cgroup /sys/fs/cgroup/job\n  vellum watch --cgroup /sys/fs/cgroup/user.slice --once"
 )]
 pub(crate) struct Watch {
     /// A process id, a program's name, or a recorded watch.
@@ -75,6 +75,12 @@ pub(crate) struct Watch {
     /// for none.
     #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "60ms")]
     pub(super) burst: Duration,
+
+    /// Prove the advice: squeeze the job's control group gently, from what the curve says, and count its
+    /// faults. Ends when the smallest size is found that costs 2 %; nothing is left set. Needs a control
+    /// group with memory that may be written to, and swap or files to squeeze.
+    #[arg(long, conflicts_with = "once")]
+    pub(super) prove: bool,
 
     /// The delay of a page fault, such as 100us, instead of measuring it on the swap device or disk of this
     /// machine.

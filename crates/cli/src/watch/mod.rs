@@ -5,11 +5,13 @@
 //!                                       ├─▶ record    a file to show later
 //! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
 //! ```
+//! --prove ─▶ prove ─▶ squeezes its control group, and corrects the curve
 //!
 //! One thread: it sleeps until the next sample or the next report. A signal may end it at any moment: nothing
 //! of the watch is left in the watched program, and every line of a record is complete.
 
 mod args;
+mod prove;
 mod record;
 mod view;
 
@@ -18,11 +20,12 @@ pub(crate) use args::Watch;
 use crate::failure::Failure;
 use crate::screen;
 use crate::wrap::wrapped;
+use prove::{Proof, Prover, SqueezeError};
 use record::{Header, Record, Recorded};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vellum_process::Pid;
+use vellum_process::{Interrupt, Pid};
 use vellum_reference::{Availability, Delay, Event, Frame, SourceKind, Target, Watcher};
 use vellum_report::Style;
 use vellum_report::stdout;
@@ -39,6 +42,10 @@ const NAMES_MAX: usize = 3;
 /// There is no watch.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WatchFailure {
+    #[error(transparent)]
+    Prove(#[from] SqueezeError),
+    #[error("cannot catch signals: {0}")]
+    Signals(#[from] std::io::Error),
     #[error("--period {0:?} is too short; the shortest is {PERIOD_MIN:?}")]
     Period(Duration),
     #[error(
@@ -78,7 +85,14 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
         Some(delay) => Some(Delay::given(delay)),
         None => Delay::measure().inspect_err(|why| say!("vellum: {why}")).ok(),
     };
-    Session::new(args, watcher, delay)?.run()
+    // A proof is ended by a signal in order; a watch has nothing to put in order.
+    let caught = args.prove.then(Interrupt::catch).transpose().map_err(WatchFailure::from)?;
+    let done = Session::new(args, watcher, delay)?.run();
+    drop(caught);
+    match Interrupt::last().filter(|_| args.prove) {
+        Some(signal) => done.map(|_| 128 + u8::try_from(signal).unwrap_or(0)),
+        None => done,
+    }
 }
 
 /// A watch going on.
@@ -88,6 +102,8 @@ struct Session<'a> {
     header: Header,
     record: Option<Record>,
     drawn: Option<Drawing>,
+    prover: Option<Prover>,
+    proof: Option<Proof>,
     began: Instant,
 }
 
@@ -98,7 +114,20 @@ impl<'a> Session<'a> {
         let record = args.record.as_deref().map(|path| Record::create(path, &header));
         let record = record.transpose().map_err(Failure::of)?;
         let drawn = (!args.json && std::io::stdout().is_terminal()).then(Drawing::default);
-        Ok(Session { args, watcher, header, record, drawn, began: Instant::now() })
+        let session = Session {
+            args,
+            watcher,
+            header,
+            record,
+            drawn,
+            prover: None,
+            proof: None,
+            began: Instant::now(),
+        };
+        if args.prove {
+            session.check_proof()?;
+        }
+        Ok(session)
     }
 
     fn run(mut self) -> Result<u8, Failure> {
@@ -111,7 +140,9 @@ impl<'a> Session<'a> {
             self.report(&step.events);
             let whole_cycle = self.watcher.history().samples() > 0;
             let timed_out = self.args.time.is_some_and(|time| self.began.elapsed() >= time);
-            let over = step.wait.is_none() || timed_out || (self.args.once && whole_cycle);
+            let proving = self.prove(step.wait.is_none(), timed_out)?;
+            let proved = self.proof.is_some();
+            let over = step.wait.is_none() || timed_out || proved || (self.args.once && whole_cycle);
             if over {
                 self.watcher.finish();
             }
@@ -123,9 +154,51 @@ impl<'a> Session<'a> {
                 next += self.args.period;
             }
             let until_end = self.args.time.map(|time| time.saturating_sub(self.began.elapsed()));
-            let wait = wait.min(next.saturating_duration_since(Instant::now()));
+            let wait = wait.min(next.saturating_duration_since(Instant::now())).min(proving);
             std::thread::sleep(until_end.map_or(wait, |end| wait.min(end)));
         }
+    }
+
+    /// Whether there can be a proof, before anybody waits for it.
+    fn check_proof(&self) -> Result<(), Failure> {
+        if self.header.delay.is_none() {
+            return Err(WatchFailure::from(SqueezeError::NoDelay).into());
+        }
+        prove::check(self.watcher.target(), &self.watcher).map_err(WatchFailure::from)?;
+        Ok(())
+    }
+
+    /// Goes on with the proof, if one was asked for and there is advice; for how long nothing needs to be done
+    /// for it.
+    fn prove(&mut self, ended: bool, timed_out: bool) -> Result<Duration, Failure> {
+        let (true, Some(delay)) = (self.args.prove, &self.header.delay) else { return Ok(Duration::MAX) };
+        let asked = Interrupt::arrived().is_some();
+        let why = match (ended, timed_out, asked) {
+            (true, ..) => Some("the job has ended"),
+            (_, true, _) => Some("the time asked for is over"),
+            (.., true) => Some("a signal asked for the end"),
+            _ => None,
+        };
+        if let Some(why) = why {
+            self.proof = Some(match &mut self.prover {
+                Some(prover) => prover.stop(&mut self.watcher, delay, why),
+                None => prove::none(&format!("{why}; there was no advice to prove yet")),
+            });
+            return Ok(Duration::ZERO);
+        }
+        let Some(prover) = &mut self.prover else {
+            // Advice that rests on one cycle is all that it holds: nothing to prove.
+            if self.watcher.history().samples() >= prove::CYCLES_MIN {
+                let begun = Prover::begin(self.watcher.target(), &self.watcher, delay);
+                self.prover = Some(begun.map_err(WatchFailure::from)?);
+            }
+            return Ok(Duration::from_millis(500));
+        };
+        match prover.step(&mut self.watcher, delay).map_err(WatchFailure::from)? {
+            Ok(proof) => self.proof = Some(proof),
+            Err(wait) => return Ok(wait),
+        }
+        Ok(Duration::ZERO)
     }
 
     /// Shows and records the moment; false if nobody looks any more.
@@ -135,12 +208,15 @@ impl<'a> Session<'a> {
             record.frame(&frame).map_err(Failure::of)?;
         }
         if self.args.json {
-            return put(&vellum_report::json(&frame));
+            let proof = self.proof.as_ref().filter(|_| last);
+            return put(&vellum_report::json(&Moment { frame: &frame, proof }));
         }
         let style = Style::of_stdout();
+        let proof =
+            self.proof.as_ref().map_or(String::new(), |proof| view::lines(&prove::words(proof), style));
         match &mut self.drawn {
-            Some(drawing) => drawing.draw(&view::whole(&self.header, &frame, style)),
-            None if last => put(&view::whole(&self.header, &frame, style)),
+            Some(drawing) => drawing.draw(&(view::whole(&self.header, &frame, style) + &proof)),
+            None if last => put(&(view::whole(&self.header, &frame, style) + &proof)),
             None => put(&(view::line(&frame) + "\n")),
         }
     }
@@ -161,6 +237,15 @@ impl<'a> Session<'a> {
             }
         }
     }
+}
+
+/// A moment as JSON; the last with the proof.
+#[derive(serde::Serialize)]
+struct Moment<'a> {
+    #[serde(flatten)]
+    frame: &'a Frame,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<&'a Proof>,
 }
 
 /// Text on a terminal that is drawn over itself.

@@ -35,10 +35,7 @@ pub(super) fn whole(header: &Header, frame: &Frame, style: Style) -> String {
         time(nanos(frame.at_ns))
     );
     let mut line = |label: &str, words: &str| {
-        for (at, words) in wrapped(words, LABEL + 3).into_iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            text += &format!("  {} {words}\n", style.label(&format!("{label:<LABEL$}")));
-        }
+        text += &lines(&[(label, words.to_owned())], style);
     };
     let mut resident = format!("{}, peak {}", bytes(frame.resident_bytes), bytes(frame.peak_bytes));
     if frame.swapped_bytes > 0 {
@@ -61,6 +58,18 @@ pub(super) fn whole(header: &Header, frame: &Frame, style: Style) -> String {
     line("cost", &cost(frame));
     if let Some(caveat) = &frame.caveat {
         line("note", caveat);
+    }
+    text
+}
+
+/// Labelled lines below the picture.
+pub(super) fn lines(labelled: &[(&str, String)], style: Style) -> String {
+    let mut text = String::new();
+    for (label, words) in labelled {
+        for (at, words) in wrapped(words, LABEL + 3).into_iter().enumerate() {
+            let label = if at == 0 { *label } else { "" };
+            text += &format!("  {} {words}\n", style.label(&format!("{label:<LABEL$}")));
+        }
     }
     text
 }

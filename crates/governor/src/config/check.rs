@@ -20,6 +20,7 @@ const BUDGET_DEFAULT: Budget = Budget::Part(0.9);
 const PERIOD_DEFAULT: Duration = Duration::from_secs(1);
 const BRAKE_DEFAULT: f64 = 0.1;
 const TURN_DEFAULT: Duration = Duration::from_secs(20);
+const LONGEST_SUSPENSION_DEFAULT: Duration = Duration::from_secs(2);
 const DELTA_DEFAULT: Duration = Duration::from_millis(100);
 const ALPHA_DEFAULT: f64 = 0.95;
 
@@ -27,6 +28,8 @@ const ALPHA_DEFAULT: f64 = 0.95;
 /// than the time after which the guardian takes the governor for dead.
 const PERIODS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(3)];
 const TURNS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3600)];
+/// Jobs that take turns faster than this do little else.
+const LONGEST_SUSPENSIONS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(24 * 3600)];
 /// Below 50 ms of user time accessed bits miss what the processor's translation buffer holds.
 const DELTAS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(60)];
 
@@ -50,8 +53,20 @@ struct Usual {
 impl Checker<'_> {
     /// Checks all of it.
     pub(super) fn config(&self, table: Table) -> Checked<Config> {
-        let Governor { budget, period, brake, turn, sockets, metrics, groups, delta, alpha, criterion, cap } =
-            table.governor;
+        let Governor {
+            budget,
+            period,
+            brake,
+            turn,
+            longest_suspension,
+            sockets,
+            metrics,
+            groups,
+            delta,
+            alpha,
+            criterion,
+            cap,
+        } = table.governor;
         let usual = Usual {
             delta: self.time("delta", delta.as_ref(), DELTA_DEFAULT, DELTAS)?,
             alpha: self.alpha(alpha.as_ref(), ALPHA_DEFAULT)?,
@@ -81,6 +96,12 @@ impl Checker<'_> {
             period: self.time("period", period.as_ref(), PERIOD_DEFAULT, PERIODS)?,
             brake: self.part("brake", brake.as_ref(), BRAKE_DEFAULT)?,
             turn: self.time("turn", turn.as_ref(), TURN_DEFAULT, TURNS)?,
+            longest_suspension: self.time(
+                "longest_suspension",
+                longest_suspension.as_ref(),
+                LONGEST_SUSPENSION_DEFAULT,
+                LONGEST_SUSPENSIONS,
+            )?,
             directory: sockets.as_ref().map(|path| self.folder.join(path.get_ref())),
             metrics: metrics.as_ref().map(|text| self.metrics(text)).transpose()?,
             groups: groups.as_ref().map(|path| self.group(path)).transpose()?,
@@ -408,6 +429,7 @@ mod tests {
         let [a, b] = &config.jobs[..] else { panic!("two jobs") };
         assert_eq!((a.priority, b.priority), (9, PRIORITY_DEFAULT));
         assert_eq!((a.criterion, b.criterion), (Criterion::Lifetime, Criterion::ProcessorEfficiency));
+        assert_eq!(config.longest_suspension, Duration::from_secs(2));
         assert_eq!(b.delta, Duration::from_millis(200));
         let Origin::Command(command) = &a.origin else { panic!("a command") };
         assert_eq!(
@@ -427,6 +449,10 @@ mod tests {
                 "jobs.toml:2: budget \"6 GX\": write a size",
             ),
             ("[governor]\nbudget = 6\n", "jobs.toml:2: invalid type: integer `6`, expected a string"),
+            (
+                "[governor]\nlongest_suspension = \"1 ms\"\n[[job]]\nname=\"a\"\ncommand=[\"sh\"]",
+                "jobs.toml:2: longest_suspension 1ms: it is from 500ms",
+            ),
             ("[governor]\nbugdet = \"6 GiB\"\n", "jobs.toml:2: unknown field `bugdet`"),
             ("[governor\n", "jobs.toml:1: "),
             (&format!("{job}prio = 3\n"), "jobs.toml:4: unknown field `prio`"),

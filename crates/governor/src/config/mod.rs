@@ -65,6 +65,8 @@ pub struct Config {
     pub brake: f64,
     /// How long a suspended job waits for each step that it rises.
     pub turn: Duration,
+    /// The longest that a job is suspended without a break.
+    pub longest_suspension: Duration,
     /// Where the sockets are; `None` for the usual place.
     pub directory: Option<PathBuf>,
     /// Where metrics are served; `None` for nowhere. A loopback address.

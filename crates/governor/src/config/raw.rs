@@ -23,6 +23,7 @@ pub(super) struct Governor {
     pub(super) period: Option<Spanned<String>>,
     pub(super) brake: Option<Spanned<String>>,
     pub(super) turn: Option<Spanned<String>>,
+    pub(super) longest_suspension: Option<Spanned<String>>,
     pub(super) sockets: Option<Spanned<String>>,
     pub(super) metrics: Option<Spanned<String>>,
     pub(super) groups: Option<Spanned<String>>,

@@ -21,12 +21,13 @@
 //!   no interval Δ below 50 ms ([`crate::DELTA_MIN`]).
 //! - `read` and `write` of files that are not mapped.
 //! - Parts of huge pages: one bit stands for 2 MiB.
-//! - Who else has touched a shared page: each process has bits of its own, and shared pages count in each
-//!   that touched them.
+//! - Who else has touched a shared page: each process has bits of its own. What processes of a job share
+//!   with each other counts once ([`super::pools`]).
 //!
 //! Source: Nishigaki, section 3, for looking at accessed bits at intervals; proc(5).
 
 use super::clearing::Clearing;
+use super::pools::{Pools, Shared};
 use crate::source::{Count, PerProcess, SourceError, SourceKind, Spent};
 use std::collections::HashSet;
 use std::fs::File;
@@ -53,12 +54,18 @@ pub struct AccessedBits {
     clearing: Clearing,
     /// Processes that share so little that the sum over all mappings will do.
     by_sum: HashSet<Pid>,
+    pools: Pools,
     text: Vec<u8>,
 }
 
 impl Default for AccessedBits {
     fn default() -> AccessedBits {
-        AccessedBits { clearing: Clearing::new(), by_sum: HashSet::new(), text: Vec::new() }
+        AccessedBits {
+            clearing: Clearing::new(),
+            by_sum: HashSet::new(),
+            pools: Pools::default(),
+            text: Vec::new(),
+        }
     }
 }
 
@@ -83,7 +90,8 @@ impl PerProcess for AccessedBits {
         let file = File::open(format!("/proc/{pid}/{name}")).map_err(failed)?;
         file.take(SMAPS_BYTES_MAX).read_to_end(&mut self.text).map_err(failed)?;
         // A process that is ending has no memory left and an empty file.
-        let (count, shared) = parse(&self.text).ok_or(SourceError::Ended(pid))?;
+        let pools = &mut self.pools;
+        let (count, shared) = each(&self.text, |shared| pools.add(shared)).ok_or(SourceError::Ended(pid))?;
         if shared.0 as f64 > count.resident.0 as f64 * SHARED_PART {
             self.by_sum.remove(&pid);
         } else {
@@ -91,6 +99,14 @@ impl PerProcess for AccessedBits {
         }
         // The kernel lets go of its lock for reading when somebody waits for it.
         Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
+    }
+
+    fn begin(&mut self) {
+        self.pools = Pools::default();
+    }
+
+    fn twice(&mut self) -> Count {
+        self.pools.twice()
     }
 
     fn forget(&mut self, pid: Pid) {
@@ -113,11 +129,15 @@ impl PerProcess for AccessedBits {
 
 /// One mapping, or the sum of all.
 #[derive(Default)]
-struct Mapping {
+struct Mapping<'a> {
+    /// Its first line.
+    line: &'a [u8],
     /// Of a file, and private: a program's text and data, and its libraries'.
     of_program: bool,
     resident: u64,
     referenced: u64,
+    /// With each page divided by how often it is mapped.
+    part: u64,
     shared: u64,
     huge: u64,
     swapped: u64,
@@ -125,19 +145,26 @@ struct Mapping {
 
 /// The counts in `smaps` or `smaps_rollup`, and how much is shared in all; `None` of an empty file.
 pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
+    each(text, |_| {})
+}
+
+/// The same; `tell` hears of each mapping that processes may share with each other.
+fn each(text: &[u8], mut tell: impl FnMut(&Shared<'_>)) -> Option<(Count, Bytes)> {
     let (mut count, mut shared) = (Count::default(), 0);
-    let mut mapping: Option<Mapping> = None;
+    let mut mapping: Option<Mapping<'_>> = None;
     for line in text.split(|byte| *byte == b'\n') {
         // Names of values begin with a capital, mappings with an address.
         if line.first().is_some_and(|first| !first.is_ascii_uppercase()) {
-            shared = mapping.take().map_or(0, |mapping| mapping.add_to(&mut count)).saturating_add(shared);
-            mapping = Some(Mapping { of_program: is_of_program(line), ..Mapping::default() });
+            let before = mapping.take().map_or(0, |mapping| mapping.add_to(&mut count, &mut tell));
+            shared = before.saturating_add(shared);
+            mapping = Some(Mapping { line, of_program: is_of_program(line), ..Mapping::default() });
             continue;
         }
         let Some(mapping) = &mut mapping else { continue };
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
         let place = match &line[..colon] {
             b"Rss" => &mut mapping.resident,
+            b"Pss" => &mut mapping.part,
             b"Referenced" => &mut mapping.referenced,
             b"Shared_Clean" | b"Shared_Dirty" => &mut mapping.shared,
             b"AnonHugePages" | b"ShmemPmdMapped" | b"FilePmdMapped" => &mut mapping.huge,
@@ -147,28 +174,42 @@ pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
         *place = place.saturating_add(number(&line[colon..]));
     }
     let last = mapping?;
-    shared = last.add_to(&mut count).saturating_add(shared);
+    shared = last.add_to(&mut count, &mut tell).saturating_add(shared);
     Some((count, Bytes::from_kib(shared)))
 }
 
-impl Mapping {
-    /// Adds its counts; how much of it is shared.
-    fn add_to(&self, count: &mut Count) -> u64 {
+impl Mapping<'_> {
+    /// Adds its counts, and tells of it if it is shared and not left out; how much of it is shared.
+    fn add_to(&self, count: &mut Count, tell: &mut impl FnMut(&Shared<'_>)) -> u64 {
+        let shared = self.shared.min(self.resident);
+        if shared > 0 && !self.of_program {
+            tell(&Shared {
+                line: self.line,
+                resident: shared,
+                referenced: part(self.referenced, shared, self.resident),
+                part: self.part.saturating_sub(self.resident - shared),
+            });
+        }
         let left_out = if self.of_program { self.shared.min(self.resident) } else { 0 };
         // Which of its pages were referenced is not known: they are taken to be spread evenly.
         let kept = self.resident - left_out;
-        let part = || u128::from(self.referenced) * u128::from(kept) / u128::from(self.resident);
         let referenced =
-            if left_out == 0 { self.referenced } else { u64::try_from(part()).unwrap_or(u64::MAX) };
+            if left_out == 0 { self.referenced } else { part(self.referenced, kept, self.resident) };
         *count += Count {
             referenced: Bytes::from_kib(referenced),
             resident: Bytes::from_kib(self.resident),
             huge: Bytes::from_kib(self.huge),
             swapped: Bytes::from_kib(self.swapped),
             shared: Bytes::from_kib(left_out),
+            twice: Bytes(0),
         };
         self.shared
     }
+}
+
+/// `all` times `of` / `whole`, which is not 0.
+fn part(all: u64, of: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(all) * u128::from(of) / u128::from(whole)).unwrap_or(u64::MAX)
 }
 
 /// Whether a mapping's first line, `from-to rwxp offset device inode name`, is that of a private mapping of a
@@ -223,6 +264,21 @@ mod tests {
         // purpose.
         assert_eq!(count.referenced, Bytes((20 + 900 + 10) << 10));
         assert_eq!(shared, Bytes(585 << 10));
+    }
+
+    #[test]
+    fn what_processes_share_with_each_other_counts_once() {
+        let mut source = AccessedBits::default();
+        for _ in 0..2 {
+            each(SMAPS, |shared| source.pools.add(shared)).unwrap();
+        }
+        // Both have all 10 KiB of the shared mapping, and used all of it; of the 500 KiB that they have of a
+        // forked heap, nine tenths each, which leaves a hundredth that neither used.
+        let twice = source.twice();
+        assert_eq!(twice.resident, Bytes(510 << 10));
+        assert_eq!(twice.referenced, Bytes((10 + 900 - 495) << 10));
+        source.begin();
+        assert_eq!(source.twice(), Count::default());
     }
 
     #[test]

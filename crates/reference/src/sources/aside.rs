@@ -26,6 +26,7 @@ impl Aside {
             *looks -= 1;
             return Ok(*count);
         }
+        self.smaps.begin();
         let count = self.smaps.count(pid)?.0;
         self.known.insert(pid, (count, EVERY - 1));
         Ok(count)

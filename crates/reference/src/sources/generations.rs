@@ -72,6 +72,7 @@ impl Generations {
             huge: huge(&statistics).min(resident),
             swapped: number(&self.directory.join("memory.swap.current")),
             shared: Bytes(0),
+            twice: Bytes(0),
         };
         let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
         Done { count, spent, reached: 1, lost: Vec::new() }

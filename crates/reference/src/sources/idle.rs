@@ -219,6 +219,7 @@ impl PerProcess for IdleBitmap {
             huge: bytes(huge),
             swapped: status.swapped,
             shared: Bytes(status.resident.0.saturating_sub(looked_at.0)),
+            twice: Bytes(0),
         };
         Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
     }

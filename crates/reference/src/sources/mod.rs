@@ -18,6 +18,7 @@ mod clearing;
 pub(crate) mod damon;
 pub(crate) mod generations;
 mod idle;
+mod pools;
 mod stale;
 pub(crate) mod status;
 pub(crate) mod tables;

@@ -253,6 +253,8 @@ impl Watcher {
         self.latest = sum;
         let transferred: u64 = self.job.members().keys().filter_map(|pid| transferred(*pid)).sum();
         self.transferred = self.transferred.max(Bytes(transferred));
+        self.transferred_before.get_or_insert(Bytes(transferred));
+        self.charged.look(self.job.target(), self.job.members().keys().copied());
         self.peak = self.peak.max(sum.resident + sum.swapped);
         let private = sum.resident.0.saturating_sub(sum.shared.0);
         let untouched = Bytes(private.saturating_sub(sum.referenced.0));
@@ -334,7 +336,7 @@ impl Watcher {
     pub(super) fn end_cycle(&mut self, events: &mut Vec<Event>) {
         self.impose();
         let Some(cycle) = self.cycle.take() else { return };
-        self.whole.cycle(at_common_windows(&self.history, &cycle), self.job.resident());
+        self.whole.cycle(at_common_windows(&self.history, &cycle), self.held());
         if push(&mut self.history, &cycle) {
             events.push(Event::Cycle { samples: self.history.samples() });
         }

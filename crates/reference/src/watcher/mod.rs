@@ -32,7 +32,9 @@ mod due;
 pub use ages::AGES;
 
 use crate::budget::{Budget, Parts, Passed};
+use crate::charged::Charged;
 use crate::event::Event;
+use crate::growth::Growth;
 use crate::job::Job;
 use crate::options::{Options, WatchError};
 use crate::source::{Count, Source, SourceKind};
@@ -141,6 +143,11 @@ pub struct Watcher {
     most_processes: u64,
     /// The most that its processes had read and written by calls at any look.
     transferred: Bytes,
+    /// What they had at the first.
+    transferred_before: Option<Bytes>,
+    charged: Charged,
+    growth: Growth,
+    correction: f64,
     longest_stall: Duration,
     began: Instant,
     first_curve: Option<Duration>,
@@ -178,6 +185,10 @@ impl Watcher {
             peak: Bytes(0),
             most_processes: 0,
             transferred: Bytes(0),
+            transferred_before: None,
+            charged: Charged::default(),
+            growth: Growth::default(),
+            correction: 1.0,
             longest_stall: Duration::ZERO,
             began: now,
             first_curve: None,
@@ -223,7 +234,9 @@ impl Watcher {
     /// Ends the watch: what the cycle that runs knows already becomes a sample.
     pub fn finish(&mut self) {
         self.end_cycle(&mut Vec::new());
-        self.whole.pass(self.job.clock(), self.job.resident());
+        self.whole.pass(self.job.clock(), self.held());
+        self.job.update(false);
+        self.ended |= self.job.members().is_empty();
     }
 
     /// The samples so far.
@@ -316,6 +329,42 @@ impl Watcher {
         self.transferred
     }
 
+    /// The part of that since the watch began.
+    pub(super) fn transferred_since(&self) -> Bytes {
+        let before = self.transferred_before.unwrap_or_default();
+        Bytes(self.transferred.0.saturating_sub(before.0))
+    }
+
+    /// What its group would be charged beside the pages of its processes.
+    pub(super) fn charged(&self) -> &Charged {
+        &self.charged
+    }
+
+    /// Whether it runs and has become larger lately: then it needs at least what it holds.
+    #[must_use]
+    pub fn is_growing(&self) -> bool {
+        !self.ended && self.growth.is_growing(self.job.clock(), self.peak)
+    }
+
+    /// By what the curve was corrected; 1 if it was not.
+    #[must_use]
+    pub fn correction(&self) -> f64 {
+        self.correction
+    }
+
+    /// It was proved that the job needs this many times the pages that the curve says.
+    pub fn correct(&mut self, times: f64) {
+        self.correction = times;
+    }
+
+    /// What its processes hold now, by a file that is cheap to read and counts what they share in each of
+    /// them; corrected as the last look was.
+    fn held(&self) -> Bytes {
+        let (once, twice) = (self.latest.resident.0 as f64, self.latest.twice.0 as f64);
+        let resident = self.job.resident();
+        if twice > 0.0 { Bytes((resident.0 as f64 * once / (once + twice)) as u64) } else { resident }
+    }
+
     /// The most processes that it had at any time.
     pub(super) fn most_processes(&self) -> u64 {
         self.most_processes
@@ -324,7 +373,7 @@ impl Watcher {
     /// The most resident and swapped memory that was seen at any time.
     #[must_use]
     pub fn peak(&self) -> Bytes {
-        self.peak
+        if self.peak == Bytes(0) { self.job.resident() } else { self.peak }
     }
 
     /// In which pages the answer is.
@@ -376,8 +425,12 @@ impl Watcher {
 
     /// What passed since the last step, and what is held.
     fn account(&mut self) {
-        let resident = self.job.resident();
-        self.peak = self.peak.max(resident + self.latest.swapped);
+        let resident = self.held();
+        // What several processes share is not known before a look.
+        if self.latest.resident > Bytes(0) || self.job.members().len() < 2 {
+            self.peak = self.peak.max(resident + self.latest.swapped);
+            self.growth.note(self.job.clock(), self.peak);
+        }
         self.most_processes = self.most_processes.max(self.job.members().len() as u64);
         self.whole.pass(self.job.clock(), resident);
     }
@@ -402,6 +455,7 @@ impl Watcher {
             self.history.restart();
             self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock());
             (self.peak, self.transferred, self.latest) = (Bytes(0), Bytes(0), Count::default());
+            (self.charged, self.growth) = (Charged::default(), Growth::default());
             events.push(Event::Restarted);
         }
     }

@@ -150,6 +150,7 @@ impl Damon {
                         huge: aside.huge.min(status.resident),
                         shared: aside.shared,
                         referenced: Bytes(0),
+                        twice: Bytes(0),
                     };
                     reached += 1;
                 }

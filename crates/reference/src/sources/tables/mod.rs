@@ -112,6 +112,7 @@ fn sum(of_program: Counted, other: Counted, shared: Bytes, swapped: Bytes) -> Co
         huge: bytes(huge),
         swapped,
         shared,
+        twice: Bytes(0),
     }
 }
 

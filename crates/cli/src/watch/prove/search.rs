@@ -1,0 +1,103 @@
+//! The search for the smallest size that costs no more than agreed to: a pure function of the costs seen.
+//!
+//! From the advised size it goes down by eighths while that costs little, and up while it costs too much. Between
+//! a size that does and one that does not it halves the distance.
+
+/// The search ends when the two are this near, as a part of the larger …
+const PRECISION: f64 = 1.0 / 16.0;
+/// … or after so many sizes.
+const SIZES_MAX: u32 = 8;
+/// The steps down and up.
+const STEP: u64 = 8;
+
+/// A search under way.
+#[derive(Debug)]
+pub(super) struct Search {
+    cap: f64,
+    /// Everything that the job holds: no size is larger.
+    all: u64,
+    size: u64,
+    sizes: u32,
+    /// The largest size that cost too much, and the smallest that did not.
+    dear: Option<u64>,
+    kept: Option<u64>,
+}
+
+impl Search {
+    /// A search that begins with the size `from`.
+    pub(super) fn new(from: u64, all: u64, cap: f64) -> Search {
+        Search { cap, all, size: from.min(all), sizes: 0, dear: None, kept: None }
+    }
+
+    /// The size to try now.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// What the size has cost. True if the search is over.
+    pub(super) fn seen(&mut self, cost: f64) -> bool {
+        self.sizes += 1;
+        if cost <= self.cap {
+            self.kept = Some(self.kept.map_or(self.size, |kept| kept.min(self.size)));
+        } else {
+            self.dear = Some(self.dear.map_or(self.size, |dear| dear.max(self.size)));
+        }
+        // Where a larger size cost too much after a smaller one had not, the job has changed: the larger counts.
+        if self.dear >= self.kept {
+            self.kept = None;
+        }
+        self.size = match (self.dear, self.kept) {
+            (Some(dear), Some(kept)) if (kept - dear) as f64 <= kept as f64 * PRECISION => return true,
+            (Some(dear), Some(kept)) => dear + (kept - dear) / 2,
+            (None, Some(kept)) => kept - kept / STEP,
+            (Some(dear), None) if dear >= self.all => return true,
+            (Some(dear), None) => (dear + dear / STEP).min(self.all),
+            (None, None) => return true,
+        };
+        self.sizes >= SIZES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes tried, for a job that needs `needs`.
+    fn tried(from: u64, needs: u64) -> Vec<u64> {
+        let mut search = Search::new(from, 1000, 0.02);
+        let mut sizes = Vec::new();
+        loop {
+            sizes.push(search.size());
+            let cost = if search.size() >= needs { 0.001 } else { 0.3 };
+            if search.seen(cost) {
+                return sizes;
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_it_needs_the_search_comes_near_and_ends() {
+        for from in (100..=1000).step_by(50) {
+            for needs in (100..=1000).step_by(10) {
+                let sizes = tried(from, needs);
+                assert!(
+                    sizes.len() <= SIZES_MAX as usize && sizes.iter().all(|size| *size <= 1000),
+                    "{sizes:?}"
+                );
+                let kept = sizes.iter().filter(|size| **size >= needs).min();
+                // Enough steps to come from any advice that is not off by a factor of two.
+                if from * 8 > needs * 5 && from * 5 < needs * 8 {
+                    let kept = *kept.expect("a size that does") as f64;
+                    assert!(kept <= needs as f64 * 1.15, "{needs} from {from}: {sizes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_that_fits_nowhere_ends_at_all_of_it() {
+        assert_eq!(tried(900, 2000), [900, 1000]);
+        // One that needs nothing is not squeezed for ever.
+        assert_eq!(tried(900, 0).len(), SIZES_MAX as usize);
+    }
+}

@@ -1,0 +1,179 @@
+//! A control group whose memory is taken a little at a time, and what it says of faults and stalls.
+//!
+//! | version | by | is set |
+//! | --- | --- | --- |
+//! | 2 | `memory.reclaim` | nothing |
+//! | 2, before Linux 5.19 | `memory.high`, for the moment of the write | put back at once |
+//! | 1 | `memory.limit_in_bytes`, for the moment of the write, while `memory.oom_control` holds the killer | put back at once |
+//!
+//! Writing a limit below what is held has the kernel reclaim down to it before the write returns, so a moment
+//! is enough. If we are killed within it, a guardian puts the limit back ([`Keeper`]).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use vellum_governor::{GuardianError, Keeper};
+use vellum_process::{Pid, procfs};
+use vellum_reference::{Target, Watcher};
+
+const V1: &str = "/sys/fs/cgroup/memory";
+const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// The job cannot be squeezed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SqueezeError {
+    #[error(
+        "--prove: {0}: it has no control group with memory of its own to squeeze; start it in one (systemd-run --scope, or a directory below /sys/fs/cgroup), and watch that with --cgroup DIR"
+    )]
+    NoGroup(String),
+    #[error("--prove: {}: cannot {what}: {source}; it needs the right to write there, as root has", .path.display())]
+    File { path: PathBuf, what: &'static str, source: io::Error },
+    #[error("--prove: {0}")]
+    Guardian(#[from] GuardianError),
+    #[error("--prove: the delay of a page fault is not known here; set it with --delay, as in --delay 100us")]
+    NoDelay,
+}
+
+/// What a group says of itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) usage: u64,
+    pub(super) faults: u64,
+    pub(super) refaults: u64,
+    /// For how long tasks stalled on memory, in microseconds; `None` where the kernel does not say.
+    pub(super) stalled_us: Option<u64>,
+}
+
+/// How memory is taken.
+#[derive(Debug)]
+enum Means {
+    Reclaim(PathBuf),
+    /// A limit for a moment; for version 1 with the file that holds the killer.
+    Moment {
+        limit: PathBuf,
+        killer: Option<PathBuf>,
+        keeper: Keeper,
+    },
+}
+
+/// A group that can be squeezed.
+#[derive(Debug)]
+pub(super) struct Squeeze {
+    group: PathBuf,
+    v1: bool,
+    means: Means,
+}
+
+impl Squeeze {
+    /// The group of what is watched.
+    pub(super) fn of(target: &Target, watcher: &Watcher) -> Result<Squeeze, SqueezeError> {
+        let group = match target {
+            Target::Cgroup(path) => path.clone(),
+            _ => own_group(watcher).ok_or_else(|| SqueezeError::NoGroup("this job".to_owned()))?,
+        };
+        let v1 = group.join("memory.limit_in_bytes").exists();
+        let file = |name: &str| Some(group.join(name)).filter(|file| file.exists());
+        let means = if let Some(reclaim) = file("memory.reclaim") {
+            Means::Reclaim(reclaim)
+        } else if let Some(limit) = file("memory.limit_in_bytes").or_else(|| file("memory.high")) {
+            Means::Moment { limit, killer: file("memory.oom_control"), keeper: Keeper::start()? }
+        } else {
+            return Err(SqueezeError::NoGroup(group.display().to_string()));
+        };
+        Ok(Squeeze { group, v1, means })
+    }
+
+    /// Takes about so many bytes. The kernel may find less.
+    pub(super) fn take(&self, bytes: u64) -> Result<(), SqueezeError> {
+        // Refused as "again" or "busy" where not all of it could be found.
+        let tolerant = |path: &Path, done: io::Result<()>| match done {
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)) => {
+                Err(SqueezeError::File { path: path.to_path_buf(), what: "take memory by it", source: error })
+            }
+            _ => Ok(()),
+        };
+        match &self.means {
+            Means::Reclaim(file) => tolerant(file, fs::write(file, bytes.to_string())),
+            Means::Moment { limit, killer, keeper } => {
+                let size = self.counts()?.usage.saturating_sub(bytes).to_string();
+                let squeeze = || keeper.while_set(limit, &size, || ());
+                let held = killer.as_ref().map(|killer| (killer, killer_of(killer)));
+                let done = match held {
+                    // Somebody else holds it already.
+                    Some((_, true)) | None => squeeze(),
+                    Some((killer, false)) => holding(killer, squeeze),
+                };
+                tolerant(limit, done)
+            }
+        }
+    }
+
+    /// What the group says now.
+    pub(super) fn counts(&self) -> Result<Counts, SqueezeError> {
+        let usage = self.group.join(if self.v1 { "memory.usage_in_bytes" } else { "memory.current" });
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| SqueezeError::File { path, what: "read it", source }
+        };
+        let text = fs::read_to_string(&usage).map_err(failed(&usage))?;
+        let stat = self.group.join("memory.stat");
+        let stat = fs::read_to_string(&stat).map_err(failed(&stat))?;
+        // The sums over groups below have a name of their own in version 1.
+        let number = |name: &str| {
+            let total = if self.v1 { format!("total_{name}") } else { name.to_owned() };
+            let of = |name: &str| {
+                stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
+            };
+            of(&total).or_else(|| of(name)).unwrap_or(0)
+        };
+        let pressure = fs::read_to_string(self.group.join("memory.pressure")).ok();
+        Ok(Counts {
+            usage: text.trim().parse().unwrap_or(0),
+            faults: number("pgmajfault"),
+            refaults: number("workingset_refault_anon") + number("workingset_refault_file"),
+            stalled_us: pressure.and_then(|text| {
+                let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+                some.split_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok())
+            }),
+        })
+    }
+}
+
+/// Whether somebody holds the killer of a group.
+fn killer_of(file: &Path) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.contains("oom_kill_disable 1"))
+}
+
+/// Holds the killer meanwhile: a job that finds no memory in this moment waits for its end.
+fn holding<R>(killer: &Path, work: impl FnOnce() -> R) -> R {
+    let held = fs::write(killer, "1").is_ok();
+    let done = work();
+    if held {
+        let _ = fs::write(killer, "0");
+    }
+    done
+}
+
+/// The group that the job has to itself: all of the job's processes are in it and no others.
+fn own_group(watcher: &Watcher) -> Option<PathBuf> {
+    let job: Vec<Pid> = watcher.processes().map(|(pid, _)| pid).collect();
+    let text = procfs::text(format!("/proc/{}/cgroup", job.first()?)).ok()?;
+    let of = |line: &str| {
+        let mut words = line.splitn(3, ':');
+        let (number, controllers, path) = (words.next()?, words.next()?, words.next()?.strip_prefix('/')?);
+        let tops: &[&str] = match (number, controllers) {
+            ("0", _) => &V2,
+            (_, controllers) if controllers.split(',').any(|name| name == "memory") => &[V1],
+            _ => return None,
+        };
+        let memory = |group: &PathBuf| {
+            ["memory.limit_in_bytes", "memory.high"].iter().any(|file| group.join(file).exists())
+        };
+        // The root group has everybody.
+        (!path.is_empty()).then(|| tops.iter().map(|top| Path::new(top).join(path)).find(memory))?
+    };
+    let group = text.lines().find_map(of)?;
+    let members = fs::read_to_string(group.join("cgroup.procs")).ok()?;
+    let mut members = members.split_whitespace().filter_map(|pid| pid.parse().ok().map(Pid));
+    members.all(|pid| job.contains(&pid)).then_some(group)
+}

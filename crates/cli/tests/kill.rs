@@ -1,0 +1,310 @@
+//! `vellum govern` and its guardians, killed by `kill -9` at random moments: nothing stays stopped, and no
+//! group is left.
+//!
+//! Each moment is a governor of its own, whose jobs do not fit and take turns; a job forks all the time. Some
+//! milliseconds after it has suspended a job, one of four things is killed:
+//!
+//! ```text
+//! the governor · a guardian · the governor and a guardian · the governor and both guardians
+//!                                                            └▶ `vellum govern --recover`, or the next governor
+//! ```
+//!
+//! The seed is printed; VELLUM_KILLS sets the number of moments.
+
+mod common;
+
+use common::{VELLUM, said, text};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use vellum_random::Rng;
+
+/// A hang is one after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Moments, unless asked for more.
+const KILLS: usize = 24;
+const KILLS_ENV: &str = "VELLUM_KILLS";
+/// The latest moment of a kill after the first suspension, in microseconds: some periods and turns.
+const LATEST_US: u64 = 900_000;
+const JOBS: [(&str, &str); 3] = [
+    ("still", "while :; do sleep 0.05; done"),
+    ("forks", "while :; do sleep 0.01; sleep 0.1 & sleep 0.02 & done"),
+    ("busy", "while :; do :; done"),
+];
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Killed {
+    Governor,
+    Guardian,
+    Both,
+    AllRecovered,
+    AllNext,
+}
+
+impl Killed {
+    const ALL: [Killed; 5] =
+        [Killed::Governor, Killed::Guardian, Killed::Both, Killed::AllRecovered, Killed::AllNext];
+}
+
+struct Governing {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    /// The jobs' first processes, each the leader of a session.
+    jobs: Vec<i32>,
+}
+
+impl Governing {
+    fn start(table: &Path) -> Governing {
+        let mut command = Command::new(VELLUM);
+        command.args(["govern", "--json"]).arg(table).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("vellum starts");
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Governing { child, lines, jobs: Vec::new() }
+    }
+
+    /// Reads to the next event called `name`.
+    fn event(&mut self, name: &str) {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before {name}");
+            let event: serde_json::Value = serde_json::from_str(&line).expect("a line of JSON");
+            if event["event"] == "started" {
+                self.jobs.push(event["pid"].as_i64().unwrap() as i32);
+            }
+            if event["event"] == name {
+                return;
+            }
+        }
+    }
+
+    fn guardians(&self) -> Vec<i32> {
+        let of_it = |process: &Process| process.parent == self.child.id() as i32 && process.state != 'Z';
+        let all = processes().into_iter().filter(|process| process.name == "vellum-guardian");
+        all.filter(of_it).map(|process| process.pid).collect()
+    }
+}
+
+impl Drop for Governing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        end(&self.jobs);
+    }
+}
+
+/// Ends all processes of the jobs' sessions: a job that forks may have to be told more than once.
+fn end(jobs: &[i32]) {
+    let jobs: HashSet<i32> = jobs.iter().copied().collect();
+    let began = Instant::now();
+    loop {
+        let left: Vec<i32> = processes()
+            .into_iter()
+            .filter(|process| jobs.contains(&process.session) && process.state != 'Z')
+            .map(|process| process.pid)
+            .collect();
+        if left.is_empty() || began.elapsed() > PATIENCE {
+            return;
+        }
+        left.into_iter().for_each(|pid| kill(pid));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn kill(pid: i32) {
+    // SAFETY: a signal to a process of this test's, or to one that is gone, which is refused.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+struct Process {
+    pid: i32,
+    name: String,
+    state: char,
+    parent: i32,
+    session: i32,
+}
+
+fn processes() -> Vec<Process> {
+    let of = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let text = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (head, rest) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse().ok();
+        let name = head.split_once('(')?.1.to_owned();
+        Some(Process { pid, name, state: fields[0].chars().next()?, parent: number(1)?, session: number(3)? })
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// Whether no process of the jobs is stopped, and no group frozen.
+fn all_run(jobs: &[i32], groups: &[PathBuf]) -> bool {
+    let stopped = |process: &Process| jobs.contains(&process.session) && process.state == 'T';
+    let frozen = |group: &PathBuf| {
+        let text = std::fs::read_to_string(group.join("cgroup.events")).unwrap_or_default();
+        text.contains("frozen 1")
+    };
+    !processes().iter().any(stopped) && !groups.iter().any(frozen)
+}
+
+/// A control group of version 2 for the jobs' groups, removed when dropped.
+struct Groups(PathBuf);
+
+impl Groups {
+    fn make() -> Option<Groups> {
+        let name = format!("vellum-kill-{}", std::process::id());
+        ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].iter().find_map(|top| {
+            let path = Path::new(top).join(&name);
+            std::fs::create_dir(&path).ok()?;
+            let groups = Groups(path);
+            groups.0.join("cgroup.freeze").exists().then_some(groups)
+        })
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir(entry.path());
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+fn table(folder: &Path, groups: Option<&Groups>) -> PathBuf {
+    let mut text = "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"1 s\"\n\
+                    longest_suspension = \"500 ms\"\nbudget = \"1 MiB\"\n"
+        .to_owned();
+    if let Some(groups) = groups {
+        text += &format!("groups = {:?}\n", groups.0);
+    }
+    for (name, script) in JOBS {
+        text += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n");
+    }
+    let path = folder.join("jobs.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// One moment.
+fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let table = table(folder.path(), groups);
+    let mut governing = Governing::start(&table);
+    governing.event("suspended");
+    std::thread::sleep(after);
+    until("there are two guardians", || governing.guardians().len() == 2);
+    let guardians = governing.guardians();
+    let governor = governing.child.id() as i32;
+    let mut dead = match killed {
+        Killed::Governor => vec![governor],
+        Killed::Guardian => vec![guardians[0]],
+        Killed::Both => vec![governor, guardians[1]],
+        Killed::AllRecovered | Killed::AllNext => vec![governor, guardians[0], guardians[1]],
+    };
+    if order {
+        dead.reverse();
+    }
+    dead.iter().for_each(|pid| kill(*pid));
+    if killed == Killed::Guardian {
+        // Everything is resumed, and there is another pair, under which jobs take turns again.
+        governing.event("guardian");
+        governing.event("suspended");
+        until("there are two guardians", || governing.guardians().len() == 2);
+        // SAFETY: a signal to our own child.
+        unsafe { libc::kill(governor, libc::SIGTERM) };
+    }
+    governing.child.wait().unwrap();
+    let mut next = None;
+    match killed {
+        Killed::AllRecovered => {
+            // The dead guardians may still be on their way out; they do nothing any more.
+            let mut command = Command::new(VELLUM);
+            let sockets = folder.path().join("s");
+            let done = command.args(["govern", "--recover", "--sockets", text(&sockets)]).output().unwrap();
+            assert!(done.status.success(), "{}", said(&done));
+            assert!(String::from_utf8_lossy(&done.stdout).contains("processes resumed"), "{done:?}");
+        }
+        Killed::AllNext => {
+            let path = folder.path().join("next.toml");
+            let text =
+                "[governor]\nsockets = \"s\"\n[[job]]\nname = \"other\"\ncommand = [\"sleep\", \"300\"]\n";
+            std::fs::write(&path, text).unwrap();
+            let mut following = Governing::start(&path);
+            following.event("state");
+            next = Some(following);
+        }
+        _ => {}
+    }
+    let paths: Vec<PathBuf> = groups
+        .iter()
+        .flat_map(|groups| JOBS.map(|(name, _)| groups.0.join(format!("vellum-{name}"))))
+        .collect();
+    until("all run again", || all_run(&governing.jobs, &paths));
+    // Nobody is left who would stop them again.
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(all_run(&governing.jobs, &paths));
+    end(&governing.jobs);
+    match next {
+        // Only the next one is left to remove the groups, when it ends.
+        Some(mut next) => {
+            // SAFETY: a signal to our own child.
+            unsafe { libc::kill(next.child.id() as i32, libc::SIGTERM) };
+            next.child.wait().unwrap();
+        }
+        None if killed == Killed::AllRecovered => {
+            let mut command = Command::new(VELLUM);
+            let sockets = folder.path().join("s");
+            let done = command.args(["govern", "--recover", "--sockets", text(&sockets)]).output().unwrap();
+            assert!(done.status.success(), "{}", said(&done));
+        }
+        None => {}
+    }
+    until("no group is left", || !paths.iter().any(|path| path.exists()));
+}
+
+#[test]
+fn killed_at_any_moment_nothing_stays_stopped_and_no_group_is_left() {
+    let mut random = Rng::new(vellum_random::test_seed(None));
+    let asked = std::env::var(KILLS_ENV).ok().map(|text| text.parse().expect("VELLUM_KILLS is a number"));
+    let kills: usize = asked.unwrap_or(KILLS);
+    let groups = Groups::make();
+    if groups.is_none() {
+        println!("without groups: no control group of version 2 can be made here");
+    }
+    for at in 0..kills {
+        let killed = Killed::ALL[at % Killed::ALL.len()];
+        let after = Duration::from_micros(random.below(LATEST_US));
+        let with_groups = groups.as_ref().filter(|_| random.below(2) == 0);
+        let order = random.below(2) == 0;
+        println!("{at}: {killed:?} after {after:?}, groups {}, reversed {order}", with_groups.is_some());
+        moment(killed, after, with_groups, order);
+    }
+}
+
+#[test]
+fn recover_says_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let recover = |directory: &Path| {
+        Command::new(VELLUM).args(["govern", "--recover", "--sockets", text(directory)]).output().unwrap()
+    };
+    let nothing = recover(&folder.path().join("none"));
+    assert!(nothing.status.success() && String::from_utf8_lossy(&nothing.stdout).contains("nothing to undo"));
+    let mut governing = Governing::start(&table(folder.path(), None));
+    governing.event("suspended");
+    let refused = recover(&folder.path().join("s"));
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(said(&refused).contains("another governor answers there"), "{}", said(&refused));
+    let both = Command::new(VELLUM).args(["govern", "--recover", "jobs.toml"]).output().unwrap();
+    assert!(!both.status.success() && said(&both).contains("--recover"), "{}", said(&both));
+}

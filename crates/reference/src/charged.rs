@@ -1,0 +1,190 @@
+//! What a job's control group is charged beside the pages that its processes have mapped: page cache of the
+//! files that it reads by calls, and the kernel's own memory.
+//!
+//! ```text
+//! /proc/PID/fd        files open for reading ─▶ cachestat: pages of each in the cache    most at any look
+//! /proc/PID/status    page tables, threads (a stack of the kernel's each)               most at any look
+//! cgroup              the kernel's memory as the group is charged, where one is watched
+//! ```
+//!
+//! Files are known by device and inode: one that several processes have open, or one process twice, counts
+//! once. Files in memory that are mapped (`/dev/shm`, memfd) are pages of the processes already.
+//!
+//! Where the kernel has no `cachestat` (before Linux 6.5), a file counts with all its blocks.
+
+use crate::target::Target;
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use vellum_process::{Bytes, Pid, procfs};
+
+/// The most files that are remembered, and the most descriptors looked at in one look.
+const FILES_MAX: usize = 1024;
+const DESCRIPTORS_MAX: usize = 2048;
+/// A thread's stack in the kernel, and what else it has there.
+const THREAD: u64 = 24 << 10;
+/// Of page cache, the kernel's index takes one part in this many.
+const INDEX_PART: u64 = 64;
+/// The bit of a descriptor's link that says that it is open for reading.
+const READABLE: u32 = 0o400;
+/// A kernel's number for `cachestat`, the same on every architecture.
+const CACHESTAT: libc::c_long = 451;
+
+/// The most that was charged at any look.
+#[derive(Debug, Default)]
+pub(crate) struct Charged {
+    files: HashMap<(u64, u64), Bytes>,
+    kernel: Bytes,
+}
+
+impl Charged {
+    /// Looks at all processes of the job.
+    pub(crate) fn look(&mut self, target: &Target, job: impl Iterator<Item = Pid>) {
+        let (mut left, mut kernel) = (DESCRIPTORS_MAX, 0);
+        for pid in job {
+            self.look_at_files(pid, &mut left);
+            kernel += of_status(pid);
+        }
+        if let Target::Cgroup(path) = target
+            && let Some(counted) = of_group(path)
+        {
+            kernel = counted;
+        }
+        self.kernel = self.kernel.max(Bytes(kernel));
+    }
+
+    /// Page cache of its files.
+    pub(crate) fn files(&self) -> Bytes {
+        self.files.values().copied().sum()
+    }
+
+    /// The kernel's own memory, the index of that cache included.
+    pub(crate) fn kernel(&self) -> Bytes {
+        Bytes(self.kernel.0 + self.files().0 / INDEX_PART)
+    }
+
+    fn look_at_files(&mut self, pid: Pid, left: &mut usize) {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return };
+        for entry in entries.flatten() {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                return;
+            }
+            let path = entry.path();
+            let readable = entry.metadata().is_ok_and(|link| link.mode() & READABLE != 0);
+            let on_a_disk = fs::read_link(&path).is_ok_and(|file| {
+                file.is_absolute() && !["/dev", "/proc", "/sys", "/memfd:"].iter().any(|no| begins(&file, no))
+            });
+            if !(readable && on_a_disk) {
+                continue;
+            }
+            let Ok(meta) = fs::metadata(&path) else { continue };
+            let key = (meta.dev(), meta.ino());
+            if !meta.is_file() || (self.files.len() >= FILES_MAX && !self.files.contains_key(&key)) {
+                continue;
+            }
+            let most = Bytes(meta.blocks() * 512);
+            let cached = cached(&path).map_or(most, |cached| cached.min(Bytes(meta.len().max(most.0))));
+            let known = self.files.entry(key).or_default();
+            *known = cached.max(*known);
+        }
+    }
+}
+
+/// `/memfd:name` is one word, the others are directories.
+fn begins(file: &Path, with: &str) -> bool {
+    if with.ends_with(':') { file.to_string_lossy().starts_with(with) } else { file.starts_with(with) }
+}
+
+/// The range and the answer of `cachestat`.
+#[repr(C)]
+#[derive(Default)]
+struct Range {
+    from: u64,
+    length: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Cached {
+    pages: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// Page cache of a file; `None` if the kernel does not say.
+fn cached(path: &Path) -> Option<Bytes> {
+    let mut options = fs::OpenOptions::new();
+    // Opened anew by its link, which works for a file that has been removed, and waits for nobody.
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    // A length of 0 means to the end.
+    let (range, mut found) = (Range::default(), Cached::default());
+    // SAFETY: a range is read and an answer written, both of the kernel's layout and alive across the call.
+    let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
+    (done == 0).then_some(Bytes(found.pages * crate::PAGE_BYTES))
+}
+
+/// Page tables and the kernel's stacks of a process.
+fn of_status(pid: Pid) -> u64 {
+    let Ok(text) = procfs::text(format!("/proc/{pid}/status")) else { return 0 };
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    number("VmPTE:") * 1024 + number("Threads:") * THREAD
+}
+
+/// What a group is charged for the kernel's own memory.
+fn of_group(path: &Path) -> Option<u64> {
+    let first = fs::read_to_string(path.join("memory.kmem.usage_in_bytes")).ok();
+    if let Some(bytes) = first.and_then(|text| text.trim().parse().ok()) {
+        return Some(bytes);
+    }
+    let stat = fs::read_to_string(path.join("memory.stat")).ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("kernel ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    #[test]
+    fn an_open_file_that_was_removed_counts_once_with_what_is_cached() {
+        const BYTES: usize = 3 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("temporary");
+        let mut file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        file.write_all(&vec![7; BYTES]).unwrap();
+        let again = file.try_clone().unwrap();
+        fs::remove_file(&path).unwrap();
+        let key = file.metadata().map(|meta| (meta.dev(), meta.ino())).unwrap();
+        let target = Target::process(Pid::me()).unwrap();
+        let mut charged = Charged::default();
+        charged.look(&target, std::iter::once(Pid::me()));
+        let found = charged.files.get(&key).copied().unwrap_or_default();
+        assert!((BYTES as u64..=BYTES as u64 + (1 << 20)).contains(&found.0), "{found:?}");
+        assert!(charged.kernel() > Bytes(THREAD));
+        // What was cached counts when the file is gone, too.
+        drop((file, again));
+        charged.look(&target, std::iter::once(Pid::me()));
+        assert_eq!(charged.files.get(&key), Some(&found));
+    }
+
+    #[test]
+    fn files_that_are_only_written_and_processes_that_are_gone_count_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = File::create(folder.path().join("log")).unwrap();
+        log.write_all(&vec![7; 1 << 20]).unwrap();
+        let key = log.metadata().map(|meta| (meta.dev(), meta.ino())).unwrap();
+        let target = Target::process(Pid::me()).unwrap();
+        let mut charged = Charged::default();
+        charged.look(&target, [Pid::me(), Pid(i32::MAX)].into_iter());
+        assert_eq!(charged.files.get(&key), None);
+    }
+}
