@@ -109,6 +109,9 @@ impl<B: Backing + Send> Pager<B> {
             if !inner.streams.is_jumping() {
                 self.make_ready(&mut inner);
             }
+            if inner.near > 0 && inner.has_grown() {
+                thread::wake(&self.work);
+            }
             self.publish();
         }
     }

@@ -47,6 +47,11 @@ pub(crate) struct Inner {
     pub(crate) frames: u32,
     pub(crate) asked: u32,
     pub(crate) allowed: u32,
+    /// Those that control groups allow, and those that memory which is not paged leaves.
+    pub(crate) share: u32,
+    pub(crate) left: u32,
+    /// Frames in memory when that was looked at last.
+    pub(crate) seen_resident: u32,
     /// Most pages dealt with in one go.
     pub(crate) chunk: u32,
     pub(crate) base: usize,
@@ -62,6 +67,11 @@ pub(crate) struct Inner {
     pub(crate) committed_max: u32,
     /// Pages whose contents are in the store and nowhere else.
     pub(crate) stored: u32,
+    /// Those in the first pages of the span, which the allocator cuts small blocks from.
+    pub(crate) units: Objects,
+    /// How many pages those are.
+    pub(crate) near: u32,
+    /// All others.
     pub(crate) objects: Objects,
     pub(crate) policy: Chosen,
     pub(crate) streams: Streams,
@@ -99,6 +109,9 @@ impl Inner {
             frames: 0,
             asked: 0,
             allowed: 0,
+            share: 0,
+            left: 0,
+            seen_resident: 0,
             chunk: 1,
             base: 0,
             records: Table::empty(),
@@ -110,6 +123,8 @@ impl Inner {
             committed: 0,
             committed_max: 0,
             stored: 0,
+            units: Objects::none(),
+            near: 0,
             objects: Objects::none(),
             policy: Chosen::new(Choice::Clock),
             streams: Streams::new(),
@@ -127,7 +142,13 @@ impl Inner {
         }
     }
 
-    pub(crate) fn new(frames: u32, base: usize, pages: u32, choice: Choice) -> Result<Inner, Errno> {
+    pub(crate) fn new(
+        frames: u32,
+        base: usize,
+        near: u32,
+        pages: u32,
+        choice: Choice,
+    ) -> Result<Inner, Errno> {
         let (pool, key) = (Pool::new(frames)?, Key::random());
         // SAFETY: a page of the pool that nobody has written to yet.
         let zero_sum = unsafe { key.sum(pool.start() as *const u8) };
@@ -136,6 +157,8 @@ impl Inner {
             frames,
             asked: frames,
             allowed: frames,
+            share: frames,
+            left: frames,
             chunk: chunk_of(frames),
             base,
             records: Table::new(pages as usize)?,
@@ -143,7 +166,9 @@ impl Inner {
             sums: Table::new(pages as usize)?,
             pool,
             free_slots: Bits::new(pages + SLACK + STEP)?,
-            objects: Objects::new(pages)?,
+            units: Objects::new(0, near)?,
+            near,
+            objects: Objects::new(near, pages)?,
             policy: Chosen::new(choice),
             key,
             zero_sum,
@@ -182,6 +207,14 @@ impl Inner {
         self.frames != before
     }
 
+    /// Whether so many frames have come into memory since what is beside them was looked at that it should be
+    /// looked at again: together they may be more than is allowed.
+    pub(crate) fn has_grown(&self) -> bool {
+        /// The part of all that were asked for.
+        const SHARE: u32 = 64;
+        self.pool.resident(self.frames) > self.seen_resident + self.asked / SHARE
+    }
+
     /// Held pages wanted, as a second chance.
     pub(crate) fn held_wanted(&self) -> u32 {
         /// The part of all frames.
@@ -191,6 +224,11 @@ impl Inner {
 
     pub(crate) fn address(&self, page: PageNo) -> usize {
         self.base + page.index() * crate::units::PAGE
+    }
+
+    /// The objects among which one at `page` is.
+    pub(crate) fn objects_at(&mut self, page: PageNo) -> &mut Objects {
+        if page.0 < self.near { &mut self.units } else { &mut self.objects }
     }
 
     pub(crate) fn record(&mut self, page: PageNo) -> &mut Record {

@@ -84,6 +84,7 @@ mod trouble;
 mod units;
 mod writer;
 
+pub use pager::mappings::MAPPING_MAX;
 pub use pager::{Config, Pager, Refused, StartError};
 pub use policy::Choice;
 pub use stats::Event;

@@ -1,4 +1,4 @@
-//! How many frames the control groups of this process leave it.
+//! How many frames the control groups of this process leave it, and what of its memory is not paged.
 //!
 //! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. So the pager
 //! works with fewer than it was asked for where a group allows no more, when it starts and, looking every
@@ -11,9 +11,20 @@
 //! the kernel's page tables. Of several paged processes in one group each leaves a quarter of what it sees,
 //! so that together they leave some room, however many they are.
 
+//!
+//! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that cannot be
+//! paged (the program's code, stacks, mappings that are not private or not anonymous, the pager's records) is
+//! taken out of the frames as far as it is more than [`BESIDE`], which every process has. A quarter of the
+//! frames that were asked for stay in any case: with none, nothing would go on.
+
 use crate::units::{FRAMES_MIN, PAGE};
-use vellum_sys::limits::{Limits, SCRATCH};
+use vellum_sys::limits::{self, Limits, SCRATCH};
 use vellum_sys::map;
+
+/// Memory beside the frames that is taken out of nothing: an interpreter's, more or less.
+const BESIDE: u64 = 11 << 20;
+/// The part of the frames that stay, whatever is beside them.
+const LEAST_PART: u32 = 4;
 
 /// Of this many parts of the remaining memory, frames get all but one.
 const PARTS: u64 = 4;
@@ -52,9 +63,32 @@ fn share_of(asked: u32, resident: u32, available: u64) -> u32 {
     u32::try_from(share).unwrap_or(u32::MAX).clamp(FRAMES_MIN, asked.max(FRAMES_MIN))
 }
 
+/// How many of `asked` frames what is not paged leaves, if `resident` are in memory.
+pub(crate) fn left_beside(asked: u32, resident: u32) -> u32 {
+    match limits::own_resident_pages() {
+        Some(all) => left_of(asked, all.saturating_sub(u64::from(resident))),
+        None => asked,
+    }
+}
+
+fn left_of(asked: u32, beside: u64) -> u32 {
+    let more = beside.saturating_sub(BESIDE / PAGE as u64);
+    let left = u64::from(asked).saturating_sub(more) as u32;
+    left.max(asked / LEAST_PART).max(FRAMES_MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_paged_is_taken_out_of_the_frames() {
+        let mib = |count: u64| (count << 20) / PAGE as u64;
+        assert_eq!(left_of(4096, mib(11)), 4096);
+        assert_eq!(left_of(4096, mib(15)), 3072);
+        assert_eq!(left_of(4096, mib(100)), 1024, "a quarter stays");
+        assert_eq!(left_of(FRAMES_MIN, mib(100)), FRAMES_MIN);
+    }
 
     #[test]
     fn a_quarter_is_left() {

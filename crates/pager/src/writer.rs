@@ -15,7 +15,7 @@ use crate::pager::{A_WHILE_NS, Pager};
 use crate::policy::Policy;
 use crate::record::{State, flag};
 use crate::room::Few;
-use crate::share::Share;
+use crate::share::{Share, left_beside};
 use crate::stats::Event;
 use crate::store::Backing;
 use crate::trouble;
@@ -31,6 +31,8 @@ const BATCHES: usize = 4;
 const FAILURES: u32 = 50;
 /// The pause.
 const PAUSE_NS: u64 = 10_000_000;
+/// How often it is looked what memory there is that is not paged, while pages come and go.
+const BESIDE_NS: u64 = 5_000_000;
 /// How often a policy by time is asked whether pages are to be looked at.
 const TICK_NS: u64 = 10_000_000;
 
@@ -130,12 +132,18 @@ impl<B: Backing + Send> Pager<B> {
 
     fn write_batches(&'static self) {
         let mut looked = clock::now_ns();
+        let mut looked_beside = looked;
         let mut inner = self.inner.lock();
         loop {
             let now = clock::now_ns();
             if now.saturating_sub(looked) >= A_WHILE_NS {
                 looked = now;
                 inner = self.follow_limits(inner);
+            }
+            let is_due = inner.has_grown() || now.saturating_sub(looked_beside) >= BESIDE_NS;
+            if inner.near > 0 && is_due {
+                looked_beside = now;
+                inner = self.follow_rest(inner);
             }
             if inner.surplus() > 0 {
                 self.shrink(&mut inner);
@@ -172,7 +180,21 @@ impl<B: Backing + Send> Pager<B> {
         drop(inner);
         let allowed = Share::discover().frames(asked, resident);
         let mut inner = self.inner.lock();
-        inner.allowed = allowed;
+        inner.share = allowed;
+        inner.allowed = inner.share.min(inner.left);
+        self.shrink(&mut inner);
+        inner
+    }
+
+    /// Looks how many frames the memory that is not paged leaves, and has as many.
+    fn follow_rest<'a>(&'a self, mut inner: Held<'a, Inner>) -> Held<'a, Inner> {
+        let (asked, resident) = (inner.asked, inner.pool.resident(inner.frames));
+        inner.seen_resident = resident;
+        drop(inner);
+        let left = left_beside(asked, resident);
+        let mut inner = self.inner.lock();
+        inner.left = left;
+        inner.allowed = inner.share.min(inner.left);
         self.shrink(&mut inner);
         inner
     }
