@@ -10,6 +10,7 @@ use crate::policy::{Choice, Chosen, Link, Policy};
 use crate::pool::Pool;
 use crate::reader::Clusters;
 use crate::record::{Record, State, flag};
+use crate::share::Beside;
 use crate::streams::Streams;
 use crate::table::Table;
 use crate::units::{BATCH, PageNo, Place, SlotNo};
@@ -47,9 +48,10 @@ pub(crate) struct Inner {
     pub(crate) frames: u32,
     pub(crate) asked: u32,
     pub(crate) allowed: u32,
-    /// Those that control groups allow, and those that memory which is not paged leaves.
+    /// Those that control groups allow.
     pub(crate) share: u32,
-    pub(crate) left: u32,
+    /// Memory that is not paged.
+    pub(crate) beside: Beside,
     /// Frames in memory when that was looked at last.
     pub(crate) seen_resident: u32,
     /// Most pages dealt with in one go.
@@ -110,7 +112,7 @@ impl Inner {
             asked: 0,
             allowed: 0,
             share: 0,
-            left: 0,
+            beside: Beside::none(),
             seen_resident: 0,
             chunk: 1,
             base: 0,
@@ -158,7 +160,6 @@ impl Inner {
             asked: frames,
             allowed: frames,
             share: frames,
-            left: frames,
             chunk: chunk_of(frames),
             base,
             records: Table::new(pages as usize)?,
@@ -184,6 +185,13 @@ impl Inner {
 
     fn spare(&self) -> u32 {
         2 * self.chunk
+    }
+
+    /// Has as many frames allowed as control groups do, and as memory that is not paged leaves, where that
+    /// counts.
+    pub(crate) fn allow(&mut self) {
+        let left = if self.near > 0 { self.beside.leaves(self.asked) } else { self.asked };
+        self.allowed = self.share.min(left);
     }
 
     /// Frames that there are beyond those allowed.

@@ -21,8 +21,8 @@ use crate::units::{FRAMES_MIN, PAGE};
 use vellum_sys::limits::{self, Limits, SCRATCH};
 use vellum_sys::map;
 
-/// Memory beside the frames that is taken out of nothing: an interpreter's, more or less.
-const BESIDE: u64 = 11 << 20;
+/// Memory beside the frames that is taken out of nothing: what a small program has.
+const BESIDE: u64 = 8 << 20;
 /// The part of the frames that stay, whatever is beside them.
 const LEAST_PART: u32 = 4;
 
@@ -63,11 +63,46 @@ fn share_of(asked: u32, resident: u32, available: u64) -> u32 {
     u32::try_from(share).unwrap_or(u32::MAX).clamp(FRAMES_MIN, asked.max(FRAMES_MIN))
 }
 
-/// How many of `asked` frames what is not paged leaves, if `resident` are in memory.
-pub(crate) fn left_beside(asked: u32, resident: u32) -> u32 {
-    match limits::own_resident_pages() {
-        Some(all) => left_of(asked, all.saturating_sub(u64::from(resident))),
-        None => asked,
+/// What of the process's memory is not paged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// Pages, when they were looked at last.
+    pages: u64,
+    /// What they may have grown by until the next look: the most that they have lately.
+    growth: u64,
+}
+
+impl Beside {
+    pub(crate) const fn none() -> Beside {
+        Beside { pages: 0, growth: 0 }
+    }
+
+    /// What there is when a pager with `asked` frames starts, which a process does that still loads its
+    /// libraries, more often than not.
+    pub(crate) fn at_start(asked: u32) -> Beside {
+        const PART: u64 = 4;
+        Beside { growth: u64::from(asked) / PART, ..Beside::none().look(0) }
+    }
+
+    /// What there is now, when `resident` frames are in memory.
+    pub(crate) fn look(self, resident: u32) -> Beside {
+        let Some(all) = limits::own_resident_pages() else { return Beside::none() };
+        self.follow(all.saturating_sub(u64::from(resident)))
+    }
+
+    fn follow(self, pages: u64) -> Beside {
+        let grown = if self.pages == 0 { 0 } else { pages.saturating_sub(self.pages) };
+        Beside { pages, growth: grown.max(self.growth / 8 * 7) }
+    }
+
+    /// How many of `asked` frames that leaves.
+    pub(crate) fn leaves(self, asked: u32) -> u32 {
+        left_of(asked, self.pages + self.growth)
+    }
+
+    /// Whether it is as it was.
+    pub(crate) fn is_at_rest(self, before: Beside) -> bool {
+        self.pages == before.pages && self.growth < 8
     }
 }
 
@@ -84,10 +119,16 @@ mod tests {
     #[test]
     fn what_is_not_paged_is_taken_out_of_the_frames() {
         let mib = |count: u64| (count << 20) / PAGE as u64;
-        assert_eq!(left_of(4096, mib(11)), 4096);
-        assert_eq!(left_of(4096, mib(15)), 3072);
+        assert_eq!(left_of(4096, mib(8)), 4096);
+        assert_eq!(left_of(4096, mib(12)), 3072);
         assert_eq!(left_of(4096, mib(100)), 1024, "a quarter stays");
         assert_eq!(left_of(FRAMES_MIN, mib(100)), FRAMES_MIN);
+        // What grows is met half way.
+        let beside = Beside::none().follow(mib(8)).follow(mib(9));
+        assert_eq!(beside.leaves(4096), 4096 - 512);
+        let later = beside.follow(mib(9));
+        assert!((4096 - 512..4096 - 256).contains(&later.leaves(4096)));
+        assert!((0..40).fold(later, |beside, _| beside.follow(mib(9))).is_at_rest(later));
     }
 
     #[test]

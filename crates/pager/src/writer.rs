@@ -15,7 +15,7 @@ use crate::pager::{A_WHILE_NS, Pager};
 use crate::policy::Policy;
 use crate::record::{State, flag};
 use crate::room::Few;
-use crate::share::{Share, left_beside};
+use crate::share::Share;
 use crate::stats::Event;
 use crate::store::Backing;
 use crate::trouble;
@@ -31,8 +31,9 @@ const BATCHES: usize = 4;
 const FAILURES: u32 = 50;
 /// The pause.
 const PAUSE_NS: u64 = 10_000_000;
-/// How often it is looked what memory there is that is not paged, while pages come and go.
+/// How often it is looked what memory there is that is not paged: while that changes, and at least.
 const BESIDE_NS: u64 = 5_000_000;
+const BESIDE_MOST_NS: u64 = 8 * BESIDE_NS;
 /// How often a policy by time is asked whether pages are to be looked at.
 const TICK_NS: u64 = 10_000_000;
 
@@ -132,7 +133,7 @@ impl<B: Backing + Send> Pager<B> {
 
     fn write_batches(&'static self) {
         let mut looked = clock::now_ns();
-        let mut looked_beside = looked;
+        let (mut looked_beside, mut rest) = (looked, BESIDE_NS);
         let mut inner = self.inner.lock();
         loop {
             let now = clock::now_ns();
@@ -143,7 +144,13 @@ impl<B: Backing + Send> Pager<B> {
             let is_due = inner.has_grown() || now.saturating_sub(looked_beside) >= BESIDE_NS;
             if inner.near > 0 && is_due {
                 looked_beside = now;
+                let before = inner.beside;
                 inner = self.follow_rest(inner);
+                // A process in which nothing changes is looked at less often.
+                rest = match inner.beside.is_at_rest(before) {
+                    true => (2 * rest).min(BESIDE_MOST_NS),
+                    false => BESIDE_NS,
+                };
             }
             if inner.surplus() > 0 {
                 self.shrink(&mut inner);
@@ -166,6 +173,7 @@ impl<B: Backing + Send> Pager<B> {
                 self.take_away(&mut inner, chunk);
             }
             let ns = if inner.policy.goes_by_time() { TICK_NS } else { A_WHILE_NS };
+            let ns = if inner.near > 0 { ns.min(rest) } else { ns };
             let seen = self.work.load(Ordering::Acquire);
             drop(inner);
             thread::wait(&self.work, seen, ns);
@@ -181,20 +189,20 @@ impl<B: Backing + Send> Pager<B> {
         let allowed = Share::discover().frames(asked, resident);
         let mut inner = self.inner.lock();
         inner.share = allowed;
-        inner.allowed = inner.share.min(inner.left);
+        inner.allow();
         self.shrink(&mut inner);
         inner
     }
 
     /// Looks how many frames the memory that is not paged leaves, and has as many.
     fn follow_rest<'a>(&'a self, mut inner: Held<'a, Inner>) -> Held<'a, Inner> {
-        let (asked, resident) = (inner.asked, inner.pool.resident(inner.frames));
+        let (before, resident) = (inner.beside, inner.pool.resident(inner.frames));
         inner.seen_resident = resident;
         drop(inner);
-        let left = left_beside(asked, resident);
+        let beside = before.look(resident);
         let mut inner = self.inner.lock();
-        inner.left = left;
-        inner.allowed = inner.share.min(inner.left);
+        inner.beside = beside;
+        inner.allow();
         self.shrink(&mut inner);
         inner
     }

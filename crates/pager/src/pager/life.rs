@@ -4,7 +4,7 @@
 
 use super::{A_WHILE_NS, AT_FAULTS, AT_STORE, Config, Pager, StartError, phase};
 use crate::inner::{Inner, Request};
-use crate::share::{Share, left_beside};
+use crate::share::{Beside, Share};
 use crate::store::Backing;
 use crate::table::Table;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
@@ -72,10 +72,8 @@ impl<B: Backing + Send> Pager<B> {
         self.words.store(bitmap.as_ptr().cast_mut().cast(), Ordering::Relaxed);
         let mut inner = Inner::new(config.frames, base, near, config.span_pages, config.policy)?;
         inner.share = Share::discover().frames(config.frames, 0);
-        if near > 0 {
-            inner.left = left_beside(config.frames, 0);
-        }
-        inner.allowed = inner.share.min(inner.left);
+        inner.beside = Beside::at_start(config.frames);
+        inner.allow();
         // None of them is in memory yet, so that none need be kept for what happens meanwhile.
         inner.frames -= inner.pool.retire(inner.surplus());
         inner.follow_allowance();
