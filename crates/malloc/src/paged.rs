@@ -8,6 +8,7 @@
 //! (`foreign`). What the page layer keeps for itself is not paged.
 
 use crate::alloc::out_of_memory;
+use crate::class::SMALL_MAX;
 use crate::{misuse, units};
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -58,7 +59,7 @@ pub fn keep(address: *const u8, bytes: usize) {
 pub(crate) fn wants(bytes: usize) -> bool {
     match bytes >= PAGED_MIN {
         true => process::ready().is_some(),
-        false => units::wants(bytes),
+        false => bytes > SMALL_MAX && units::wants(bytes),
     }
 }
 

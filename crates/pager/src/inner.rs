@@ -14,6 +14,7 @@ use crate::share::Beside;
 use crate::streams::Streams;
 use crate::table::Table;
 use crate::units::{BATCH, PageNo, Place, SlotNo};
+use crate::waits::Waits;
 use crate::writer::Queue;
 use rustix::io::Errno;
 use vellum_sys::credentials::Change;
@@ -92,6 +93,7 @@ pub(crate) struct Inner {
     /// The end of what was ever an object's.
     pub(crate) high: u32,
     pub(crate) forking: Forking,
+    pub(crate) waits: Waits,
 }
 
 /// One frame in this many may be that of a page that is kept where it is.
@@ -141,6 +143,7 @@ impl Inner {
             stopping: false,
             high: 0,
             forking: Forking::not(),
+            waits: Waits::none(),
         }
     }
 
@@ -269,6 +272,10 @@ impl Inner {
             self.free_slot(page);
         }
         self.stored += u32::from(state == State::Stored);
+        if state == State::Stored {
+            let stamp = self.waits.lose();
+            self.record(page).set_stamp(stamp);
+        }
         let record = self.record(page);
         record.set(state);
         record.flags = 0;

@@ -70,11 +70,13 @@ pub(crate) struct Beside {
     pages: u64,
     /// What they may have grown by until the next look: the most that they have lately.
     growth: u64,
+    /// The most there were.
+    most: u64,
 }
 
 impl Beside {
     pub(crate) const fn none() -> Beside {
-        Beside { pages: 0, growth: 0 }
+        Beside { pages: 0, growth: 0, most: 0 }
     }
 
     /// What there is when a pager with `asked` frames starts, which a process does that still loads its
@@ -92,12 +94,17 @@ impl Beside {
 
     fn follow(self, pages: u64) -> Beside {
         let grown = if self.pages == 0 { 0 } else { pages.saturating_sub(self.pages) };
-        Beside { pages, growth: grown.max(self.growth / 8 * 7) }
+        Beside { pages, growth: grown.max(self.growth / 8 * 7), most: self.most.max(pages) }
     }
 
     /// How many of `asked` frames that leaves.
     pub(crate) fn leaves(self, asked: u32) -> u32 {
         left_of(asked, self.pages + self.growth)
+    }
+
+    /// The most pages there were.
+    pub(crate) fn most(self) -> u64 {
+        self.most
     }
 
     /// Whether it is as it was.

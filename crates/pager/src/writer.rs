@@ -315,6 +315,9 @@ impl<B: Backing + Send> Pager<B> {
     /// Gives the frame of a page up, unless somebody wants the page or it has nowhere else to be.
     fn conclude<'a>(&'a self, mut inner: Held<'a, Inner>, page: PageNo, fate: Fate) -> Held<'a, Inner> {
         let flags = core::mem::take(&mut inner.record(page).flags);
+        if flags & flag::WANTED != 0 {
+            inner.waits.end(clock::now_ns());
+        }
         if flags & flag::DROPPED != 0 {
             let left = if flags & flag::RENEWED != 0 { State::Fresh } else { State::Vague };
             inner.release(page, left);

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use vellum_sys::fault::{Faults, Reach};
 use vellum_sys::lock::Guarded;
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{Lock, map};
+use vellum_sys::{Lock, clock, map};
 use vellum_wire::{Counter, Slot};
 
 /// How a pager is to be.
@@ -312,6 +312,16 @@ impl<B: Backing + Send> Pager<B> {
     /// Lets others see how many frames there are.
     pub(crate) fn show_frames(&self, frames: u32) {
         self.show(Counter::PeakPagedFrames, u64::from(frames));
+    }
+
+    /// Lets others see how long threads have waited for pages, with how many frames most reads would have been
+    /// avoided, and how much of the process's memory is not paged.
+    pub(crate) fn show_waits(&self, inner: &Inner) {
+        self.show(Counter::PagedWaitNs, inner.waits.waited(clock::now_ns()));
+        self.show(Counter::PeakPagedEnough, inner.waits.enough(inner.committed_max));
+        if inner.near > 0 {
+            self.show(Counter::PeakUnpagedPages, inner.beside.most());
+        }
     }
 
     /// Counts for nobody but itself: a child's parent keeps its own counts.
