@@ -18,10 +18,10 @@ use crate::class::{SHAPES, SMALL_MAX, class_of};
 use crate::heap::Heap;
 use crate::slab::{Block, Slab};
 use crate::space::Space;
-use crate::{mode, registry};
+use crate::{mode, registry, units};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
-use vellum_pages::{Pages, UNIT};
+use vellum_pages::UNIT;
 
 /// Units asked for, or returned, under one lock of the page layer.
 const UNITS_AT_ONCE: usize = 256;
@@ -76,11 +76,11 @@ fn whole_slabs(heap: &'static Heap, class: usize, blocks: &mut [*mut u8]) -> usi
     let mut units = [null_mut(); UNITS_AT_ONCE];
     while blocks.len() - done >= capacity {
         let wanted = ((blocks.len() - done) / capacity).min(UNITS_AT_ONCE);
-        let got = Pages::global().alloc_units(&mut units[..wanted]);
+        let got = units::fetch(&mut units[..wanted]);
         if !heap.gate.enter() {
             // A signal handler interrupted this heap's slow path: the ordinary way copes with that.
             // SAFETY: the units were just handed out and are used by nobody.
-            unsafe { Pages::global().free_units(&units[..got]) };
+            unsafe { units::give_back(&units[..got]) };
             return done;
         }
         for (&unit, blocks) in units[..got].iter().zip(blocks[done..].chunks_exact_mut(capacity)) {
@@ -212,8 +212,8 @@ impl Returned {
 
     fn flush(&mut self) {
         if self.count > 0 {
-            // SAFETY: the units were slabs that have ended, handed out by `alloc_units`.
-            unsafe { Pages::global().free_units(&self.units[..self.count]) };
+            // SAFETY: the units were slabs that have ended, handed out by `units::fetch`.
+            unsafe { units::give_back(&self.units[..self.count]) };
             self.count = 0;
         }
     }

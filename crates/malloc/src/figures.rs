@@ -11,6 +11,7 @@ use crate::heap::Heap;
 use crate::registry;
 use crate::slab::{Block, Slab};
 use crate::space::Space;
+use crate::units;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages, UNIT};
 
@@ -78,7 +79,8 @@ fn listed(heap: &Heap, space: &Space, see: &mut impl FnMut(usize, usize)) {
     };
     let firsts =
         |class: usize| [heap.free[class].get(), heap.pace.withheld(class)].map(|first| (class, first));
-    let lists = (1..CLASSES).flat_map(firsts).filter(|(_, first)| !first.is_null());
+    let is_counted = |first: *mut Block| !first.is_null() && !units::are_paged(first.cast());
+    let lists = (1..CLASSES).flat_map(firsts).filter(|&(_, first)| is_counted(first));
     lists.for_each(|(class, first)| {
         see(class, Pages::global().while_still(|| length(class, first)));
     });

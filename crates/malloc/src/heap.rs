@@ -33,6 +33,7 @@ use crate::registry;
 use crate::remote::Woken;
 use crate::slab::{Block, Slab};
 use crate::space::{Space, block_at};
+use crate::units;
 use core::cell::Cell;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
@@ -331,9 +332,10 @@ impl Heap {
         self.units.get()
     }
 
-    /// Bytes of idle units and of large blocks freed a moment ago.
+    /// Bytes of the page layer's idle units and of large blocks freed a moment ago.
     pub(crate) fn idle_bytes(&self) -> usize {
-        self.spare_count.get() * UNIT + self.magazine.bytes()
+        let spares = self.spares[..self.spare_count.get().min(SPARES)].iter();
+        spares.filter(|spare| !units::are_paged(spare.get())).count() * UNIT + self.magazine.bytes()
     }
 
     /// Credits what other threads have returned, for the heap's thread or the tenant of an orphan. Inside the
@@ -530,7 +532,7 @@ impl Heap {
                 self.spare_count.set(last);
                 unit[0] = self.spares[last].get();
             }
-            None if Pages::global().alloc_units(&mut unit) == 0 => return null_mut(),
+            None if units::fetch(&mut unit) == 0 => return null_mut(),
             None => {}
         }
         self.units.set(self.units.get() + 1);
@@ -548,8 +550,8 @@ impl Heap {
             *unit = spare.get();
         }
         self.spare_count.set(keep);
-        // SAFETY: the units came from `alloc_units`, and no slab lives in them.
-        unsafe { Pages::global().free_units(&units[..count - keep]) };
+        // SAFETY: the units came from `units::fetch`, and no slab lives in them.
+        unsafe { units::give_back(&units[..count - keep]) };
     }
 
     pub(crate) fn count(&self, bin: &Bin, bytes: u32, blocks: u32) {

@@ -60,6 +60,7 @@ mod seal;
 mod slab;
 mod space;
 mod tls;
+mod units;
 mod vacated;
 mod validate;
 

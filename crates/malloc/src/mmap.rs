@@ -19,7 +19,7 @@
 //! and address space that Vellum has reserved is occupied. The calls the C library makes for itself are not
 //! seen; they concern memory of their own.
 
-use crate::{mode, paged};
+use crate::{mode, paged, units};
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{EEXIST, EFAULT, EINVAL, ENOMEM, c_int};
@@ -99,6 +99,18 @@ impl Mapping {
         kernel(libc::SYS_mmap, args)
     }
 
+    /// Makes the mapping at a fixed place that is paged; `None` if it is not.
+    fn at_paged_place(&self) -> Option<Outcome> {
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let is_plain =
+            self.flags & (kind | libc::MAP_SHARED) == kind && (self.addr as usize).is_multiple_of(PAGE);
+        if self.flags & MAP_FIXED_NOREPLACE != 0 {
+            return paged::owns(self.addr).then_some(Err(EEXIST));
+        }
+        let made = paged::map_at(self.addr, self.len, self.prot, is_plain)?;
+        Some(made.map(|()| self.addr.expose_provenance()))
+    }
+
     /// Makes the mapping at its fixed place, of which parts may be Vellum's.
     fn at_its_place(&self) -> Outcome {
         let replace = self.flags & MAP_FIXED_NOREPLACE == 0;
@@ -132,16 +144,28 @@ pub fn map(wanted: &Mapping) -> Outcome {
         && wanted.flags == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     if plain && (SERVED_MIN..=SERVED_MAX).contains(&wanted.len) && SERVING.load(Relaxed) {
         let pages = Pages::global();
-        if let Ok(extent) = pages.map(wanted.len) {
+        let count = |bytes: usize| {
             let slot = pages.slot();
             slot.add(Counter::MmapServed, 1);
-            slot.add(Counter::MmapServedBytes, extent.bytes as u64);
+            slot.add(Counter::MmapServedBytes, bytes as u64);
+        };
+        if let Some(paged) = paged::map(wanted.len) {
+            count(wanted.len.next_multiple_of(PAGE));
+            return Ok(paged.expose_provenance());
+        }
+        if let Ok(extent) = pages.map(wanted.len) {
+            count(extent.bytes);
+            units::note_unpaged(extent.bytes);
             let start = extent.addr.as_ptr().expose_provenance();
             if let Some(hooks) = mode::profiled() {
                 (hooks.mapped)(start, wanted.len);
             }
             return Ok(start);
         }
+    }
+    let is_fixed = wanted.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
+    if is_fixed && let Some(answer) = wanted.at_paged_place() {
+        return answer;
     }
     if wanted.addr.is_null() || !may_be_ours(wanted.addr as usize, wanted.len) {
         let made = wanted.ask_kernel(wanted.addr as usize, wanted.flags);
@@ -150,7 +174,7 @@ pub fn map(wanted: &Mapping) -> Outcome {
         }
         return made;
     }
-    if wanted.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
+    if is_fixed {
         return wanted.at_its_place();
     }
     // A hint at address space that Vellum uses, or will: the kernel may choose any place.
@@ -198,6 +222,9 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
 /// `addr` and `len`.
 pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
     let (start, len) = (args[0], args[1]);
+    if paged::note_changes(with_exposed_provenance_mut(start), len) {
+        return kernel(number, args);
+    }
     if !may_be_ours(start, len) || !start.is_multiple_of(PAGE) {
         return kernel(number, args);
     }
@@ -270,7 +297,12 @@ pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: 
 unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> Outcome {
     if paged::owns(addr) {
         // The pager's memory has one place, and its blocks move by `realloc`.
-        return Err(EINVAL);
+        if flags & !libc::MREMAP_MAYMOVE != 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: the caller's conditions are this function's.
+        let answer = unsafe { paged::remap(addr, old, new, flags & libc::MREMAP_MAYMOVE != 0) };
+        return answer.unwrap_or(Err(EINVAL));
     }
     let start = addr as usize;
     let fixed = flags & libc::MREMAP_FIXED != 0;

@@ -1,16 +1,18 @@
-//! Big blocks out of memory objects of Vellum's own pager, when the user has limited the page frames they may
-//! have.
+//! Blocks and mappings out of memory objects of Vellum's own pager, when the user has limited the page frames
+//! they may have.
 //!
 //! From [`PAGED_MIN`] on every block that would be an extent of the page layer is an object of its own
-//! instead. Objects lie outside the page layer's span, so that the fast paths know nothing of them: a block
-//! that is nobody's there is looked for here (`foreign`). What the page layer keeps for itself, small blocks,
-//! and the program's own mappings are not paged.
+//! instead; where all memory is paged (`units` says when, and sees to small blocks), so is every smaller one
+//! that is no small block, and every mapping that Vellum serves. Objects lie outside the span that small blocks
+//! are in, so that the fast paths know nothing of them: a block that is nobody's there is looked for here
+//! (`foreign`). What the page layer keeps for itself is not paged.
 
 use crate::alloc::out_of_memory;
-use crate::misuse;
+use crate::class::SMALL_MAX;
+use crate::{misuse, units};
 use core::ffi::c_int;
 use core::ptr::NonNull;
-use vellum_pager::{PAGE, process};
+use vellum_pager::{MAPPING_MAX, PAGE, process};
 use vellum_pages::Misuse;
 use vellum_sys::round_up;
 
@@ -18,11 +20,19 @@ use vellum_sys::round_up;
 const MADV_DONTNEED_LOCKED: c_int = 24;
 const MADV_COLLAPSE: c_int = 25;
 
-pub use process::{
-    GUARDED, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging, page_to,
-};
+pub use process::{GUARDED, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging};
 
-/// The smallest block that is paged: smaller blocks move in and out of threads' magazines, and would be cut
+/// Has memory paged from now on, in page frames of `bytes` bytes together, to a store at `path`. False if there
+/// are too few frames or too many, or no such path can be.
+pub fn page_to(path: &[u8], bytes: u64) -> bool {
+    let is_possible = process::page_to(path, bytes);
+    if is_possible {
+        units::page_all();
+    }
+    is_possible
+}
+
+/// The smallest block that is paged where not all memory is: smaller blocks move in and out of threads' magazines, and would be cut
 /// off from their neighbours.
 pub const PAGED_MIN: usize = (256 << 10) + 1;
 
@@ -47,7 +57,91 @@ pub fn keep(address: *const u8, bytes: usize) {
 /// Whether a block of `bytes` bytes is paged.
 #[inline]
 pub(crate) fn wants(bytes: usize) -> bool {
-    bytes >= PAGED_MIN && process::ready().is_some()
+    match bytes >= PAGED_MIN {
+        true => process::ready().is_some(),
+        false => bytes > SMALL_MAX && units::wants(bytes),
+    }
+}
+
+/// A mapping of zeros, if mappings are paged and there is room.
+pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
+    if bytes > MAPPING_MAX || !units::wants(bytes) {
+        return None;
+    }
+    process::pager().map(bytes).ok().map(NonNull::as_ptr)
+}
+
+/// Makes a mapping anew at a fixed place that is paged, as `mmap` with `MAP_FIXED` does: `None` if no part of it
+/// is paged. What is not private memory of the process's own cannot be put there.
+pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -> Option<Result<(), c_int>> {
+    if !overlaps(addr, bytes) {
+        return None;
+    }
+    let bytes = round_up(bytes, PAGE);
+    if !is_plain || !owns(addr) || !owns(addr.wrapping_add(bytes - 1)) {
+        return Some(Err(libc::ENOMEM));
+    }
+    process::pager().note_changes();
+    // SAFETY: what a program replaces it needs no more.
+    unsafe { process::pager().zero(addr, bytes) };
+    let args = [addr as usize, bytes, prot as usize, 0, 0, 0];
+    // SAFETY: the program's own memory, and its own wish.
+    let changed = unsafe { vellum_sys::raw::syscall(libc::SYS_mprotect, args) };
+    Some(changed.map(drop).map_err(|errno| errno.raw_os_error()))
+}
+
+/// Whether any of a range is paged; ranges lie across the whole of what is or beside it.
+fn overlaps(addr: *mut u8, bytes: usize) -> bool {
+    let (base, span) = process::pager().span();
+    span != 0 && (addr as usize) < base + span && (addr as usize).saturating_add(bytes) > base
+}
+
+/// The program changes attributes of a range, of which some may be paged.
+pub(crate) fn note_changes(addr: *mut u8, bytes: usize) -> bool {
+    let concerns = overlaps(addr, bytes);
+    if concerns {
+        process::pager().note_changes();
+    }
+    concerns
+}
+
+/// Serves an `mremap` of a paged mapping that names no new place: by another mapping, into which is copied.
+/// `None` if `address` lies in none.
+///
+/// # Safety
+/// As for `mremap`.
+pub(crate) unsafe fn remap(
+    address: *mut u8,
+    old: usize,
+    new: usize,
+    may_move: bool,
+) -> Option<Result<usize, c_int>> {
+    let pager = process::pager();
+    let whole = pager.mapped_from(address)?;
+    let (old, new) = (round_up(old, PAGE), round_up(new, PAGE));
+    if !(address as usize).is_multiple_of(PAGE) || new == 0 {
+        return Some(Err(libc::EINVAL));
+    }
+    if old == 0 || old > whole {
+        return Some(Err(libc::EFAULT));
+    }
+    if new <= old {
+        // SAFETY: the program gives up what is cut off.
+        unsafe { pager.unmap(address.wrapping_add(new), old - new) };
+        return Some(Ok(address.expose_provenance()));
+    }
+    if !may_move {
+        return Some(Err(libc::ENOMEM));
+    }
+    let moved = pager.map(new).map_err(|_| libc::ENOMEM);
+    Some(moved.map(|to| {
+        // SAFETY: two mappings, of at least `old` bytes; the old one is the program's to give up.
+        unsafe {
+            to.as_ptr().copy_from_nonoverlapping(address, old);
+            pager.unmap(address, old);
+        }
+        to.as_ptr().expose_provenance()
+    }))
 }
 
 /// A block of at least `bytes` bytes; null (and `ENOMEM`) if there is no room in the store.
@@ -79,14 +173,21 @@ pub unsafe fn advise(address: *mut u8, bytes: usize, advice: c_int) -> Option<Re
     }
 }
 
-/// Serves an `munmap` of paged memory, which a program should not ask for: its contents go, and its address
-/// space stays the pager's until the block is freed. `None` leaves the call to the kernel.
+/// Serves an `munmap` of paged memory. Of a block, which a program should not unmap, the contents go, and the
+/// address space stays the pager's until the block is freed. `None` leaves the call to the kernel.
 ///
 /// # Safety
 /// As for `munmap`.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) -> Option<Result<(), c_int>> {
+    if !owns(address) {
+        return None;
+    }
+    if !(address as usize).is_multiple_of(PAGE) || bytes == 0 {
+        return Some(Err(libc::EINVAL));
+    }
     // SAFETY: by this function's condition.
-    unsafe { advise(address, bytes, libc::MADV_DONTNEED) }
+    unsafe { process::pager().unmap(address, round_up(bytes, PAGE)) };
+    Some(Ok(()))
 }
 
 /// Why `address`, which lies where paged blocks are, is none.

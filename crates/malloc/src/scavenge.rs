@@ -7,6 +7,8 @@
 //! slabs in front. An **eager** pass (`malloc_trim`, memory that is short) vacates every slab at once. Pages
 //! of the slab being carved that hold nothing yet go too: they may be left from an earlier life of the unit.
 //!
+//! Slabs whose units are the pager's give nothing back: what nobody touches is paged out.
+//!
 //! What cannot go (it is locked into memory) is tried again by the next pass. A pass after the arena's huge
 //! pages were withdrawn gives all back **again**, as the kernel may have filled the holes by then.
 
@@ -15,6 +17,7 @@ use crate::heap::{Bin, Heap};
 use crate::pass::{bit, note_returned};
 use crate::slab::{Block, Slab};
 use crate::space::block_at;
+use crate::units;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages};
@@ -71,6 +74,9 @@ impl Heap {
         let is_eager = what & bit::EAGER != 0;
         // SAFETY: the slab being carved is a live description.
         let Some(slab) = (unsafe { bin.carving.get().as_ref() }) else { return };
+        if units::are_paged(self.unit_of(slab)) {
+            return;
+        }
         if slab.rest.is_bare() && what & bit::AGAIN == 0 {
             return;
         }
@@ -104,6 +110,10 @@ impl Heap {
     /// Gives back the pages of a slab on which nothing is in use, and answers whether there were any;
     /// `is_asked` says why.
     pub(crate) fn vacate(&self, slab: &Slab, is_asked: bool) -> bool {
+        // To look which of its blocks are free would bring pages that nobody asks for.
+        if units::are_paged(self.unit_of(slab)) {
+            return false;
+        }
         let pages = slab.vacate(self.unit_of(slab));
         if !self.flush_pages(slab, pages, is_asked) {
             slab.rest.hold();

@@ -5,7 +5,7 @@ use crate::remote::Pushed;
 use crate::slab::{Block, Slab};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use vellum_pages::{Pages, UNIT, UNIT_SIDE};
+use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, Pages, UNIT, UNIT_SIDE};
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -37,7 +37,9 @@ impl Space {
         if pages.placed() == (0, 0) && passthrough::is_passthrough() {
             return Space { base: 0, bytes: 0, side: null_mut() };
         }
-        let (base, bytes) = pages.span();
+        let (base, whole) = pages.span();
+        // A pager's objects lie behind its units, and are no blocks of the page layer's.
+        let bytes = if whole == 0 { 0 } else { whole - ANNEX_BYTES + ANNEX_UNITS };
         let side = pages.side();
         crate::seal::draw_key();
         BASE.store(base, Relaxed);

@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering;
 use rustix::io::Errno;
 use vellum_sys::fault::{FAULTS_MAX, Fault, Faults, LOST};
 use vellum_sys::lock::Held;
-use vellum_sys::thread;
+use vellum_sys::{clock, thread};
 
 /// How often a page is read before its store is given up.
 const READS: u32 = 3;
@@ -86,6 +86,7 @@ impl<B: Backing + Send> Pager<B> {
                 Ok(count) => count,
                 Err(errno) => trouble::stop("is not told of page faults any more", errno),
             };
+            let told_at = clock::now_ns();
             let mut inner = self.inner.lock();
             // Who waits for its page uses no processor, which would have to be interrupted for each page that
             // is taken away.
@@ -97,7 +98,13 @@ impl<B: Backing + Send> Pager<B> {
                     self.oblige(&mut inner);
                 } else {
                     let page = PageNo(((fault.page - inner.base) / PAGE) as u32);
+                    inner.waits.begin(told_at);
+                    let others_wait = inner.record(page).flags & flag::WANTED != 0;
                     inner = self.serve(inner, page, fault.write);
+                    // The first that still waits is seen to by who brings its page.
+                    if others_wait || inner.record(page).flags & flag::WANTED == 0 {
+                        inner.waits.end(clock::now_ns());
+                    }
                 }
             }
             if inner.stopping {
@@ -109,6 +116,10 @@ impl<B: Backing + Send> Pager<B> {
             if !inner.streams.is_jumping() {
                 self.make_ready(&mut inner);
             }
+            if inner.near > 0 && inner.has_grown() {
+                thread::wake(&self.work);
+            }
+            self.show_waits(&inner);
             self.publish();
         }
     }
@@ -411,6 +422,11 @@ impl<B: Backing + Send> Pager<B> {
                     (first, count) = (page, 1);
                 }
             }
+        }
+        let frames = inner.frames;
+        for page in (first.0..first.0 + count).map(PageNo) {
+            let stamp = inner.record(page).stamp();
+            inner.waits.read(stamp, frames);
         }
         inner.streams.tell(stream, first, count);
         let goes_on = !has_probe && count == wanted && wanted > 1;

@@ -68,13 +68,41 @@ impl<B: Backing + Send> Pager<B> {
     /// Before a fork, in the parent, by the thread that forks: lets nothing change until
     /// [`Pager::fork_parent`].
     pub fn fork_prepare(&self) {
+        self.fork_prepare_with(|_| {});
+    }
+
+    /// The same, with pages in memory that the C library needs before [`Pager::fork_child`] is called, where
+    /// nobody brings them: `look` tells the function it is called with of every address that it is going to
+    /// read, or that will be needed, and goes no further if that answers `false`: the address is not there. It
+    /// is called again then.
+    pub fn fork_prepare_with(&self, look: impl Fn(&mut dyn FnMut(*const u8) -> bool)) {
+        /// How often pages may be gone again before the child takes its chance.
+        const TRIES: u32 = 1000;
         if !self.concerns_forks() {
             return;
         }
         let undisturbed = Undisturbed::new();
         self.callers.lock();
+        let mut tries = 0;
         loop {
             let mut inner = self.enter_for_fork();
+            let mut missing = None;
+            look(&mut |address| {
+                let is_there = self.is_there(&inner, address);
+                if !is_there {
+                    missing = Some(address);
+                }
+                is_there
+            });
+            if let Some(address) = missing
+                && tries < TRIES
+            {
+                tries += 1;
+                drop(inner);
+                // SAFETY: an address that `look` is going to read; the read returns when its page is there.
+                unsafe { address.read_volatile() };
+                continue;
+            }
             self.submit(&mut inner);
             if inner.queue.pending() == 0 && inner.clusters.is_empty() {
                 match self.ready_child(&inner) {
@@ -103,6 +131,15 @@ impl<B: Backing + Send> Pager<B> {
             drop(inner);
             thread::wait(&self.written, seen, A_WHILE_NS);
         }
+    }
+
+    /// Whether a touch of `address` needs nobody's help.
+    fn is_there(&self, inner: &Inner, address: *const u8) -> bool {
+        if !self.owns(address) {
+            return true;
+        }
+        let index = (address as usize - inner.base) / PAGE;
+        inner.records[index].state() == State::Mapped
     }
 
     /// Opens the store, as the fault-handling thread has it open, in this thread's descriptors; and a pipe.

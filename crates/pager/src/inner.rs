@@ -10,9 +10,11 @@ use crate::policy::{Choice, Chosen, Link, Policy};
 use crate::pool::Pool;
 use crate::reader::Clusters;
 use crate::record::{Record, State, flag};
+use crate::share::Beside;
 use crate::streams::Streams;
 use crate::table::Table;
 use crate::units::{BATCH, PageNo, Place, SlotNo};
+use crate::waits::Waits;
 use crate::writer::Queue;
 use rustix::io::Errno;
 use vellum_sys::credentials::Change;
@@ -47,6 +49,12 @@ pub(crate) struct Inner {
     pub(crate) frames: u32,
     pub(crate) asked: u32,
     pub(crate) allowed: u32,
+    /// Those that control groups allow.
+    pub(crate) share: u32,
+    /// Memory that is not paged.
+    pub(crate) beside: Beside,
+    /// Frames in memory when that was looked at last.
+    pub(crate) seen_resident: u32,
     /// Most pages dealt with in one go.
     pub(crate) chunk: u32,
     pub(crate) base: usize,
@@ -62,6 +70,11 @@ pub(crate) struct Inner {
     pub(crate) committed_max: u32,
     /// Pages whose contents are in the store and nowhere else.
     pub(crate) stored: u32,
+    /// Those in the first pages of the span, which the allocator cuts small blocks from.
+    pub(crate) units: Objects,
+    /// How many pages those are.
+    pub(crate) near: u32,
+    /// All others.
     pub(crate) objects: Objects,
     pub(crate) policy: Chosen,
     pub(crate) streams: Streams,
@@ -80,6 +93,7 @@ pub(crate) struct Inner {
     /// The end of what was ever an object's.
     pub(crate) high: u32,
     pub(crate) forking: Forking,
+    pub(crate) waits: Waits,
 }
 
 /// One frame in this many may be that of a page that is kept where it is.
@@ -99,6 +113,9 @@ impl Inner {
             frames: 0,
             asked: 0,
             allowed: 0,
+            share: 0,
+            beside: Beside::none(),
+            seen_resident: 0,
             chunk: 1,
             base: 0,
             records: Table::empty(),
@@ -110,6 +127,8 @@ impl Inner {
             committed: 0,
             committed_max: 0,
             stored: 0,
+            units: Objects::none(),
+            near: 0,
             objects: Objects::none(),
             policy: Chosen::new(Choice::Clock),
             streams: Streams::new(),
@@ -124,10 +143,17 @@ impl Inner {
             stopping: false,
             high: 0,
             forking: Forking::not(),
+            waits: Waits::none(),
         }
     }
 
-    pub(crate) fn new(frames: u32, base: usize, pages: u32, choice: Choice) -> Result<Inner, Errno> {
+    pub(crate) fn new(
+        frames: u32,
+        base: usize,
+        near: u32,
+        pages: u32,
+        choice: Choice,
+    ) -> Result<Inner, Errno> {
         let (pool, key) = (Pool::new(frames)?, Key::random());
         // SAFETY: a page of the pool that nobody has written to yet.
         let zero_sum = unsafe { key.sum(pool.start() as *const u8) };
@@ -136,6 +162,7 @@ impl Inner {
             frames,
             asked: frames,
             allowed: frames,
+            share: frames,
             chunk: chunk_of(frames),
             base,
             records: Table::new(pages as usize)?,
@@ -143,7 +170,9 @@ impl Inner {
             sums: Table::new(pages as usize)?,
             pool,
             free_slots: Bits::new(pages + SLACK + STEP)?,
-            objects: Objects::new(pages)?,
+            units: Objects::new(0, near)?,
+            near,
+            objects: Objects::new(near, pages)?,
             policy: Chosen::new(choice),
             key,
             zero_sum,
@@ -159,6 +188,13 @@ impl Inner {
 
     fn spare(&self) -> u32 {
         2 * self.chunk
+    }
+
+    /// Has as many frames allowed as control groups do, and as memory that is not paged leaves, where that
+    /// counts.
+    pub(crate) fn allow(&mut self) {
+        let left = if self.near > 0 { self.beside.leaves(self.asked) } else { self.asked };
+        self.allowed = self.share.min(left);
     }
 
     /// Frames that there are beyond those allowed.
@@ -182,6 +218,14 @@ impl Inner {
         self.frames != before
     }
 
+    /// Whether so many frames have come into memory since what is beside them was looked at that it should be
+    /// looked at again: together they may be more than is allowed.
+    pub(crate) fn has_grown(&self) -> bool {
+        /// The part of all that were asked for.
+        const SHARE: u32 = 64;
+        self.pool.resident(self.frames) > self.seen_resident + self.asked / SHARE
+    }
+
     /// Held pages wanted, as a second chance.
     pub(crate) fn held_wanted(&self) -> u32 {
         /// The part of all frames.
@@ -191,6 +235,11 @@ impl Inner {
 
     pub(crate) fn address(&self, page: PageNo) -> usize {
         self.base + page.index() * crate::units::PAGE
+    }
+
+    /// The objects among which one at `page` is.
+    pub(crate) fn objects_at(&mut self, page: PageNo) -> &mut Objects {
+        if page.0 < self.near { &mut self.units } else { &mut self.objects }
     }
 
     pub(crate) fn record(&mut self, page: PageNo) -> &mut Record {
@@ -223,6 +272,10 @@ impl Inner {
             self.free_slot(page);
         }
         self.stored += u32::from(state == State::Stored);
+        if state == State::Stored {
+            let stamp = self.waits.lose();
+            self.record(page).set_stamp(stamp);
+        }
         let record = self.record(page);
         record.set(state);
         record.flags = 0;

@@ -18,6 +18,8 @@ use vellum_wire::Slot;
 static PAGER: Pager<FileStore> = Pager::new();
 /// What to start it with.
 static WANTED: Guarded<Option<(u32, FileStore)>> = Guarded::new(None);
+/// Who knows a place for its span.
+static PLACER: Guarded<Option<Placer>> = Guarded::new(None);
 static STAGE: AtomicU32 = AtomicU32::new(OFF);
 static SLOT: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -29,6 +31,15 @@ const ON: u32 = 2;
 
 /// Not 0 if system calls must not be handed paged memory as it is: for the assembly that looks before each.
 pub static GUARDED: AtomicU32 = AtomicU32::new(0);
+
+/// Finds reserved address space for the span: the first address, how many pages there may be, and how many of
+/// them are for units. `None` if there is no such place.
+pub type Placer = fn() -> Option<(usize, u32, u32)>;
+
+/// Has the span lie where `placer` says.
+pub fn place_by(placer: Placer) {
+    *PLACER.lock() = Some(placer);
+}
 
 /// Has memory objects paged from the first one on, in page frames of `bytes` bytes together, to a store at
 /// `path` ([`FileStore::at`] says what that may be). False if there are too few frames or too many, or no
@@ -66,7 +77,12 @@ fn start() -> bool {
     let Some((frames, store)) = wanted.take() else {
         return STAGE.load(Ordering::Acquire) == ON;
     };
-    if let Err(error) = PAGER.start(Config::of_frames(frames), store) {
+    let mut config = Config::of_frames(frames);
+    if let Some((place, most, near)) = (*PLACER.lock()).and_then(|placer| placer()) {
+        let span_pages = config.span_pages.saturating_add(near).min(most);
+        config = Config { place: Some(place), near_pages: near, span_pages, ..config };
+    }
+    if let Err(error) = PAGER.start(config, store) {
         STAGE.store(OFF, Ordering::Release);
         complain(error);
         return false;
@@ -128,10 +144,11 @@ pub fn count_paging_in(slot: &'static Slot) {
     }
 }
 
-/// Before `fork`, last of all: the pager stands still.
-pub fn fork_prepare() {
+/// Before `fork`, last of all: the pager stands still, with pages in memory as
+/// [`Pager::fork_prepare_with`] says.
+pub fn fork_prepare(look: impl Fn(&mut dyn FnMut(*const u8) -> bool)) {
     WANTED.raw().lock();
-    PAGER.fork_prepare();
+    PAGER.fork_prepare_with(look);
 }
 
 /// After `fork`, in the parent, first of all.

@@ -24,7 +24,7 @@ use crate::store::Backing;
 use crate::units::{AHEAD, BATCH, PAGE, PageNo, Place, SlotNo};
 use core::sync::atomic::Ordering;
 use vellum_sys::lock::Held;
-use vellum_sys::thread;
+use vellum_sys::{clock, thread};
 
 /// The fewest pages worth a second thread's while.
 const FEWEST: u32 = 4;
@@ -141,6 +141,8 @@ impl<B: Backing + Send> Pager<B> {
             return false;
         }
         for index in 0..count {
+            let (stamp, frames) = (inner.record(page.plus(index)).stamp(), inner.frames);
+            inner.waits.read(stamp, frames);
             let record = inner.record(page.plus(index));
             record.hold(Place(place.0 + index));
             record.set(State::Reading);
@@ -180,7 +182,10 @@ impl<B: Backing + Send> Pager<B> {
         let (mut some_wanted, mut some_dropped) = (false, false);
         for page in pages.clone() {
             let flags = inner.record(page).flags;
-            some_wanted |= flags & flag::WANTED != 0;
+            if flags & flag::WANTED != 0 {
+                some_wanted = true;
+                inner.waits.end(clock::now_ns());
+            }
             some_dropped |= flags & flag::DROPPED != 0;
         }
         if !sound || some_dropped {
@@ -235,6 +240,7 @@ impl<B: Backing + Send> Pager<B> {
         };
         inner.release(page, left);
         if flags & flag::WANTED != 0 {
+            inner.waits.end(clock::now_ns());
             inner = self.serve(inner, page, false);
         }
         inner

@@ -96,6 +96,15 @@ impl Record {
         Place(self.place)
     }
 
+    /// A page that is stored has no place: its stamp is there (`waits`).
+    pub(crate) fn stamp(&self) -> u32 {
+        self.place
+    }
+
+    pub(crate) fn set_stamp(&mut self, stamp: u32) {
+        self.place = stamp;
+    }
+
     /// Whether the page is to be kept where it is.
     pub(crate) fn stays(&self) -> bool {
         self.stays

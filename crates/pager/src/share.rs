@@ -1,4 +1,4 @@
-//! How many frames the control groups of this process leave it.
+//! How many frames the control groups of this process leave it, and what of its memory is not paged.
 //!
 //! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. So the pager
 //! works with fewer than it was asked for where a group allows no more, when it starts and, looking every
@@ -11,9 +11,20 @@
 //! the kernel's page tables. Of several paged processes in one group each leaves a quarter of what it sees,
 //! so that together they leave some room, however many they are.
 
+//!
+//! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that cannot be
+//! paged (the program's code, stacks, mappings that are not private or not anonymous, the pager's records) is
+//! taken out of the frames as far as it is more than [`BESIDE`], which every process has. A quarter of the
+//! frames that were asked for stay in any case: with none, nothing would go on.
+
 use crate::units::{FRAMES_MIN, PAGE};
-use vellum_sys::limits::{Limits, SCRATCH};
+use vellum_sys::limits::{self, Limits, SCRATCH};
 use vellum_sys::map;
+
+/// Memory beside the frames that is taken out of nothing: what a small program has.
+const BESIDE: u64 = 8 << 20;
+/// The part of the frames that stay, whatever is beside them.
+const LEAST_PART: u32 = 4;
 
 /// Of this many parts of the remaining memory, frames get all but one.
 const PARTS: u64 = 4;
@@ -52,9 +63,80 @@ fn share_of(asked: u32, resident: u32, available: u64) -> u32 {
     u32::try_from(share).unwrap_or(u32::MAX).clamp(FRAMES_MIN, asked.max(FRAMES_MIN))
 }
 
+/// What of the process's memory is not paged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// Pages, when they were looked at last.
+    pages: u64,
+    /// What they may have grown by until the next look: the most that they have lately.
+    growth: u64,
+    /// The most there were.
+    most: u64,
+}
+
+impl Beside {
+    pub(crate) const fn none() -> Beside {
+        Beside { pages: 0, growth: 0, most: 0 }
+    }
+
+    /// What there is when a pager with `asked` frames starts, which a process does that still loads its
+    /// libraries, more often than not.
+    pub(crate) fn at_start(asked: u32) -> Beside {
+        const PART: u64 = 4;
+        Beside { growth: u64::from(asked) / PART, ..Beside::none().look(0) }
+    }
+
+    /// What there is now, when `resident` frames are in memory.
+    pub(crate) fn look(self, resident: u32) -> Beside {
+        let Some(all) = limits::own_resident_pages() else { return Beside::none() };
+        self.follow(all.saturating_sub(u64::from(resident)))
+    }
+
+    fn follow(self, pages: u64) -> Beside {
+        let grown = if self.pages == 0 { 0 } else { pages.saturating_sub(self.pages) };
+        Beside { pages, growth: grown.max(self.growth / 8 * 7), most: self.most.max(pages) }
+    }
+
+    /// How many of `asked` frames that leaves.
+    pub(crate) fn leaves(self, asked: u32) -> u32 {
+        left_of(asked, self.pages + self.growth)
+    }
+
+    /// The most pages there were.
+    pub(crate) fn most(self) -> u64 {
+        self.most
+    }
+
+    /// Whether it is as it was.
+    pub(crate) fn is_at_rest(self, before: Beside) -> bool {
+        self.pages == before.pages && self.growth < 8
+    }
+}
+
+fn left_of(asked: u32, beside: u64) -> u32 {
+    let more = beside.saturating_sub(BESIDE / PAGE as u64);
+    let left = u64::from(asked).saturating_sub(more) as u32;
+    left.max(asked / LEAST_PART).max(FRAMES_MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_paged_is_taken_out_of_the_frames() {
+        let mib = |count: u64| (count << 20) / PAGE as u64;
+        assert_eq!(left_of(4096, mib(8)), 4096);
+        assert_eq!(left_of(4096, mib(12)), 3072);
+        assert_eq!(left_of(4096, mib(100)), 1024, "a quarter stays");
+        assert_eq!(left_of(FRAMES_MIN, mib(100)), FRAMES_MIN);
+        // What grows is met half way.
+        let beside = Beside::none().follow(mib(8)).follow(mib(9));
+        assert_eq!(beside.leaves(4096), 4096 - 512);
+        let later = beside.follow(mib(9));
+        assert!((4096 - 512..4096 - 256).contains(&later.leaves(4096)));
+        assert!((0..40).fold(later, |beside, _| beside.follow(mib(9))).is_at_rest(later));
+    }
 
     #[test]
     fn a_quarter_is_left() {

@@ -31,6 +31,9 @@ const BATCHES: usize = 4;
 const FAILURES: u32 = 50;
 /// The pause.
 const PAUSE_NS: u64 = 10_000_000;
+/// How often it is looked what memory there is that is not paged: while that changes, and at least.
+const BESIDE_NS: u64 = 5_000_000;
+const BESIDE_MOST_NS: u64 = 8 * BESIDE_NS;
 /// How often a policy by time is asked whether pages are to be looked at.
 const TICK_NS: u64 = 10_000_000;
 
@@ -130,12 +133,24 @@ impl<B: Backing + Send> Pager<B> {
 
     fn write_batches(&'static self) {
         let mut looked = clock::now_ns();
+        let (mut looked_beside, mut rest) = (looked, BESIDE_NS);
         let mut inner = self.inner.lock();
         loop {
             let now = clock::now_ns();
             if now.saturating_sub(looked) >= A_WHILE_NS {
                 looked = now;
                 inner = self.follow_limits(inner);
+            }
+            let is_due = inner.has_grown() || now.saturating_sub(looked_beside) >= BESIDE_NS;
+            if inner.near > 0 && is_due {
+                looked_beside = now;
+                let before = inner.beside;
+                inner = self.follow_rest(inner);
+                // A process in which nothing changes is looked at less often.
+                rest = match inner.beside.is_at_rest(before) {
+                    true => (2 * rest).min(BESIDE_MOST_NS),
+                    false => BESIDE_NS,
+                };
             }
             if inner.surplus() > 0 {
                 self.shrink(&mut inner);
@@ -158,6 +173,7 @@ impl<B: Backing + Send> Pager<B> {
                 self.take_away(&mut inner, chunk);
             }
             let ns = if inner.policy.goes_by_time() { TICK_NS } else { A_WHILE_NS };
+            let ns = if inner.near > 0 { ns.min(rest) } else { ns };
             let seen = self.work.load(Ordering::Acquire);
             drop(inner);
             thread::wait(&self.work, seen, ns);
@@ -172,7 +188,21 @@ impl<B: Backing + Send> Pager<B> {
         drop(inner);
         let allowed = Share::discover().frames(asked, resident);
         let mut inner = self.inner.lock();
-        inner.allowed = allowed;
+        inner.share = allowed;
+        inner.allow();
+        self.shrink(&mut inner);
+        inner
+    }
+
+    /// Looks how many frames the memory that is not paged leaves, and has as many.
+    fn follow_rest<'a>(&'a self, mut inner: Held<'a, Inner>) -> Held<'a, Inner> {
+        let (before, resident) = (inner.beside, inner.pool.resident(inner.frames));
+        inner.seen_resident = resident;
+        drop(inner);
+        let beside = before.look(resident);
+        let mut inner = self.inner.lock();
+        inner.beside = beside;
+        inner.allow();
         self.shrink(&mut inner);
         inner
     }
@@ -285,6 +315,9 @@ impl<B: Backing + Send> Pager<B> {
     /// Gives the frame of a page up, unless somebody wants the page or it has nowhere else to be.
     fn conclude<'a>(&'a self, mut inner: Held<'a, Inner>, page: PageNo, fate: Fate) -> Held<'a, Inner> {
         let flags = core::mem::take(&mut inner.record(page).flags);
+        if flags & flag::WANTED != 0 {
+            inner.waits.end(clock::now_ns());
+        }
         if flags & flag::DROPPED != 0 {
             let left = if flags & flag::RENEWED != 0 { State::Fresh } else { State::Vague };
             inner.release(page, left);

@@ -43,12 +43,14 @@
 //! back pages of units in use, `tables` those of tables; `walk` finds what is handed out for those who count;
 //! `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again; `relocate` moves;
 //! `mappings` follows what the program does to its own mappings, `elsewhere` counts what it maps from the
-//! kernel; `helper` is the background, by the ticks of `decay_clock`; `advice` follows
-//! a governor; `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
+//! kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of `decay_clock`;
+//! `advice` follows a governor; `available` says what memory there is; [`Buffer`] is the growable vector built
+//! on it all.
 
 #![cfg_attr(not(test), no_std)]
 
 mod advice;
+mod annex;
 mod arena;
 mod available;
 mod bins;
@@ -87,5 +89,6 @@ pub use error::{Misuse, OutOfMemory};
 pub use mappings::{Owner, Unclaimed};
 pub use pages::{Extent, Pages, Request};
 pub use units::{
-    ALIGN_MAX, BLOCK_MAX, DENSE_MIN, HUGE, LARGE_MIN, MOVE_MIN, PAGE, UNIT, UNIT_SIDE, round_up,
+    ALIGN_MAX, ANNEX_BYTES, ANNEX_UNITS, BLOCK_MAX, DENSE_MIN, HUGE, LARGE_MIN, MOVE_MIN, PAGE, UNIT,
+    UNIT_SIDE, round_up,
 };

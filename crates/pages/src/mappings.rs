@@ -228,6 +228,7 @@ impl Pages {
     pub fn claim(&self, start: usize, bytes: usize, replace: bool) -> Result<bool, Unclaimed> {
         let end = start.checked_add(bytes).ok_or(Unclaimed::Refused)?;
         let mut state = self.lock_with_all_at_home(start, end)?;
+        state.annex_is_lost_to(start, end);
         let (mut ours, mut at) = (false, start);
         while at < end {
             let region = state.region(at, end);

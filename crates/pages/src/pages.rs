@@ -158,6 +158,7 @@ impl Pages {
     pub fn on_mlockall(&self) {
         let mut state = self.state.lock();
         if state.is_init {
+            state.release_annex();
             for arena in &mut state.arenas {
                 arena.on_mlockall();
             }

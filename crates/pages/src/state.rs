@@ -15,6 +15,7 @@
 //! excess is reused from another arena or flushed first. The rule holds also with what the program has from
 //! the kernel itself ([`elsewhere`](crate)) on both sides.
 
+use crate::annex::LIMITS;
 use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::huge_window::{Range, Windows};
@@ -84,6 +85,8 @@ pub(crate) struct State {
     pub(crate) is_init: bool,
     pub(crate) base: usize,
     pub(crate) side: usize,
+    /// Whether the annex can still be lent.
+    pub(crate) has_annex: bool,
     pub(crate) arenas: [Arena; ARENAS],
     pub(crate) live: u64,
     /// The highest `live` so far.
@@ -116,6 +119,7 @@ impl State {
             is_init: false,
             base: 0,
             side: 0,
+            has_annex: false,
             arenas: [const { Arena::unplaced() }; ARENAS],
             live: 0,
             peak: 0,
@@ -153,7 +157,6 @@ impl State {
     fn init_at(&mut self, base: usize, short: bool) -> bool {
         let tags = base + SPAN;
         let side = tags + ARENAS * TAGS_BYTES;
-        let limit = (ARENA_BYTES / PAGE) as u32;
         let side_bytes = ARENAS * SIDE_BYTES;
         let reserved = !short
             && match map::reserve(base, WHOLE) {
@@ -181,7 +184,7 @@ impl State {
                 base: base + index * ARENA_BYTES,
                 tags: tags + index * TAGS_BYTES,
                 side: side + index * SIDE_BYTES,
-                limit,
+                limit: LIMITS[index],
                 short,
                 reserved,
             };
@@ -192,6 +195,7 @@ impl State {
         }
         self.base = base;
         self.side = side;
+        self.has_annex = reserved;
         true
     }
 

@@ -16,6 +16,11 @@ pub(crate) const UNIT_PAGES: u32 = (UNIT / PAGE) as u32;
 pub const ALIGN_MAX: usize = 1 << 30;
 /// The largest block served: a quarter of an arena.
 pub const BLOCK_MAX: usize = ARENA_BYTES / 4;
+/// Address space at the end of the last arena that is kept for a pager (`annex`): what its objects may take
+/// (256 GiB, and one page), units, and a huge page's alignment.
+pub const ANNEX_BYTES: usize = (256 << 30) + ANNEX_UNITS + ALIGN_MAX;
+/// How much of that, from its start, has a side table.
+pub const ANNEX_UNITS: usize = 32 << 30;
 /// Address space of one arena; page numbers fit 32 bits.
 pub(crate) const ARENA_BYTES: usize = 1 << 40;
 /// From this size a block lives in the arena where blocks have room to grow and their own huge pages.
@@ -35,5 +40,6 @@ pub(crate) const fn pages_of(bytes: usize) -> Option<u32> {
     Some(if pages == 0 { 1 } else { pages as u32 })
 }
 
+const _: () = assert!(ANNEX_BYTES <= ARENA_BYTES / 2);
 const _: () = assert!(ARENA_BYTES / PAGE < u32::MAX as usize);
 const _: () = assert!(UNIT.is_multiple_of(PAGE) && HUGE.is_multiple_of(UNIT));

@@ -59,6 +59,7 @@ mod shadow;
 pub mod signals;
 mod start;
 pub mod stats;
+mod stdio;
 pub mod streams;
 pub mod transfers;
 pub mod vel;

@@ -145,6 +145,12 @@ counters! {
     PeakPagedFrames = "peak_paged_frames", "pages", "most frames of the pager";
     /// The most pages of memory objects at a time.
     PeakPagedPages = "peak_paged_pages", "pages", "most pages of the pager";
+    /// Nanoseconds that threads have waited for pages of the pager, all together.
+    PagedWaitNs = "paged_wait_ns", "nanoseconds", "waited for pages";
+    /// Frames with which nine of ten pages would not have been read from the store, by an estimate.
+    PeakPagedEnough = "peak_paged_enough", "pages", "frames that would do";
+    /// The most pages in memory that are not paged, where all that can be is; else 0.
+    PeakUnpagedPages = "peak_unpaged_pages", "pages", "most pages that are not paged";
     /// Bytes of blocks in use when blocks were counted last; 0 before the first time.
     NowInUse = "now_in_use_bytes", "bytes", "in blocks";
     /// Bytes free beside them, in slabs and in threads' own lists.
@@ -164,6 +170,8 @@ impl Counter {
                 | Counter::PeakGcHeap
                 | Counter::PeakPagedFrames
                 | Counter::PeakPagedPages
+                | Counter::PeakPagedEnough
+                | Counter::PeakUnpagedPages
         )
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_mmap: bool,
 
-    /// Memory for the big blocks (above 256 KiB) of each process, such as 512M; the rest is paged to a file.
+    /// Memory for what is paged of each process, such as 512M; the rest goes to a file.
     ///
     /// From 256K to 256G. The program may allocate many times as much. Only these blocks are limited; neither
     /// privilege nor swap is needed.

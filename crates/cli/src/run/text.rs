@@ -147,10 +147,21 @@ fn paging(lines: &mut Lines, report: &Report) {
     );
     if let Some(asked) = report.frames_asked.filter(|&asked| asked > get(Counter::PeakPagedFrames)) {
         lines.note(&format!(
-            "{} of frames were asked for; the limit of a control group leaves room for no more than these",
+            "{} of frames were asked for; the limit of a control group, or memory that is not paged, leaves room for \
+             no more than these",
             bytes(asked * PAGE_BYTES)
         ));
     }
+    let reads = get(Counter::PagedReadRead) + get(Counter::PagedWriteRead);
+    if get(Counter::PagedWaitNs) > 0 {
+        let mut cells = vec![time(Duration::from_nanos(get(Counter::PagedWaitNs)))];
+        if reads > 0 && get(Counter::PeakPagedEnough) > get(Counter::PeakPagedFrames) {
+            let enough = size(Counter::PeakPagedEnough);
+            cells.push(format!("with frames of {enough} some nine of ten reads would not have been"));
+        }
+        lines.cells("waited", &cells);
+    }
+    unpaged(lines, report);
     let kinds = |zero, not, read| {
         vec![
             format!("{} zero-filled", count(get(zero))),
@@ -172,6 +183,24 @@ fn paging(lines: &mut Lines, report: &Report) {
             format!("{} flushed", count(get(Counter::PagedFlushed))),
         ],
     );
+}
+
+/// Why more was in memory than there were to be frames.
+fn unpaged(lines: &mut Lines, report: &Report) {
+    let Some(asked) = report.frames_asked.map(|pages| pages * PAGE_BYTES) else { return };
+    let peak = report.memory.largest_process_peak_bytes;
+    let unpaged = report.pages.get(Counter::PeakUnpagedPages) * PAGE_BYTES;
+    if unpaged > 0 && peak > asked {
+        lines.note(&format!(
+            "up to {} in memory could not be paged: code, stacks, shared and small mappings, the pager's own records",
+            bytes(unpaged)
+        ));
+    } else if unpaged == 0 && peak > asked {
+        lines.note(
+            "only blocks above 256 KiB and collected objects were paged: for all of the memory the kernel's faults must \
+             be told, too (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1)",
+        );
+    }
 }
 
 /// What memory was used for when the most was resident, and when the run was seen last.

@@ -6,6 +6,7 @@ mod directions;
 mod exhaustion;
 mod exploits;
 mod forks;
+mod frames;
 mod hardened;
 mod identity;
 mod injected;

@@ -80,7 +80,7 @@ pub(crate) fn allocate(align: usize, bytes: usize) -> *mut u8 {
     {
         return address;
     }
-    if paged::wants(bytes) {
+    if bytes >= paged::PAGED_MIN && paged::wants(bytes) {
         return paged::alloc(bytes, align, true);
     }
     if let Some(block) = guarded::allocate(align, bytes) {

@@ -4,7 +4,7 @@
 
 use super::{A_WHILE_NS, AT_FAULTS, AT_STORE, Config, Pager, StartError, phase};
 use crate::inner::{Inner, Request};
-use crate::share::Share;
+use crate::share::{Beside, Share};
 use crate::store::Backing;
 use crate::table::Table;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
@@ -45,14 +45,18 @@ impl<B: Backing + Send> Pager<B> {
         let started = self.settle(config, store).map_err(StartError::Memory).and_then(|()| self.launch());
         if started.is_err() {
             self.phase.store(phase::FAILED, Ordering::Release);
-            self.unmap();
+            self.give_back_all(config.place.is_some());
         }
         started
     }
 
     fn settle(&'static self, config: Config, store: B) -> Result<(), Errno> {
         let bytes = (config.span_pages as usize + 1) * PAGE;
-        let base = reserve_aligned(bytes)?;
+        let base = match config.place {
+            Some(place) => place,
+            None => reserve_aligned(bytes)?,
+        };
+        let near = config.near_pages.min(config.span_pages);
         self.base.store(base, Ordering::Relaxed);
         self.pages.store(config.span_pages, Ordering::Relaxed);
         // SAFETY: reserved a moment ago.
@@ -66,8 +70,10 @@ impl<B: Backing + Send> Pager<B> {
         }
         let bitmap = Table::<u64>::new(config.span_pages.div_ceil(u64::BITS) as usize)?;
         self.words.store(bitmap.as_ptr().cast_mut().cast(), Ordering::Relaxed);
-        let mut inner = Inner::new(config.frames, base, config.span_pages, config.policy)?;
-        inner.allowed = Share::discover().frames(config.frames, 0);
+        let mut inner = Inner::new(config.frames, base, near, config.span_pages, config.policy)?;
+        inner.share = Share::discover().frames(config.frames, 0);
+        inner.beside = Beside::at_start(config.frames);
+        inner.allow();
         // None of them is in memory yet, so that none need be kept for what happens meanwhile.
         inner.frames -= inner.pool.retire(inner.surplus());
         inner.follow_allowance();
@@ -134,10 +140,15 @@ impl<B: Backing + Send> Pager<B> {
         }
     }
 
-    fn unmap(&self) {
+    /// Gives back what was mapped. The span stays reserved if it was lent.
+    fn give_back_all(&self, is_lent: bool) {
         let base = self.base.swap(0, Ordering::AcqRel);
         let bytes = (self.pages.swap(0, Ordering::Relaxed) as usize + 1) * PAGE;
-        for (start, len) in [(base, bytes)]
+        if is_lent && base != 0 {
+            // SAFETY: the pager's own, which nobody has seen.
+            let _ = unsafe { map::close(base, bytes) };
+        }
+        for (start, len) in [(if is_lent { 0 } else { base }, bytes)]
             .into_iter()
             .chain(self.stacks.iter().map(|stack| (stack.swap(0, Ordering::Relaxed), thread::HELPER_BYTES)))
         {
@@ -158,7 +169,7 @@ impl<B: Backing + Send> Pager<B> {
             let _ = self.call(Request::Stop);
             self.join();
             self.phase.store(phase::ENDED, Ordering::Release);
-            self.unmap();
+            self.give_back_all(false);
         }
     }
 }

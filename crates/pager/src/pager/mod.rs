@@ -1,12 +1,13 @@
 //! The pager: what it is, and what others may ask of it. `life` starts and ends it; `follow` has its threads
-//! be who the program is; `uses` is what a program does with memory objects, `relocate` how they change their
-//! place.
+//! be who the program is; `uses` is what a program does with memory objects, `mappings` with those that are
+//! its own mappings, `relocate` how objects change their place.
 //!
 //! Invariants: `faults`, `store` and the tables are set before `phase` says that the pager serves, and only
 //! read since; `inner` is changed under its lock.
 
 pub(crate) mod follow;
 mod life;
+pub(crate) mod mappings;
 mod relocate;
 mod uses;
 
@@ -19,12 +20,12 @@ use crate::store::Backing;
 use crate::table::Table;
 use crate::units::{AHEAD, PAGE, SPAN_PAGES};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use rustix::io::Errno;
 use vellum_sys::fault::{Faults, Reach};
 use vellum_sys::lock::Guarded;
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{Lock, map};
+use vellum_sys::{Lock, clock, map};
 use vellum_wire::{Counter, Slot};
 
 /// How a pager is to be.
@@ -34,6 +35,10 @@ pub struct Config {
     pub frames: u32,
     /// Pages of address space for them.
     pub span_pages: u32,
+    /// Where that is, in address space that is reserved and the caller's to give; `None` for any place.
+    pub place: Option<usize>,
+    /// How many of the first pages are for [`Pager::create_unit`] alone.
+    pub near_pages: u32,
     /// What to replace.
     pub policy: Choice,
 }
@@ -45,7 +50,7 @@ impl Config {
         const SPAN_MIN: u32 = 1 << 24;
         const ROOM: u32 = 16;
         let span_pages = frames.saturating_mul(ROOM).clamp(SPAN_MIN, SPAN_PAGES);
-        Config { frames, span_pages, policy: Choice::Clock }
+        Config { frames, span_pages, place: None, near_pages: 0, policy: Choice::Clock }
     }
 }
 
@@ -121,6 +126,8 @@ pub struct Pager<B: 'static> {
     slot: AtomicPtr<Slot>,
     /// Whether the calling process is a forked child, in which nobody pages.
     pub(crate) is_child: AtomicU32,
+    /// Whether the program has ever changed attributes of pages here.
+    are_changed: AtomicBool,
 }
 
 // SAFETY: the cells are written while one thread knows of the pager (`start`, and the fault-handling thread
@@ -158,6 +165,7 @@ impl<B: Backing + Send> Pager<B> {
             stats: Stats::new(),
             slot: AtomicPtr::new(core::ptr::null_mut()),
             is_child: AtomicU32::new(0),
+            are_changed: AtomicBool::new(false),
         }
     }
 
@@ -185,6 +193,11 @@ impl<B: Backing + Send> Pager<B> {
     pub fn reach(&self) -> Option<Reach> {
         // SAFETY: set before the pager serves, and only read since.
         self.is_serving().then(|| unsafe { (*self.faults.get()).as_ref() }).flatten().map(Faults::reach)
+    }
+
+    /// Whether units are to be had.
+    pub fn has_units(&self) -> bool {
+        self.enter().near > 0
     }
 
     pub(crate) fn faults(&self) -> &Faults {
@@ -299,6 +312,16 @@ impl<B: Backing + Send> Pager<B> {
     /// Lets others see how many frames there are.
     pub(crate) fn show_frames(&self, frames: u32) {
         self.show(Counter::PeakPagedFrames, u64::from(frames));
+    }
+
+    /// Lets others see how long threads have waited for pages, with how many frames most reads would have been
+    /// avoided, and how much of the process's memory is not paged.
+    pub(crate) fn show_waits(&self, inner: &Inner) {
+        self.show(Counter::PagedWaitNs, inner.waits.waited(clock::now_ns()));
+        self.show(Counter::PeakPagedEnough, inner.waits.enough(inner.committed_max));
+        if inner.near > 0 {
+            self.show(Counter::PeakUnpagedPages, inner.beside.most());
+        }
     }
 
     /// Counts for nobody but itself: a child's parent keeps its own counts.

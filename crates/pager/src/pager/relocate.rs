@@ -72,7 +72,9 @@ impl<B: Backing + Send> Pager<B> {
             match inner.record(from).state() {
                 state @ (State::Fresh | State::Vague) => inner.record(to).set(state),
                 State::Stored => {
+                    let stamp = inner.record(from).stamp();
                     inner.record(to).set(State::Stored);
+                    inner.record(to).set_stamp(stamp);
                     pass_slot(inner, from, to);
                     inner.record(from).set(State::Vague);
                 }

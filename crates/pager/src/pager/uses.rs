@@ -7,6 +7,7 @@
 use super::{A_WHILE_NS, Pager, Refused};
 use crate::entry::Entered;
 use crate::inner::{Inner, Request, SLACK, STEP};
+use crate::objects::Kind;
 use crate::policy::Policy;
 use crate::record::State;
 use crate::stats::Event;
@@ -26,6 +27,29 @@ impl<B: Backing + Send> Pager<B> {
     /// [`Refused`] if there is no address space, or no room in the store: every page is paid for before it is
     /// handed out.
     pub fn create(&'static self, bytes: usize, align: usize, zero: bool) -> Result<NonNull<u8>, Refused> {
+        self.create_as(bytes, align, zero, |inner, pages, align, base| {
+            inner.objects.create(Kind::Block, pages, align, base)
+        })
+    }
+
+    /// A memory object among the first pages of the span, that the pager was started with
+    /// ([`Config::near_pages`](super::Config)), of undefined contents and aligned as it is long.
+    ///
+    /// # Errors
+    /// As [`Pager::create`].
+    pub fn create_unit(&'static self, bytes: usize) -> Result<NonNull<u8>, Refused> {
+        self.create_as(bytes, bytes, false, |inner, pages, align, base| {
+            inner.units.create(Kind::Block, pages, align, base)
+        })
+    }
+
+    pub(super) fn create_as(
+        &'static self,
+        bytes: usize,
+        align: usize,
+        zero: bool,
+        place: impl Fn(&mut Inner, u32, u32, usize) -> Option<PageNo>,
+    ) -> Result<NonNull<u8>, Refused> {
         let pages = pages_of(bytes)
             .filter(|&pages| pages <= self.pages.load(Ordering::Relaxed))
             .ok_or(Refused::Span)?;
@@ -34,7 +58,7 @@ impl<B: Backing + Send> Pager<B> {
         self.make_room_for(pages)?;
         let mut inner = self.enter();
         let base = inner.base;
-        let Some(page) = inner.objects.create(pages, align, base / PAGE) else {
+        let Some(page) = place(&mut inner, pages, align, base / PAGE) else {
             inner.committed -= pages;
             return Err(Refused::Span);
         };
@@ -111,7 +135,7 @@ impl<B: Backing + Send> Pager<B> {
     pub fn len(&self, address: *const u8) -> Option<usize> {
         let page = self.page_at(address)?;
         let _undisturbed = Undisturbed::new();
-        self.enter().objects.len(page).map(|pages| pages as usize * PAGE)
+        self.enter().objects_at(page).len(page).map(|pages| pages as usize * PAGE)
     }
 
     pub(super) fn page_at(&self, address: *const u8) -> Option<PageNo> {
@@ -130,14 +154,14 @@ impl<B: Backing + Send> Pager<B> {
         let page = self.page_at(address.as_ptr()).ok_or(Refused::NoObject)?;
         let _undisturbed = Undisturbed::new();
         let mut inner = self.enter();
-        let pages = inner.objects.len(page).ok_or(Refused::NoObject)?;
+        let pages = inner.objects_at(page).len(page).ok_or(Refused::NoObject)?;
         self.end(&mut inner, page.0, page.0 + pages);
-        inner.objects.destroy(page, pages);
+        inner.objects_at(page).destroy(page, pages);
         Ok(pages as usize * PAGE)
     }
 
     /// Pages `start..end` are no object's any more.
-    fn end(&self, inner: &mut Inner, start: u32, end: u32) {
+    pub(super) fn end(&self, inner: &mut Inner, start: u32, end: u32) {
         self.marks().set(start, end);
         if self.is_child() {
             let (address, bytes) = (inner.address(PageNo(start)), (end - start) as usize * PAGE);
@@ -164,11 +188,11 @@ impl<B: Backing + Send> Pager<B> {
         let page = self.page_at(address.as_ptr()).ok_or(Refused::NoObject)?;
         let new = pages_of(bytes).ok_or(Refused::Span)?;
         let _undisturbed = Undisturbed::new();
-        let old = self.enter().objects.len(page).ok_or(Refused::NoObject)?;
+        let old = self.enter().objects_at(page).len(page).ok_or(Refused::NoObject)?;
         if new > old {
             self.make_room_for(new - old)?;
             let mut inner = self.enter();
-            if !inner.objects.resize(page, old, new) {
+            if !inner.objects_at(page).resize(page, old, new) {
                 inner.committed -= new - old;
                 return Err(Refused::Span);
             }
@@ -176,13 +200,13 @@ impl<B: Backing + Send> Pager<B> {
         } else {
             let mut inner = self.enter();
             self.end(&mut inner, page.0 + new, page.0 + old);
-            inner.objects.resize(page, old, new);
+            inner.objects_at(page).resize(page, old, new);
         }
         Ok(())
     }
 
     /// The whole pages within a range of the pager's.
-    fn pages_within(&self, start: *const u8, bytes: usize) -> Option<(u32, u32)> {
+    pub(super) fn pages_within(&self, start: *const u8, bytes: usize) -> Option<(u32, u32)> {
         let base = self.base.load(Ordering::Relaxed);
         let from = (start as usize).checked_sub(base)?.div_ceil(PAGE);
         let to = (start as usize).checked_add(bytes)?.checked_sub(base)? / PAGE;

@@ -195,5 +195,5 @@ pub fn start<B: Backing + Send + Sync + 'static>(config: Config, store: B) -> Op
 
 /// A small configuration.
 pub fn config(frames: u32) -> Config {
-    Config { frames, span_pages: 8192, policy: vellum_pager::Choice::Clock }
+    Config { span_pages: 8192, ..Config::of_frames(frames) }
 }

@@ -1,0 +1,140 @@
+//! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for pages as
+//! programs do, and programs stay within what was said.
+
+use std::process::Command;
+use vellum_conformance::scenario::check_all_with;
+use vellum_conformance::{Place, plain, served, skip, tool};
+use vellum_wire::Counter;
+
+/// What a process may have in memory beside its frames, in KiB.
+const BESIDE_KIB: u64 = 12 << 10;
+
+/// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
+#[test]
+fn programs_see_nothing_of_it() {
+    let place = Place::new();
+    let program = place.program("frames.c", &["-pthread"]);
+    for frames in ["512K", "4M"] {
+        check_all_with(&program, &[("VELLUM_FRAMES", frames)]);
+    }
+}
+
+/// Where it cannot be, small blocks and mappings are not paged, and nothing fails.
+#[test]
+fn without_privilege_small_blocks_are_not_paged() {
+    let place = Place::new();
+    let program = place.program("frames.c", &["-pthread"]);
+    check_all_with(&program, &[("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "kernel_faults")]);
+}
+
+#[test]
+fn without_moving_frames() {
+    let place = Place::new();
+    let program = place.program("frames.c", &["-pthread"]);
+    check_all_with(&program, &[("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "move")]);
+}
+
+/// The lines that a program says, and the peak of its memory in KiB, which it says too.
+fn said(text: &str) -> (Vec<&str>, u64) {
+    let (peaks, lines): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("VmHWM"));
+    let peak = peaks.iter().filter_map(|line| line.split_whitespace().nth(1)?.parse().ok()).max();
+    (lines, peak.expect("the program says its peak"))
+}
+
+/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more memory.
+fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
+    let without = plain(make()).succeeded();
+    let mut command = make();
+    command.env("VELLUM_FRAMES", format!("{frames_mib}M"));
+    let paged = served(command);
+    assert!(paged.status.success(), "{paged}");
+    let count = |counter| paged.seats.iter().map(|seat| seat.get(counter)).max().unwrap_or(0);
+    if count(Counter::PeakPagedFrames) == 0 {
+        return skip("no privilege for faults of the kernel's, without which small blocks are not paged");
+    }
+    let (paged_text, plain_text) = (paged.text(), without.text());
+    let ((lines, peak), (expected, plain_peak)) = (said(&paged_text), said(&plain_text));
+    assert_eq!(lines, expected, "{paged}");
+    let most = (frames_mib << 10) + BESIDE_KIB;
+    eprintln!("{peak} KiB in memory, {plain_peak} without Vellum, {most} allowed");
+    assert!(plain_peak > 2 * most, "the program needs no more: {without}");
+    assert!(peak <= most, "{peak} KiB in memory, {most} allowed: {paged}");
+}
+
+const PEAK: &str = "
+for line in open('/proc/self/status'):
+    if line.startswith('VmHWM'): print(line.strip())
+";
+
+fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
+    let Some(python) = tool("python3") else { return skip("no python3") };
+    if let Some(library) = library {
+        let found = Command::new(&python).args(["-c", &format!("import {library}")]).output();
+        if !found.is_ok_and(|found| found.status.success()) {
+            return skip(&format!("no {library} for python3"));
+        }
+    }
+    let make = || {
+        let mut command = Command::new(&python);
+        command.args(["-c", &format!("{program}{PEAK}")]);
+        command
+    };
+    bounded(make, frames_mib);
+}
+
+#[test]
+fn a_list_of_strings() {
+    let program = "
+import hashlib
+items = ['item-%d' % i for i in range(1500000)]
+seen = hashlib.sha256()
+for item in items: seen.update(item.encode())
+print(len(items), seen.hexdigest())
+";
+    python_with(None, program, 16);
+}
+
+#[test]
+fn a_dictionary_of_numbers() {
+    let program = "
+numbers = {i: i * 7 for i in range(1500000)}
+seen = 0
+for key, value in numbers.items(): seen = (seen * 31 + key ^ value) & 0xffffffffffff
+print(len(numbers), seen)
+";
+    python_with(None, program, 16);
+}
+
+#[test]
+fn arrays() {
+    let program = "
+import numpy
+a = numpy.arange(6000000, dtype=numpy.float64)
+b = numpy.sqrt(a) * 3
+print(float((a * 2 + b).sum()), float(b[::1000].sum()))
+";
+    python_with(Some("numpy"), program, 16);
+}
+
+#[test]
+fn a_database_in_memory() {
+    let Some(sqlite) = tool("sqlite3") else { return skip("no sqlite3") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("script");
+    let text = "
+create table t(a integer primary key, b text, c integer);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000)
+    insert into t select i, 'row number ' || i || ' with some more text to fill it', (i * 7919) % 1000003 from n;
+create index tc on t(c);
+select count(*), sum(c), min(b), max(b) from t;
+select a, b, c from t where c between 1000 and 1040 order by c, a;
+.shell grep VmHWM /proc/$PPID/status
+";
+    std::fs::write(&script, text).expect("a file");
+    let make = || {
+        let mut command = Command::new(&sqlite);
+        command.args([":memory:", &format!(".read {}", script.display())]);
+        command
+    };
+    bounded(make, 16);
+}

@@ -1,0 +1,118 @@
+//! Where the units that small blocks are cut from come from: the page layer, or the pager once a process has
+//! grown beyond what need not be paged.
+//!
+//! All memory of a process is paged (*whole* paging) only where the kernel waits for pages as programs do:
+//! elsewhere a system call that is handed a structure in a small block could fail for a page that is not there,
+//! and nobody can look after every structure. The first [`UNPAGED_MAX`] bytes of units and mappings are the page
+//! layer's in any case: most processes need no more and start no pager; and what a process makes at its start
+//! it needs always, and in places where no page may be missing (the C library's own lists, while it forks).
+//!
+//! Which of the two a unit is, its address tells; whoever gives units back need not know.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use vellum_pager::process;
+use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, HUGE, PAGE, Pages, UNIT};
+use vellum_sys::fault::{Faults, Reach};
+
+/// Bytes of units and mappings that a process has before any of them are paged.
+const UNPAGED_MAX: usize = 2 << 20;
+/// Those that it has.
+static UNPAGED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether all of the process's memory is paged, once it has more than that.
+static WHOLE: AtomicU32 = AtomicU32::new(NO);
+const NO: u32 = 0;
+/// Where the kernel allows it, which nobody has tried.
+const ASKED: u32 = 1;
+const YES: u32 = 2;
+
+/// Has all memory paged, where that is possible.
+pub(crate) fn page_all() {
+    process::place_by(place);
+    WHOLE.store(ASKED, Relaxed);
+}
+
+fn place() -> Option<(usize, u32, u32)> {
+    const SPAN: usize = ANNEX_BYTES - HUGE;
+    Some((Pages::global().lend_annex()?, (SPAN / PAGE) as u32, (ANNEX_UNITS / PAGE) as u32))
+}
+
+/// Whether `bytes` bytes of units or mappings more are to be paged.
+#[inline]
+pub(crate) fn wants(bytes: usize) -> bool {
+    match WHOLE.load(Relaxed) {
+        NO => false,
+        YES => UNPAGED.load(Relaxed) + bytes > UNPAGED_MAX && process::is_paging(),
+        _ => UNPAGED.load(Relaxed) + bytes > UNPAGED_MAX && settle(),
+    }
+}
+
+/// Finds out whether all memory can be paged.
+#[cold]
+fn settle() -> bool {
+    // A pager is not started only to find that it is of no use.
+    let can = Faults::would_reach_kernel()
+        && process::ready().is_some_and(|pager| pager.reach() == Some(Reach::Kernel) && pager.has_units());
+    WHOLE.store(if can { YES } else { NO }, Relaxed);
+    can
+}
+
+/// Notes memory that is not paged, though its kind is.
+pub(crate) fn note_unpaged(bytes: usize) {
+    if WHOLE.load(Relaxed) != NO {
+        UNPAGED.fetch_add(bytes, Relaxed);
+    }
+}
+
+/// Notes that such memory was given back.
+pub(crate) fn note_unpaged_gone(bytes: usize) {
+    let _ = UNPAGED.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(bytes)));
+}
+
+/// Whether a unit is the pager's, or the one around an address.
+#[inline]
+pub(crate) fn are_paged(unit: *const u8) -> bool {
+    process::pager().owns(unit)
+}
+
+/// Fetches units until `out` is full, or there are no more; how many.
+pub(crate) fn fetch(out: &mut [*mut u8]) -> usize {
+    if wants(out.len() * UNIT) {
+        let mut filled = 0;
+        for place in out.iter_mut() {
+            let Ok(unit) = process::pager().create_unit(UNIT) else { break };
+            *place = unit.as_ptr();
+            filled += 1;
+        }
+        if filled > 0 {
+            return filled;
+        }
+        // No room in the store, or no more address space: a small block is no reason to refuse.
+    }
+    let filled = Pages::global().alloc_units(out);
+    note_unpaged(filled * UNIT);
+    filled
+}
+
+/// Gives units back.
+///
+/// # Safety
+/// Each was handed out by [`fetch`], and is used by nobody.
+pub(crate) unsafe fn give_back(units: &[*mut u8]) {
+    let mut rest = units;
+    while let Some((&first, behind)) = rest.split_first() {
+        if are_paged(first) {
+            if let Some(unit) = core::ptr::NonNull::new(first) {
+                // SAFETY: by this function's condition.
+                let _ = unsafe { process::pager().destroy(unit) };
+            }
+            rest = behind;
+            continue;
+        }
+        let run = rest.iter().take_while(|unit| !are_paged(**unit)).count();
+        note_unpaged_gone(run * UNIT);
+        // SAFETY: by this function's condition.
+        unsafe { Pages::global().free_units(&rest[..run]) };
+        rest = &rest[run..];
+    }
+}
