@@ -42,8 +42,9 @@
 //! says in which mode, `vacant` what of used memory is vacated; `inside` (over
 //! `holes`) gives back pages of units in use, `tables` those of tables;
 //! `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again; `relocate` moves;
-//! `mappings` follows what the program does to its own mappings; `annex` lends address space to a pager; `helper` is the background; `advice` follows
-//! a governor; `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
+//! `mappings` follows what the program does to its own mappings; `annex` lends address space to a pager;
+//! `helper` is the background; `advice` follows a governor; `available` says what memory there is;
+//! [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
