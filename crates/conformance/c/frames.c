@@ -1,4 +1,5 @@
-/* A program all of whose memory has few frames: small blocks, mappings, and what the C library keeps in them. Scenarios by name; without one, their names. */
+/* A program all of whose memory has few frames: small blocks, mappings, what the C library keeps in them.
+   Scenarios by name; without one, their names. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -225,7 +226,7 @@ static void signals(void) {
     CHECK(!sigaction(SIGUSR1, &usual, NULL) && !sigaltstack(&stack, NULL));
 }
 
-/* Children see every block, also in a process of several threads, for which the C library goes through its open files. */
+/* Children see every block, also in a process of several threads, where glibc goes through its open files. */
 static volatile int is_over;
 static void *allocate_on(void *first) {
     while (!is_over) make_some(first);

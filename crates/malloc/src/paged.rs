@@ -3,9 +3,9 @@
 //!
 //! From [`PAGED_MIN`] on every block that would be an extent of the page layer is an object of its own
 //! instead; where all memory is paged (`units` says when, and sees to small blocks), so is every smaller one
-//! that is no small block, and every mapping that Vellum serves. Objects lie outside the span that small blocks
-//! are in, so that the fast paths know nothing of them: a block that is nobody's there is looked for here
-//! (`foreign`). What the page layer keeps for itself is not paged.
+//! that is no small block, and every mapping that Vellum serves. Objects lie outside the span that small
+//! blocks are in, so that the fast paths know nothing of them: a block that is nobody's there is looked
+//! for here (`foreign`). What the page layer keeps for itself is not paged.
 
 use crate::alloc::out_of_memory;
 use crate::class::SMALL_MAX;
@@ -22,8 +22,8 @@ const MADV_COLLAPSE: c_int = 25;
 
 pub use process::{GUARDED, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging};
 
-/// Has memory paged from now on, in page frames of `bytes` bytes together, to a store at `path`. False if there
-/// are too few frames or too many, or no such path can be.
+/// Has memory paged from now on, in page frames of `bytes` bytes together, to a store at `path`. False if
+/// there are too few frames or too many, or no such path can be.
 pub fn page_to(path: &[u8], bytes: u64) -> bool {
     let is_possible = process::page_to(path, bytes);
     if is_possible {
@@ -32,8 +32,8 @@ pub fn page_to(path: &[u8], bytes: u64) -> bool {
     is_possible
 }
 
-/// The smallest block that is paged where not all memory is: smaller blocks move in and out of threads' magazines, and would be cut
-/// off from their neighbours.
+/// The smallest block that is paged where not all memory is: smaller blocks move in and out of threads'
+/// magazines, and would be cut off from their neighbours.
 pub const PAGED_MIN: usize = (256 << 10) + 1;
 
 /// Whether `address` lies where paged blocks are.
@@ -71,8 +71,8 @@ pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
     process::pager().map(bytes).ok().map(NonNull::as_ptr)
 }
 
-/// Makes a mapping anew at a fixed place that is paged, as `mmap` with `MAP_FIXED` does: `None` if no part of it
-/// is paged. What is not private memory of the process's own cannot be put there.
+/// Makes a mapping anew at a fixed place that is paged, as `mmap` with `MAP_FIXED` does: `None` if no part
+/// of it is paged. Only private memory of the process's own can be put there.
 pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -> Option<Result<(), c_int>> {
     if !overlaps(addr, bytes) {
         return None;

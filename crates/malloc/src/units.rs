@@ -2,12 +2,13 @@
 //! grown beyond what need not be paged.
 //!
 //! All memory of a process is paged (*whole* paging) only where the kernel waits for pages as programs do:
-//! elsewhere a system call that is handed a structure in a small block could fail for a page that is not there,
-//! and nobody can look after every structure. The first [`UNPAGED_MAX`] bytes of units and mappings are the page
-//! layer's in any case: most processes need no more and start no pager; and what a process makes at its start
-//! it needs always, and in places where no page may be missing (the C library's own lists, while it forks).
+//! elsewhere a system call that is handed a structure in a small block could fail for a page that is not
+//! there, and nobody can look after every structure. The first [`UNPAGED_MAX`] bytes of units and mappings
+//! are the page layer's in any case: most processes need no more and start no pager; and what a process
+//! makes at its start it needs always, and in places where no page may be missing (the C library's own
+//! lists, while it forks).
 //!
-//! Which of the two a unit is, its address tells; whoever gives units back need not know.
+//! Which of the two a unit is, its address tells; who gives units back need not know.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use vellum_pager::process;

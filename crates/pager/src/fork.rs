@@ -73,8 +73,8 @@ impl<B: Backing + Send> Pager<B> {
 
     /// The same, with pages in memory that the C library needs before [`Pager::fork_child`] is called, where
     /// nobody brings them: `look` tells the function it is called with of every address that it is going to
-    /// read, or that will be needed, and goes no further if that answers `false`: the address is not there. It
-    /// is called again then.
+    /// read, or that will be needed, and goes no further if that answers `false`: the address is not
+    /// there. It is called again then.
     pub fn fork_prepare_with(&self, look: impl Fn(&mut dyn FnMut(*const u8) -> bool)) {
         /// How often pages may be gone again before the child takes its chance.
         const TRIES: u32 = 1000;

@@ -218,7 +218,7 @@ impl Inner {
         self.frames != before
     }
 
-    /// Whether so many frames have come into memory since what is beside them was looked at that it should be
+    /// Whether frames enough have come into memory since what is beside them was looked at that it should be
     /// looked at again: together they may be more than is allowed.
     pub(crate) fn has_grown(&self) -> bool {
         /// The part of all that were asked for.

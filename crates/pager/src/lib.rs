@@ -46,7 +46,8 @@
 //! sees who goes through memory in order, `reader` reads ahead of them, `neighbours` learns what it pays to
 //! bring for others; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks`
 //! says which nobody needs; `share` follows the limits of control groups; [`process`] is the one pager that a
-//! process has; [`stats`] counts as the source's tables do, `waits` what paging costs; `fork` is for children.
+//! process has; [`stats`] counts as the source's tables do, `waits` what paging costs; `fork` is for
+//! children.
 //!
 //! # Departures from the source
 //! * The pager chooses what to replace; under Mach the kernel did, and the pager carried it out.

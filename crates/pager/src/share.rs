@@ -12,10 +12,10 @@
 //! so that together they leave some room, however many they are.
 
 //!
-//! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that cannot be
-//! paged (the program's code, stacks, mappings that are not private or not anonymous, the pager's records) is
-//! taken out of the frames as far as it is more than [`BESIDE`], which every process has. A quarter of the
-//! frames that were asked for stay in any case: with none, nothing would go on.
+//! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that
+//! cannot be paged (the program's code, stacks, mappings that are not private or not anonymous, the
+//! pager's records) is taken out of the frames as far as it is more than [`BESIDE`], which every process
+//! has. A quarter of the frames that were asked for stay in any case: with none, nothing would go on.
 
 use crate::units::{FRAMES_MIN, PAGE};
 use vellum_sys::limits::{self, Limits, SCRATCH};

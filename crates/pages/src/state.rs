@@ -15,14 +15,13 @@
 //! excess is reused from another arena or flushed first. The rule holds also with what the program has from
 //! the kernel itself ([`elsewhere`](crate)) on both sides.
 
-use crate::annex::LIMITS;
 use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::huge_window::{Range, Windows};
 use crate::low_water::LowWater;
 use crate::tag::{Kind, flag};
 use crate::units::{
-    ALIGN_MAX, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, round_down, round_up,
+    ALIGN_MAX, ANNEX_BYTES, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, round_down, round_up,
 };
 use crate::units::{UNIT, UNIT_SIDE};
 use core::sync::atomic::Ordering::Relaxed;
@@ -43,6 +42,15 @@ const TAGS_BYTES: usize = ARENA_BYTES / PAGE * 16;
 const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
 /// Address space of the arenas and their tables.
 pub(crate) const WHOLE: usize = SPAN + ARENAS * (TAGS_BYTES + SIDE_BYTES);
+/// Where address space for a pager starts in the last arena (`annex`).
+const ANNEX_START: usize = ARENA_BYTES - ANNEX_BYTES;
+/// How many pages an arena may have.
+const LIMITS: [u32; ARENAS] = {
+    let mut limits = [(ARENA_BYTES / PAGE) as u32; ARENAS];
+    limits[LARGE] = (ANNEX_START / PAGE) as u32;
+    limits
+};
+const _: () = assert!(LARGE + 1 == ARENAS);
 /// Where arenas are placed: above position-independent executables and their heaps (from 85 TiB on) and the
 /// random hints of language runtimes (below 64 TiB), below the libraries and what else the kernel places
 /// (down from 128 TiB).
@@ -111,6 +119,27 @@ pub(crate) struct State {
     /// The end of what was ever given huge pages in the large arena.
     pub(crate) granted_to: usize,
     pub(crate) slot: &'static Slot,
+}
+
+impl State {
+    /// Where address space for a pager is.
+    pub(crate) fn annex(&self) -> usize {
+        self.base + LARGE * ARENA_BYTES + ANNEX_START
+    }
+
+    /// The program puts a mapping of its own somewhere: from then on there may be one.
+    pub(crate) fn annex_is_lost_to(&mut self, start: usize, end: usize) {
+        let annex = self.annex();
+        self.has_annex &= end <= annex || start >= annex + ANNEX_BYTES;
+    }
+
+    /// Unmaps what nobody has asked for, before everything mapped is locked into memory.
+    pub(crate) fn release_annex(&mut self) {
+        if core::mem::take(&mut self.has_annex) && self.arenas[LARGE].is_reserved() {
+            // SAFETY: reserved, and taken into use by nobody.
+            let _ = unsafe { map::release(self.annex(), ANNEX_BYTES) };
+        }
+    }
 }
 
 impl State {

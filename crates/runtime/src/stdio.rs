@@ -2,8 +2,8 @@
 //!
 //! In a child of several threads glibc makes the locks of all open files new, before it calls anybody's
 //! handlers: it goes through their list, whose members are small blocks. If one is paged out at that moment,
-//! nobody brings it there. So the pager has these pages in memory when it stands still. The list's own lock is
-//! taken first: glibc takes it later, when a thread that has it might wait for a page for ever.
+//! nobody brings it there. So the pager has these pages in memory when it stands still. The list's own
+//! lock is taken first: glibc takes it later, when a thread that has it might wait for a page for ever.
 //!
 //! The layout is that of glibc's interface (`struct _IO_FILE`), which programs are compiled with.
 
@@ -75,8 +75,8 @@ pub(crate) fn renew() {
     }
 }
 
-/// Tells `may_read` of every address that glibc reads or writes, before it is read here, as long as the answer
-/// is yes. With the list held.
+/// Tells `may_read` of every address that glibc reads or writes, before it is read here, as long as the
+/// answer is yes. With the list held.
 pub(crate) fn look(may_read: &mut dyn FnMut(*const u8) -> bool) {
     let all = ALL.load(Relaxed).cast::<*const u8>();
     if all.is_null() {

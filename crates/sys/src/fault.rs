@@ -105,7 +105,7 @@ impl Faults {
         Err(refused)
     }
 
-    /// Whether a descriptor opened now would be told of the kernel's own faults.
+    /// Whether a descriptor opened now would report the kernel's own faults.
     pub fn would_reach_kernel() -> bool {
         caps::has(Caps::KERNEL_FAULTS) && uffd::open(0, FEATURE_PAGEFAULT_FLAG_WP).is_ok()
     }

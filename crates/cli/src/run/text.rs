@@ -197,8 +197,8 @@ fn unpaged(lines: &mut Lines, report: &Report) {
         ));
     } else if unpaged == 0 && peak > asked {
         lines.note(
-            "only blocks above 256 KiB and collected objects were paged: for all of the memory the kernel's faults must \
-             be told, too (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1)",
+            "only blocks above 256 KiB and collected objects were paged: for all of its memory the kernel's own faults must \
+             wait, too (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1)",
         );
     }
 }

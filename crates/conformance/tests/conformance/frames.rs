@@ -1,5 +1,5 @@
-//! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for pages as
-//! programs do, and programs stay within what was said.
+//! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for
+//! pages as programs do, and programs stay within what was said.
 
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;

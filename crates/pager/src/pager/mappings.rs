@@ -1,8 +1,8 @@
 //! Mappings of the program's, as memory objects: what `mmap` and `munmap` ask for.
 //!
-//! A program gives back any part of a mapping at any time, so that such an object ends piece by piece. What it
-//! has changed of the pages' attributes (`mprotect`, `mlock`) must not be met by who gets them next: from the
-//! first change on, what ends is given its usual attributes back.
+//! A program gives back any part of a mapping at any time, so that such an object ends piece by piece.
+//! What it has changed of the pages' attributes (`mprotect`, `mlock`) must not be met by who gets them
+//! next: from the first change on, what ends is given its usual attributes back.
 
 use super::{Pager, Refused};
 use crate::objects::{Kind, MAPPING_PAGES_MAX};

@@ -314,8 +314,8 @@ impl<B: Backing + Send> Pager<B> {
         self.show(Counter::PeakPagedFrames, u64::from(frames));
     }
 
-    /// Lets others see how long threads have waited for pages, with how many frames most reads would have been
-    /// avoided, and how much of the process's memory is not paged.
+    /// Lets others see how long threads have waited for pages, with how many frames most reads would have
+    /// been avoided, and how much of the process's memory is not paged.
     pub(crate) fn show_waits(&self, inner: &Inner) {
         self.show(Counter::PagedWaitNs, inner.waits.waited(clock::now_ns()));
         self.show(Counter::PeakPagedEnough, inner.waits.enough(inner.committed_max));
