@@ -79,7 +79,7 @@ impl Paid {
         }
     }
 
-    /// The allocation budget: what is free in the heap, if all of it can be used.
+    /// The allocation budget: all that is free in the heap, as if it could be used to the last hole.
     pub(super) fn room(&self, cache_bytes: usize, found: Found) -> usize {
         let free = self.bytes.saturating_sub(found.live).max(self.pays);
         match room_in_cache(cache_bytes, found) {

@@ -166,7 +166,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             space,
             low,
             span: high.saturating_sub(low),
-            table: space.from_low(),
+            table: space.lowest_entry(),
             only_starts,
             near: false,
             in_roots: false,
