@@ -274,12 +274,12 @@ fn variables_are_heeded_or_said_to_be_ignored() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("typed", &[], &folder, place.path()) else { return };
     let ended = on_the_library_path(&program, &folder)
-        .envs([("GC_MARKERS", "4"), ("GC_PRINT_STATS", "1"), ("GC_MAXIMUM_HEAP_SIZE", "a lot")])
+        .envs([("GC_NPROCS", "4"), ("GC_PRINT_STATS", "1"), ("GC_MAXIMUM_HEAP_SIZE", "a lot")])
         .output()
         .unwrap();
     passes(&ended, "typed");
     let said = said(&ended);
-    for line in ["GC_MARKERS is ignored", "GC_MAXIMUM_HEAP_SIZE=a lot is ignored", "collections  "] {
+    for line in ["GC_NPROCS is ignored", "GC_MAXIMUM_HEAP_SIZE=a lot is ignored", "collections  "] {
         assert!(said.contains(line), "no {line:?} in:\n{said}");
     }
     // Of the objects program a fortieth of the memory it needs.

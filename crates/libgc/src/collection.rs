@@ -1,7 +1,7 @@
 //! A collection that is asked for, and what goes with it: leaks, objects that were written over, figures.
 
 use crate::variables::{GC_dont_gc, finds_leaks};
-use crate::{headers, hooks, leaks, state, vel};
+use crate::{headers, hooks, leak_round, state, vel};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Allocated bytes when the last collection asked for had ended.
@@ -31,7 +31,7 @@ pub(crate) fn collect() {
         // Now, as what has died may be written over by what came after it.
         headers::look_at_all();
     }
-    leaks::end_round();
+    leak_round::end();
     let stats = vel::stats();
     MARK.store(stats.allocated_bytes as usize, Relaxed);
     FREED.store(stats.freed_bytes as usize, Relaxed);

@@ -10,14 +10,14 @@ pub(crate) struct Wishes {
     pub initial_bytes: Option<usize>,
     pub divisor: Option<usize>,
     pub slice_us: Option<c_uint>,
+    pub markers: Option<c_uint>,
     pub never_collects: bool,
     pub prints: bool,
     pub finds_leaks: bool,
 }
 
 /// Variables that say nothing to this collector, and why.
-const IGNORED: [(&CStr, &[u8]); 12] = [
-    (c"GC_MARKERS", b"the collector chooses"),
+const IGNORED: [(&CStr, &[u8]); 11] = [
     (c"GC_NPROCS", b"the collector chooses"),
     (c"GC_FULL_FREQUENCY", b"every collection is whole"),
     (c"GC_UNMAP_THRESHOLD", b"memory is given back by age"),
@@ -38,6 +38,7 @@ pub(crate) fn read() -> Wishes {
         initial_bytes: get(c"GC_INITIAL_HEAP_SIZE").and_then(size),
         divisor: get(c"GC_FREE_SPACE_DIVISOR").and_then(size),
         slice_us: None,
+        markers: get(c"GC_MARKERS").and_then(size).and_then(|count| c_uint::try_from(count).ok()),
         never_collects: is_on(c"GC_DONT_GC"),
         finds_leaks: is_on(c"GC_FIND_LEAK"),
         prints: is_on(c"GC_PRINT_STATS") || is_on(c"GC_PRINT_VERBOSE_STATS"),
@@ -51,7 +52,7 @@ pub(crate) fn read() -> Wishes {
             say::line(&[b"libgc (Vellum): ", name.to_bytes(), b" is ignored: ", why]);
         }
     }
-    for name in [c"GC_MAXIMUM_HEAP_SIZE", c"GC_INITIAL_HEAP_SIZE", c"GC_FREE_SPACE_DIVISOR"] {
+    for name in [c"GC_MAXIMUM_HEAP_SIZE", c"GC_INITIAL_HEAP_SIZE", c"GC_FREE_SPACE_DIVISOR", c"GC_MARKERS"] {
         if let Some(text) = get(name)
             && size(text).is_none()
         {
@@ -60,7 +61,7 @@ pub(crate) fn read() -> Wishes {
                 name.to_bytes(),
                 b"=",
                 text,
-                b" is ignored: not a number of bytes (k, m, g may follow)",
+                b" is ignored: not a number (k, m, g may follow)",
             ]);
         }
     }

@@ -33,7 +33,7 @@ pub(crate) static ON_THREAD: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static ON_START: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static STOP: AtomicPtr<c_void> = AtomicPtr::new(never as *mut c_void);
 
-/// What is asked at first: programs call what was there before theirs.
+/// Asked unless a program sets another: programs call what was there before theirs.
 extern "C" fn never() -> c_int {
     0
 }

@@ -2,14 +2,15 @@
 //! to any more are reported.
 //!
 //! Each object is given a finalizer that names it. A freed object loses it; one found dead with it has
-//! leaked. A collection that finds many has the first reported one by one, and the rest in one line. Finalizers and links of the program's own are not served meanwhile, as with libgc.
+//! leaked. A collection that finds many has the first reported one by one, and the rest in one line
+//! (`leak_round`). Finalizers and links of the program's own are not served meanwhile, as with libgc.
 
 use crate::collection::watch_leaks;
 use crate::variables::{GC_find_leak, finds_leaks};
-use crate::{headers, kinds, say, state, vel};
+use crate::{headers, kinds, leak_round, say, state, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// The order in which all dead objects are reported at once.
 const UNORDERED: c_int = 1;
@@ -37,33 +38,11 @@ pub(crate) fn made(object: *mut c_void) -> *mut c_void {
     object
 }
 
-/// Leaks that are reported one by one after each collection, as many as with libgc; the rest are counted.
-const REPORTED: usize = 40;
-/// Leaks since the last [`end_round`], and the bytes of those that were only counted.
-static FOUND: AtomicUsize = AtomicUsize::new(0);
-static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// The leaks that the collection before has found were reported: says how many were not reported one by one.
-pub(crate) fn end_round() {
-    let (found, bytes) = (FOUND.swap(0, Relaxed), COUNTED_BYTES.swap(0, Relaxed));
-    if found > REPORTED {
-        let (mut number, mut size) = ([0; 20], [0; 20]);
-        say::line(&[
-            b"libgc (Vellum): leaked: ",
-            say::decimal((found - REPORTED) as u64, &mut number),
-            b" more objects, ",
-            say::decimal(bytes as u64, &mut size),
-            b" bytes",
-        ]);
-    }
-}
-
 unsafe extern "C" fn leaked(object: *mut c_void, _data: *mut c_void) {
-    if FOUND.fetch_add(1, Relaxed) >= REPORTED {
+    if !leak_round::is_reported() {
         // SAFETY: any address may be asked about.
         let room = || unsafe { vel::vel_gc_size(vel::vel_gc_base(object)) };
-        COUNTED_BYTES.fetch_add(headers::place_of(object).map_or_else(room, |(_, _, bytes)| bytes), Relaxed);
-        return;
+        return leak_round::count(headers::place_of(object).map_or_else(room, |(_, _, bytes)| bytes));
     }
     let mut place = [0; 20];
     let (mut address, mut size) = ([0; 16], [0; 20]);

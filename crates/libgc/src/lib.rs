@@ -22,7 +22,7 @@
 //! | [`finalize`] | finalizers and disappearing links |
 //! | [`gcj`] | `gc_gcj.h`: objects whose class has their descriptor |
 //! | [`kinds`] | `gc_mark.h`: kinds, mark procedures, other roots |
-//! | [`leaks`] | what nothing refers to, where the program frees |
+//! | [`leaks`] | what nothing refers to, where the program frees; `leak_round` |
 //! | [`lock`] | the allocation lock, and `forks` |
 //! | [`roots`] | static data |
 //! | [`settings`] | settings and queries |
@@ -76,6 +76,7 @@ pub mod gcj;
 mod headers;
 pub mod hooks;
 pub mod kinds;
+mod leak_round;
 pub mod leaks;
 pub mod lock;
 mod records;

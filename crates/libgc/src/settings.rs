@@ -4,7 +4,7 @@
 //! change nothing: see `docs/libgc.md`.
 
 use crate::abort::give_up;
-use crate::state::{INCREMENTAL, is_started};
+use crate::state::{INCREMENTAL, MARKERS, is_started};
 use crate::variables::{self, GC_oom_fn, GC_parallel, OomFunction};
 use crate::{say, start, vel};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
@@ -216,9 +216,11 @@ pub extern "C" fn GC_get_parallel() -> c_int {
     GC_parallel.load(Relaxed)
 }
 
-/// The collector chooses how many threads mark.
+/// How many threads mark, if called before the heap starts; 0: the collector chooses.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_set_markers_count(_count: c_uint) {}
+pub extern "C" fn GC_set_markers_count(count: c_uint) {
+    MARKERS.store(count, Relaxed);
+}
 
 /// Forks are handled without being told.
 #[unsafe(no_mangle)]

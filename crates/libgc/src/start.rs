@@ -1,7 +1,7 @@
 //! The heap's first moment: settings made before it, and what the environment says.
 
 use crate::environment::{self, Wishes};
-use crate::state::{self, INCREMENTAL, MAX_HEAP};
+use crate::state::{self, INCREMENTAL, MARKERS, MAX_HEAP};
 use crate::variables::GC_print_stats;
 use crate::{collection, dump, forks, hooks, records, stacks, variables, vel, visitor};
 use core::ffi::{c_int, c_uint};
@@ -49,7 +49,7 @@ pub extern "C" fn GC_init() {
     }
     STARTER.store(this_thread(), Release);
     let wishes = environment::read();
-    let Wishes { maximum_bytes, initial_bytes, divisor, slice_us, .. } = wishes;
+    let Wishes { maximum_bytes, initial_bytes, divisor, slice_us, markers, .. } = wishes;
     if let Some(divisor) = divisor {
         variables::GC_set_free_space_divisor(divisor);
     }
@@ -60,6 +60,7 @@ pub extern "C" fn GC_init() {
         config_bytes: size_of::<vel::Config>(),
         limit_bytes: maximum_bytes.unwrap_or_else(|| MAX_HEAP.load(Relaxed)),
         divisor: c_uint::try_from(variables::GC_get_free_space_divisor()).unwrap_or(c_uint::MAX).max(1),
+        markers: markers.unwrap_or_else(|| MARKERS.load(Relaxed)).min(MARKERS_MAX),
         slice_us: slice_us.unwrap_or(if INCREMENTAL.load(Relaxed) != 0 { SLICE_US } else { 0 }),
         ..vel::Config::default()
     };
@@ -100,6 +101,9 @@ extern "C" fn figures_at_end() {
         dump::GC_dump();
     }
 }
+
+/// The most threads that mark: see `struct vel_gc_config`.
+const MARKERS_MAX: c_uint = 16;
 
 /// Microseconds of a slice where collections are asked to be incremental and no time is named.
 const SLICE_US: c_uint = 1000;

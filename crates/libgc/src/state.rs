@@ -1,7 +1,7 @@
 //! Whether the heap has started, and what was asked for before: known to all, and knows nothing of them.
 
 use core::sync::atomic::{
-    AtomicI32, AtomicU8, AtomicUsize,
+    AtomicI32, AtomicU8, AtomicU32, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
@@ -15,6 +15,8 @@ static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 
 /// The heap's limit that was asked for before its start, in bytes; 0: none.
 pub(crate) static MAX_HEAP: AtomicUsize = AtomicUsize::new(0);
+/// Threads that mark; 0: the collector chooses.
+pub(crate) static MARKERS: AtomicU32 = AtomicU32::new(0);
 /// Not 0: collections are made in slices.
 pub(crate) static INCREMENTAL: AtomicI32 = AtomicI32::new(0);
 

@@ -101,7 +101,10 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
 }
 
 /// The arm with the library of `folder` in place of libgc's.
-fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
+///
+/// # Errors
+/// Why the loader does not take it, for people.
+pub fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
     let wanted = folder.join(SONAME);
     let found = loaded(&arm.launch.program, folder)?;
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

@@ -37,6 +37,7 @@ mod times;
 
 pub use crate::workshop::{Build, Collector, Plan, Workshop, WorkshopError};
 pub use client::{CLIENTS, Client};
+pub use drop_in::with_library;
 pub use report::{Report, SCHEMA};
 pub use vellum_studies_options::smith::{Experiment, Options};
 

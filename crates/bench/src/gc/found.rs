@@ -3,7 +3,7 @@
 //! Every ratio is against libgc's first arm in pairs of the same round. The second arms of libgc and of each
 //! plan say how far the same thing is from itself; no verdict is surer than that.
 
-use super::{CALLED, SECTION, name, parallel, slices};
+use super::{CALLED, SECTION, drop_in, name, parallel, slices};
 use crate::Sheet;
 use crate::target::twin;
 use crate::timing::goal_table;
@@ -66,6 +66,10 @@ pub fn found(sheets: &[Sheet], seed: u64) -> (String, Vec<Goal>) {
     }
     if let Some(grid) = parallel::found(sheets, seed) {
         text = format!("{text}\n{}", grid.text());
+    }
+    if let Some((grid, more)) = drop_in::found(sheets, seed) {
+        text = format!("{text}\n{}", grid.text());
+        goals.extend(more);
     }
     let goals_text = goal_table(&goals).text();
     (format!("{text}\n{goals_text}"), goals)

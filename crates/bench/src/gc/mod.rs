@@ -5,7 +5,7 @@
 //! arms are the collectors, libgc and each of Vellum's plans twice for the controls:
 //!
 //! ```text
-//! Workshop ──▶ cells: short, trees, lists, whole heaps, the eight clients
+//! Workshop ──▶ cells: short, trees, lists, whole heaps, the drop-in library, the eight clients
 //!    ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
 //! ```
 //!
@@ -13,6 +13,7 @@
 //! when it is called the way most of its users call it, by `GC_MALLOC`, is shown beside and not judged. The
 //! section runs when it is named (`--only gc`, or a cell of it).
 
+mod drop_in;
 mod found;
 mod parallel;
 mod slices;
@@ -100,6 +101,10 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     if wanted(parallel::CELL) {
         cells.push(parallel::prepare(&mut workshop, &here, &scale, plan.rounds));
     }
+    for (name, client, words) in drop_in::CELLS.into_iter().filter(|(name, ..)| wanted(name)) {
+        let words: Vec<&str> = words.iter().copied().chain([scale.as_str()]).collect();
+        cells.push(drop_in::prepare(name, client, &words, &mut workshop, library, plan.rounds));
+    }
     for client in CLIENTS.iter().filter(|client| wanted(client.name)) {
         let heap = format!("heap={}", client.heap_mib);
         let arms = arms(&mut workshop, &here, client.name, &[&scale, &heap]);
@@ -120,6 +125,7 @@ pub fn names() -> Vec<String> {
         .iter()
         .map(|small| small.cell)
         .chain([slices::CELL, parallel::CELL])
+        .chain(drop_in::CELLS.iter().map(|(name, ..)| *name))
         .chain(clients)
         .map(name)
         .collect()

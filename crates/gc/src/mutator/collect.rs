@@ -90,6 +90,7 @@ pub(crate) fn collect_eagerly(heap: &mut Heap, thread: &'static Thread) {
         Some(progress) => note(thread, progress),
         None => _ = collect_now(heap, thread),
     }
+    checks::collected(heap.stats.marked_objects_last);
 }
 
 /// Whether it is too early for a collection at random: the program's roots callback may first have to

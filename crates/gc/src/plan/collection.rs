@@ -19,7 +19,6 @@ use crate::death::deaths::Deaths;
 use crate::death::ephemerons;
 use crate::death::finalizers;
 use crate::death::links;
-use crate::debug::checks;
 use crate::event::{self, Event};
 use crate::heap::Heap;
 use crate::mutator::thread::{self, Thread};
@@ -155,7 +154,6 @@ pub(crate) fn end_minor(plan: &dyn Plan, heap: &mut Heap, found: Found) {
 fn end_as(plan: &dyn Plan, heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bool) {
     heap.stats.collections += 1;
     heap.stats.live_bytes = found.live as u64;
-    checks::collected(heap.stats.marked_objects_last);
     if let Some(spent_ns) = spent_ns {
         heap.incremental.ns_a_kib = spent_ns / (heap.space.bytes as u64 >> 10).max(1);
     }

@@ -42,8 +42,8 @@ pub(crate) fn cache_bytes() -> usize {
 /// libgc's heaps grow by their size divided by the divisor, 16 MiB at most (MAXHINCR), and so are larger than
 /// they must be by half of that, on average. A heap with a divisor here is as much larger.
 const STEP_MAX: usize = 16 << 20;
-/// Descriptors and tables take about one part in this many of a heap. They count as its, since a program is to
-/// take no more memory than with libgc.
+/// Descriptors and tables take about one part in this many of a heap. They count as parts of it, since a
+/// program is to take no more memory than with libgc.
 const BESIDE_PART: usize = 32;
 /// The budget of a heap that has become far too large is twice what pays for a collection, or this many
 /// bytes.
@@ -79,7 +79,7 @@ impl Paid {
         }
     }
 
-    /// The allocation budget: what is free in the heap, if all of it can be used.
+    /// The allocation budget: all that is free in the heap, as if it could be used to the last hole.
     pub(super) fn room(&self, cache_bytes: usize, found: Found) -> usize {
         let free = self.bytes.saturating_sub(found.live).max(self.pays);
         match room_in_cache(cache_bytes, found) {

@@ -88,7 +88,7 @@ impl AddressTable {
     }
 
     /// The entry of the lowest block, for addresses within the bounds.
-    pub(crate) fn from_low(&self) -> *const *const Block {
+    pub(crate) fn lowest_entry(&self) -> *const *const Block {
         self.table.wrapping_add(self.low.saturating_sub(self.base) >> BLOCK_SHIFT)
     }
 

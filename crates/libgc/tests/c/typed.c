@@ -38,7 +38,7 @@ static __attribute__((noinline)) void make(void)
     }
 }
 
-/* Objects longer than the heap's types: of all their words, only LEADS is a pointer, and HIDES must not be looked at. */
+/* Objects longer than the heap's types: of all their words only LEADS is a pointer, and HIDES is none. */
 enum { WORDS = 1000, LEADS = 900, HIDES = 500, LONG = 200 };
 static GC_word *longs[LONG], *rows;
 static GC_hidden_pointer *hidden_by[2 * LONG];

@@ -9,7 +9,8 @@
 //! object is in the cache when it is copied.
 //!
 //! This file has the state of a trace and how it follows one pointer; `order` decides what is scanned next,
-//! `run` does so where nothing out of the ordinary is met, `objects` scans objects, `hand_over` gives entries to other threads.
+//! `run` does so where nothing out of the ordinary is met, `objects` scans objects, `hand_over` gives entries
+//! to other threads.
 //!
 //! # Invariants
 //! * Every object on the stack or in the queue is marked.
@@ -165,7 +166,7 @@ impl<'h, M: Movement> Marker<'h, M> {
             space,
             low,
             span: high.saturating_sub(low),
-            table: space.from_low(),
+            table: space.lowest_entry(),
             only_starts,
             near: false,
             in_roots: false,

@@ -22,7 +22,7 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 /// Words by which the mark of the deepest stack goes up at a time.
 const STEP: usize = 512;
 
-/// What is kept in registers.
+/// The state that is kept in registers.
 struct Run {
     top: *mut usize,
     /// The stack's end, or nearer: how deep it ever was.
