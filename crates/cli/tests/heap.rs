@@ -343,6 +343,29 @@ fn a_process_that_runs_is_sampled_from_then_on() {
 }
 
 #[test]
+fn a_process_that_does_nothing_can_be_left_and_asked_again() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("asked.c", &[], place.path()) else { return };
+    let mut told = Told::start(&program);
+    // It has begun when it answers.
+    told.tell("x");
+    for _ in 0..2 {
+        let mut command = Command::new(VELLUM);
+        command.args(["heap", "--for", "150ms", &told.program.id().to_string()]);
+        let left = command.output().expect("vellum starts");
+        if said(&left).contains("ptrace_scope") {
+            let why = said(&left);
+            return vellum_skip::skip(format_args!("other processes' memory may not be read: {why}"));
+        }
+        assert!(left.status.success(), "{}", said(&left));
+    }
+    let output = told.looked_at(&["-i", "4K", "-o", "heap.json"], &["g"], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let document = report(&place.path().join("heap.json"));
+    near(site_of(&document, "asked.c", "grown").expect("sampled"), "end", 20e6);
+}
+
+#[test]
 fn free_memory_is_named_by_who_keeps_it_from_going_back() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("asked.c", &[], place.path()) else { return };

@@ -110,6 +110,14 @@ impl Asked {
         Ok(self.write(HeapDoor::ASK_AT, &[what as u8])?)
     }
 
+    /// Takes back what was asked and not answered yet, if something was.
+    ///
+    /// # Errors
+    /// That it has ended.
+    pub fn withdraw(&self) -> Result<(), AskError> {
+        Ok(self.write(HeapDoor::ASK_AT, &[0])?)
+    }
+
     /// The path of the file into which it was asked last to sample.
     #[must_use]
     pub fn path(&self) -> Option<std::path::PathBuf> {

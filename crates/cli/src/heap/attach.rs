@@ -68,6 +68,7 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     // Before they stop: then they are as they were seen.
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
     let notes = group.notes(before, &holders.iter().map(|holder| holder.lost).sum());
+    group.withdraw();
     group.all_do(Ask::End);
     place.remove();
     let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut growth.symbols);
@@ -132,6 +133,10 @@ impl Group {
                 _ => return Err(Failure::of(Busy(pid))),
             }
         }
+        // Asked by a command that was killed before there was an answer.
+        if asked.path().is_some_and(|path| path != self.path && !is_in_use(&path)) {
+            asked.withdraw().map_err(Failure::of)?;
+        }
         asked.ask(Ask::Begin, Some(&self.path)).map_err(Failure::of)?;
         Ok(asked)
     }
@@ -171,6 +176,13 @@ impl Group {
         while began.elapsed() < PATIENCE && asked.iter().any(|asked| matches!(asked.answer(), Ok(false))) {
             std::thread::sleep(TICK / 10);
         }
+    }
+
+    /// Takes back what nobody has answered.
+    fn withdraw(&self) {
+        let silent = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)));
+        // Of one that has ended nothing need be taken back.
+        silent.for_each(|asked| _ = asked.withdraw());
     }
 
     /// What a reader needs to know.
