@@ -163,6 +163,12 @@ impl Watcher {
         self.with_seen(|seen| Some(seen.known(&seen.history.mean()?, delay).at(Bytes(bytes))))
     }
 
+    /// The limit under which nothing has to leave at this S; `None` while there is no curve.
+    #[must_use]
+    pub fn all(&self, delay: &Delay) -> Option<u64> {
+        self.with_seen(|seen| Some(seen.known(&seen.history.mean()?, delay).all().0))
+    }
+
     fn with_seen<R>(&self, ask: impl FnOnce(&Seen<'_>) -> R) -> R {
         ask(&Seen {
             history: &self.known(),

@@ -3,7 +3,7 @@
 //! ```text
 //! Device (zram, swap) ── vellum run --json prog ──▶ the limit to give
 //!                    └── Group (memory cgroup) ── prog: no limit, again (A/A), the limit, two thirds of it
-//!                                                  in random order, round after round
+//!                                                  what others would give (rivals), in random order
 //! ```
 //!
 //! Real programs (`program`), each advised once and then run under that advice. Paging costs CPU time and
@@ -13,10 +13,13 @@
 //!
 //! Needs root, zram and a memory cgroup. Device and groups are removed when it ends, also by a signal.
 
+mod beside;
 mod program;
+mod rivals;
 mod run;
 
 use program::{PROGRAMS, Program};
+use rivals::Senpai;
 use run::{NONE, RunError, Setting, Took};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -53,7 +56,7 @@ const UNLIMITED_LONGEST: Duration = Duration::from_secs(300);
 const RESAMPLES: usize = 1000;
 const MIB: f64 = (1 << 20) as f64;
 
-const ARMS: [&str; 4] = ["all", "all'", "given", "two thirds"];
+const ARMS: [&str; 6] = ["all", "all'", "given", "two thirds", "recommender", "senpai-like"];
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -133,7 +136,7 @@ pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Adv
         source: "issue 4, How good",
         published: "Each program was advised by `vellum run`, and then run on Vellum's memory in a memory cgroup without a limit, with the limit \
                     advised, and with two thirds of it. What a limit costs is CPU time, user and system.",
-        tables: vec![table()],
+        tables: vec![table(), beside::table()],
         notes: Vec::new(),
         goals: Vec::new(),
         figures: Vec::new(),
@@ -172,6 +175,7 @@ pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Adv
             Err(error) => finding.notes.push(format!("{}: no figure: {error}", program.name)),
         }
     }
+    finding.goals.extend(beside::goal(&finding.runs));
     let microseconds = delays.iter().map(|delay| format!("{:.1}", delay / 1e3));
     finding.notes.push(format!(
         "{} rounds in random order, seed {}; the paging device is a zram disk; S as measured before each advice: {} µs",
@@ -223,16 +227,19 @@ fn measured(
 ) -> Result<[Vec<Took>; ARMS.len()], RunError> {
     let mut rounds: [Vec<Took>; ARMS.len()] = Default::default();
     // One that does not count: files are read, and the host has backed the memory.
-    let first = setting.run(NONE, UNLIMITED_LONGEST)?;
+    let first = setting.run(NONE, None, UNLIMITED_LONGEST)?;
     let longest = Duration::from_nanos(first.wall_ns as u64) * LONGEST;
     let mut executor = |Turn { round, arm, .. }: Turn| -> Result<(), RunError> {
         tell(&format!("{}: round {}, {}", setting.program.cell(), round + 1, ARMS[arm]));
         let (limit, longest) = match arm {
             0 | 1 => (NONE, UNLIMITED_LONGEST),
             2 => (advice.give, longest),
-            _ => (advice.give / 3 * 2, longest),
+            3 => (advice.give / 3 * 2, longest),
+            4 => (first.recommended, longest),
+            _ => (NONE, longest),
         };
-        rounds[arm].push(setting.run(limit, longest)?);
+        let senpai = (arm == 5).then(|| Senpai::new(advice.delay_ns));
+        rounds[arm].push(setting.run(limit, senpai, longest)?);
         Ok(())
     };
     let mut experiment = Experiment::new(ArmOrder::Random, ARMS.len(), asked.seed);
@@ -269,7 +276,7 @@ fn add(
     rounds: &[Vec<Took>; ARMS.len()],
     seed: u64,
 ) {
-    let [all, again, given, less] = rounds;
+    let [all, again, given, less, recommended, looped] = rounds;
     let ratio = |of: &[Took]| ratio(of, all, seed);
     let median = |runs: &[Took], of: fn(&Took) -> f64| {
         vellum_measure::median(&runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
@@ -293,6 +300,7 @@ fn add(
         system(less),
         faults(less),
     ]);
+    finding.tables[1].rows.push(beside::row(program.name, advice.give, [all, recommended, looped], ratio));
     let cut = |of: &[Took]| of.iter().filter(|took| took.cut).count();
     let told = |name: &str, of: &[Took]| {
         let relieved: u32 = of.iter().map(|took| took.relieved).sum();
@@ -327,7 +335,7 @@ fn add(
             json!({
                 "cell": program.cell(), "arm": ARMS[arm], "round": round, "metrics": {
                     "give_bytes": advice.give, "user_ns": took.user_ns, "system_ns": took.system_ns, "wall_ns": took.wall_ns,
-                    "major_faults": took.major_faults, "charged_bytes": took.charged, "relieved": took.relieved, "cut": took.cut,
+                    "major_faults": took.major_faults, "recommended_bytes": took.recommended, "settled_bytes": took.settled, "charged_bytes": took.charged, "relieved": took.relieved, "cut": took.cut,
                 },
             })
         }));

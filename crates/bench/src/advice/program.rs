@@ -27,7 +27,7 @@ pub(super) struct Program {
 }
 
 /// All of them.
-pub(super) const PROGRAMS: [Program; 7] = [
+pub(super) const PROGRAMS: [Program; 12] = [
     Program { name: "python3", command: &["python3", "dictionary.py"], input: None, package: "python3" },
     Program { name: "perl", command: &["perl", "hashes.pl"], input: None, package: "perl" },
     Program { name: "sqlite3", command: &["sqlite3", ""], input: Some("queries.sql"), package: "sqlite3" },
@@ -57,11 +57,41 @@ pub(super) const PROGRAMS: [Program; 7] = [
         package: "coreutils",
     },
     Program { name: "xz", command: &["xz", "-4", "-T1", "-c"], input: Some("text"), package: "xz-utils" },
+    Program {
+        name: "guile",
+        command: &["guile", "--no-auto-compile", "lists.scm"],
+        input: None,
+        package: "guile-3.0",
+    },
+    // Debian's own Python has Debian's numpy.
+    Program {
+        name: "numpy",
+        command: &["/usr/bin/python3", "arrays.py"],
+        input: None,
+        package: "python3-numpy",
+    },
+    Program { name: "node", command: &["node", "objects.js"], input: None, package: "nodejs" },
+    Program { name: "awk", command: &["awk", "-f", "counts.awk", "text"], input: None, package: "mawk" },
+    Program {
+        name: "git",
+        command: &["git", "-C", "repository", "-c", "pack.threads=1", "repack", "-adfq", "--window=40"],
+        input: None,
+        package: "git",
+    },
     Program { name: "phases", command: &["./phases"], input: None, package: "gcc" },
 ];
 
+/// Makes a repository of the text: a file a few thousand lines, in several versions.
+const REPOSITORY: &str = "git init -q repository && cd repository && for round in 1 2 3 4; do \
+    split -l 4000 ../text part && sed -i \"s/compresses/$round &/\" part?? && git add . && \
+    git -c user.name=x -c user.email=x@example.org commit -qm $round; done";
+
 /// What was made for the programs.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 9] = [
+    ("lists.scm", include_str!("programs/lists.scm")),
+    ("arrays.py", include_str!("programs/arrays.py")),
+    ("objects.js", include_str!("programs/objects.js")),
+    ("counts.awk", include_str!("programs/counts.awk")),
     ("dictionary.py", include_str!("programs/dictionary.py")),
     ("hashes.pl", include_str!("programs/hashes.pl")),
     ("queries.sql", include_str!("programs/queries.sql")),
@@ -80,7 +110,13 @@ pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
         writeln!(text, "{:016x} {line} some text that compresses well {}", random.next_u64(), line % 977)?;
     }
     text.flush()?;
-    // Without a compiler that program is missing, and said to be.
+    // Without git, or a compiler, that program is missing or fails, and is said to.
+    let _ = Command::new("sh")
+        .args(["-c", REPOSITORY])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     let _ = Command::new("cc")
         .args(["-O2", "-o", "phases", "phases.c"])
         .current_dir(folder)

@@ -1,6 +1,7 @@
 //! One run of a program under a limit, in a control group of its own.
 
 use super::program::Program;
+use super::rivals::{Senpai, Usage};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -25,6 +26,9 @@ pub(super) struct Took {
     pub(super) major_faults: u64,
     /// The most that its group was charged, in bytes.
     pub(super) charged: u64,
+    /// What the recommender's rule makes of its usage, and what was held in the second half, in bytes.
+    pub(super) recommended: u64,
+    pub(super) settled: u64,
     /// How often the kernel found nothing to reclaim.
     pub(super) relieved: u32,
     /// It was ended by us because it took too long, or by the kernel for lack of memory: it would have taken
@@ -71,8 +75,14 @@ impl Setting<'_> {
         Ok(command)
     }
 
-    /// Runs it on Vellum's memory under a limit, and cuts it short after `longest`.
-    pub(super) fn run(&self, limit: u64, longest: Duration) -> Result<Took, RunError> {
+    /// Runs it on Vellum's memory under a limit, and under the loop if there is one, and cuts it short after
+    /// `longest`.
+    pub(super) fn run(
+        &self,
+        limit: u64,
+        mut senpai: Option<Senpai>,
+        longest: Duration,
+    ) -> Result<Took, RunError> {
         let group = Group::new("vellum-advice", limit)?;
         let enter = std::fs::OpenOptions::new().write(true).open(group.members())?;
         let mut command = self.command(&self.executable)?;
@@ -90,7 +100,7 @@ impl Setting<'_> {
         }
         let began = Instant::now();
         let pid = command.spawn()?.id() as libc::pid_t;
-        let mut cut = false;
+        let (mut cut, mut usage_of) = (false, Usage::new());
         let (status, usage) = loop {
             if let Some(ended) = ended(pid) {
                 break ended;
@@ -102,6 +112,10 @@ impl Setting<'_> {
                 unsafe { libc::kill(-pid, libc::SIGKILL) };
             }
             group.relieve();
+            usage_of.look(&group);
+            if let Some(senpai) = &mut senpai {
+                senpai.look(&group);
+            }
             std::thread::sleep(LOOK);
         };
         if Interrupt::arrived().is_some() {
@@ -118,6 +132,8 @@ impl Setting<'_> {
             wall_ns: began.elapsed().as_nanos() as f64,
             major_faults: usage.ru_majflt as u64,
             charged: group.most_charged().unwrap_or(0),
+            recommended: usage_of.recommended(),
+            settled: usage_of.settled(),
             relieved: group.relieved(),
             cut: cut || killed,
         })

@@ -126,6 +126,32 @@ impl Group {
         }
     }
 
+    /// Has the kernel take about so many bytes from its processes; it may find less. Its limit stays.
+    pub fn reclaim(&self, bytes: u64) {
+        // What the kernel refuses is taken at another time, or never: nobody counts on it.
+        if !self.v1 {
+            let _ = fs::write(self.path.join("memory.reclaim"), bytes.to_string());
+            return;
+        }
+        let Some(held) = self.held() else { return };
+        // A limit below what is held has the kernel reclaim down to it at once.
+        let _ = fs::write(self.limits(), held.saturating_sub(bytes).to_string());
+        let _ = fs::write(self.limits(), self.limit.to_string());
+    }
+
+    /// What its processes hold.
+    #[must_use]
+    pub fn held(&self) -> Option<u64> {
+        fs::read_to_string(self.usage()).ok()?.trim().parse().ok()
+    }
+
+    /// Faults of its processes that had to read.
+    #[must_use]
+    pub fn major_faults(&self) -> Option<u64> {
+        let stat = fs::read_to_string(self.path.join("memory.stat")).ok()?;
+        stat.lines().find_map(|line| line.strip_prefix("pgmajfault ")?.parse().ok())
+    }
+
     /// How often jobs got relief.
     #[must_use]
     pub fn relieved(&self) -> u32 {

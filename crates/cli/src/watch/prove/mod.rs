@@ -93,6 +93,8 @@ enum Phase {
 /// A proof under way.
 pub(super) struct Prover {
     squeeze: Squeeze,
+    /// What the advice covers and the group is not charged: libraries that others have loaded, say.
+    elsewhere: u64,
     search: Search,
     phase: Phase,
     held: Vec<Held>,
@@ -102,11 +104,12 @@ impl Prover {
     /// A proof of the advice that the watch gives now.
     pub(super) fn begin(target: &Target, watcher: &Watcher, delay: &Delay) -> Result<Prover, SqueezeError> {
         let squeeze = Squeeze::of(target, watcher)?;
-        let verdict = watcher.verdict(delay);
         let usage = squeeze.counts()?.usage;
-        let give = verdict.map_or(usage, |verdict| verdict.give.bytes).min(usage);
+        let elsewhere = watcher.all(delay).map_or(0, |all| all.saturating_sub(usage));
+        let give = watcher.verdict(delay).map_or(usage, |verdict| verdict.give.bytes);
+        let give = give.saturating_sub(elsewhere).min(usage);
         let phase = Phase::Reach { since: Instant::now(), near: None };
-        Ok(Prover { squeeze, search: Search::new(give, usage, CAP), phase, held: Vec::new() })
+        Ok(Prover { squeeze, elsewhere, search: Search::new(give, usage, CAP), phase, held: Vec::new() })
     }
 
     /// Does what is due. The proof, once it is over; else how long nothing needs to be done.
@@ -151,7 +154,8 @@ impl Prover {
                 // Nothing is said by the first moments.
                 let far = seen > CAP * FAR && faults >= FAULTS_MIN && wall >= TICK * 2;
                 if over || far {
-                    let predicted = watcher.cost_of(size, delay).map_or(0.0, |limit| limit.slowdown);
+                    let predicted = watcher.cost_of(size + self.elsewhere, delay);
+                    let predicted = predicted.map_or(0.0, |limit| limit.slowdown);
                     let refaults = counts.refaults.saturating_sub(before.refaults);
                     self.held.push(Held {
                         bytes: size,
@@ -189,7 +193,7 @@ impl Prover {
         let agrees =
             held.first().is_some_and(|first| agrees(first) || (first.seen <= CAP && first.predicted <= CAP));
         if let (false, Some(settled)) = (agrees, &settled) {
-            correct(watcher, delay, settled);
+            correct(watcher, delay, settled.bytes + self.elsewhere);
         }
         Proof { settled, agrees, correction: watcher.correction(), held, ended }
     }
@@ -206,13 +210,13 @@ pub(super) fn none(why: &str) -> Proof {
 }
 
 /// Scales what the curve asks for so that its advice is the size that was proved.
-fn correct(watcher: &mut Watcher, delay: &Delay, settled: &Held) {
+fn correct(watcher: &mut Watcher, delay: &Delay, settled: u64) {
     let (mut low, mut high): (f64, f64) = (0.25, 4.0);
     // The cost of a size rises with the scale: its own is where it comes to the cap.
     for _ in 0..20 {
         let middle = (low * high).sqrt();
         watcher.correct(middle);
-        let cost = watcher.cost_of(settled.bytes, delay).map_or(0.0, |limit| limit.slowdown);
+        let cost = watcher.cost_of(settled, delay).map_or(0.0, |limit| limit.slowdown);
         if cost <= CAP { low = middle } else { high = middle }
     }
     watcher.correct(low);

@@ -1,0 +1,11 @@
+;; A table of lists that is gone through and rewritten again and again.
+(define size 60000)
+(define table (make-vector size '()))
+(define state 12345)
+(define (next!) (set! state (modulo (+ (* state 1103515245) 12345) 2147483648)) state)
+(do ((round 0 (+ round 1))) ((= round 40))
+  (do ((i 0 (+ i 1))) ((= i size))
+    (let ((at (modulo (quotient (next!) 7) size)))
+      (vector-set! table at (list i round (cons at i)))))
+  (let ((sum 0))
+    (vector-for-each (lambda (entry) (if (pair? entry) (set! sum (+ sum (car entry))))) table)))

@@ -1,0 +1,113 @@
+//! What others would give: the rule of the Kubernetes recommender, and a loop as Senpai's.
+//!
+//! | name | gives | source |
+//! | --- | --- | --- |
+//! | recommender | the 90th percentile of usage, and 15 % more | the vertical pod autoscaler's documentation |
+//! | Senpai-like | what is left when a little is taken as long as tasks hardly stall | Weiner et al., TMO, 2022 |
+//!
+//! Departures: the recommender's percentile is over one run, sampled twenty times a second, not over days.
+//! Senpai takes a part of memory every six seconds in proportion to how far the pressure is below its target;
+//! programs of seconds need a loop of tenths of a second. Version 1 groups have no pressure of their own: it
+//! is taken as major faults times S.
+
+use std::time::{Duration, Instant};
+use vellum_process::confine::Group;
+
+/// The recommender's percentile and margin.
+const PERCENTILE: f64 = 0.9;
+const MARGIN: f64 = 1.15;
+/// Between two samples of usage.
+const SAMPLE: Duration = Duration::from_millis(50);
+/// Between two steps of the loop, the pressure that it aims at, and the most that a step takes.
+const STEP: Duration = Duration::from_millis(100);
+const PRESSURE: f64 = 0.001;
+const TAKE: f64 = 0.01;
+
+/// Usage of a group over a run.
+#[derive(Debug)]
+pub(super) struct Usage {
+    samples: Vec<u64>,
+    next: Instant,
+}
+
+impl Usage {
+    pub(super) fn new() -> Usage {
+        Usage { samples: Vec::new(), next: Instant::now() }
+    }
+
+    /// To be called now and then.
+    pub(super) fn look(&mut self, group: &Group) {
+        if Instant::now() >= self.next {
+            self.next = Instant::now() + SAMPLE;
+            self.samples.extend(group.held());
+        }
+    }
+
+    /// What the recommender would give.
+    pub(super) fn recommended(&self) -> u64 {
+        let mut sorted = self.samples.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() as f64 * PERCENTILE) as usize;
+        sorted.get(at.min(sorted.len().saturating_sub(1))).map_or(0, |held| (*held as f64 * MARGIN) as u64)
+    }
+
+    /// The mean over the second half of the run: what a loop has come to.
+    pub(super) fn settled(&self) -> u64 {
+        let half = &self.samples[self.samples.len() / 2..];
+        half.iter().sum::<u64>() / (half.len() as u64).max(1)
+    }
+}
+
+/// The loop.
+#[derive(Debug)]
+pub(super) struct Senpai {
+    delay_ns: f64,
+    last: (Instant, u64),
+}
+
+impl Senpai {
+    pub(super) fn new(delay_ns: f64) -> Senpai {
+        Senpai { delay_ns, last: (Instant::now(), 0) }
+    }
+
+    /// To be called now and then.
+    pub(super) fn look(&mut self, group: &Group) {
+        let wall = self.last.0.elapsed();
+        if wall < STEP {
+            return;
+        }
+        let faults = group.major_faults().unwrap_or(0);
+        let waited = faults.saturating_sub(self.last.1) as f64 * self.delay_ns;
+        let pressure = waited / wall.as_nanos() as f64;
+        self.last = (Instant::now(), faults);
+        let share = part(pressure);
+        if share > 0.0 {
+            group.reclaim((group.held().unwrap_or(0) as f64 * share) as u64);
+        }
+    }
+}
+
+/// The part that a step takes at this pressure.
+fn part(pressure: f64) -> f64 {
+    TAKE * (1.0 - pressure / PRESSURE).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recommender_leaves_out_a_short_peak_and_adds_its_margin() {
+        let mut usage = Usage::new();
+        usage.samples = (0..100).map(|at| if at < 5 { 1_000_000 } else { 1000 }).collect();
+        assert_eq!((usage.recommended(), usage.settled()), (1150, 1000));
+        usage.samples.clear();
+        assert_eq!((usage.recommended(), usage.settled()), (0, 0));
+    }
+
+    #[test]
+    fn the_loop_takes_less_the_more_it_hurts() {
+        assert_eq!((part(0.0), part(PRESSURE), part(1.0)), (TAKE, 0.0, 0.0));
+        assert!((part(PRESSURE / 2.0) - TAKE / 2.0).abs() < 1e-12);
+    }
+}
