@@ -36,16 +36,16 @@
 //!   moment in a threaded process if [`Pages::fork_prepare`] and its fellows are called around it.
 //!
 //! # Where things are
-//! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena` places, splits and
-//! joins, over `tag` (what each page is) and `bins` (what is free, by size); `state` is what the lock guards;
-//! `fill_from_cache` moves cached frames to where they are needed; `release` gives frames back, `discard`
-//! says in which mode, `vacant` what of used memory is vacated; `inside` (over `holes`) gives
-//! back pages of units in use, `tables` those of tables; `walk` finds what is handed out for those who count;
-//! `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again; `relocate` moves;
-//! `mappings` follows what the program does to its own mappings, `elsewhere` counts what it maps from the
-//! kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of `decay_clock`;
-//! `advice` follows a governor; `available` says what memory there is; [`Buffer`] is the growable vector built
-//! on it all.
+//! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena`
+//! places, splits and joins, over `tag` (what each page is) and `bins` (what is free, by size); `state` is
+//! what the lock guards; `fill_from_cache` moves cached frames to where they are needed; `release` gives
+//! frames back, `discard` says in which mode, `vacant` what of used memory is vacated; `inside` (over
+//! `holes`) gives back pages of units in use, `tables` those of tables; `walk` finds what is handed out for
+//! those who count; `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again;
+//! `relocate` moves; `mappings` follows what the program does to its own mappings, `elsewhere` counts what it
+//! maps from the kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of
+//! `decay_clock`; `advice` follows a governor; `available` says what memory there is; [`Buffer`] is the
+//! growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -93,7 +93,8 @@ pub(crate) fn look(may_read: &mut dyn FnMut(*const u8) -> bool) {
             let word = |offset: usize| file.add(offset).cast::<*const u8>().read();
             (word(CHAIN), word(LOCK))
         };
-        if !lock.is_null() && !(may_read(lock) && may_read(lock.wrapping_add(LOCK_BYTES - 1))) {
+        let is_there = || may_read(lock) && may_read(lock.wrapping_add(LOCK_BYTES - 1));
+        if !lock.is_null() && !is_there() {
             return;
         }
         file = next;

@@ -82,7 +82,7 @@ impl HeapDoor {
     pub const ANSWER_AT: usize = offset_of!(HeapDoor, answer);
     /// The mode, a byte.
     pub const MODE_AT: usize = offset_of!(HeapDoor, now);
-    /// What is asked, a byte.
+    /// The request, a byte.
     pub const ASK_AT: usize = offset_of!(HeapDoor, now) + 1;
     /// The path, which a zero ends.
     pub const PATH_AT: usize = offset_of!(HeapDoor, path);
@@ -103,7 +103,7 @@ impl HeapDoor {
         bytes.len() >= 12 && bytes[..8] == MAGIC.to_ne_bytes() && bytes[8..12] == DOOR_VERSION.to_ne_bytes()
     }
 
-    /// What is asked, if something is.
+    /// The request, if there is one.
     pub fn asked(&self) -> Option<Ask> {
         Ask::from_u8((self.now.load(Acquire) >> MODE_BITS) as u8)
     }

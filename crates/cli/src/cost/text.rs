@@ -107,8 +107,8 @@ impl Page {
         self.style.label(&format!("{name}{}", figures("count", &heads))) + "\n"
     }
 
-    /// One file's lines, with their operations; the module is named if the file was changed after the module was
-    /// built.
+    /// One file's lines, with their operations; the module is named if the file was changed after the module
+    /// was built.
     fn source(
         self,
         text: &mut String,

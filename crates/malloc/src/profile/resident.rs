@@ -160,7 +160,7 @@ impl Desk {
         let program = &self.program[..usize::try_from(length).unwrap_or(0)];
         let (mut span, mut marked) = (0, 0);
         let mut before = Mapping::default();
-        // What cannot be read is not there: then all is what the allocator knows.
+        // A file that cannot be read has no mappings: then all is what the allocator knows.
         let _ = mapped::for_each(&mut self.text, program, |mapping| {
             let offset = mapping.start.wrapping_sub(base);
             if offset < in_span {
