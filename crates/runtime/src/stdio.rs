@@ -93,7 +93,7 @@ pub(crate) fn look(may_read: &mut dyn FnMut(*const u8) -> bool) {
             let word = |offset: usize| file.add(offset).cast::<*const u8>().read();
             (word(CHAIN), word(LOCK))
         };
-        let is_there = || may_read(lock) && may_read(lock.wrapping_add(LOCK_BYTES - 1));
+        let mut is_there = || may_read(lock) && may_read(lock.wrapping_add(LOCK_BYTES - 1));
         if !lock.is_null() && !is_there() {
             return;
         }
