@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! the governor · a guardian · the governor and a guardian · the governor and both guardians
-//!                                                            └▶ `vellum govern --recover`, or the next governor
+//!                                                            └▶ `govern --recover`, or the next governor
 //! ```
 //!
 //! The seed is printed; VELLUM_KILLS sets the number of moments.
@@ -95,7 +95,7 @@ impl Drop for Governing {
     }
 }
 
-/// Ends all processes of the jobs' sessions: a job that forks may have to be told more than once.
+/// Ends all processes of the jobs' sessions: a job that forks may need more than one round.
 fn end(jobs: &[i32]) {
     let jobs: HashSet<i32> = jobs.iter().copied().collect();
     let began = Instant::now();

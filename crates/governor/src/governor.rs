@@ -100,7 +100,7 @@ pub struct Governor {
     decided_at: Option<Instant>,
     /// When the next suspended job has to be resumed.
     decide_by: Option<Instant>,
-    /// What an earlier governor had left, until it is told.
+    /// What an earlier governor had left, until its event is sent.
     recovered: Recovered,
     braked: bool,
     guarded: bool,

@@ -348,7 +348,7 @@ mod tests {
         // SAFETY: a signal to our own guardian.
         unsafe { libc::kill(guardian.pids[0], libc::SIGKILL) };
         until(|| !guardian.is_alive());
-        // SAFETY: as above: what is recorded is undone by the other one when the pipe closes.
+        // SAFETY: as above. The other guardian undoes the record when the pipe closes.
         unsafe { libc::close(guardian.alive.as_raw_fd()) };
         until(|| state(pid) != b'T');
         child.kill().unwrap();

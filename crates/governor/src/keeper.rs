@@ -32,8 +32,8 @@ impl Keeper {
         Ok(Keeper { guardian: Some(guardian), directory })
     }
 
-    /// Has `file` hold `content` while `work` goes on, and what it held before afterwards, whatever becomes of
-    /// us meanwhile.
+    /// Has `file` hold `content` while `work` goes on, and its earlier content afterwards, also if we are
+    /// killed meanwhile.
     ///
     /// # Errors
     /// The file cannot be read or written, or there is no guardian any more.

@@ -76,7 +76,7 @@ pub(crate) struct Table {
     entries: [Entry; FILES_MAX],
 }
 
-/// What was left of an earlier run, and is undone.
+/// The changes that an earlier run had left, and that are undone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Processes that were stopped, and go on.
@@ -116,7 +116,7 @@ impl Record {
         directory.join("undo")
     }
 
-    /// Opens the record of `directory`, makes it if there is none of this boot, and undoes what it says. No
+    /// Opens the record of `directory`, makes it if this boot has none, and undoes what it says. No
     /// governor may use the directory.
     pub(crate) fn open(directory: &Path) -> Result<(Record, Recovered), Failed> {
         let path = Record::file(directory);
@@ -146,7 +146,7 @@ impl Record {
         Ok((record, Recovered::default()))
     }
 
-    /// Undoes what the record of `directory` says, for good; `None` if there is none of this boot.
+    /// Undoes what the record of `directory` says, for good; `None` if this boot has none.
     pub(crate) fn undo(directory: &Path) -> Result<Option<Recovered>, Failed> {
         let Some(record) = Record::existing(&Record::file(directory))? else { return Ok(None) };
         let recovered = record.table().recover();

@@ -1,4 +1,4 @@
-//! What a job's control group is charged beside the pages that its processes have mapped: page cache of the
+//! Memory that a job's control group is charged beside the pages that its processes have mapped: page cache of the
 //! files that it reads by calls, and the kernel's own memory.
 //!
 //! ```text
@@ -170,7 +170,7 @@ mod tests {
         let found = charged.files.get(&key).copied().unwrap_or_default();
         assert!((BYTES as u64..=BYTES as u64 + (1 << 20)).contains(&found.0), "{found:?}");
         assert!(charged.kernel() > Bytes(THREAD));
-        // What was cached counts when the file is gone, too.
+        // Its cache counts when the file is gone, too.
         drop((file, again));
         charged.look(&target, std::iter::once(Pid::me()));
         assert_eq!(charged.files.get(&key), Some(&found));

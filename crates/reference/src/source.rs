@@ -261,7 +261,8 @@ pub trait Source: Send + std::fmt::Debug {
 
 /// A source that goes from process to process.
 ///
-/// A look at a job is [`begin`](Self::begin), a [`count`](Self::count) of each process, [`twice`](Self::twice).
+/// A look at a job is [`begin`](Self::begin), a [`count`](Self::count) of each process, and
+/// [`twice`](Self::twice).
 pub trait PerProcess: Send + std::fmt::Debug {
     /// Which one.
     fn kind(&self) -> SourceKind;

@@ -3,7 +3,7 @@
 //! | name | gives | source |
 //! | --- | --- | --- |
 //! | recommender | the 90th percentile of usage, and 15 % more | the vertical pod autoscaler's documentation |
-//! | Senpai-like | what is left when a little is taken as long as tasks hardly stall | Weiner et al., TMO, 2022 |
+//! | Senpai-like | the rest when a little is taken as long as tasks hardly stall | Weiner et al., TMO, 2022 |
 //!
 //! Departures: the recommender's percentile is over one run, sampled twenty times a second, not over days.
 //! Senpai takes a part of memory every six seconds in proportion to how far the pressure is below its target;

@@ -168,8 +168,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Goes on with the proof, if one was asked for and there is advice; for how long nothing needs to be done
-    /// for it.
+    /// Goes on with the proof, if one was asked for and there is advice; for how long nothing needs to be
+    /// done for it.
     fn prove(&mut self, ended: bool, timed_out: bool) -> Result<Duration, Failure> {
         let (true, Some(delay)) = (self.args.prove, &self.header.delay) else { return Ok(Duration::MAX) };
         let asked = Interrupt::arrived().is_some();

@@ -243,7 +243,7 @@ proptest! {
             }
             let step = decided.within.unwrap_or(Duration::MAX).min(period);
             prop_assert!(!step.is_zero(), "time passes");
-            // Until the next decision, whoever runs has run.
+            // Until the next decision, the running jobs have run.
             now += step;
             for index in running(&decided) {
                 ran_at[index] = now;

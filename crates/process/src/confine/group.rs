@@ -126,7 +126,7 @@ impl Group {
         }
     }
 
-    /// Has the kernel take about so many bytes from its processes; it may find less. Its limit stays.
+    /// Has the kernel take about this number of bytes from its processes; it may find less. Its limit stays.
     pub fn reclaim(&self, bytes: u64) {
         // What the kernel refuses is taken at another time, or never: nobody counts on it.
         if !self.v1 {

@@ -10,8 +10,8 @@
 //! referenced  U · (1 − Π (1 − rᵢ / U))      processes are taken to use parts of it independently
 //! ```
 //!
-//! That is exact where each uses all of it, or only one of them uses it; in between it is at most the sum, and
-//! at least the most that one of them used.
+//! That is exact where each uses all of it, or only one of them uses it; in between it is at most the sum,
+//! and at least the most that one of them used.
 //!
 //! Departure: address-space randomisation makes it unlikely, not impossible, that two unrelated processes
 //! have forked memory at the same place; then a little is taken for shared that is not.

@@ -1,4 +1,5 @@
-//! `vellum watch --prove`: is the advice true? The job's memory is squeezed gently, and its faults are counted.
+//! `vellum watch --prove`: is the advice true? The job's memory is squeezed gently, and its faults are
+//! counted.
 //!
 //! ```text
 //! curve ─▶ give ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost seen

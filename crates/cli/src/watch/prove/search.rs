@@ -5,7 +5,7 @@
 
 /// The search ends when the two are this near, as a part of the larger …
 const PRECISION: f64 = 1.0 / 16.0;
-/// … or after so many sizes.
+/// … or after this number of sizes.
 const SIZES_MAX: u32 = 8;
 /// The steps down and up.
 const STEP: u64 = 8;
@@ -42,7 +42,8 @@ impl Search {
         } else {
             self.dear = Some(self.dear.map_or(self.size, |dear| dear.max(self.size)));
         }
-        // Where a larger size cost too much after a smaller one had not, the job has changed: the larger counts.
+        // Where a larger size cost too much after a smaller one had not, the job has changed: the larger
+        // one counts.
         if self.dear >= self.kept {
             self.kept = None;
         }

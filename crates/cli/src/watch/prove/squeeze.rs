@@ -83,7 +83,7 @@ impl Squeeze {
         Ok(Squeeze { group, v1, means })
     }
 
-    /// Takes about so many bytes. The kernel may find less.
+    /// Takes about this number of bytes. The kernel may find less.
     pub(super) fn take(&self, bytes: u64) -> Result<(), SqueezeError> {
         // Refused as "again" or "busy" where not all of it could be found.
         let tolerant = |path: &Path, done: io::Result<()>| match done {
