@@ -76,7 +76,7 @@ pub(crate) struct Table {
     entries: [Entry; FILES_MAX],
 }
 
-/// What was left of an earlier run, and is undone.
+/// The changes that an earlier run had left, and that are undone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Processes that were stopped, and go on.

@@ -1,4 +1,4 @@
-//! What a job's control group is charged beside the pages that its processes have mapped: page cache of the
+//! Memory that a job's control group is charged beside the pages that its processes have mapped: page cache of the
 //! files that it reads by calls, and the kernel's own memory.
 //!
 //! ```text
