@@ -396,7 +396,8 @@ mod tests {
         let took = |system: f64, cut| Took { user_ns: 1e9, system_ns: system, cut, ..Took::default() };
         let rounds = |given, cut| {
             let all = vec![took(0.0, false); 5];
-            [all.clone(), all, vec![took(given, cut); 5], vec![took(9e8, false); 5]]
+            let rivals = vec![took(0.0, false); 5];
+            [all.clone(), all, vec![took(given, cut); 5], vec![took(9e8, false); 5], rivals.clone(), rivals]
         };
         let advice =
             Advice { give: 1 << 20, slowdown: 0.0, ground: "curve".into(), less: 0.5, delay_ns: 1e4 };
@@ -406,7 +407,7 @@ mod tests {
                 title: "",
                 source: "",
                 published: "",
-                tables: vec![table()],
+                tables: vec![table(), beside::table()],
                 notes: Vec::new(),
                 goals: Vec::new(),
                 figures: Vec::new(),
@@ -415,7 +416,7 @@ mod tests {
             add(&mut finding, &PROGRAMS[0], &advice, &rounds(given, cut), 1);
             (finding.goals.iter().map(|goal| goal.verdict.is_met()).collect::<Vec<_>>(), finding.runs.len())
         };
-        assert_eq!(judged(1e7, false), (vec![true, true], 20));
+        assert_eq!(judged(1e7, false), (vec![true, true], 5 * ARMS.len()));
         assert_eq!(judged(2e8, false).0, [false, true]);
         assert_eq!(judged(1e7, true).0, [false, true]);
     }
