@@ -1,5 +1,5 @@
-//! Memory that a job's control group is charged beside the pages that its processes have mapped: page cache of the
-//! files that it reads by calls, and the kernel's own memory.
+//! Memory that a job's control group is charged beside the pages that its processes have mapped: page cache
+//! of the files that it reads by calls, and the kernel's own memory.
 //!
 //! ```text
 //! /proc/PID/fd        files open for reading ─▶ cachestat: pages of each in the cache    most at any look
