@@ -108,7 +108,7 @@ fn end(jobs: &[i32]) {
         if left.is_empty() || began.elapsed() > PATIENCE {
             return;
         }
-        left.into_iter().for_each(|pid| kill(pid));
+        left.into_iter().for_each(kill);
         std::thread::sleep(Duration::from_millis(2));
     }
 }

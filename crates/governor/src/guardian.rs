@@ -1,7 +1,7 @@
 //! The guardians: two small processes that undo what the governor has done, when the governor cannot.
 //!
 //! A governor that is killed, crashes or hangs must leave nothing frozen. So each change is recorded,
-//! *before* it is made, in memory that the governor shares with two children of its own ([`crate::record`]).
+//! *before* it is made, in memory that the governor shares with two children of its own (`record`).
 //! These only wait:
 //!
 //! ```text

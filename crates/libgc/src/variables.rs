@@ -127,13 +127,13 @@ plain! {
 /// Functions that set and tell a variable that holds a function, and do no more.
 macro_rules! procedures {
     ($($type:ty, $variable:ident: $set:ident, $get:ident;)*) => { $(
-        #[doc = concat!("Sets [`", stringify!($variable), "`].")]
+        #[doc = concat!("Sets what `", stringify!($get), "` returns.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $set(procedure: Option<$type>) {
             let held = procedure.map_or(core::ptr::null_mut(), |procedure| procedure as *mut core::ffi::c_void);
             $variable.store(held, core::sync::atomic::Ordering::Release);
         }
-        #[doc = concat!("What [`", stringify!($variable), "`] is.")]
+        #[doc = concat!("What `", stringify!($set), "` was given last.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $get() -> Option<$type> {
             // SAFETY: it holds what is of this type.

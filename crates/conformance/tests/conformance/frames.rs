@@ -71,7 +71,7 @@ fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
     if let Some(library) = library {
         let found = Command::new(&python).args(["-c", &format!("import {library}")]).output();
         if !found.is_ok_and(|found| found.status.success()) {
-            return skip(&format!("no {library} for python3"));
+            return skip(format!("no {library} for python3"));
         }
     }
     let make = || {

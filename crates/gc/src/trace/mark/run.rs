@@ -232,7 +232,7 @@ mod tests {
         for size in (GRANULE..=SMALL_MAX).step_by(GRANULE) {
             let reciprocal = (1u64 << 32).div_ceil(size as u64);
             for offset in 0..BLOCK {
-                let is_first = (offset as u64 * reciprocal) as u32 as u64 >= reciprocal;
+                let is_first = u64::from((offset as u64 * reciprocal) as u32) >= reciprocal;
                 assert_eq!(!is_first, offset.is_multiple_of(size), "{size}, {offset}");
             }
         }
