@@ -39,7 +39,20 @@ impl Keeper {
     /// The file cannot be read or written, or there is no guardian any more.
     pub fn while_set<R>(&self, file: &Path, content: &str, work: impl FnOnce() -> R) -> io::Result<R> {
         let before = std::fs::read_to_string(file)?;
-        let before = before.trim();
+        self.while_set_from(file, before.trim(), content, work)
+    }
+
+    /// The same for a file that reads otherwise than it is written: `before` puts back what it held.
+    ///
+    /// # Errors
+    /// As for [`while_set`](Self::while_set).
+    pub fn while_set_from<R>(
+        &self,
+        file: &Path,
+        before: &str,
+        content: &str,
+        work: impl FnOnce() -> R,
+    ) -> io::Result<R> {
         let guarded = self
             .guardian
             .as_ref()
@@ -77,6 +90,12 @@ mod tests {
         let seen = keeper.while_set(&file, "5", || std::fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!((seen.as_str(), std::fs::read_to_string(&file).unwrap().as_str()), ("5", "max"));
         assert!(keeper.while_set(Path::new("/no/such/file"), "5", || ()).is_err());
+        let killer = folder.path().join("killer");
+        std::fs::write(&killer, "oom_kill_disable 0\n").unwrap();
+        let read = || [&killer, &file].map(|file| std::fs::read_to_string(file).unwrap());
+        let both = || keeper.while_set(&file, "6", read);
+        let seen = keeper.while_set_from(&killer, "0", "1", both).unwrap().unwrap();
+        assert_eq!((seen, read()), (["1", "6"].map(str::to_owned), ["0", "max"].map(str::to_owned)));
         let directory = keeper.directory.clone();
         drop(keeper);
         assert!(!directory.exists());

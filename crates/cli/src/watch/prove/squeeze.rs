@@ -7,7 +7,7 @@
 //! | 1 | `memory.limit_in_bytes`, for the moment of the write, while `memory.oom_control` holds the killer | put back at once |
 //!
 //! Writing a limit below what is held has the kernel reclaim down to it before the write returns, so a moment
-//! is enough. If we are killed within it, a guardian puts the limit back ([`Keeper`]).
+//! is enough. If we are killed within it, a guardian puts the limit and the killer back ([`Keeper`]).
 
 use std::fs;
 use std::io;
@@ -101,7 +101,10 @@ impl Squeeze {
                 let done = match held {
                     // Somebody else holds it already.
                     Some((_, true)) | None => squeeze(),
-                    Some((killer, false)) => holding(killer, squeeze),
+                    // A job that finds no memory in this moment waits for its end.
+                    Some((killer, false)) => {
+                        keeper.while_set_from(killer, "0", "1", squeeze).and_then(|done| done)
+                    }
                 };
                 tolerant(limit, done)
             }
@@ -142,16 +145,6 @@ impl Squeeze {
 /// Whether somebody holds the killer of a group.
 fn killer_of(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.contains("oom_kill_disable 1"))
-}
-
-/// Holds the killer meanwhile: a job that finds no memory in this moment waits for its end.
-fn holding<R>(killer: &Path, work: impl FnOnce() -> R) -> R {
-    let held = fs::write(killer, "1").is_ok();
-    let done = work();
-    if held {
-        let _ = fs::write(killer, "0");
-    }
-    done
 }
 
 /// The group that the job has to itself: all of the job's processes are in it and no others.
