@@ -12,6 +12,7 @@ use vellum_bench::{
 };
 use vellum_bench::{advice, gc};
 use vellum_measure::{Machine, Verdict};
+use vellum_report::stdout;
 use vellum_timing::machine;
 
 /// The longest a single worker may take.
@@ -153,19 +154,26 @@ fn main() -> anyhow::Result<()> {
         );
     }
     if options.list {
-        for section in &sections {
-            section.cells.iter().for_each(|cell| println!("{:10} {}", section.name, cell.name));
-        }
+        let named = |section: &Section| -> Vec<(&str, String)> {
+            section.cells.iter().map(|cell| (section.name, cell.name.clone())).collect()
+        };
+        let mut lines: Vec<(&str, String)> = sections.iter().flat_map(named).collect();
         if options.only.is_none() {
-            gc::names().iter().for_each(|name| println!("{:10} {name}", gc::SECTION));
-            advice::names().iter().for_each(|name| println!("{:10} {name}", advice::SECTION));
+            lines.extend(gc::names().into_iter().map(|name| (gc::SECTION, name)));
+            lines.extend(advice::names().into_iter().map(|name| (advice::SECTION, name)));
         }
-        return Ok(());
+        return list(lines);
     }
     for section in sections.iter_mut().filter(|section| section.name == timing::SECTION) {
         missing.extend(timing::prepare(&plan.worker, &mut section.cells));
     }
     campaign(&options, &plan, &sections, &missing)
+}
+
+/// Prints names of cells, each behind its section's. The reader may stop early.
+fn list<'a>(cells: impl IntoIterator<Item = (&'a str, String)>) -> anyhow::Result<()> {
+    let lines: String = cells.into_iter().map(|(section, cell)| format!("{section:10} {cell}\n")).collect();
+    Ok(stdout::write_all(lines.as_bytes())?)
 }
 
 /// The section of the collectors: its cells are programs that are built first, and gone when it ends.
@@ -178,8 +186,7 @@ fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     );
     if options.list {
         let named = |name: &&String| only.is_none_or(|only| name.contains(only));
-        gc::names().iter().filter(named).for_each(|name| println!("{:10} {name}", gc::SECTION));
-        return Ok(());
+        return list(gc::names().into_iter().filter(|name| named(&name)).map(|name| (gc::SECTION, name)));
     }
     let library = match &options.vellum {
         Some(library) => library.clone(),
@@ -205,8 +212,7 @@ fn memory_to_give(options: &Options) -> anyhow::Result<()> {
         only.unwrap_or_default()
     );
     if options.list {
-        names.iter().filter(named).for_each(|name| println!("{:10} {name}", advice::SECTION));
-        return Ok(());
+        return list(names.into_iter().filter(|name| named(&name)).map(|name| (advice::SECTION, name)));
     }
     let here = std::env::current_exe().context("finding this executable, beside which `vellum` is")?;
     let usual = if options.quick { advice::ROUNDS_QUICK } else { advice::ROUNDS };
