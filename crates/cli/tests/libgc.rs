@@ -207,7 +207,9 @@ fn programs_pass_when_the_c_library_comes_first() {
         let flags = ["-std=gnu17", "-shared", "-fPIC", "-Dmain=part", needed];
         let Some(library) = compiled(name, &flags, &folder, place.path()) else { return };
         let program = place.path().join("main");
-        let made = Command::new("cc").arg("-o").args([&program, &main, &library]).output().unwrap();
+        let found = format!("-Wl,-rpath-link,{}", folder.display());
+        let made =
+            Command::new("cc").arg("-o").args([&program, &main, &library]).arg(found).output().unwrap();
         assert!(made.status.success(), "{}", said(&made));
         passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
     }

@@ -94,12 +94,13 @@ int main(void)
         CHECK(aligned && (uintptr_t)aligned % align == 0);
     }
     CHECK((uintptr_t)GC_valloc(10) % 4096 == 0 && GC_size(GC_pvalloc(10)) >= 4096);
-    char *wiped = GC_reallocf(GC_MALLOC_ATOMIC(10), 2000);
-    CHECK(wiped && GC_base(wiped) == wiped);
+    char *wiped = GC_REALLOCF(GC_MALLOC_ATOMIC(10), 2000);
+    CHECK(wiped && GC_base(wiped) != NULL);
     memset(wiped, 1, 2000);
-    GC_freezero(wiped, 2000);
-    GC_freezero(NULL, 20);
-    CHECK(!GC_reallocf(GC_MALLOC_ATOMIC(10), 0));
+    GC_FREEZERO(wiped, 2000);
+    GC_FREEZEROALL(GC_MALLOC_ATOMIC(300));
+    GC_FREEZERO(NULL, 20);
+    CHECK(!GC_REALLOCF(GC_MALLOC_ATOMIC(10), 0));
     void *posix;
     CHECK(GC_posix_memalign(&posix, 64, 10) == 0 && (uintptr_t)posix % 64 == 0);
     CHECK(GC_posix_memalign(&posix, 24, 10) != 0);
