@@ -49,6 +49,14 @@ struct NoFile(#[source] std::io::Error);
 )]
 struct NoFormat(PathBuf);
 
+/// Options behind a process id, which belong before it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no program {}; for the process of that number, put options before it: \
+     vellum heap {} {}", .0.display(), .1, .0.display()
+)]
+struct OptionsBehind(OsString, String);
+
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
     if let [old, new] = &args.diff[..] {
@@ -57,7 +65,15 @@ pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
     if let Some(pid) = args.pid() {
         return attach::attach(args, pid);
     }
-    let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
+    let program = locate(&args.command[0], std::env::var_os("PATH").as_deref());
+    if let (Err(_), [first, second, ..]) = (&program, &args.command[..])
+        && first.to_str().is_some_and(|word| word.parse::<u32>().is_ok())
+        && second.as_encoded_bytes().starts_with(b"-")
+    {
+        let options: Vec<_> = args.command[1..].iter().map(|word| word.to_string_lossy()).collect();
+        return Err(Failure::of(OptionsBehind(first.clone(), options.join(" "))));
+    }
+    let program = program?;
     let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
     let vellum = library::find(args.lib.as_deref())?;
     let outputs = outputs(args)?;
