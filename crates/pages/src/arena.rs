@@ -17,7 +17,7 @@ use crate::bins::{Bins, fit};
 use crate::error::Misuse;
 use crate::huge_window::Range;
 use crate::tag::{FREE_KINDS, Kind, PageNo, Tags, flag};
-use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE};
+use crate::units::{ARENA_BYTES, HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE};
 use rustix::io::Errno;
 use vellum_sys::map;
 
@@ -154,13 +154,13 @@ impl Arena {
             self.place.short = true;
             // The side table's readable rest counts as address space as well.
             let per_page = UNIT_SIDE * PAGE / UNIT;
-            let all = self.place.limit as usize;
-            let tables = self.tags.count as usize;
-            // SAFETY: nobody has written there, nor will before it is mapped again.
-            let _ = unsafe { map::release(self.place.side + tables * per_page, (all - tables) * per_page) };
+            let (tables, limit) = (self.tags.count as usize, self.place.limit as usize);
+            // SAFETY: nobody has written there, nor will before it is mapped again. Behind the limit it is the
+            // annex's.
+            let _ = unsafe { map::release(self.place.side + tables * per_page, (limit - tables) * per_page) };
             if self.place.reserved {
                 self.place.reserved = false;
-                let (mapped, limit) = (self.mapped as usize, self.place.limit as usize);
+                let (mapped, all) = (self.mapped as usize, ARENA_BYTES / PAGE);
                 // SAFETY: as above: reserved, and taken into use by nobody.
                 unsafe {
                     let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);

@@ -136,8 +136,12 @@ impl State {
     /// Unmaps what nobody has asked for, before everything mapped is locked into memory.
     pub(crate) fn release_annex(&mut self) {
         if core::mem::take(&mut self.has_annex) && self.arenas[LARGE].is_reserved() {
-            // SAFETY: reserved, and taken into use by nobody.
-            let _ = unsafe { map::release(self.annex(), ANNEX_BYTES) };
+            let side = self.side + (self.annex() - self.base) / UNIT * UNIT_SIDE;
+            // SAFETY: reserved, and taken into use by nobody; so is its part of the side table.
+            unsafe {
+                let _ = map::release(self.annex(), ANNEX_BYTES);
+                let _ = map::release(side, ANNEX_BYTES / UNIT * UNIT_SIDE);
+            }
         }
     }
 }
