@@ -74,6 +74,8 @@ static void take_turns(uint64_t *state, useconds_t wait)
     pid_t child = fork();
     CHECK(child >= 0);
     int in = child ? back[0] : there[0], out = child ? there[1] : back[1];
+    /* So that the end of one is seen by the other. */
+    CHECK(close(child ? there[0] : back[0]) == 0 && close(child ? back[1] : there[1]) == 0);
     char byte = 0;
     for (int round = 0; round < 8; round++) {
         if (child == 0 || round > 0)

@@ -5,6 +5,7 @@
 //! have. Machine-wide settings are put back; what needs a device or a group has one of its own.
 //! `VELLUM_STORM_SECONDS` says how long it all lasts.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use vellum_conformance::{Outcome, Place, served, skip};
-use vellum_process::confine::{Device, Group};
+use vellum_process::confine::{Device, Group, Undoing};
 use vellum_wire::Counter;
 
 /// How long the storms last together, unless `VELLUM_STORM_SECONDS` says otherwise.
@@ -49,7 +50,7 @@ pub(crate) fn settings_kept() -> impl Drop {
 }
 
 /// Files of the kernel's with other contents for a while.
-struct Settings(Vec<(PathBuf, String)>);
+struct Settings(Vec<(PathBuf, String, Undoing)>);
 
 impl Settings {
     /// What of `wanted` can be set.
@@ -60,8 +61,9 @@ impl Settings {
             let Ok(before) = fs::read_to_string(&path) else { continue };
             // Of several words the one in brackets is set.
             let before = before.split(['[', ']']).nth(1).unwrap_or(&before).trim().to_owned();
+            let undoing = Undoing::by("echo \"$2\" > \"$1\"", &[path.as_os_str(), OsStr::new(&before)]);
             match fs::write(&path, value) {
-                Ok(()) => settings.0.push((path, before)),
+                Ok(()) => settings.0.push((path, before, undoing)),
                 Err(error) => skip(format_args!("{}: {error}", path.display())),
             }
         }
@@ -71,7 +73,7 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        for (path, before) in &self.0 {
+        for (path, before, _) in &self.0 {
             if let Err(error) = fs::write(path, before) {
                 eprintln!("{} is to be {before} again: {error}", path.display());
             }

@@ -3,7 +3,8 @@
 //! The machine's own swap is not touched: a new disk is made, used as swap, and removed again. Where the
 //! kernel has no zram or the caller may not make one, that is an error with its cure.
 
-use std::ffi::CString;
+use super::undoing::Undoing;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +20,10 @@ const SWAP_FLAG_PREFER: libc::c_int = 0x8000;
 /// How often removing a disk that is still in use is tried, and the pause between tries.
 const TRIES: usize = 50;
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Removes the disk whose number it is given.
+const REMOVE: &str = "swapoff /dev/zram$1; echo 1 > /sys/block/zram$1/reset \
+    && echo $1 > /sys/class/zram-control/hot_remove";
 
 /// There is no paging device.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +70,7 @@ pub struct Device {
     number: u32,
     node: PathBuf,
     swapping: bool,
+    _undoing: Undoing,
 }
 
 impl Device {
@@ -76,11 +82,12 @@ impl Device {
         let failed = |what| move |source| DeviceError { what, needs: "a kernel with zram", source };
         let number =
             fs::read_to_string(Path::new(CONTROL).join("hot_add")).map_err(failed("adding a zram disk"))?;
-        let number = number.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into());
+        let number: Result<u32, _> = number.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into());
         let number = number.map_err(failed("reading the number of a zram disk"))?;
         let node = PathBuf::from(format!("/dev/zram{number}"));
         // From here on it is removed again, whatever comes.
-        let mut device = Self { number, node, swapping: false };
+        let _undoing = Undoing::by(REMOVE, &[OsStr::new(&number.to_string())]);
+        let mut device = Self { number, node, swapping: false, _undoing };
         let size = device.attribute("disksize");
         fs::write(size, bytes.to_string()).map_err(failed("setting the size of a zram disk"))?;
         device.format(bytes).map_err(failed("writing the swap header"))?;

@@ -1,5 +1,6 @@
 //! A memory cgroup of the experiment's own, version 1 or 2, removed when it is dropped.
 
+use super::undoing::Undoing;
 use std::cell::Cell;
 use std::fs;
 use std::io;
@@ -37,6 +38,7 @@ pub struct Group {
     limit: u64,
     /// How often jobs got relief.
     relieved: Cell<u32>,
+    _undoing: Undoing,
 }
 
 impl Group {
@@ -68,7 +70,8 @@ impl Group {
         let v1 = is_v1();
         let path = Path::new(if v1 { V1 } else { V2 }).join(format!("{name}-{}", std::process::id()));
         fs::create_dir(&path).map_err(|source| GroupError { what: "making it", source })?;
-        Ok(Self { path, v1, limit, relieved: Cell::new(0) })
+        let _undoing = Undoing::by("rmdir \"$1\"", &[path.as_os_str()]);
+        Ok(Self { path, v1, limit, relieved: Cell::new(0), _undoing })
     }
 
     /// Whether one can be made as it stands: makes one and removes it. Returns the version.

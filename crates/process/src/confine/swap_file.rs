@@ -4,6 +4,7 @@
 //! page to a file on the same one.
 
 use super::device::{DeviceError, swap_header, swap_off, swap_on};
+use super::undoing::Undoing;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct SwapFile {
     path: PathBuf,
     swapping: bool,
+    _undoing: Undoing,
 }
 
 impl SwapFile {
@@ -34,7 +36,8 @@ impl SwapFile {
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let mut file = opened.map_err(failed("making a swap file"))?;
         // From here on it is removed again, whatever comes.
-        let mut made = Self { path, swapping: false };
+        let _undoing = Undoing::by("swapoff \"$1\"; rm \"$1\"", &[path.as_os_str()]);
+        let mut made = Self { path, swapping: false, _undoing };
         // SAFETY: the call takes no pointers; the descriptor is open while `file` lives.
         if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0 {
             return Err(failed("finding room for a swap file")(std::io::Error::last_os_error()));
