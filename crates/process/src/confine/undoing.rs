@@ -13,7 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// 5 min: the last process may take a while to leave a group, and a disk to be free.
-const WAIT: &str = "read -r _ && exit; n=3000; until undo \"$@\" || [ $((n -= 1)) -le 0 ]; do sleep 0.1; done";
+const WAIT: &str =
+    "read -r _ && exit; n=3000; until undo \"$@\" || [ $((n -= 1)) -le 0 ]; do sleep 0.1; done";
 
 /// Dropped when the thing is undone. If we die before, a shell undoes it.
 #[derive(Debug)]
