@@ -58,8 +58,9 @@ fn line(mark: &str) -> u64 {
 
 fn line_in(source: &str, mark: &str) -> u64 {
     let source = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
-    let mark = format!("/* {mark} */");
-    source.lines().position(|line| line.ends_with(&mark)).expect("marked") as u64 + 1
+    let marks = [format!("/* {mark} */"), format!("  # {mark}")];
+    let is_marked = |line: &str| marks.iter().any(|mark| line.ends_with(mark));
+    source.lines().position(is_marked).expect("marked") as u64 + 1
 }
 
 /// The site with that mark, of a source.
@@ -224,6 +225,61 @@ fn a_program_that_is_killed_has_lost_nothing() {
     let held = document["sum"]["end"]["bytes"].as_f64().unwrap();
     // Blocks of a mebibyte are sampled by six in seven, each to stand for itself and a sixth.
     assert!((0.7..1.4).contains(&(held / (64.0 * MEBI))), "{held}");
+}
+
+/// The interpreters there are of each version whose lines are known: the file and its version.
+fn pythons() -> Vec<(PathBuf, String)> {
+    let names = ["/usr/bin/python3", "python3", "python3.11", "python3.12", "python3.13"].map(PathBuf::from);
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from).unwrap_or_default().join("versions");
+    let others = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let others = others.map(|entry| entry.path().join("bin/python3"));
+    let mut found: Vec<(PathBuf, String)> = Vec::new();
+    for name in names.into_iter().chain(others) {
+        let mut asked = Command::new(&name);
+        asked.args(["-c", "import sys; print(sys.executable, '%d.%d' % sys.version_info[:2])"]);
+        let Ok(output) = asked.output() else { continue };
+        let words = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let Some((file, version)) = words.rsplit_once(' ') else { continue };
+        let is_known = ["3.11", "3.12", "3.13"].contains(&version);
+        if is_known && !found.iter().any(|(_, known)| known == version) {
+            found.push((PathBuf::from(file), version.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn lines_of_python_are_found() {
+    let pythons = pythons();
+    if pythons.is_empty() {
+        return vellum_skip::skip("no Python of 3.11 to 3.13 is here");
+    }
+    let script = Path::new(SOURCES).join("held.py");
+    for (python, version) in pythons {
+        let place = tempfile::tempdir().unwrap();
+        let outputs =
+            ["-i", "32K", "--of", "ever", "-o", "heap.json", "-o", "heap.folded", "-o", "heap.pb.gz"];
+        let output = heap(&outputs, &[text(&python), text(&script)], place.path());
+        assert!(output.status.success(), "{version}: {}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "400000 150000 16\n");
+        let document = report(&place.path().join("heap.json"));
+        let held = |mark: &str, when: &str| {
+            let site = site_of(&document, "held.py", mark);
+            site.map_or(0.0, |site| site["held"][when]["bytes"].as_f64().unwrap()) / MEBI
+        };
+        let shown = said(&output);
+        // Exact to a few samples of 32 KiB each: blocks are longer than that by far.
+        assert!((held("large", "ever") / 64.0 - 1.0).abs() < 0.05, "{version}: {shown}");
+        assert!((held("unicode", "ever") / 16.0 - 1.0).abs() < 0.05, "{version}: {shown}");
+        // Small objects come from arenas of 1 MiB: the line that needed one has it, with what others put in.
+        assert!(held("kept", "peak") > 20.0, "{version}: {shown}");
+        // The module's own lines are not the user's.
+        assert!(held("decoded", "ever") > 10.0, "{version}: {shown}");
+        let folded = std::fs::read_to_string(place.path().join("heap.folded")).unwrap();
+        let stack = ["main;Store.fill", "<module>;main;grün"];
+        assert!(stack.iter().all(|stack| folded.contains(stack)), "{version}: {folded}");
+        assert!(!folded.contains("_PyEval_EvalFrameDefault"), "{version}: {folded}");
+    }
 }
 
 /// `asked.c` on Vellum, which does as it is asked.

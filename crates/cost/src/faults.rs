@@ -233,9 +233,9 @@ impl Book {
         let found = mapped.and_then(|(start, mapped)| {
             let address =
                 symbols.address_of_offset(&mapped.path, (pc - start).wrapping_add(mapped.offset))?;
-            Some(Instruction { module: Some(mapped.path.clone()), address })
+            Some(Instruction::at(Some(mapped.path.clone()), address))
         });
-        found.unwrap_or(Instruction { module: None, address: pc })
+        found.unwrap_or(Instruction::at(None, pc))
     }
 
     fn is_users(&mut self, at: &Instruction, symbols: &mut Symbols) -> bool {

@@ -6,6 +6,7 @@
 //! Invariant: every length read is checked against what is there: a program may have written anywhere.
 
 use crate::place::Instruction;
+use crate::script::ScriptLine;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use vellum_wire::held as wire;
 use vellum_wire::held::{
     Amount, CLASSES_MAX, ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held,
-    HeldHead, KINDS, Kind, MODULE_WORDS, NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PartHead,
-    STACK_FRAMES_MAX, STACK_WORDS, SharedAmount, StackHead,
+    HeldHead, KINDS, Kind, LINE_WORDS, MODULE_WORDS, NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PYTHON,
+    PartHead, STACK_FRAMES_MAX, STACK_WORDS, SharedAmount, StackHead,
 };
 
 /// Bytes of a word.
@@ -226,9 +227,11 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
     };
     let mut modules: Vec<Arc<Path>> = Vec::new();
     let mut known: HashMap<PathBuf, Arc<Path>> = HashMap::new();
+    let mut lines: HashMap<u64, Arc<ScriptLine>> = HashMap::new();
     let mut rest = entries;
     while let Some(&first) = rest.first() {
         let length = (first >> 32) as usize;
+        let number = (entries.len() - rest.len()) as u64;
         let Some((entry, next)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
         rest = next;
         match first as u32 {
@@ -239,9 +242,12 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
             kind if kind == EntryKind::Stack as u32 && length >= STACK_WORDS => {
                 let holding = holding(entry, offset_of!(StackHead, held) / WORD, Some(peak));
                 let frames = entry[STACK_WORDS..].iter().take(STACK_FRAMES_MAX);
-                let stack = frames.map(|&frame| instruction(frame, &modules)).collect();
+                let stack = frames.map(|&frame| instruction(frame, &modules, &lines)).collect();
                 let pins = entry[offset_of!(StackHead, pins) / WORD];
                 process.stacks.push(HeldStack { stack, holding, pins });
+            }
+            kind if kind == EntryKind::Line as u32 && length >= LINE_WORDS => {
+                lines.insert(number, Arc::new(line_of(entry)));
             }
             _ => break,
         }
@@ -267,17 +273,29 @@ fn resident(head: &[u64]) -> Option<Resident> {
 }
 
 fn path_of(entry: &[u64]) -> PathBuf {
-    let length = usize::try_from(entry[MODULE_WORDS - 1]).unwrap_or(usize::MAX).min(PATH_MAX);
-    let bytes: Vec<u8> =
-        entry[MODULE_WORDS..].iter().flat_map(|word| word.to_ne_bytes()).take(length).collect();
-    PathBuf::from(OsStr::from_bytes(&bytes))
+    PathBuf::from(OsStr::from_bytes(&letters(&entry[MODULE_WORDS..], 0, entry[MODULE_WORDS - 1])))
+}
+
+/// As many letters of `words` as are said, after others; fewer where there are not as many.
+fn letters(words: &[u64], after: u64, count: u64) -> Vec<u8> {
+    let [after, count] = [after, count].map(|of| usize::try_from(of).unwrap_or(usize::MAX).min(PATH_MAX));
+    words.iter().flat_map(|word| word.to_ne_bytes()).skip(after).take(count).collect()
+}
+
+fn line_of(entry: &[u64]) -> ScriptLine {
+    let [_, line, name, file] = [0, 1, 2, 3].map(|index| entry[index]);
+    let text = |after, count| String::from_utf8_lossy(&letters(&entry[LINE_WORDS..], after, count)).into();
+    ScriptLine { file: text(name, file), line: u32::try_from(line).unwrap_or(0), function: text(0, name) }
 }
 
 /// A frame's instruction: the call, which is before the return address.
-fn instruction(frame: u64, modules: &[Arc<Path>]) -> Instruction {
+fn instruction(frame: u64, modules: &[Arc<Path>], lines: &HashMap<u64, Arc<ScriptLine>>) -> Instruction {
     let (number, offset) = (frame >> OFFSET_BITS, frame & ((1 << OFFSET_BITS) - 1));
+    if let Some(line) = lines.get(&offset).filter(|_| number == PYTHON) {
+        return Instruction { module: None, address: 0, line: Some(line.clone()) };
+    }
     let module = modules.get(number as usize).filter(|_| number != NO_MODULE).cloned();
-    Instruction { module, address: offset.wrapping_sub(1) }
+    Instruction::at(module, offset.wrapping_sub(1))
 }
 
 #[cfg(test)]

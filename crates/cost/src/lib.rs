@@ -28,6 +28,7 @@ mod place;
 mod profile;
 #[doc(hidden)]
 pub mod readers;
+mod script;
 
 pub use answers::Answers;
 pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
@@ -36,3 +37,4 @@ pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
 pub use perf::Refused;
 pub use place::{Cause, Causes, Instruction, Place, names};
 pub use profile::{Disturbed, Flame, Item, Own, Profile, Sources, profile};
+pub use script::{ScriptLine, in_order};

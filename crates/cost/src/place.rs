@@ -12,19 +12,29 @@
 //! itself, is named beside it. Where there is no such line: the innermost function of an executable without
 //! debug information; else of a library that is not the system's; else the innermost function of all.
 
+use crate::script::{ScriptLine, is_interpreter, is_package};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vellum_process::{Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library};
 
-/// An instruction of a module.
+/// An instruction of a module, or a line of an interpreted program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instruction {
     /// The module's file; `None` for an address in no module that is known.
     pub module: Option<Arc<Path>>,
     /// Its address in the file's own terms, or as it was in the process.
     pub address: u64,
+    /// The line, where it is one: there is no module then, and no address.
+    pub line: Option<Arc<ScriptLine>>,
+}
+
+impl Instruction {
+    /// An instruction at such an address of a module.
+    pub fn at(module: Option<Arc<Path>>, address: u64) -> Instruction {
+        Instruction { module, address, line: None }
+    }
 }
 
 /// The place that caused an operation, as exactly as it is known.
@@ -120,7 +130,15 @@ impl Causes {
 
     fn by_line(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Option<Cause> {
         let mut called: Option<String> = None;
+        let is_script = stack.iter().any(|at| at.line.is_some());
         for instruction in stack {
+            if let Some(line) = &instruction.line {
+                if line.is_users() {
+                    return Some(self.script(line, called));
+                }
+                called = Some(line.function.to_string());
+                continue;
+            }
             let Some(module) = instruction.module.as_deref() else {
                 called = None;
                 continue;
@@ -129,7 +147,13 @@ impl Causes {
             if is_recorder(module) {
                 continue;
             }
-            let may_be_users = symbols.standing(module) == Standing::Lines;
+            // Its lines are not the user's, and what it does to run the script is nothing that a line calls.
+            if is_script && is_interpreter(module) {
+                continue;
+            }
+            // Nor are those of a package's libraries, also if the user built them.
+            let is_package = is_script && is_package(&module.to_string_lossy());
+            let may_be_users = symbols.standing(module) == Standing::Lines && !is_package;
             for function in symbols.functions(module, instruction.address).iter() {
                 if let (true, true, Some(file), Some(line)) =
                     (may_be_users, function.is_users(), &function.file, function.line)
@@ -146,7 +170,17 @@ impl Causes {
         None
     }
 
+    /// A line of an interpreted program, and what it called.
+    fn script(&mut self, line: &ScriptLine, called: Option<String>) -> Cause {
+        let place = Place::Line { file: line.file.clone(), line: line.line, function: line.function.clone() };
+        Cause { place, via: called.map(|name| self.text(&name)) }
+    }
+
     fn by_module(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Cause {
+        // None of them the user's: the innermost.
+        if let Some(line) = stack.iter().find_map(|at| at.line.as_ref()) {
+            return self.script(line, None);
+        }
         let standing = |symbols: &mut Symbols, at: &Instruction| {
             at.module.as_deref().map(|module| symbols.standing(module))
         };

@@ -395,10 +395,8 @@ fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -
         // Return addresses: the call is before.
         .map(|address| address.wrapping_sub(1))
         .map(|pc| match module_of(pc, entry, processes) {
-            Some(module) => {
-                Instruction { module: Some(paths.of(&module.path)), address: pc.wrapping_sub(module.bias) }
-            }
-            None => Instruction { module: None, address: pc },
+            Some(module) => Instruction::at(Some(paths.of(&module.path)), pc.wrapping_sub(module.bias)),
+            None => Instruction::at(None, pc),
         })
         .collect()
 }

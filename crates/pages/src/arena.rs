@@ -155,8 +155,8 @@ impl Arena {
             // The side table's readable rest counts as address space as well.
             let per_page = UNIT_SIDE * PAGE / UNIT;
             let (tables, limit) = (self.tags.count as usize, self.place.limit as usize);
-            // SAFETY: nobody has written there, nor will before it is mapped again. Behind the limit it is the
-            // annex's.
+            // SAFETY: nobody has written there, nor will before it is mapped again. Behind the limit it is
+            // the annex's.
             let _ = unsafe { map::release(self.place.side + tables * per_page, (limit - tables) * per_page) };
             if self.place.reserved {
                 self.place.reserved = false;

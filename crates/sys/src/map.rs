@@ -351,5 +351,16 @@ pub fn written_samples(start: usize) -> Option<usize> {
         .then(|| seen.chunks(PEEK).filter(|bytes| bytes.iter().any(|&byte| byte != 0)).count())
 }
 
+/// Copies what is at `from`, as far as it can be read: how many bytes. The kernel does the reading, as for
+/// [`written_samples`].
+pub fn copy_from(from: usize, into: &mut [u8]) -> usize {
+    let remote = libc::iovec { iov_base: from as *mut _, iov_len: into.len() };
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    let args = [own, &raw const local as usize, 1, &raw const remote as usize, 1, 0];
+    // SAFETY: the kernel writes at most the length of `into` through `local`.
+    unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, args) }.unwrap_or(0)
+}
+
 /// Pages that [`written_samples`] looks at.
 pub const SAMPLES: usize = 32;

@@ -31,7 +31,7 @@ pub const HELD_ENV: &str = "VELLUM_HEAP_PROFILE";
 /// The first eight bytes of the file.
 pub const HELD_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0H");
 /// The layout's version.
-pub const HELD_VERSION: u32 = 2;
+pub const HELD_VERSION: u32 = 3;
 /// Bytes of the head of the file, and of that of a part.
 pub const HEAD_BYTES: usize = 4096;
 /// Bytes of a part.
@@ -42,8 +42,12 @@ pub const PARTS: usize = 1 << 14;
 pub const HELD_BYTES: u64 = HEAD_BYTES as u64 + PARTS as u64 * PART_BYTES as u64;
 /// Words for entries in a part.
 pub const ENTRY_WORDS: usize = (PART_BYTES - HEAD_BYTES) / 8;
-/// Frames of a stack that are recorded.
-pub const STACK_FRAMES_MAX: usize = 128;
+/// Frames of machine code that are recorded of a stack.
+pub const NATIVE_FRAMES_MAX: usize = 128;
+/// Lines of an interpreted program that are.
+pub const SCRIPT_FRAMES_MAX: usize = 64;
+/// Frames of a stack.
+pub const STACK_FRAMES_MAX: usize = NATIVE_FRAMES_MAX + SCRIPT_FRAMES_MAX;
 /// Counts of blocks are in units of one block divided by this.
 pub const BLOCK: u64 = 256;
 /// Bytes between two samples, on average, unless asked otherwise; and the least and most that can be asked.
@@ -269,8 +273,12 @@ pub struct ResidentClass {
 pub enum EntryKind {
     /// A mapped file: words `start, end, bias, bytes of the path`, then its path.
     Module = 1,
-    /// A stack: [`StackHead`], then its frames, innermost first.
+    /// A stack: [`StackHead`], then its frames, innermost first: those of machine code, then lines of the
+    /// interpreted program that it runs.
     Stack = 2,
+    /// A line of an interpreted program: words `line, bytes of the function's name, bytes of the file's`,
+    /// then both names.
+    Line = 3,
 }
 
 /// The first word of an entry: its kind, and in the high half how many words it has with this one.
@@ -280,6 +288,8 @@ pub fn entry_head(kind: EntryKind, words: usize) -> u64 {
 
 /// Words of a module's entry before the path.
 pub const MODULE_WORDS: usize = 5;
+/// Words of a line's entry before its names.
+pub const LINE_WORDS: usize = 4;
 
 /// A stack's entry before its frames.
 #[repr(C)]
@@ -301,6 +311,8 @@ pub struct StackHead {
 pub const STACK_WORDS: usize = size_of::<StackHead>() / 8;
 /// The number of a frame's module where there is none: the rest is the address then.
 pub const NO_MODULE: u64 = 0xffff;
+/// The same of a frame that is a line of Python: the rest is the number of the first word of its entry.
+pub const PYTHON: u64 = 0xfffe;
 /// Bits of a frame below the number of its module, which is how many modules' entries come before its own.
 pub const OFFSET_BITS: u32 = 48;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vellum_cost::{Cause, Causes, Holder, Holding, Instruction, Resident};
+use vellum_cost::{Cause, Causes, Holder, Holding, Instruction, Resident, in_order};
 use vellum_process::{Ended, Function, Symbols, is_own_library};
 use vellum_wire::held::{Amount, BLOCK};
 
@@ -131,7 +131,7 @@ pub(crate) struct Named {
 pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> Named {
     let mut sums: HashMap<Vec<Instruction>, (Holding, u64)> = HashMap::new();
     for held in holders.iter_mut().flat_map(|holder| std::mem::take(&mut holder.stacks)) {
-        let (sum, pins) = sums.entry(held.stack).or_default();
+        let (sum, pins) = sums.entry(in_order(held.stack, symbols)).or_default();
         *sum = sum.plus(held.holding);
         *pins = pins.saturating_add(held.pins);
     }
@@ -160,6 +160,11 @@ pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> Named {
 }
 
 fn level(at: &Instruction, symbols: &mut Symbols) -> Level {
+    if let Some(line) = &at.line {
+        let (name, file) = (Some(line.function.to_string()), Some(line.file.clone()));
+        let function = Function { name, file, line: Some(line.line) };
+        return Level { module: None, address: 0, functions: vec![function] };
+    }
     let found = at.module.as_deref().map(|module| symbols.functions(module, at.address));
     let mut functions = found.map_or_else(Vec::new, |found| found.to_vec());
     if functions.is_empty() {

@@ -73,7 +73,7 @@ struct Tables {
     in_order: Vec<String>,
     modules: HashMap<Arc<Path>, u64>,
     functions: HashMap<(u64, u64), u64>,
-    locations: HashMap<(u64, u64), u64>,
+    locations: HashMap<(u64, u64, u64, u64), u64>,
     /// Mappings, functions and locations, as they were met.
     entries: Message,
 }
@@ -125,11 +125,19 @@ impl Tables {
 
     fn location(&mut self, level: &Level) -> u64 {
         let module = level.module.as_ref().map_or(0, |module| self.module(module));
-        if let Some(&known) = self.locations.get(&(module, level.address)) {
+        // A line of an interpreted program has no address: its function and its number tell it from others.
+        let script = level.functions.first().filter(|_| level.module.is_none());
+        let (name, line) = script.map_or((0, 0), |function| {
+            let name = function.name.as_deref().unwrap_or_default();
+            let id = self.function(name, function.file.as_deref().unwrap_or_default());
+            (id, u64::from(function.line.unwrap_or(0)))
+        });
+        let key = (module, level.address, name, line);
+        if let Some(&known) = self.locations.get(&key) {
             return known;
         }
         let number = self.locations.len() as u64 + 1;
-        self.locations.insert((module, level.address), number);
+        self.locations.insert(key, number);
         let mut message = Message::default().number(1, number).number(2, module).number(3, level.address);
         for function in &level.functions {
             let name = function.name.as_deref().unwrap_or("?");

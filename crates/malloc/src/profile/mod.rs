@@ -19,6 +19,7 @@
 //! | `rates` | which blocks are samples, and what one stands for |
 //! | `live` | the sampled blocks in use |
 //! | `walk` | their stacks |
+//! | `python` | the lines of Python on them |
 //! | `part` | where stacks and sums are kept, for the command to read |
 //! | `probes` | where other profilers may listen |
 //! | `resident` | where all resident memory is, and which stacks pin free parts of it |
@@ -38,6 +39,7 @@
 mod live;
 mod part;
 mod probes;
+mod python;
 mod rates;
 mod resident;
 mod walk;
@@ -50,7 +52,7 @@ use crate::mode::{self, Hooks};
 use crate::slab::Slab;
 use crate::space::{Space, push_remote};
 use crate::{misuse, registry, resize};
-use core::ffi::CStr;
+use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU64,
@@ -127,8 +129,10 @@ static HOOKS: Hooks = Hooks {
     attend,
 };
 
-/// Makes it possible to ask for samples while the process runs.
-pub fn prepare() {
+/// Makes it possible to ask for samples while the process runs. `find` finds symbols of the program's, or
+/// says null, at any time.
+pub fn prepare(find: fn(&CStr) -> *const c_void) {
+    python::prepare(find);
     mode::prepare(&HOOKS);
 }
 
@@ -146,6 +150,7 @@ pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
         RANDOM.seed(crate::seal::random() as u64);
     }
     let interval = state.part.begin(path)?.min(INTERVAL_MAX);
+    python::look();
     pace(interval);
     drop(state);
     if mode::profile() { Ok(()) } else { Err(Errno::BUSY) }

@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use vellum_sys::{PAGE, map};
 use vellum_wire::held::{
-    ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HeldHead, MODULE_WORDS, PART_BYTES, PARTS, PartHead,
-    STACK_WORDS, StackHead, entry_head,
+    ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HeldHead, LINE_WORDS, MODULE_WORDS, PART_BYTES, PARTS,
+    PartHead, STACK_WORDS, StackHead, entry_head,
 };
 
 /// `MADV_WIPEONFORK`.
@@ -203,13 +203,32 @@ impl Part {
         for (index, value) in words.into_iter().chain([path.len() as u64]).enumerate() {
             self.word(at + 1 + index).store(value, Relaxed);
         }
-        for (index, bytes) in path.chunks(8).enumerate() {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            self.word(at + MODULE_WORDS + index).store(u64::from_ne_bytes(word), Relaxed);
-        }
+        self.letters(at + MODULE_WORDS, path.iter());
         self.publish(at, EntryKind::Module, length);
         true
+    }
+
+    /// Enters a line of an interpreted program: the number of its first word.
+    pub(super) fn add_line(&mut self, line: u32, name: &[u8], file: &[u8]) -> Option<u32> {
+        let length = LINE_WORDS + (name.len() + file.len()).div_ceil(8);
+        let at = self.room(length)?;
+        for (index, value) in [u64::from(line), name.len() as u64, file.len() as u64].into_iter().enumerate()
+        {
+            self.word(at + 1 + index).store(value, Relaxed);
+        }
+        self.letters(at + LINE_WORDS, name.iter().chain(file));
+        self.publish(at, EntryKind::Line, length);
+        Some(at as u32)
+    }
+
+    /// Writes letters from a word on.
+    fn letters<'a>(&self, mut at: usize, letters: impl Iterator<Item = &'a u8>) {
+        let mut letters = letters.copied().peekable();
+        while letters.peek().is_some() {
+            let word = core::array::from_fn(|_| letters.next().unwrap_or(0));
+            self.word(at).store(u64::from_ne_bytes(word), Relaxed);
+            at += 1;
+        }
     }
 
     /// Enters a stack: the number of its first word.

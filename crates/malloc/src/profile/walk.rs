@@ -10,19 +10,20 @@
 //! its system calls is not asked to make one more; there the tables are believed.
 
 use super::part::Part;
+use super::python::Lines;
 use crate::modules::{self, Module};
 use core::cell::Cell;
 use core::ffi::c_char;
 use vellum_sys::{Caps, PAGE, caps, stack};
 use vellum_unwind::Rule;
-use vellum_wire::held::{NO_MODULE, STACK_FRAMES_MAX, frame as packed};
+use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as packed};
 
 /// Instructions that are remembered.
 const KNOWN: usize = 1 << 13;
 /// Modules that are remembered; frames of further ones are addresses alone.
 const MODULES_MAX: usize = 1 << 10;
 /// Frames that are left, those of this library among them.
-const STEPS_MAX: usize = STACK_FRAMES_MAX + 16;
+const STEPS_MAX: usize = NATIVE_FRAMES_MAX + 16;
 /// Bytes of the stack that are made sure of at a time.
 const WINDOW: usize = 16 * PAGE;
 /// Bytes of a return address or saved register.
@@ -54,6 +55,7 @@ pub(super) struct Walker {
     known: [Known; KNOWN],
     modules: [Seen; MODULES_MAX],
     count: usize,
+    lines: Lines,
 }
 
 /// A recorded stack.
@@ -68,14 +70,23 @@ impl Walker {
     pub(super) fn reset(&mut self) {
         self.count = 0;
         self.known.fill(Known { pc: 0, rule: 0, module: 0 });
+        self.lines.reset();
     }
 
     /// The calling thread's stack.
     #[inline(never)]
     pub(super) fn walk(&mut self, part: &mut Part) -> Stack {
         let mut stack = Stack { frames: [0; STACK_FRAMES_MAX], length: 0, hash: SPREAD };
+        self.climb(&mut stack, part);
+        self.lines.add(&mut stack, part);
+        stack
+    }
+
+    /// Adds the frames of machine code.
+    #[inline(always)]
+    fn climb(&mut self, stack: &mut Stack, part: &mut Part) {
         let mut frame = modules::here();
-        let Some(mut module) = modules::module(frame.pc) else { return stack };
+        let Some(mut module) = modules::module(frame.pc) else { return };
         let own = module.start;
         let mut number = self.number(&module, part);
         let readable = Window::new(frame.sp);
@@ -98,12 +109,11 @@ impl Walker {
             let rule = self.rule(&module, number, frame.pc);
             let caller = rule.and_then(|rule| frame.caller(rule, |at| readable.word(at)));
             let Some(caller) = caller else { break };
-            if stack.length == STACK_FRAMES_MAX {
+            if stack.length == NATIVE_FRAMES_MAX {
                 break;
             }
             frame = caller;
         }
-        stack
     }
 
     fn rule(&mut self, module: &Module, number: u64, pc: u64) -> Option<Rule> {
@@ -150,14 +160,14 @@ fn path_of<'a>(name: &'a [u8], buffer: &'a mut [u8; PATH_MAX]) -> &'a [u8] {
     &buffer[..usize::try_from(length).unwrap_or(0)]
 }
 
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn mixed(hash: u64, word: u64) -> u64 {
+pub(super) fn mixed(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(SPREAD).rotate_left(29)
 }
 
 impl Stack {
-    fn push(&mut self, frame: u64) {
+    pub(super) fn push(&mut self, frame: u64) {
         if self.length < STACK_FRAMES_MAX {
             self.frames[self.length] = frame;
             self.length += 1;

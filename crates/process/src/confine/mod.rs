@@ -7,7 +7,8 @@
 //!
 //! A paging device may also be a file on a disk, [`SwapFile`]. All need root, and say so. Existing swap and
 //! groups are not touched, and nothing is left behind. When a signal asks to end, the experiment's loop asks
-//! [`Interrupt`](crate::Interrupt) and returns; when we are killed, a shell removes what there is ([`Undoing`]).
+//! [`Interrupt`](crate::Interrupt) and returns; when we are killed, a shell removes what there is
+//! ([`Undoing`]).
 //!
 //! Order: processes end first, then their group goes, then the device; so declare them the other way round.
 
