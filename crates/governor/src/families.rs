@@ -4,7 +4,7 @@
 //! A name never changes its meaning. An unknown value is not there.
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -60,21 +60,10 @@ impl Family {
         to: &mut DescriptorEncoder<'_>,
         rows: impl IntoIterator<Item = (L, f64)>,
     ) -> fmt::Result {
-        let unit = match self.quantity {
-            Quantity::Bytes => Some(Unit::Bytes),
-            Quantity::Seconds => Some(Unit::Seconds),
-            Quantity::Ratio => Some(Unit::Other("ratio".to_owned())),
-            Quantity::Number => None,
-        };
-        let kind = if self.counts { MetricType::Counter } else { MetricType::Gauge };
-        let mut family = to.encode_descriptor(self.name, self.help, unit.as_ref(), kind)?;
+        let unit = self.unit();
+        let mut family = to.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind())?;
         for (labels, value) in rows {
-            let row = family.encode_family(&labels)?;
-            if self.counts {
-                ConstCounter::new(value).encode(row)?;
-            } else {
-                ConstGauge::new(value).encode(row)?;
-            }
+            self.write(family.encode_family(&labels)?, value)?;
         }
         Ok(())
     }
@@ -84,7 +73,26 @@ impl Family {
     /// # Errors
     /// Those of the writer.
     pub fn one(&self, to: &mut DescriptorEncoder<'_>, value: f64) -> fmt::Result {
-        self.rows(to, [([("", ""); 0], value)])
+        let unit = self.unit();
+        let family = to.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind())?;
+        self.write(family, value)
+    }
+
+    fn unit(&self) -> Option<Unit> {
+        match self.quantity {
+            Quantity::Bytes => Some(Unit::Bytes),
+            Quantity::Seconds => Some(Unit::Seconds),
+            Quantity::Ratio => Some(Unit::Other("ratio".to_owned())),
+            Quantity::Number => None,
+        }
+    }
+
+    fn kind(&self) -> MetricType {
+        if self.counts { MetricType::Counter } else { MetricType::Gauge }
+    }
+
+    fn write(&self, to: MetricEncoder<'_>, value: f64) -> fmt::Result {
+        if self.counts { ConstCounter::new(value).encode(to) } else { ConstGauge::new(value).encode(to) }
     }
 }
 
