@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Watch(Box<crate::watch::Watch>),
     Govern(Box<crate::govern::Govern>),
     Agent(Box<crate::agent::AgentArgs>),
+    Recommend(Box<crate::recommend::Recommend>),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),
     Doctor(Box<crate::doctor::Doctor>),

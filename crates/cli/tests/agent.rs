@@ -1,7 +1,7 @@
 //! `vellum agent` on a node that is made up of real control groups with real jobs in them, asked by curl and
 //! by a real Prometheus; and what it says of a wrong command line.
 //!
-//! Needs root and a hierarchy with memory that may be written to; what is missing is skipped. All groups are
+//! Needs root and a hierarchy with memory that may be written to; otherwise it is skipped. All groups are
 //! below one of our own, and go with the test, also when it fails.
 
 mod common;
@@ -213,7 +213,7 @@ fn groups_come_and_go_and_their_curves_arrive() {
             agent.value(&format!("vellum_job_worth_bytes{who}")).filter(|worth| *worth > 0.0)
         });
         let advised = until("and advice", || agent.value(&format!("vellum_job_advised_bytes{who}")));
-        assert!(advised >= 4096.0 && advised < 1e9, "{advised}");
+        assert!((4096.0..1e9).contains(&advised), "{advised}");
         let points = agent.metrics().matches(&format!("vellum_job_curve_bytes{who},window=")).count();
         assert!((2..=12).contains(&points), "{points}");
     }
@@ -302,6 +302,56 @@ fn by_prometheus(agent: &Agent, token: &Path, folder: &Path) {
     // Ages and windows that are known meanwhile are more series.
     assert!(count * 2 > series && count < series * 2, "{count} of {series}");
     until("a recording rule has a value", || query("vellum:fleet_advised:bytes").and_then(first));
+    recommended(&listen, folder);
+}
+
+/// What Prometheus remembers of a service becomes a drop-in, and only what is asked for is written.
+fn recommended(prometheus: &str, folder: &Path) {
+    let (directory, url) = (folder.join("system"), format!("http://{prometheus}"));
+    let recommend = |options: &[&str]| {
+        let done = Command::new(VELLUM)
+            .args(["recommend", "systemd", "--prometheus", &url, "--over", "1h", "--directory"])
+            .arg(&directory)
+            .args(options)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let young = recommend(&[]);
+    assert!(young.contains("worker.service: left alone: it is known for 0.0 h"), "{young}");
+    let dry = recommend(&["--least", "0s", "--dry-run"]);
+    assert!(dry.contains("worker.service: MemoryHigh none -> "), "{dry}");
+    assert!(!directory.exists(), "nothing was to be written");
+    let wet = recommend(&["--least", "0s"]);
+    assert!(wet.contains("daemon-reload"), "{wet}");
+    let file = directory.join("worker.service.d/50-vellum.conf");
+    let text = fs::read_to_string(&file).unwrap();
+    let set: u64 = text.lines().find_map(|line| line.strip_prefix("MemoryHigh=")?.parse().ok()).unwrap();
+    assert!(set >= 1 << 20 && text.contains("largest advice"), "{text}");
+    let again = recommend(&["--least", "0s", "--margin", "0%"]);
+    assert!(again.contains("worker.service: "), "{again}");
+    let kept = fs::read_dir(&directory).unwrap().count();
+    assert_eq!(kept, 1, "only services: {again}");
+}
+
+#[test]
+fn a_recommendation_without_a_prometheus_changes_nothing_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (options, words) in [
+        (vec!["--prometheus".to_owned(), format!("http://{nobody}")], "nothing was changed"),
+        (vec!["--prometheus".to_owned(), "https://x:1".to_owned()], "https is not spoken"),
+        (vec!["--token-file".to_owned(), "/nowhere/t".to_owned()], "--token-file /nowhere/t"),
+    ] {
+        let mut command = Command::new(VELLUM);
+        command.args(["recommend", "systemd", "--directory"]).arg(folder.path().join("d")).args(&options);
+        let done = command.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(125), "{options:?}: {said}");
+        assert!(said.contains(words), "{options:?}: {said}");
+    }
+    assert!(!folder.path().join("d").exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The agent: groups as they come and go, their watches in turns, and the page that is served.
 //!
 //! One thread. Each [`step`](Agent::step) takes in what has changed, makes the steps of watches that are due
-//! and paid for, and publishes. Whoever serves the page has a handle of his own ([`Agent::page`]).
+//! and paid for, and publishes. The server has a handle of its own ([`Agent::page`]).
 
 use crate::discover::{Change, Discovery, RootError, by_kind};
 use crate::group::Identity;
@@ -81,7 +81,7 @@ pub enum Notice {
         /// Why.
         why: String,
     },
-    /// There is no list of pods that is up to date: containers go by their paths.
+    /// There is no list of pods that is up to date: containers are named by their paths.
     Nameless(String),
     /// The list of pods can be had.
     Named,
@@ -106,10 +106,9 @@ impl fmt::Display for Notice {
             Notice::Went { name } => write!(to, "{name}: gone"),
             Notice::Known { name } => write!(to, "{name}: its first curve is there"),
             Notice::Blind { name, why } => write!(to, "{name}: not watched: {why}"),
-            Notice::Nameless(why) => write!(
-                to,
-                "no names of pods: {why}; containers go by their groups' paths until the list can be had"
-            ),
+            Notice::Nameless(why) => {
+                write!(to, "no names of pods: {why}; containers are named by their groups' paths until it is")
+            }
             Notice::Named => write!(to, "the list of pods can be had"),
             Notice::Unnoticed => write!(
                 to,
@@ -207,10 +206,10 @@ impl Agent {
         self.discovery.wake()
     }
 
-    /// Groups, and those of them that have an answer or will have none for now.
+    /// Whether each group has an answer, or will have none for now.
     #[must_use]
-    pub fn answered(&self) -> [usize; 2] {
-        [self.groups.len(), self.groups.values().filter(|group| group.is_answered()).count()]
+    pub fn is_answered(&self) -> bool {
+        self.groups.values().all(Watched::is_answered)
     }
 
     /// Does what is due; what happened, and for how long nothing needs to be done.

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! All is listed again every [`RESCAN`], since inotify loses events when there are too many, and says nothing
-//! of a group that becomes a level: so a group that nobody told of is found a minute late, and no later. Where
-//! inotify has no more watches to give, the levels without one are listed every [`RESCAN_BLIND`].
+//! of a group that becomes a level: a group without an event is found a minute late, and no later. Where
+//! inotify has no more watches to give, all levels are listed every [`RESCAN_BLIND`].
 //!
 //! Invariants: a group may disappear at any moment, and is then gone with all below it; a level is watched
-//! before it is listed, so that nothing falls between; what is found has a bound ([`NODES_MAX`]).
+//! before it is listed, so that nothing falls between; the number of groups has a bound ([`NODES_MAX`]).
 
 use crate::group::{Identity, Kind, Place, place};
 use rustix::fs::inotify;
@@ -172,7 +172,7 @@ impl Discovery {
         }
     }
 
-    /// Lists one level; what is new below it is gone into.
+    /// Lists one level, and the new ones below it.
     fn list(&mut self, level: &str, changes: &mut Vec<Change>) {
         let mut queue = vec![level.to_owned()];
         while let Some(level) = queue.pop() {

@@ -148,7 +148,7 @@ pub fn place(path: &str) -> Place {
         return Place::Helper;
     }
     if let Some((engine, id)) = container(last) {
-        // Where containerd is told systemd's names and not to use systemd, the pod's stand in front of them.
+        // Containerd may have systemd's names without systemd: then the pod's stands in front of the others.
         let pod = above.rsplit('/').find_map(pod_uid).or_else(|| last.split(':').next().and_then(pod_uid));
         return Place::Job(match pod {
             Some(pod) => Identity::Kubernetes { pod, id },

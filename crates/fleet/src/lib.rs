@@ -14,6 +14,8 @@
 //!                        Turns   whose step is next, within one bound for all
 //! ```
 //!
+//! [`recommend`] goes the other way: what Prometheus remembers becomes what systemd sets.
+//!
 //! # Words
 //!
 //! | word | meaning |
@@ -28,21 +30,23 @@
 //! - Each watch keeps to its own budget ([`vellum_reference::Options`]); all together, and all that the agent
 //!   does besides, to the share.
 //! - Nothing is written to any control group, and nothing is left behind, however the agent ends.
-//! - A group may go at any moment. What cannot be watched is said, with the reason, and watched later if that
-//!   ends.
+//! - A group may go at any moment. Where one cannot be watched, a notice says why, and it is tried again.
 
 mod agent;
 mod discover;
 pub mod group;
+mod http;
 mod metrics;
 mod pods;
 #[doc(hidden)]
 pub mod readers;
+pub mod recommend;
 mod turns;
 mod view;
 mod watched;
 
 pub use agent::{Agent, AgentError, Notice, Published, Setting};
 pub use discover::{Change, Discovery, RootError, usual_root};
+pub use http::{Address, AddressError, HttpError};
 pub use pods::{PodsFrom, PodsFromError};
 pub use view::{Page, State, View};

@@ -2,16 +2,16 @@
 //! as a file that somebody keeps up to date (`kubectl get pods -o json` writes the same form).
 //!
 //! The list is asked for again when a container comes that is not in it, and seldom otherwise. Without a
-//! list, groups go by their paths, and that is said ([`Pods::trouble`]).
+//! list, groups are named by their paths, and a notice says so ([`Pods::trouble`]).
 //!
 //! Invariants: an answer is at most [`BYTES_MAX`] and takes at most [`TIME_MAX`]; one that cannot be read
 //! leaves the last that could in force; a list only gives names and never makes a group appear.
 
+use crate::http::{self, Address, AddressError, HttpError};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,6 @@ use std::time::{Duration, Instant};
 const BYTES_MAX: u64 = 64 << 20;
 /// The longest time that an answer may take.
 const TIME_MAX: Duration = Duration::from_secs(3);
-/// The most headers of an answer.
-const HEADERS_MAX: usize = 64;
 /// Between two questions, where a container is not in the list, …
 const AGAIN: Duration = Duration::from_secs(5);
 /// … and where all are.
@@ -31,13 +29,8 @@ const STATIC_UID: &str = "kubernetes.io/config.hash";
 /// Where the list comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodsFrom {
-    /// `http://HOST:PORT/PATH`.
-    Address {
-        /// Host and port.
-        authority: String,
-        /// The path.
-        path: String,
-    },
+    /// An endpoint.
+    Address(Address),
     /// A file.
     File(PathBuf),
 }
@@ -53,24 +46,13 @@ impl std::str::FromStr for PodsFrom {
     type Err = PodsFromError;
 
     fn from_str(text: &str) -> Result<PodsFrom, PodsFromError> {
-        let wrong = || PodsFromError(text.to_owned());
-        let Some(rest) = text.strip_prefix("http://") else {
-            return if text.is_empty() || text.contains("://") {
-                Err(wrong())
-            } else {
-                Ok(PodsFrom::File(text.into()))
-            };
-        };
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, "pods"));
-        // What goes into a request must not end its line.
-        let clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        let port = authority.rsplit_once(':').and_then(|(host, port)| {
-            port.parse::<u16>().ok().filter(|_| !host.is_empty() && !host.contains('@'))
-        });
-        if port.is_none() || !clean(authority) || !clean(path) {
-            return Err(wrong());
+        let file = !text.is_empty() && !text.contains("://");
+        if file {
+            Ok(PodsFrom::File(text.into()))
+        } else {
+            Address::parse(text, "/pods").map(PodsFrom::Address)
         }
-        Ok(PodsFrom::Address { authority: authority.to_owned(), path: format!("/{path}") })
+        .map_err(|_: AddressError| PodsFromError(text.to_owned()))
     }
 }
 
@@ -79,10 +61,8 @@ impl std::str::FromStr for PodsFrom {
 pub(crate) enum PodsError {
     #[error("the list of pods cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("the answer is no HTTP answer that is understood ({0})")]
-    Http(&'static str),
-    #[error("the answer is {0}, not 200")]
-    Status(u16),
+    #[error(transparent)]
+    Http(#[from] HttpError),
     #[error("it is no list of pods: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -245,54 +225,18 @@ fn fetch(from: &PodsFrom) -> Result<Vec<u8>, PodsError> {
             fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         }
-        PodsFrom::Address { authority, path } => {
-            let address = authority
-                .to_socket_addrs()?
-                .next()
-                .ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
-            let until = Instant::now() + TIME_MAX;
-            let mut stream = TcpStream::connect_timeout(&address, TIME_MAX)?;
-            stream.set_write_timeout(Some(TIME_MAX))?;
-            // Version 1.0: the answer ends where the connection does.
-            let request =
-                format!("GET {path} HTTP/1.0\r\nHost: {authority}\r\nAccept: application/json\r\n\r\n");
-            stream.write_all(request.as_bytes())?;
-            let mut piece = [0; 16 << 10];
-            loop {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() || bytes.len() as u64 > BYTES_MAX {
-                    return Err(io::Error::from(io::ErrorKind::TimedOut).into());
-                }
-                stream.set_read_timeout(Some(left))?;
-                match stream.read(&mut piece)? {
-                    0 => break,
-                    read => bytes.extend_from_slice(&piece[..read]),
-                }
-            }
-            Ok(body(&bytes)?.to_vec())
-        }
+        PodsFrom::Address(address) => Ok(http::get(address, None, &limits())?),
     }
 }
 
-/// The body of an answer.
-pub(crate) fn body(answer: &[u8]) -> Result<&[u8], PodsError> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut headers);
-    let Ok(httparse::Status::Complete(head)) = response.parse(answer) else {
-        return Err(PodsError::Http("its head is not whole"));
-    };
-    if response.headers.iter().any(|header| header.name.eq_ignore_ascii_case("transfer-encoding")) {
-        return Err(PodsError::Http("it comes in chunks, which were not asked for"));
-    }
-    match response.code {
-        Some(200) => Ok(answer.get(head..).unwrap_or_default()),
-        code => Err(PodsError::Status(code.unwrap_or_default())),
-    }
+fn limits() -> http::Limits {
+    http::Limits { bytes: BYTES_MAX, time: TIME_MAX }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::TcpListener;
 
     const LIST: &str = r#"{"kind":"PodList","items":[
@@ -323,7 +267,7 @@ mod tests {
     fn only_what_can_be_asked_is_taken() {
         let parse = |text: &str| text.parse::<PodsFrom>();
         let address = |authority: &str, path: &str| {
-            Ok(PodsFrom::Address { authority: authority.into(), path: path.into() })
+            Ok(PodsFrom::Address(Address { authority: authority.into(), path: path.into() }))
         };
         assert_eq!(parse("http://127.0.0.1:10255/pods"), address("127.0.0.1:10255", "/pods"));
         assert_eq!(parse("http://[::1]:10255"), address("[::1]:10255", "/pods"));

@@ -2,8 +2,9 @@
 //! and the tests of documents only.
 
 use crate::group::Identity;
+use crate::http;
 use crate::metrics;
-use crate::pods::{self, Names};
+use crate::pods::Names;
 use crate::view::Page;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
 /// The body of an answer; `None` if it is none that is taken.
 #[must_use]
 pub fn answer(bytes: &[u8]) -> Option<&[u8]> {
-    pods::body(bytes).ok()
+    http::body(bytes).ok()
 }
 
 /// A page as metrics.

@@ -12,11 +12,12 @@
 //!
 //! A *turn* is one cycle of a watch: a clearing and its looks. A look that comes late is one at a longer
 //! window, so cycles that are begun are finished before others begin: what they are expected to cost yet is
-//! reserved. Groups outside a cycle are asked the less often the more there are ([`Turns::least_wait`]).
+//! reserved. Groups outside a cycle, and groups that hardly run, are asked the less often the more groups
+//! there are ([`Turns::least_wait`]).
 //!
 //! Pure: times and costs come from the caller.
 //!
-//! Invariants: what was spent never exceeds `depth + share · time` by more than one step's cost; of those
+//! Invariants: the sum spent never exceeds `depth + share · time` by more than one step's cost; of those
 //! that are due, the one that has waited longest is next, so nobody starves.
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,7 +30,7 @@ const RUNNING_MAX: usize = 256;
 /// What a cycle is expected to cost is reserved no longer than this: idle groups' looks come later, and are
 /// paid for by what passes.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
-/// Asking those outside of a cycle whether one is due may take one part in this many of the budget.
+/// Asking those that hardly run, or are outside of a cycle, may take one part in this many of the budget.
 const ASKING_PART: f64 = 4.0;
 /// The weight of the newest cost of asking.
 const NEWEST: f64 = 0.05;
@@ -46,6 +47,8 @@ pub(crate) struct Stepped {
     pub(crate) wait: Duration,
     /// Whether a cycle is under way.
     pub(crate) in_cycle: bool,
+    /// Whether the job hardly runs: a look that comes a little late is at the same window then.
+    pub(crate) idle: bool,
     /// What the step cost.
     pub(crate) cost: Duration,
     /// What its next cycle will cost.
@@ -168,24 +171,22 @@ impl Turns {
                 *none = Some(Running { since: at, left: stepped.estimate.saturating_sub(stepped.cost) });
                 self.begun += 1;
             }
-            (false, some) => {
-                if some.take().is_none() {
-                    self.asking += NEWEST * (stepped.cost.as_secs_f64() - self.asking);
-                }
-            }
+            (false, some) => *some = None,
         }
-        place.due = match place.running {
-            Some(_) => at + stepped.wait,
-            None => at + stepped.wait.max(least),
-        };
+        // Who runs is looked at on time.
+        let punctual = place.running.is_some() && !stepped.idle;
+        if !punctual {
+            self.asking += NEWEST * (stepped.cost.as_secs_f64() - self.asking);
+        }
+        place.due = at + if punctual { stepped.wait } else { stepped.wait.max(least) };
         let queue = if place.running.is_some() { &mut self.running } else { &mut self.waiting };
         queue.insert((place.due, key));
     }
 
-    /// A group outside of a cycle is asked no more often than this whether one is due.
+    /// A group that hardly runs, or is outside of a cycle, is asked no more often than this whether something
+    /// is due.
     fn least_wait(&self) -> Duration {
-        let outside = (self.places.len() - self.running.len().min(self.places.len())) as f64;
-        let seconds = self.asking * outside * ASKING_PART / self.share;
+        let seconds = self.asking * self.places.len() as f64 * ASKING_PART / self.share;
         Duration::try_from_secs_f64(seconds).unwrap_or(SAVED).min(SAVED)
     }
 

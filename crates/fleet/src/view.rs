@@ -1,4 +1,4 @@
-//! What is known of each group, and of the agent itself, at one moment: what metrics are made of.
+//! All that is known of each group, and of the agent itself, at one moment: metrics are made of it.
 
 use crate::group::{Identity, Kind};
 use crate::pods::Named;

@@ -1,8 +1,8 @@
 //! One group and its watch.
 //!
-//! A watch is a [`Watcher`] as `vellum watch --cgroup` has one. It begins with the group's first turn. A group
-//! without processes, or with none that can be looked into, is tried again after a while, which doubles up to
-//! [`RETRY_MAX`].
+//! A watch is a [`Watcher`] as `vellum watch --cgroup` has one. It begins with the group's first turn. A
+//! group without processes, or with none that can be looked into, is tried again after a while, which doubles
+//! up to [`RETRY_MAX`].
 
 use crate::group::Identity;
 use crate::pods::Named;
@@ -22,6 +22,8 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 const PAGE: Duration = Duration::from_nanos(100);
 /// To clear or to count a process.
 const PROCESS: Duration = Duration::from_micros(30);
+/// A job that uses less of a processor hardly runs.
+const HARDLY: f64 = 0.03;
 /// A group that holds less is watched by what costs nothing to set up; of a larger one the source is chosen.
 const LARGE: Bytes = Bytes(512 << 20);
 
@@ -76,8 +78,13 @@ impl Watched {
             watched.watcher = None;
             let wait = watched.retry;
             watched.retry = (wait * 2).min(RETRY_MAX);
-            let stepped =
-                Stepped { wait, in_cycle: false, cost: Duration::ZERO, estimate: watched.estimate() };
+            let stepped = Stepped {
+                wait,
+                in_cycle: false,
+                idle: true,
+                cost: Duration::ZERO,
+                estimate: watched.estimate(),
+            };
             (stepped, Duration::ZERO)
         };
         if self.watcher.is_none() {
@@ -97,12 +104,12 @@ impl Watched {
         let lost = imposed.saturating_sub(self.imposed);
         let looks = if watcher.history().samples() == 0 { FIRST_LOOKS } else { options.windows };
         let estimate = cost(watcher.resident(), watcher.processes().count() as u32, looks);
-        let in_cycle = watcher.in_cycle();
+        let (in_cycle, idle) = (watcher.in_cycle(), watcher.rate() < HARDLY);
         self.imposed = imposed;
         self.retry = RETRY_MIN;
         self.changed |= !step.events.is_empty();
         self.set(State::Watched);
-        (Stepped { wait, in_cycle, cost: Duration::ZERO, estimate }, lost)
+        (Stepped { wait, in_cycle, idle, cost: Duration::ZERO, estimate }, lost)
     }
 
     fn set(&mut self, state: State) {
@@ -116,7 +123,7 @@ impl Watched {
     pub(crate) fn is_answered(&self) -> bool {
         match &self.view.state {
             State::Waiting => false,
-            State::Watched => self.watcher.as_ref().is_some_and(|watcher| watcher.curve().is_some()),
+            State::Watched => self.watcher.as_ref().is_some_and(|watcher| watcher.first_curve().is_some()),
             State::Empty | State::Blind(_) => true,
         }
     }
@@ -128,7 +135,7 @@ impl Watched {
         }
         let view = Arc::make_mut(&mut self.view);
         let Some(watcher) = &self.watcher else {
-            // What was known of it stays; what it holds is nothing.
+            // Its history stays; it holds nothing.
             (view.processes, view.resident_bytes, view.swapped_bytes) = (0, 0, 0);
             return;
         };
@@ -161,7 +168,7 @@ fn begin(directory: &Path, options: &Options) -> Result<Watcher, String> {
     Watcher::new(target, Options { source, ..options.clone() }).map_err(|why| why.to_string())
 }
 
-/// A cycle of so many looks.
+/// The cost of a cycle with this many looks.
 fn cost(resident: Bytes, processes: u32, looks: u32) -> Duration {
     let pages = u32::try_from(resident.0 / PAGE_BYTES).unwrap_or(u32::MAX);
     (PAGE * pages + PROCESS * processes) * (looks + 1)

@@ -100,7 +100,7 @@ use Quantity::{Bytes, Number, Ratio, Seconds};
 
 /// What it holds.
 pub const RESIDENT: Family = Family::gauge("job_resident", Bytes, "What the job holds");
-/// What is in swap.
+/// The part of it that is in swap.
 pub const SWAPPED: Family = Family::gauge("job_swapped", Bytes, "What it holds in swap");
 /// z(T) at its knee.
 pub const WORTH: Family = Family::gauge("job_worth", Bytes, "Its working set at its window");

@@ -44,6 +44,12 @@ impl TokenFile {
         }
     }
 
+    /// The token that the file has now, to be sent to somebody.
+    #[must_use]
+    pub fn token(&self) -> Option<String> {
+        String::from_utf8(read(&self.0).ok()??).ok()
+    }
+
     /// Whether these credentials (the value of `Authorization`) are the token that the file has now.
     #[must_use]
     pub fn admits(&self, credentials: Option<&[u8]>) -> bool {

@@ -26,10 +26,10 @@ const ONCE: Duration = Duration::from_secs(300);
 
 /// Say what every container, unit and job step of this node is worth, as metrics for Prometheus.
 ///
-/// Finds control groups as they come and go (Kubernetes, docker, podman, cri-o, systemd, Slurm; versions 1 and
-/// 2), watches each as `vellum watch --cgroup` does, in turns and within one bound for all, and serves what it
-/// learns at http://ADDRESS/metrics (docs/fleet.md). It limits, suspends and writes nothing. Root is needed to
-/// see the processes of others.
+/// Finds control groups as they come and go (Kubernetes, docker, podman, cri-o, systemd, Slurm; versions 1
+/// and 2), watches each as `vellum watch --cgroup` does, in turns and within one bound for all, and serves
+/// metrics at http://ADDRESS/metrics (docs/fleet.md). It limits, suspends and writes nothing. Root is needed
+/// to see the processes of others.
 ///
 /// Exit status: 0 when it was asked to stop, when the time is over, or when --once has ended; 125 if the
 /// hierarchy, the address or a file cannot be used.
@@ -160,9 +160,8 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     while heard {
         let (notices, wait) = agent.step();
         heard = teller.notices(&notices)?;
-        let [groups, answered] = agent.answered();
         let left = limit.map(|limit| limit.saturating_sub(teller.began.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) || (args.once && groups == answered) {
+        if left.is_some_and(|left| left.is_zero()) || (args.once && agent.is_answered()) {
             break;
         }
         let wait = left.map_or(wait, |left| wait.min(left));

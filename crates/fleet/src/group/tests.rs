@@ -8,7 +8,7 @@ const UID: &str = "1f3a9c1e-7d54-4c88-9a51-3b2f4d5e6f70";
 const UNDERLINED: &str = "1f3a9c1e_7d54_4c88_9a51_3b2f4d5e6f70";
 const STATIC: &str = "5e8a1c0d7b2f4e6a9c3d5f7b1a2c4e6d";
 
-/// With ID, UID, U_ID and STATIC put in: what is there, in a line.
+/// With ID, UID, U_ID and STATIC put in: the place there, in a line.
 const SHAPES: &[(&str, &str)] = &[
     // Kubernetes, cgroupfs driver: guaranteed pods have no level of their own.
     ("kubepods", "above"),

@@ -15,6 +15,7 @@ struct Watch {
     /// Between looks, and between cycles.
     window: Duration,
     pause: Duration,
+    idle: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -69,7 +70,7 @@ fn run(share: f64, watches: &[Watch], time: Duration) -> (Vec<Served>, Duration)
         spent += cost;
         most = most.max(cost);
         turns.account(now, spent);
-        turns.stepped(key, Stepped { wait, in_cycle, cost, estimate: estimate(watch) });
+        turns.stepped(key, Stepped { wait, in_cycle, idle: watch.idle, cost, estimate: estimate(watch) });
         let bound = turns.depth() + share * now.as_secs_f64() + most.as_secs_f64() + 1e-6;
         assert!(spent.as_secs_f64() <= bound, "{spent:?} at {now:?} of {bound}");
     }
@@ -83,6 +84,7 @@ const IDLE: Watch = Watch {
     looks: 6,
     window: Duration::from_secs(100),
     pause: Duration::from_secs(20),
+    idle: true,
 };
 const BUSY: Watch = Watch {
     asking: Duration::from_micros(70),
@@ -90,6 +92,7 @@ const BUSY: Watch = Watch {
     looks: 5,
     window: Duration::from_millis(400),
     pause: Duration::from_secs(2),
+    idle: false,
 };
 
 #[test]
@@ -134,13 +137,16 @@ fn who_leaves_in_the_midst_of_a_cycle_is_not_served_again() {
     turns.join(2, MS);
     turns.account(MS, Duration::ZERO);
     assert_eq!(turns.next(), Some(1));
-    turns.stepped(1, Stepped { wait: Duration::ZERO, in_cycle: true, cost: MS, estimate: 5 * MS });
+    turns.stepped(
+        1,
+        Stepped { wait: Duration::ZERO, in_cycle: true, idle: false, cost: MS, estimate: 5 * MS },
+    );
     assert_eq!(turns.next(), Some(1), "its cycle is under way");
     turns.leave(1);
     assert_eq!((turns.next(), turns.at_once()), (Some(2), [0, 1]));
     turns.leave(2);
     turns.leave(2);
-    turns.stepped(2, Stepped { wait: MS, in_cycle: false, cost: MS, estimate: MS });
+    turns.stepped(2, Stepped { wait: MS, in_cycle: false, idle: false, cost: MS, estimate: MS });
     assert_eq!((turns.next(), turns.idle_for()), (None, None));
 }
 
@@ -150,17 +156,18 @@ proptest! {
     #[test]
     fn any_fleet_stays_within_its_share(
         share in 0.005..0.2f64,
-        kinds in prop::collection::vec((20..200u64, 100..20_000u64, 1..8u32, 1..60_000u64, 100..60_000u64), 1..40),
+        kinds in prop::collection::vec((20..200u64, 100..20_000u64, 1..8u32, 1..60_000u64, 100..60_000u64, any::<bool>()), 1..40),
     ) {
         let us = Duration::from_micros;
         let watches: Vec<Watch> = kinds
             .iter()
-            .map(|&(asking, look, looks, window, pause)| Watch {
+            .map(|&(asking, look, looks, window, pause, idle)| Watch {
                 asking: us(asking),
                 look: us(look),
                 looks,
                 window: us(window * 1000),
                 pause: us(pause * 1000),
+                idle,
             })
             .collect();
         let (served, _) = run(share, &watches, Duration::from_secs(3600));
