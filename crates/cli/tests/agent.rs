@@ -54,13 +54,16 @@ struct Node {
 
 impl Node {
     fn make(name: &str) -> Option<Node> {
-        let top = match vellum_fleet::usual_root() {
-            Ok(top) => top,
+        match vellum_fleet::usual_root() {
+            Ok(top) => Node::make_in(&top, name),
             Err(why) => {
                 vellum_skip::skip(why);
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    fn make_in(top: &Path, name: &str) -> Option<Node> {
         let root = top.join(format!("vellum-agent-test-{}-{name}", std::process::id()));
         if let Err(why) = fs::create_dir(&root) {
             vellum_skip::skip(format_args!("no control group can be made in {}: {why}", top.display()));
@@ -371,6 +374,26 @@ fn an_agent_that_is_killed_leaves_nothing() {
     let after: Vec<_> = fs::read_dir(&node.root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(before, after);
     assert!(node.jobs[0].1.0.try_wait().unwrap().is_none(), "the job runs on");
+}
+
+/// Version 2 is mounted beside version 1 on many machines, without memory: the kernel tells of stalls, and
+/// the rest is as everywhere.
+#[test]
+fn groups_of_version_2_are_watched_and_their_stalls_counted() {
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let Some(top) = places.iter().map(Path::new).find(|top| top.join("cgroup.controllers").exists()) else {
+        return vellum_skip::skip("no control groups of version 2 are mounted here");
+    };
+    let Some(mut node) = Node::make_in(top, "two") else { return };
+    node.add(&by_systemd(1));
+    let agent = Agent::start(&node, &["--burst", "1s", "--budget", "50%"]);
+    until("a curve arrives", || agent.value("vellum_job_worth_bytes{").filter(|worth| *worth > 0.0));
+    if node.jobs[0].0.join("memory.pressure").exists() {
+        let stalled = agent.value("vellum_job_pressure_seconds_total{");
+        assert!(stalled.is_some_and(|time| time >= 0.0), "{}", agent.metrics());
+    } else {
+        vellum_skip::skip("the kernel tells of no stalls of control groups");
+    }
 }
 
 #[test]

@@ -25,8 +25,8 @@ use std::time::Duration;
 
 /// The time for which unspent budget is saved.
 const SAVED: Duration = Duration::from_secs(50);
-/// The most cycles at once: of idle groups they go on for ten minutes, and each is looked after meanwhile.
-const RUNNING_MAX: usize = 256;
+/// The most cycles at once. Those of idle groups go on for ten minutes, and cost little meanwhile.
+const RUNNING_MAX: usize = 1024;
 /// What a cycle is expected to cost is reserved no longer than this: idle groups' looks come later, and are
 /// paid for by what passes.
 const RESERVED_FOR: Duration = Duration::from_secs(30);

@@ -163,7 +163,7 @@ impl Watched {
 
 fn begin(directory: &Path, options: &Options) -> Result<Watcher, String> {
     let target = Target::cgroup(directory).map_err(|why| why.to_string())?;
-    let small = charged(directory).is_some_and(|charged| charged < LARGE);
+    let small = charged(directory).is_none_or(|charged| charged < LARGE);
     let source = options.source.or(small.then_some(SourceKind::AccessedBits));
     Watcher::new(target, Options { source, ..options.clone() }).map_err(|why| why.to_string())
 }
