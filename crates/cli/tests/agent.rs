@@ -236,10 +236,20 @@ fn groups_come_and_go_and_their_curves_arrive() {
     until("the group is missed", || (!agent.metrics().contains("web-1")).then_some(()));
     let nameless = format!("vellum_job_worth_bytes{{name=\"pod {}/{}\"", uid(3), &id(3)[..12]);
     until("the new one is known by its path", || agent.value(&nameless));
+    fs::write(&pods, format!("{{\"items\":[{},{}]}}", listed(2), listed(3))).unwrap();
+    until("the new one is known by its name", || {
+        agent.value("vellum_job_worth_bytes{name=\"shop/web-3/nginx\",namespace=\"shop\",pod=\"web-3\"")
+    });
+    assert!(!agent.metrics().contains(&nameless), "and by no other");
     by_curl(&agent);
     by_prometheus(&agent, &token, folder.path());
     let said: Vec<String> = agent.lines.try_iter().collect();
     assert!(said.iter().any(|line| line.ends_with("shop/web-1/nginx: gone")), "{said:?}");
+    assert_eq!(
+        said.iter().filter(|line| line.ends_with("the list of pods can be had")).count(),
+        1,
+        "{said:?}"
+    );
     assert!(!said.iter().any(|line| line.contains(TOKEN)), "{said:?}");
     // SAFETY: a signal to our own child.
     unsafe { libc::kill(agent.running.0.id() as i32, libc::SIGTERM) };

@@ -153,6 +153,9 @@ pub struct Agent {
     imposed: Duration,
     published: Option<Instant>,
     page: Published,
+    /// Whether the list of pods could be had at the last try.
+    named: bool,
+    /// Whether it was said that inotify has no more watches, and that there are too many groups.
     told: (bool, bool),
     notices: Vec<Notice>,
 }
@@ -182,6 +185,7 @@ impl Agent {
             imposed: Duration::ZERO,
             published: None,
             page: Published::default(),
+            named: false,
             told: (false, false),
             notices: Vec::new(),
             setting: Setting { root: Some(root), ..setting },
@@ -273,7 +277,12 @@ impl Agent {
         if !pods.refresh(ids) {
             return;
         }
-        self.notices.push(pods.trouble().map_or(Notice::Named, |why| Notice::Nameless(why.to_owned())));
+        let had = std::mem::replace(&mut self.named, pods.trouble().is_none());
+        match pods.trouble() {
+            Some(why) => self.notices.push(Notice::Nameless(why.to_owned())),
+            None if !had => self.notices.push(Notice::Named),
+            None => {}
+        }
         for group in self.groups.values_mut() {
             if let Identity::Kubernetes { pod, id } = group.identity() {
                 let named = pods.names.of(pod, id).cloned();
