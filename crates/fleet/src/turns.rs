@@ -30,8 +30,12 @@ const RUNNING_MAX: usize = 1024;
 /// What a cycle is expected to cost is reserved no longer than this: idle groups' looks come later, and are
 /// paid for by what passes.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
-/// Asking those that hardly run, or are outside of a cycle, may take one part in this many of the budget.
+/// Asking those that hardly run, or are outside of a cycle, may take one part in this many of the budget; but
+/// one in [`ASKING_PART_MOST`] rather than that somebody waits for more than [`ASKED_BY`], by which ages of a
+/// minute are still found.
 const ASKING_PART: f64 = 4.0;
+const ASKING_PART_MOST: f64 = 2.0;
+const ASKED_BY: f64 = 5.0;
 /// The weight of the newest cost of asking.
 const NEWEST: f64 = 0.05;
 /// What asking costs until it is known.
@@ -186,7 +190,8 @@ impl Turns {
     /// A group that hardly runs, or is outside of a cycle, is asked no more often than this whether something
     /// is due.
     fn least_wait(&self) -> Duration {
-        let seconds = self.asking * self.places.len() as f64 * ASKING_PART / self.share;
+        let all = self.asking * self.places.len() as f64 / self.share;
+        let seconds = (all * ASKING_PART).min(ASKED_BY.max(all * ASKING_PART_MOST));
         Duration::try_from_secs_f64(seconds).unwrap_or(SAVED).min(SAVED)
     }
 
