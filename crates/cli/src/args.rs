@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Trace(Box<crate::trace::TraceArgs>),
     Watch(Box<crate::watch::Watch>),
     Govern(Box<crate::govern::Govern>),
+    Agent(Box<crate::agent::AgentArgs>),
+    Recommend(Box<crate::recommend::Recommend>),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),
     Doctor(Box<crate::doctor::Doctor>),

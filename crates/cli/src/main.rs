@@ -8,7 +8,7 @@
 //! the exit status. Subcommands share the files below them:
 //!
 //! ```text
-//! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · top · doctor · ...
+//! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · agent · top · ...
 //!                  │
 //!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
 //!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
@@ -25,6 +25,7 @@
 #[macro_use]
 mod stderr;
 mod accounts;
+mod agent;
 mod args;
 mod bench;
 mod compare;
@@ -45,6 +46,7 @@ mod observations;
 mod outcome;
 mod papers;
 mod plot;
+mod recommend;
 mod run;
 mod screen;
 mod shell;
@@ -79,6 +81,8 @@ fn main() -> ExitCode {
         args::Command::Watch(args) => watch::watch(&args),
         args::Command::Govern(args) => govern::govern(&args),
         args::Command::GcStat(args) => gc_stat::gc_stat(&args),
+        args::Command::Agent(args) => agent::agent(&args),
+        args::Command::Recommend(args) => recommend::recommend(&args),
         args::Command::Top(args) => top::top(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Papers { .. } => papers::papers(),

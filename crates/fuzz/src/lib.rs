@@ -17,6 +17,7 @@
 //! depends on this crate.
 
 mod elf;
+mod fleet;
 mod govern;
 mod kernel;
 mod measured;
@@ -25,6 +26,7 @@ mod split;
 mod wire;
 
 pub use elf::{demangle, elf_image, elf_symbols, unwind};
+pub use fleet::fleet;
 pub use govern::{http_request, jobs, state};
 pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
 pub use measured::{baseline, json, observations, trace, watch};
@@ -52,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "demangle", run: demangle, words: elf::MANGLED },
     Target { name: "elf_image", run: elf_image, words: elf::WORDS },
     Target { name: "elf_symbols", run: elf_symbols, words: elf::WORDS },
+    Target { name: "fleet", run: fleet, words: fleet::WORDS },
     Target { name: "held", run: held, words: &["\x01\0\0\0", "\x02\0\0\0", "/prog\0\0\0"] },
     Target { name: "http_request", run: http_request, words: govern::HTTP_WORDS },
     Target { name: "jobs", run: jobs, words: govern::JOBS_WORDS },

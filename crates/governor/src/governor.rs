@@ -15,11 +15,12 @@
 use crate::advice::{self, AdviceServer, JobAdvice};
 use crate::config::{Config, Origin};
 use crate::event::Event;
+use crate::exposition::MetricsError;
 use crate::guardian::{Guardian, GuardianError};
 use crate::job::Job;
 use crate::machine::Machine;
 use crate::members::Census;
-use crate::metrics::{MetricsError, MetricsServer};
+use crate::metrics::MetricsServer;
 use crate::place::{Place, PlaceError};
 use crate::policy::{Decided, Policy, Situation};
 use crate::record::Recovered;

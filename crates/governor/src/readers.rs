@@ -2,13 +2,13 @@
 
 use crate::config::quantity;
 use crate::snapshot::Snapshot;
-use crate::{members, metrics, take};
+use crate::{exposition, members, metrics, take};
 use std::sync::Arc;
 
 /// A request for metrics: whether it is whole, and if so whether metrics are what it asks for.
 #[must_use]
 pub fn request(bytes: &[u8]) -> Option<bool> {
-    metrics::asked(bytes).map(|asked| asked == metrics::Asked::Metrics)
+    exposition::asked(bytes).map(|(asked, _)| asked == exposition::Asked::Metrics)
 }
 
 /// A state as metrics.

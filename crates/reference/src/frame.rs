@@ -108,20 +108,24 @@ fn uncorrected() -> f64 {
     1.0
 }
 
+/// A curve's windows, in bytes and seconds.
+#[must_use]
+pub fn windows(curve: &vellum_workset::Curve) -> Vec<Window> {
+    let window = |point: &vellum_workset::Point| Window {
+        window_ns: point.window as u64,
+        bytes: (point.pages * PAGE_BYTES as f64) as u64,
+        faults_per_second: point.faults * 1e9,
+    };
+    curve.points().iter().map(window).collect()
+}
+
 impl Watcher {
     /// The watch as it stands, with what it means at `delay`, if S is known.
     #[must_use]
     pub fn frame(&self, delay: Option<&Delay>) -> Frame {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (latest, cost) = (self.latest(), self.cost());
-        let windows = self.curve().map(|curve| {
-            let window = |point: &vellum_workset::Point| Window {
-                window_ns: point.window as u64,
-                bytes: (point.pages * PAGE_BYTES as f64) as u64,
-                faults_per_second: point.faults * 1e9,
-            };
-            curve.points().iter().map(window).collect()
-        });
+        let windows = self.curve().as_ref().map(windows);
         Frame {
             at_ns: nanos(self.elapsed()),
             clock_ns: nanos(self.clock()),

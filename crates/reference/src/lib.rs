@@ -76,7 +76,7 @@ mod whole;
 pub use advice::RESERVE;
 pub use delay::{Delay, DelayError, Device};
 pub use event::Event;
-pub use frame::{Age, Disturbance, Frame, Wanting, Window};
+pub use frame::{Age, Disturbance, Frame, Wanting, Window, windows};
 pub use options::{
     BUDGET, BURST, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, IDLE_BUDGET, Options, WINDOWS, WINDOWS_MAX,
     WatchError,

@@ -157,6 +157,13 @@ impl Watcher {
         })
     }
 
+    /// The knee at this S, without the interval around it, which takes longer to find. `None` while there is
+    /// no curve.
+    #[must_use]
+    pub fn knee(&self, delay: &Delay) -> Option<Knee> {
+        self.with_seen(|seen| Some(Knee::new(&knee(&seen.history.mean()?, &seen.demand(delay)), None)))
+    }
+
     /// What a limit of `bytes` costs at this S; `None` while there is no curve.
     #[must_use]
     pub fn cost_of(&self, bytes: u64, delay: &Delay) -> Option<Limit> {
@@ -202,8 +209,9 @@ pub struct ByAge {
 const BY_AGE_MIN: Duration = Duration::from_secs(60);
 
 impl Watcher {
-    /// The memory to give by the longest age known; `None` while none of [`BY_AGE_MIN`] or more is.
-    pub(crate) fn give_by_age(&self) -> Option<ByAge> {
+    /// The memory to give by the longest age known; `None` while none of a minute or more is.
+    #[must_use]
+    pub fn give_by_age(&self) -> Option<ByAge> {
         let (age, aged) = self.ages().last().filter(|(age, _)| *age >= BY_AGE_MIN)?;
         let nothing = History::new(Vec::new(), 1.0);
         let known = Known {
@@ -258,6 +266,12 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
+    /// What is asked of the curve.
+    fn demand(&self, delay: &Delay) -> Demand {
+        let noise = 1.0 / (self.watched.as_nanos() as f64).max(1.0);
+        Demand { noise, unavoidable: self.first_references, ..Demand::new(delay.mean_ns) }
+    }
+
     fn known(&self, curve: &Curve, delay: &Delay) -> Known<'a> {
         Known {
             stretches: self.stretches,
@@ -291,8 +305,7 @@ impl Known<'_> {
 impl Verdict {
     fn of(seen: &Seen<'_>, delay: &Delay) -> Option<Verdict> {
         let curve = seen.history.mean()?;
-        let noise = 1.0 / (seen.watched.as_nanos() as f64).max(1.0);
-        let demand = Demand { noise, unavoidable: seen.first_references, ..Demand::new(delay.mean_ns) };
+        let demand = seen.demand(delay);
         let known = seen.known(&curve, delay);
         let limit = |bytes: Bytes| known.at(bytes);
         let give = known.least(CAP);

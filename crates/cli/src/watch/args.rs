@@ -104,7 +104,7 @@ impl Watch {
             budget: self.budget,
             idle_budget: self.idle_budget,
             burst: self.burst,
-            source: self.source.0,
+            source: self.source.kind(),
             ..Options::default()
         }
     }
@@ -116,27 +116,34 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// A time with its unit, or none.
-fn time_or_none(text: &str) -> Result<Duration, String> {
+pub(crate) fn time_or_none(text: &str) -> Result<Duration, String> {
     amount::time(text, &(Duration::ZERO..=TIME_MAX))
 }
 
 /// A part, as a percentage; it may be none.
-fn percent_or_none(text: &str) -> Result<f64, String> {
+pub(crate) fn percent_or_none(text: &str) -> Result<f64, String> {
     let part = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
     part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage, such as 0.05%".to_owned())
 }
 
 /// A part, as a percentage.
-fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let part = percentage(text).filter(|percent| *percent > 0.0 && *percent <= 100.0);
     part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
 }
 
 /// A source, or none for the first that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choice(Option<SourceKind>);
+pub(crate) struct Choice(Option<SourceKind>);
 
-fn source(text: &str) -> Result<Choice, String> {
+impl Choice {
+    /// The source; `None` leaves the choice to the watch.
+    pub(crate) fn kind(self) -> Option<SourceKind> {
+        self.0
+    }
+}
+
+pub(crate) fn source(text: &str) -> Result<Choice, String> {
     if text == AUTO {
         return Ok(Choice(None));
     }

@@ -15,7 +15,7 @@ mod prove;
 mod record;
 mod view;
 
-pub(crate) use args::Watch;
+pub(crate) use args::{Choice, Watch, percent, percent_or_none, source, time, time_or_none};
 
 use crate::failure::Failure;
 use crate::screen;

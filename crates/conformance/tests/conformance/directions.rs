@@ -9,7 +9,7 @@ const STOREYS: &[&[&str]] = &[
     &["vellum-bench", "vellum-conformance", "vellum-fuzz"],
     &["vellum-studies"],
     &["vellum-cli"],
-    &["vellum-studies-options"],
+    &["vellum-studies-options", "vellum-fleet"],
     &["vellum-governor", "vellum-runtime", "vellum-recorder", "vellum-capi", "vellum-libgccpp"],
     &["vellum-libgc", "vellum-heap", "vellum-cost"],
     &["vellum-experiment"],

@@ -1,0 +1,376 @@
+//! The agent: groups as they come and go, their watches in turns, and the page that is served.
+//!
+//! One thread. Each [`step`](Agent::step) takes in what has changed, makes the steps of watches that are due
+//! and paid for, and publishes. The server has a handle of its own ([`Agent::page`]).
+
+use crate::discover::{Change, Discovery, RootError, by_kind};
+use crate::group::Identity;
+use crate::metrics;
+use crate::pods::{Pods, PodsFrom};
+use crate::turns::{Key, Turns};
+use crate::view::Page;
+use crate::watched::Watched;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use vellum_reference::{Delay, Options};
+
+/// The most groups.
+const GROUPS_MAX: usize = 4096;
+/// Between two pages.
+const PUBLISH: Duration = Duration::from_secs(2);
+/// A step ends after this, so that groups that come and go are noticed, and signals.
+const STEP_MAX: Duration = Duration::from_millis(200);
+
+/// There is no agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The hierarchy cannot be used.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// The share is out of bounds.
+    #[error("--total {0}: it is a part of one processor, above 0% and at most 100%")]
+    Share(f64),
+}
+
+/// How an agent works.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The hierarchy's root; `None` for the usual one.
+    pub root: Option<PathBuf>,
+    /// Whether groups of no known shape count.
+    pub others: bool,
+    /// Where the list of pods comes from.
+    pub pods: Option<PodsFrom>,
+    /// How each group is watched.
+    pub watch: Options,
+    /// What all may cost together, of one processor.
+    pub share: f64,
+    /// S.
+    pub delay: Delay,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A group has come.
+    Came {
+        /// Its name.
+        name: String,
+        /// Its path below the root.
+        path: String,
+    },
+    /// It is gone.
+    Went {
+        /// Its name.
+        name: String,
+    },
+    /// It has its first curve.
+    Known {
+        /// Its name.
+        name: String,
+    },
+    /// It cannot be watched.
+    Blind {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// There is no list of pods that is up to date: containers are named by their paths.
+    Nameless(String),
+    /// The list of pods can be had.
+    Named,
+    /// Some levels are only listed from time to time.
+    Unnoticed,
+    /// There are more groups than are watched.
+    TooMany,
+}
+
+impl Notice {
+    /// Whether it tells of something that is not as it should be.
+    #[must_use]
+    pub fn is_trouble(&self) -> bool {
+        matches!(self, Notice::Blind { .. } | Notice::Nameless(_) | Notice::Unnoticed | Notice::TooMany)
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Came { name, path } => write!(to, "{name}: found at /{path}"),
+            Notice::Went { name } => write!(to, "{name}: gone"),
+            Notice::Known { name } => write!(to, "{name}: its first curve is there"),
+            Notice::Blind { name, why } => write!(to, "{name}: not watched: {why}"),
+            Notice::Nameless(why) => {
+                write!(to, "no names of pods: {why}; containers are named by their groups' paths until it is")
+            }
+            Notice::Named => write!(to, "the list of pods can be had"),
+            Notice::Unnoticed => write!(
+                to,
+                "inotify has no more watches (fs.inotify.max_user_watches): groups are looked for every 5 s"
+            ),
+            Notice::TooMany => write!(to, "there are more than {GROUPS_MAX} groups: the rest is not watched"),
+        }
+    }
+}
+
+/// What serves the page.
+#[derive(Debug, Clone, Default)]
+pub struct Published(Arc<Mutex<Arc<Page>>>);
+
+impl Published {
+    /// The page as text, in the OpenMetrics format. What the kernel accounts to groups is read anew.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let page = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        metrics::render(&page)
+    }
+
+    /// The same as collectors of text files read it: Prometheus' older format has no type `info`.
+    #[must_use]
+    pub fn text_file(&self) -> String {
+        metrics::text_file(&self.text())
+    }
+}
+
+/// An agent.
+#[derive(Debug)]
+pub struct Agent {
+    setting: Setting,
+    discovery: Discovery,
+    pods: Option<Pods>,
+    groups: BTreeMap<Key, Watched>,
+    keys: HashMap<String, Key>,
+    last: Key,
+    turns: Turns,
+    began: Instant,
+    cpu_before: Duration,
+    imposed: Duration,
+    published: Option<Instant>,
+    page: Published,
+    /// Whether the list of pods could be had at the last try.
+    named: bool,
+    /// Whether it was said that inotify has no more watches, and that there are too many groups.
+    told: (bool, bool),
+    notices: Vec<Notice>,
+}
+
+impl Agent {
+    /// An agent that has seen nothing yet.
+    ///
+    /// # Errors
+    /// [`AgentError`] if the hierarchy cannot be used, or the share is none.
+    pub fn new(setting: Setting) -> Result<Agent, AgentError> {
+        if !(setting.share > 0.0 && setting.share <= 1.0) {
+            return Err(AgentError::Share(setting.share));
+        }
+        let root = match &setting.root {
+            Some(root) => root.clone(),
+            None => crate::discover::usual_root()?,
+        };
+        Ok(Agent {
+            discovery: Discovery::new(&root, setting.others)?,
+            pods: setting.pods.clone().map(Pods::new),
+            groups: BTreeMap::new(),
+            keys: HashMap::new(),
+            last: 0,
+            turns: Turns::new(setting.share),
+            began: Instant::now(),
+            cpu_before: own_cpu(),
+            imposed: Duration::ZERO,
+            published: None,
+            page: Published::default(),
+            named: false,
+            told: (false, false),
+            notices: Vec::new(),
+            setting: Setting { root: Some(root), ..setting },
+        })
+    }
+
+    /// The hierarchy's root.
+    #[must_use]
+    pub fn root(&self) -> &std::path::Path {
+        self.setting.root.as_deref().unwrap_or(std::path::Path::new("/"))
+    }
+
+    /// What serves the page.
+    #[must_use]
+    pub fn page(&self) -> Published {
+        self.page.clone()
+    }
+
+    /// Becomes readable when groups may have come or gone.
+    #[must_use]
+    pub fn wake(&self) -> Option<BorrowedFd<'_>> {
+        self.discovery.wake()
+    }
+
+    /// Whether each group has an answer, or will have none for now.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.groups.values().all(Watched::is_answered)
+    }
+
+    /// Does what is due; what happened, and for how long nothing needs to be done.
+    pub fn step(&mut self) -> (Vec<Notice>, Duration) {
+        self.discover();
+        self.name();
+        let wait = self.watch();
+        if self.published.is_none_or(|at| at.elapsed() >= PUBLISH) {
+            self.publish();
+        }
+        (std::mem::take(&mut self.notices), wait.min(PUBLISH))
+    }
+
+    fn discover(&mut self) {
+        for change in self.discovery.poll() {
+            match change {
+                Change::Came(path, identity) => self.came(path, identity),
+                Change::Went(path) => {
+                    let Some(key) = self.keys.remove(&path) else { continue };
+                    self.turns.leave(key);
+                    if let Some(group) = self.groups.remove(&key) {
+                        self.notices.push(Notice::Went { name: group.view().name.clone() });
+                    }
+                    self.published = None;
+                }
+            }
+        }
+        if self.discovery.is_blind() && !std::mem::replace(&mut self.told.0, true) {
+            self.notices.push(Notice::Unnoticed);
+        }
+    }
+
+    fn came(&mut self, path: String, identity: Identity) {
+        if self.groups.len() >= GROUPS_MAX {
+            if !std::mem::replace(&mut self.told.1, true) {
+                self.notices.push(Notice::TooMany);
+            }
+            return;
+        }
+        self.last += 1;
+        let directory = self.root().join(&path);
+        let named = self.pods.as_ref().and_then(|pods| match &identity {
+            Identity::Kubernetes { pod, id } => pods.names.of(pod, id),
+            _ => None,
+        });
+        let group = Watched::new(&path, directory, identity, named);
+        self.notices.push(Notice::Came { name: group.view().name.clone(), path: path.clone() });
+        self.turns.join(self.last, group.estimate());
+        self.groups.insert(self.last, group);
+        self.keys.insert(path, self.last);
+        self.published = None;
+    }
+
+    /// Asks for names, if that is due.
+    fn name(&mut self) {
+        let Some(pods) = &mut self.pods else { return };
+        let ids = self.groups.values().filter_map(|group| match group.identity() {
+            Identity::Kubernetes { id, .. } => Some(id.as_str()),
+            _ => None,
+        });
+        if !pods.refresh(ids) {
+            return;
+        }
+        let had = std::mem::replace(&mut self.named, pods.trouble().is_none());
+        match pods.trouble() {
+            Some(why) => self.notices.push(Notice::Nameless(why.to_owned())),
+            None if !had => self.notices.push(Notice::Named),
+            None => {}
+        }
+        for group in self.groups.values_mut() {
+            if let Identity::Kubernetes { pod, id } = group.identity() {
+                let named = pods.names.of(pod, id).cloned();
+                group.identify(named.as_ref());
+            }
+        }
+        self.published = None;
+    }
+
+    /// Makes the steps that are due and paid for.
+    fn watch(&mut self) -> Duration {
+        let began = Instant::now();
+        loop {
+            self.account();
+            if began.elapsed() >= STEP_MAX {
+                return Duration::ZERO;
+            }
+            let Some(key) = self.turns.next() else { return self.turns.idle_for().unwrap_or(PUBLISH) };
+            let Some(group) = self.groups.get_mut(&key) else {
+                self.turns.leave(key);
+                continue;
+            };
+            let before = own_cpu();
+            let (was_answered, state) = (group.is_answered(), group.view().state.clone());
+            let (mut stepped, imposed) = group.step(&self.setting.watch);
+            let name = || group.view().name.clone();
+            match &group.view().state {
+                crate::State::Blind(why) if *why != word(&state) => {
+                    self.notices.push(Notice::Blind { name: name(), why: why.clone() });
+                }
+                crate::State::Watched if !was_answered && group.is_answered() => {
+                    self.notices.push(Notice::Known { name: name() });
+                }
+                _ => {}
+            }
+            self.imposed += imposed;
+            stepped.cost = own_cpu().saturating_sub(before) + imposed;
+            self.account();
+            self.turns.stepped(key, stepped);
+        }
+    }
+
+    fn account(&mut self) {
+        let spent = own_cpu().saturating_sub(self.cpu_before) + self.imposed;
+        self.turns.account(self.began.elapsed(), spent);
+    }
+
+    /// Makes the page anew.
+    pub fn publish(&mut self) {
+        self.published = Some(Instant::now());
+        for group in self.groups.values_mut() {
+            group.refresh(&self.setting.delay);
+        }
+        let mut views: Vec<_> = self.groups.values().map(|group| Arc::clone(group.view())).collect();
+        views.sort_by(|a, b| a.path.cmp(&b.path));
+        // Two series of the same labels would have all of the page refused.
+        let mut names = HashSet::new();
+        for view in &mut views {
+            if !names.insert(view.name.clone()) {
+                let name = format!("{} at /{}", view.name, view.path);
+                names.insert(name.clone());
+                Arc::make_mut(view).name = name;
+            }
+        }
+        let page = Page {
+            groups: views,
+            kinds: by_kind(self.groups.values().map(Watched::identity)).to_vec(),
+            cpu_seconds: own_cpu().as_secs_f64(),
+            imposed_seconds: self.imposed.as_secs_f64(),
+            share: self.setting.share,
+            turns: self.turns.begun,
+            at_once: self.turns.at_once(),
+            names_known: self.pods.as_ref().map(|pods| pods.trouble().is_none()),
+        };
+        *self.page.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(page);
+    }
+}
+
+/// Why a group was blind, if it was.
+fn word(state: &crate::State) -> String {
+    match state {
+        crate::State::Blind(why) => why.clone(),
+        _ => String::new(),
+    }
+}
+
+/// This process's CPU time: that of the threads that serve, too.
+fn own_cpu() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.try_into().unwrap_or_default(), now.tv_nsec.try_into().unwrap_or_default())
+}

@@ -1,0 +1,461 @@
+//! Which groups there are, as they come and go.
+//!
+//! ```text
+//! root ─▶ levels above jobs, each watched by inotify ─▶ jobs (not looked into)
+//!            │ a directory is made or removed                │
+//!            └─▶ that level alone is listed again ──▶ came · went
+//! ```
+//!
+//! All is listed again every [`RESCAN`], since inotify loses events when there are too many, and says nothing
+//! of a group that becomes a level: a group without an event is found a minute late, and no later. Where
+//! inotify has no more watches to give, all levels are listed every [`RESCAN_BLIND`].
+//!
+//! Invariants: a group may disappear at any moment, and is then gone with all below it; a level is watched
+//! before it is listed, so that nothing falls between; the number of groups has a bound ([`NODES_MAX`]).
+
+use crate::group::{Identity, Kind, Place, place};
+use rustix::fs::inotify;
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The most groups and levels.
+const NODES_MAX: usize = 1 << 16;
+/// The most levels above a job.
+const DEPTH_MAX: usize = 16;
+/// Everything is listed again.
+const RESCAN: Duration = Duration::from_secs(60);
+const RESCAN_BLIND: Duration = Duration::from_secs(5);
+/// Events are read in pieces of this many bytes.
+const EVENTS: usize = 16 << 10;
+
+/// The root cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// It is not there, or is no control group.
+    #[error("--root {path}: {source}; give the root of a hierarchy of control groups, as {V2} or {V1}")]
+    Root {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no hierarchy in the usual places.
+    #[error("no control groups are mounted in {V2} or {V1}; give the hierarchy's root with --root")]
+    None,
+}
+
+/// Where version 2 is mounted, and where the memory hierarchy of version 1 is.
+const V2: &str = "/sys/fs/cgroup";
+const V1: &str = "/sys/fs/cgroup/memory";
+
+/// The hierarchy of this machine in which groups have their memory.
+///
+/// # Errors
+/// [`RootError::None`] if there is none.
+pub fn usual_root() -> Result<PathBuf, RootError> {
+    let v2 = fs::read_to_string(Path::new(V2).join("cgroup.controllers"))
+        .is_ok_and(|controllers| controllers.split_whitespace().any(|controller| controller == "memory"));
+    match (v2, Path::new(V1).join("cgroup.procs").exists()) {
+        (true, _) => Ok(V2.into()),
+        (false, true) => Ok(V1.into()),
+        (false, false) => Err(RootError::None),
+    }
+}
+
+/// What became of a group. Paths are relative to the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A job's group is there.
+    Came(String, Identity),
+    /// It is gone.
+    Went(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Node {
+    /// With its watch, if there is one.
+    Above(Option<i32>),
+    Job(Identity),
+    Helper,
+}
+
+/// The groups below a root.
+#[derive(Debug)]
+pub struct Discovery {
+    root: PathBuf,
+    /// Whether groups of no shape that is known count.
+    others: bool,
+    nodes: BTreeMap<String, Node>,
+    watched: HashMap<i32, String>,
+    watch: Option<OwnedFd>,
+    blind: bool,
+    scanned: Option<Instant>,
+}
+
+impl Discovery {
+    /// The groups below `root`; with `others` also those of no shape that is known.
+    ///
+    /// # Errors
+    /// [`RootError`] if it is no control group.
+    pub fn new(root: &Path, others: bool) -> Result<Discovery, RootError> {
+        fs::read(root.join("cgroup.procs"))
+            .map_err(|source| RootError::Root { path: root.to_owned(), source })?;
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
+        Ok(Discovery {
+            root: root.to_owned(),
+            others,
+            nodes: BTreeMap::new(),
+            watched: HashMap::new(),
+            blind: watch.is_none(),
+            watch,
+            scanned: None,
+        })
+    }
+
+    /// Becomes readable when something may have changed.
+    #[must_use]
+    pub fn wake(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether some levels are only listed from time to time, since inotify has no more watches.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        self.blind
+    }
+
+    /// What has changed since the last call.
+    pub fn poll(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let (mut levels, lost) = self.events();
+        let every = if self.blind { RESCAN_BLIND } else { RESCAN };
+        if lost || self.scanned.is_none_or(|at| at.elapsed() >= every) {
+            self.blind = self.watch.is_none();
+            self.scanned = Some(Instant::now());
+            levels = std::iter::once(String::new())
+                .chain(
+                    self.nodes
+                        .iter()
+                        .filter(|(_, node)| !matches!(node, Node::Helper))
+                        .map(|(path, _)| path.clone()),
+                )
+                .collect();
+        }
+        for level in levels {
+            self.list(&level, &mut changes);
+        }
+        changes
+    }
+
+    /// The levels that something happened in, and whether events were lost.
+    fn events(&mut self) -> (BTreeSet<String>, bool) {
+        let (mut levels, mut lost) = (BTreeSet::new(), false);
+        let Some(watch) = &self.watch else { return (levels, lost) };
+        let mut buffer = [MaybeUninit::uninit(); EVENTS];
+        let mut reader = inotify::Reader::new(watch, &mut buffer);
+        loop {
+            match reader.next() {
+                Ok(event) if event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW) => lost = true,
+                Ok(event) if event.events().contains(inotify::ReadFlags::IGNORED) => {
+                    self.watched.remove(&event.wd());
+                }
+                Ok(event) => levels.extend(self.watched.get(&event.wd()).cloned()),
+                Err(Errno::INTR) => {}
+                Err(_) => return (levels, lost),
+            }
+        }
+    }
+
+    /// Lists one level, and the new ones below it.
+    fn list(&mut self, level: &str, changes: &mut Vec<Change>) {
+        let mut queue = vec![level.to_owned()];
+        while let Some(level) = queue.pop() {
+            if !level.is_empty() && !self.nodes.contains_key(&level) {
+                continue;
+            }
+            let is_job = matches!(self.nodes.get(&level), Some(Node::Job(_)));
+            if !is_job {
+                self.watch_level(&level);
+            }
+            let Some(below) = subdirectories(&self.root.join(&level)) else {
+                self.forget(&level, changes);
+                continue;
+            };
+            if is_job {
+                self.look_into(&level, &below, changes, &mut queue);
+                continue;
+            }
+            for gone in self.children(&level).into_iter().filter(|child| !below.contains(name(child))) {
+                self.forget(&gone, changes);
+            }
+            if below.is_empty() && self.others && self.has_processes(&level) {
+                self.unwatch(&level);
+                self.enter(&level, Node::Job(Identity::Other), changes);
+                continue;
+            }
+            for child in below.iter().map(|name| join(&level, name)) {
+                if self.nodes.contains_key(&child) || self.nodes.len() >= NODES_MAX {
+                    continue;
+                }
+                let node = match place(&child) {
+                    Place::Job(identity) => Node::Job(identity),
+                    Place::Helper => Node::Helper,
+                    Place::Above if child.split('/').count() > DEPTH_MAX => Node::Helper,
+                    Place::Above => Node::Above(None),
+                };
+                if !matches!(node, Node::Helper) {
+                    queue.push(child.clone());
+                }
+                self.enter(&child, node, changes);
+            }
+        }
+    }
+
+    /// A job's group with groups of its own is a job all the same; unless it is a unit in which containers
+    /// are, or was a job only because it had nothing below.
+    fn look_into(
+        &mut self,
+        path: &str,
+        below: &BTreeSet<String>,
+        changes: &mut Vec<Change>,
+        queue: &mut Vec<String>,
+    ) {
+        let is_level = match self.nodes.get(path) {
+            Some(Node::Job(Identity::Other)) => !below.is_empty(),
+            Some(Node::Job(Identity::Unit { .. })) => below.iter().any(|name| {
+                matches!(
+                    place(&join(path, name)),
+                    Place::Job(Identity::Kubernetes { .. } | Identity::Container { .. })
+                )
+            }),
+            _ => false,
+        };
+        if is_level {
+            self.forget(path, changes);
+            self.enter(path, Node::Above(None), changes);
+            queue.push(path.to_owned());
+        }
+    }
+
+    fn enter(&mut self, path: &str, node: Node, changes: &mut Vec<Change>) {
+        if path.is_empty() {
+            return;
+        }
+        if let Node::Job(identity) = &node {
+            changes.push(Change::Came(path.to_owned(), identity.clone()));
+        }
+        self.nodes.insert(path.to_owned(), node);
+    }
+
+    /// The node is gone, and all below it.
+    fn forget(&mut self, path: &str, changes: &mut Vec<Change>) {
+        let below = format!("{path}/");
+        let gone: Vec<String> = std::iter::once(path.to_owned())
+            .chain(
+                self.nodes
+                    .range(below.clone()..)
+                    .map(|(path, _)| path.clone())
+                    .take_while(|path| path.starts_with(&below)),
+            )
+            .collect();
+        for path in gone {
+            self.unwatch(&path);
+            if let Some(Node::Job(_)) = self.nodes.remove(&path) {
+                changes.push(Change::Went(path));
+            }
+        }
+    }
+
+    /// What is known directly below a level.
+    fn children(&self, level: &str) -> Vec<String> {
+        let front = if level.is_empty() { String::new() } else { format!("{level}/") };
+        let below = self.nodes.range(front.clone()..).map(|(path, _)| path);
+        below
+            .take_while(|path| path.starts_with(&front))
+            .filter(|path| !path[front.len()..].contains('/'))
+            .cloned()
+            .collect()
+    }
+
+    fn watch_level(&mut self, level: &str) {
+        if matches!(self.nodes.get(level), Some(Node::Above(Some(_)))) {
+            return;
+        }
+        let Some(watch) = &self.watch else { return };
+        let flags = inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE | inotify::WatchFlags::ONLYDIR;
+        match inotify::add_watch(watch, self.root.join(level), flags) {
+            Ok(number) => {
+                self.watched.insert(number, level.to_owned());
+                if let Some(node) = self.nodes.get_mut(level) {
+                    *node = Node::Above(Some(number));
+                }
+            }
+            // Gone already: listing it will show that.
+            Err(Errno::NOENT) => {}
+            Err(_) => self.blind = true,
+        }
+    }
+
+    fn unwatch(&mut self, path: &str) {
+        if let (Some(watch), Some(Node::Above(Some(number)))) = (&self.watch, self.nodes.get(path)) {
+            self.watched.remove(number);
+            // A directory that is gone has lost its watch already.
+            let _ = inotify::remove_watch(watch, *number);
+        }
+    }
+
+    fn has_processes(&self, level: &str) -> bool {
+        fs::read(self.root.join(level).join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
+    }
+}
+
+/// The names of the groups below one; `None` if it is gone.
+fn subdirectories(path: &Path) -> Option<BTreeSet<String>> {
+    let entries = fs::read_dir(path).ok()?.flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    Some(directories.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
+fn join(level: &str, name: &str) -> String {
+    if level.is_empty() { name.to_owned() } else { format!("{level}/{name}") }
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// How many jobs of each kind there are among these.
+pub(crate) fn by_kind<'a>(jobs: impl Iterator<Item = &'a Identity>) -> [(Kind, u64); Kind::ALL.len()] {
+    let mut counts = Kind::ALL.map(|kind| (kind, 0));
+    for identity in jobs {
+        for (kind, count) in &mut counts {
+            *count += u64::from(identity.kind() == *kind);
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Directories as a hierarchy of control groups has them.
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Tree {
+            let tree = Tree(tempfile::tempdir().unwrap());
+            fs::write(tree.0.path().join("cgroup.procs"), "").unwrap();
+            tree
+        }
+
+        fn make(&self, path: &str) {
+            fs::create_dir_all(self.0.path().join(path)).unwrap();
+        }
+
+        fn remove(&self, path: &str) {
+            fs::remove_dir_all(self.0.path().join(path)).unwrap();
+        }
+
+        fn discovery(&self, others: bool) -> Discovery {
+            Discovery::new(self.0.path(), others).unwrap()
+        }
+    }
+
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    const POD: &str = "kubepods/burstable/pod1f3a9c1e-7d54-4c88-9a51-3b2f4d5e6f70";
+
+    fn told(changes: Vec<Change>) -> BTreeSet<String> {
+        let told = changes.into_iter().map(|change| match change {
+            Change::Came(path, _) => format!("+{path}"),
+            Change::Went(path) => format!("-{path}"),
+        });
+        told.collect()
+    }
+
+    fn set(paths: &[String]) -> BTreeSet<String> {
+        paths.iter().cloned().collect()
+    }
+
+    #[test]
+    fn groups_are_found_when_they_come_and_missed_when_they_go() {
+        let tree = Tree::new();
+        let mut discovery = tree.discovery(false);
+        assert_eq!(discovery.poll(), []);
+        tree.make(&format!("{POD}/{ID}/below"));
+        tree.make("system.slice/nginx.service");
+        tree.make("machine.slice/libpod-conmon-x.scope");
+        let here = set(&[format!("+{POD}/{ID}"), "+system.slice/nginx.service".into()]);
+        assert_eq!(told(discovery.poll()), here, "by inotify");
+        assert_eq!(discovery.poll(), []);
+        tree.make(&format!("system.slice/docker-{ID}.scope"));
+        assert_eq!(told(discovery.poll()), set(&[format!("+system.slice/docker-{ID}.scope")]));
+        tree.remove("kubepods");
+        tree.remove("system.slice/nginx.service");
+        let gone = set(&[format!("-{POD}/{ID}"), "-system.slice/nginx.service".into()]);
+        assert_eq!(told(discovery.poll()), gone);
+        // The same again at the same place is another group.
+        tree.make(&format!("{POD}/{ID}"));
+        assert_eq!(told(discovery.poll()), set(&[format!("+{POD}/{ID}")]));
+        assert!(!discovery.is_blind());
+    }
+
+    #[test]
+    fn without_inotify_all_is_listed_again() {
+        let tree = Tree::new();
+        let mut discovery = tree.discovery(false);
+        (discovery.watch, discovery.blind) = (None, true);
+        assert_eq!(discovery.poll(), []);
+        tree.make(&format!("docker/{ID}"));
+        assert_eq!(discovery.poll(), [], "not yet");
+        discovery.scanned = None;
+        assert_eq!(told(discovery.poll()), set(&[format!("+docker/{ID}")]));
+        tree.remove("docker");
+        discovery.scanned = None;
+        assert_eq!(told(discovery.poll()), set(&[format!("-docker/{ID}")]));
+        assert!(discovery.is_blind());
+    }
+
+    #[test]
+    fn a_unit_in_which_containers_are_is_a_level() {
+        let tree = Tree::new();
+        let mut discovery = tree.discovery(false);
+        let unit = "system.slice/containerd.service";
+        tree.make(unit);
+        assert_eq!(told(discovery.poll()), set(&[format!("+{unit}")]));
+        tree.make(&format!("{unit}/x:cri-containerd:{ID}"));
+        discovery.scanned = None;
+        let both = set(&[format!("-{unit}"), format!("+{unit}/x:cri-containerd:{ID}")]);
+        assert_eq!(told(discovery.poll()), both);
+    }
+
+    #[test]
+    fn groups_of_no_known_shape_count_where_that_is_asked_for() {
+        let tree = Tree::new();
+        tree.make("batch/a");
+        tree.make("batch/empty");
+        fs::write(tree.0.path().join("batch/a/cgroup.procs"), "1\n").unwrap();
+        assert_eq!(tree.discovery(false).poll(), []);
+        let mut discovery = tree.discovery(true);
+        assert_eq!(told(discovery.poll()), set(&["+batch/a".into()]));
+        tree.make("batch/a/b");
+        discovery.scanned = None;
+        assert_eq!(told(discovery.poll()), set(&["-batch/a".into()]), "it has become a level");
+        tree.remove("batch/a");
+        discovery.poll();
+        assert!(discovery.nodes.contains_key("batch") && !discovery.nodes.contains_key("batch/a"));
+    }
+
+    #[test]
+    fn what_is_no_hierarchy_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Discovery::new(folder.path(), false).unwrap_err().to_string();
+        assert!(error.contains("--root") && error.contains("/sys/fs/cgroup"), "{error}");
+    }
+}

@@ -1,0 +1,274 @@
+//! What a control group is, by its path alone: a container, a systemd unit, a step of a Slurm job, or a level
+//! above such.
+//!
+//! ```text
+//! kubepods/burstable/podUID/ID                                            Kubernetes, cgroupfs driver
+//! kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podU_I_D.slice/cri-containerd-ID.scope
+//!                                                                         Kubernetes, systemd driver
+//! docker/ID   system.slice/docker-ID.scope   machine.slice/libpod-ID.scope   containers of one machine
+//! system.slice/nginx.service   user.slice/…/user@1000.service/app.slice/x.service   systemd
+//! slurm/uid_N/job_N/step_N   system.slice/slurmstepd.scope/job_N/step_N   Slurm, versions 1 and 2
+//! ```
+//!
+//! Pure: it opens nothing, and any text is an answer. Paths are relative to the hierarchy's root and have no
+//! slash at either end; version 1 and version 2 name groups alike.
+//!
+//! Invariants: what lies below a job is not a job, but belongs to it; a name that is not understood is a
+//! level to look below ([`Place::Above`]), never an error.
+//!
+//! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes), Slurm
+//! `cgroup_v1.c`, `cgroup_v2.c` (levels).
+
+/// Digits of a container's id.
+const ID_DIGITS: usize = 64;
+/// Digits of it that names show, as container tools do.
+const ID_SHOWN: usize = 12;
+
+/// What kind of job a group holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A container of a pod.
+    Kubernetes,
+    /// A container, or a machine, that no kubelet has made.
+    Container,
+    /// A systemd service or scope.
+    Unit,
+    /// A step of a Slurm job.
+    Slurm,
+    /// A group of no shape that is known, without groups below it.
+    Other,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 5] = [Kind::Kubernetes, Kind::Container, Kind::Unit, Kind::Slurm, Kind::Other];
+
+    /// In a word, as the label `kind` has it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Kubernetes => "kubernetes",
+            Kind::Container => "container",
+            Kind::Unit => "unit",
+            Kind::Slurm => "slurm",
+            Kind::Other => "other",
+        }
+    }
+}
+
+/// Who a job is, as far as its group's path says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// A container of the pod with this UID.
+    Kubernetes {
+        /// The pod's UID, with dashes; a static pod's has none.
+        pod: String,
+        /// The container's id.
+        id: String,
+    },
+    /// A container.
+    Container {
+        /// What made it, as far as that is known: `docker`, `libpod`, `crio`, `lxc`, `machine`, …
+        engine: String,
+        /// Its id, or its name where that is all.
+        id: String,
+    },
+    /// A systemd unit.
+    Unit {
+        /// Its name.
+        unit: String,
+        /// The user whose manager runs it; `None` for the machine's own.
+        user: Option<String>,
+    },
+    /// A step of a Slurm job.
+    Slurm {
+        /// The job's number.
+        job: String,
+        /// The step: a number, `batch`, `extern`, `interactive`.
+        step: String,
+        /// The user's number, where the path has it (version 1).
+        user: Option<String>,
+    },
+    /// Known by its path alone.
+    Other,
+}
+
+impl Identity {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Identity::Kubernetes { .. } => Kind::Kubernetes,
+            Identity::Container { .. } => Kind::Container,
+            Identity::Unit { .. } => Kind::Unit,
+            Identity::Slurm { .. } => Kind::Slurm,
+            Identity::Other => Kind::Other,
+        }
+    }
+
+    /// A name for people, where nobody knows a better one. `path` is the group's.
+    #[must_use]
+    pub fn name(&self, path: &str) -> String {
+        match self {
+            Identity::Kubernetes { pod, id } => format!("pod {pod}/{}", short(id)),
+            Identity::Container { engine, id } => format!("{engine}/{}", short(id)),
+            Identity::Unit { unit, user: None } => unit.clone(),
+            Identity::Unit { unit, user: Some(user) } => format!("{unit} of user {user}"),
+            Identity::Slurm { job, step, .. } => format!("job {job}/step {step}"),
+            Identity::Other => format!("/{path}"),
+        }
+    }
+}
+
+/// As much of an id as people are shown; a name is shown whole.
+#[must_use]
+pub(crate) fn short(id: &str) -> &str {
+    if is_id(id) { &id[..ID_SHOWN] } else { id }
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A job.
+    Job(Identity),
+    /// A level; jobs may be below it.
+    Above,
+    /// Neither: the process that looks after a container, which is no workload.
+    Helper,
+}
+
+/// What the group at `path` is.
+#[must_use]
+pub fn place(path: &str) -> Place {
+    let (above, last) = path.rsplit_once('/').unwrap_or(("", path));
+    if let Some(step) = last.strip_prefix("step_").and_then(|step| slurm(above, step)) {
+        return Place::Job(step);
+    }
+    if is_helper(last) {
+        return Place::Helper;
+    }
+    if let Some((engine, id)) = container(last) {
+        // Containerd may have systemd's names without systemd: then the pod's stands in front of the others.
+        let pod = above.rsplit('/').find_map(pod_uid).or_else(|| last.split(':').next().and_then(pod_uid));
+        return Place::Job(match pod {
+            Some(pod) => Identity::Kubernetes { pod, id },
+            None => {
+                let parent = above.rsplit('/').next().filter(|name| !name.is_empty());
+                let engine = if engine.is_empty() { parent.unwrap_or("container") } else { engine };
+                Identity::Container { engine: engine.to_owned(), id }
+            }
+        });
+    }
+    if let Some(id) = machine(above, last) {
+        return Place::Job(id);
+    }
+    unit(above, last).map_or(Place::Above, Place::Job)
+}
+
+/// The id in the name of a container's group, and the engine if it is named.
+fn container(name: &str) -> Option<(&str, String)> {
+    let bare = name.strip_suffix(".scope").unwrap_or(name);
+    // POD:cri-containerd:ID, or the id behind the engine's name, or alone.
+    let (front, id) = match bare.rsplit_once(':') {
+        Some((front, id)) => (front.rsplit_once(':').map_or("", |(_, engine)| engine), id),
+        None => bare.rsplit_once('-').unwrap_or(("", bare)),
+    };
+    is_id(id).then(|| (front.strip_prefix("cri-").unwrap_or(front), id.to_owned()))
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == ID_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Conmon and the like: one beside each container.
+fn is_helper(name: &str) -> bool {
+    ["crio-conmon-", "libpod-conmon-", "lxc.monitor", "conmon-"].iter().any(|front| name.starts_with(front))
+}
+
+/// The UID in the name of a pod's group: `podUID`, or `…-podU_I_D.slice`, in which systemd's names have
+/// underlines for dashes.
+fn pod_uid(name: &str) -> Option<String> {
+    let uid = match name.strip_suffix(".slice") {
+        Some(slice) => slice.rsplit_once("-pod")?.1,
+        None => name.strip_prefix("pod")?,
+    };
+    let uid = uid.replace('_', "-");
+    let digits = uid.bytes().filter(|digit| *digit != b'-').all(|digit| digit.is_ascii_hexdigit());
+    (digits && matches!(uid.len(), 32 | 36)).then_some(uid)
+}
+
+/// A step below its job's group.
+fn slurm(above: &str, step: &str) -> Option<Identity> {
+    let mut levels = above.rsplit('/');
+    let job = levels.next()?.strip_prefix("job_").filter(|job| is_number(job))?;
+    let parent = levels.next()?;
+    let user = parent.strip_prefix("uid_").filter(|user| is_number(user));
+    if user.is_none() && !parent.ends_with("slurmstepd.scope") {
+        return None;
+    }
+    Some(Identity::Slurm { job: job.to_owned(), step: step.to_owned(), user: user.map(str::to_owned) })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// Machines and system containers, which have names instead of ids.
+fn machine(above: &str, last: &str) -> Option<Identity> {
+    let is = |engine: &str, name: &str| {
+        Some(Identity::Container { engine: engine.to_owned(), id: unescaped(name) })
+            .filter(|_| !name.is_empty())
+    };
+    if let Some(name) = last.strip_prefix("lxc.payload.") {
+        return is("lxc", name);
+    }
+    if above == "lxc" || above.ends_with("/lxc") {
+        return is("lxc", last);
+    }
+    if above == "machine.slice" {
+        let nspawn = last.strip_prefix("systemd-nspawn@").and_then(|name| name.strip_suffix(".service"));
+        let registered = last.strip_prefix("machine-").and_then(|name| name.strip_suffix(".scope"));
+        return nspawn.or(registered).and_then(|name| is("machine", name));
+    }
+    None
+}
+
+/// A unit; a user's manager is a level above that user's units.
+fn unit(above: &str, last: &str) -> Option<Identity> {
+    let name = last.strip_suffix(".service").or_else(|| last.strip_suffix(".scope"))?;
+    if name.is_empty() || manager(last).is_some() || last.ends_with("slurmstepd.scope") {
+        return None;
+    }
+    let user = above.split('/').find_map(manager).map(str::to_owned);
+    Some(Identity::Unit { unit: unescaped(last), user })
+}
+
+/// The user whose manager this is.
+fn manager(name: &str) -> Option<&str> {
+    name.strip_prefix("user@")?.strip_suffix(".service").filter(|user| is_number(user))
+}
+
+/// systemd's `\x2d` as what it stands for, where that is a visible character.
+fn unescaped(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find("\\x") {
+        out.push_str(&rest[..at]);
+        let digits = rest.get(at + 2..at + 4);
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code.filter(u8::is_ascii_graphic) {
+            Some(code) => {
+                out.push(char::from(code));
+                rest = &rest[at + 4..];
+            }
+            None => {
+                out.push_str("\\x");
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! The page as metrics. Names that the governor has, too, mean the same here ([`vellum_governor::families`]).
+//!
+//! Every series of a group has the label `name`, which no other group has, and what says whose it is:
+//! `namespace`, `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. The group's path and its kind are
+//! labels of `vellum_job_info` alone: a path is long, and there are fifty series a group.
+
+use crate::view::{Page, State, View};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use std::borrow::Cow;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use vellum_governor::families::Quantity::{Bytes, Number, Ratio, Seconds};
+use vellum_governor::families::{self, Family, NAME, SECONDS};
+
+const OWN_CPU: Family = Family::counter("agent_cpu", Seconds, "The agent's own CPU time");
+const IMPOSED: Family =
+    Family::counter("agent_imposed", Seconds, "CPU time that jobs lost by being watched, by count of pages");
+const SHARE: Family = Family::gauge("agent_share", Ratio, "What both may be together, of one processor");
+const GROUPS: Family = Family::gauge("agent_groups", Number, "Groups that hold a job, by kind");
+const TURNS: Family = Family::counter("agent_turns", Number, "Cycles begun");
+const RUNNING: Family = Family::gauge("agent_running", Number, "Groups that have a cycle under way");
+const DUE: Family = Family::gauge("agent_due", Number, "Groups that are due and wait for a turn");
+const NAMES: Family =
+    Family::gauge("agent_names_known", Number, "Whether the list of pods is up to date, where there is one");
+const PRESSURE: Family = Family::counter(
+    "pressure",
+    Seconds,
+    "Time that some task, or every task, of the machine stalled on memory",
+);
+const INFO: Family = Family::gauge("job_info", Number, "1, with the kind and the path of the job's group");
+const BY_AGE: Family = Family::gauge(
+    "job_advised_by_age",
+    Bytes,
+    "A memory limit that holds what it touched in the longest age known, from a minute on",
+);
+const CURVE: Family = Family::gauge("job_curve", Bytes, "Its working set at this window, in user CPU time");
+const CURVE_FAULTS: Family = Family::gauge(
+    "job_curve_fault_rate",
+    Number,
+    "Pages that it would lack for each second of user CPU time with no more than that",
+);
+const CLOCK: Family = Family::counter("job_watched_cpu", Seconds, "Its user CPU time since it is watched");
+const FIRST_CURVE: Family =
+    Family::gauge("job_first_curve", Seconds, "Time from its discovery to its first curve");
+const WATCH_STATE: Family = Family::gauge("job_watch_state", Number, "1 for the state that its watch is in");
+const CHARGED: Family = Family::gauge("job_charged", Bytes, "What the kernel charges its group");
+const LIMIT: Family = Family::gauge("job_limit", Bytes, "The hard limit of its group, where there is one");
+const JOB_PRESSURE: Family = Family::counter(
+    "job_pressure",
+    Seconds,
+    "Time that some task, or every task, of the job stalled on memory",
+);
+
+/// From here on a limit of version 1 is none.
+const LIMIT_NONE: u64 = 1 << 60;
+/// Where the kernel tells of the machine's stalls.
+const MACHINE: &str = "/proc/pressure/memory";
+
+/// The page as text.
+pub(crate) fn render(page: &Arc<Page>) -> String {
+    families::page(Told(Arc::clone(page)))
+}
+
+/// A page in Prometheus' older text format, to which all that is new in OpenMetrics is a comment, but for the
+/// type `info`.
+pub(crate) fn text_file(page: &str) -> String {
+    let of_info = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" info");
+    page.split_inclusive('\n').filter(|line| !of_info(line.trim_end())).collect()
+}
+
+#[derive(Debug)]
+struct Told(Arc<Page>);
+
+type Labels = Vec<(&'static str, Cow<'static, str>)>;
+
+impl Collector for Told {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let to = &mut encoder;
+        let page = &*self.0;
+        families::build_info(to)?;
+        OWN_CPU.one(to, page.cpu_seconds)?;
+        IMPOSED.one(to, page.imposed_seconds)?;
+        SHARE.one(to, page.share)?;
+        GROUPS.rows(to, page.kinds.iter().map(|(kind, count)| ([("kind", kind.word())], *count as f64)))?;
+        TURNS.one(to, page.turns as f64)?;
+        RUNNING.one(to, page.at_once[0] as f64)?;
+        DUE.one(to, page.at_once[1] as f64)?;
+        if let Some(known) = page.names_known {
+            NAMES.one(to, f64::from(u8::from(known)))?;
+        }
+        PRESSURE.rows(to, stalls(Path::new(MACHINE)).map(|(kind, time)| ([("stall", kind)], time)))?;
+        self.of_identity(to)?;
+        self.of_memory(to)?;
+        self.of_curve(to)?;
+        self.of_work(to)?;
+        self.of_account(to)
+    }
+}
+
+impl Told {
+    fn of_identity(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        INFO.rows(
+            to,
+            self.0.groups.iter().map(|view| {
+                let mut labels = labels(view);
+                labels.push(("kind", view.kind.into()));
+                labels.push(("cgroup", format!("/{}", view.path).into()));
+                (labels, 1.0)
+            }),
+        )?;
+        WATCH_STATE.rows(
+            to,
+            self.0.groups.iter().flat_map(|view| {
+                State::WORDS.into_iter().map(|word| {
+                    (with(view, "state", word.into()), f64::from(u8::from(view.state.word() == word)))
+                })
+            }),
+        )
+    }
+
+    fn of_memory(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let size = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
+        self.each(to, families::RESIDENT, |view| watched(view, view.resident_bytes as f64))?;
+        self.each(to, families::SWAPPED, |view| watched(view, view.swapped_bytes as f64))?;
+        self.each(to, families::WORTH, |view| size(view.worth_bytes))?;
+        self.each(to, families::ADVISED, |view| size(view.advised_bytes))?;
+        self.each(to, BY_AGE, |view| size(view.advised_by_age_bytes))?;
+        self.each(to, families::SLOWDOWN_TWO_THIRDS, |view| view.slowdown_two_thirds)?;
+        families::UNTOUCHED.rows(
+            to,
+            self.0.groups.iter().flat_map(|view| {
+                let ages = view.untouched.iter();
+                ages.map(move |(age, bytes)| (with(view, SECONDS, age.to_string().into()), *bytes as f64))
+            }),
+        )
+    }
+
+    fn of_curve(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let points =
+            || self.0.groups.iter().flat_map(|view| view.curve.iter().map(move |point| (view, point)));
+        // In seconds, as short as they are exact: "0.1", "204.8".
+        let window = |nanos: u64| ((nanos as f64 / 1e6).round() / 1e3).to_string().into();
+        CURVE.rows(
+            to,
+            points().map(|(view, point)| (with(view, "window", window(point.window_ns)), point.bytes as f64)),
+        )?;
+        CURVE_FAULTS.rows(
+            to,
+            points().map(|(view, point)| {
+                (with(view, "window", window(point.window_ns)), point.faults_per_second)
+            }),
+        )
+    }
+
+    fn of_work(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.each(to, families::WINDOW, |view| view.window_seconds)?;
+        self.each(to, families::WAITING, |view| view.waiting)?;
+        self.each(to, families::WATCH_COST, |view| watched(view, view.watch_share))?;
+        self.each(to, CLOCK, |view| watched(view, view.clock_seconds))?;
+        self.each(to, families::PROCESSES, |view| watched(view, view.processes as f64))?;
+        self.each(to, FIRST_CURVE, |view| view.first_curve_seconds)
+    }
+
+    /// What the kernel accounts to each group.
+    fn of_account(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.each(to, CHARGED, |view| crate::watched::charged(&view.directory).map(|bytes| bytes.0 as f64))?;
+        self.each(to, LIMIT, |view| limit(&view.directory).map(|bytes| bytes as f64))?;
+        JOB_PRESSURE.rows(
+            to,
+            self.0.groups.iter().flat_map(|view| {
+                stalls(&view.directory.join("memory.pressure"))
+                    .map(move |(kind, time)| (with(view, "stall", kind.into()), time))
+            }),
+        )
+    }
+
+    /// A row for each group whose value is known.
+    fn each(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        family: Family,
+        value: impl Fn(&View) -> Option<f64>,
+    ) -> fmt::Result {
+        let row = |view: &Arc<View>| value(view).map(|value| (labels(view), value));
+        family.rows(to, self.0.groups.iter().filter_map(row))
+    }
+}
+
+/// A value that is one only where somebody looks.
+fn watched(view: &View, value: f64) -> Option<f64> {
+    (view.state == State::Watched).then_some(value)
+}
+
+fn labels(view: &View) -> Labels {
+    let own = view.labels.iter().map(|(key, value)| (*key, value.clone().into()));
+    std::iter::once((NAME, view.name.clone().into())).chain(own).collect()
+}
+
+fn with(view: &View, key: &'static str, value: Cow<'static, str>) -> Labels {
+    let mut labels = labels(view);
+    labels.push((key, value));
+    labels
+}
+
+/// The hard limit; `None` where there is none.
+fn limit(directory: &Path) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
+    number("memory.max").or_else(|| number("memory.limit_in_bytes")).filter(|limit| *limit < LIMIT_NONE)
+}
+
+/// The sums in a file of pressure: of some task, and of all.
+fn stalls(path: &Path) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let sum = |kind: &'static str| {
+        let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
+        let micros: f64 = line.rsplit_once("total=")?.1.trim().parse().ok()?;
+        Some((kind, micros / 1e6))
+    };
+    [sum("some"), sum("full")].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

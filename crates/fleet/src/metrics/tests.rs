@@ -1,0 +1,119 @@
+//! The page: what it has, and that no name breaks it.
+
+use super::*;
+use crate::group::{Identity, Place, place};
+use crate::pods::Named;
+use std::process::{Command, Stdio};
+use vellum_reference::Window;
+
+const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+fn of_pod(named: &Named, directory: &Path) -> View {
+    let identity = Identity::Kubernetes { pod: "u".into(), id: ID.into() };
+    let mut view = View::new("kubepods/x", directory.to_owned(), &identity, Some(named));
+    view.state = State::Watched;
+    view.resident_bytes = 4096;
+    view.worth_bytes = Some(2048);
+    view.advised_bytes = Some(3072);
+    view.slowdown_two_thirds = Some(0.25);
+    view.advised_by_age_bytes = Some(1024);
+    view.untouched = vec![(60, 512)];
+    view.first_curve_seconds = Some(1.5);
+    (view.window_seconds, view.waiting) = (Some(0.4), Some(0.01));
+    let point = |number: u32| Window {
+        window_ns: 100_000_000 << number,
+        bytes: 1000 + u64::from(number),
+        faults_per_second: 0.5,
+    };
+    view.curve = (0..12).map(point).collect();
+    view
+}
+
+fn page(views: Vec<View>) -> String {
+    let groups = views.into_iter().map(Arc::new).collect();
+    render(&Arc::new(Page { groups, names_known: Some(false), ..Page::default() }))
+}
+
+fn named(namespace: &str, pod: &str, container: &str) -> Named {
+    Named { namespace: namespace.into(), pod: pod.into(), container: Some(container.into()) }
+}
+
+#[test]
+fn a_group_is_told_by_the_names_that_the_governor_has_too() {
+    let group = tempfile::tempdir().unwrap();
+    fs::write(group.path().join("memory.current"), "8192\n").unwrap();
+    fs::write(group.path().join("memory.max"), "max\n").unwrap();
+    let pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250\n";
+    fs::write(group.path().join("memory.pressure"), pressure).unwrap();
+    let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
+    let who = "name=\"shop/web-0/nginx\",namespace=\"shop\",pod=\"web-0\",container=\"nginx\"";
+    for line in [
+        format!("vellum_job_info{{{who},kind=\"kubernetes\",cgroup=\"/kubepods/x\"}} 1.0"),
+        format!("vellum_job_worth_bytes{{{who}}} 2048.0"),
+        format!("vellum_job_advised_bytes{{{who}}} 3072.0"),
+        format!("vellum_job_advised_by_age_bytes{{{who}}} 1024.0"),
+        format!("vellum_job_slowdown_two_thirds_ratio{{{who}}} 0.25"),
+        format!("vellum_job_untouched_bytes{{{who},seconds=\"60\"}} 512.0"),
+        format!("vellum_job_curve_bytes{{{who},window=\"0.1\"}} 1000.0"),
+        format!("vellum_job_curve_bytes{{{who},window=\"204.8\"}} 1011.0"),
+        format!("vellum_job_curve_fault_rate{{{who},window=\"6.4\"}} 0.5"),
+        format!("vellum_job_watch_state{{{who},state=\"watched\"}} 1.0"),
+        format!("vellum_job_charged_bytes{{{who}}} 8192.0"),
+        format!("vellum_job_pressure_seconds_total{{{who},stall=\"some\"}} 1.5"),
+        concat!("vellum_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1").to_owned(),
+        "vellum_agent_names_known 0.0".to_owned(),
+    ] {
+        assert!(told.lines().any(|said| said == line), "no {line:?} in\n{told}");
+    }
+    assert!(!told.contains("job_limit_bytes{") && told.ends_with("# EOF\n"));
+    fs::write(group.path().join("memory.max"), "4096\n").unwrap();
+    let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
+    assert!(told.contains(&format!("vellum_job_limit_bytes{{{who}}} 4096.0")));
+}
+
+/// A label that tries to end its line, or to be another label, stays one label.
+#[test]
+fn labels_cannot_be_broken_out_of() {
+    let evil = "x\",name=\"y\"} 1\nvellum_job_worth_bytes{name=\"bank\"} 9\\";
+    let told = page(vec![of_pod(&named(evil, "a\\", "b\n"), Path::new("/nowhere"))]);
+    let worth: Vec<&str> = told.lines().filter(|line| line.starts_with("vellum_job_worth_bytes")).collect();
+    assert_eq!(worth.len(), 1, "{worth:?}");
+    let escaped = "namespace=\"x\\\",name=\\\"y\\\"} 1\\nvellum_job_worth_bytes{name=\\\"bank\\\"} 9\\\\\",pod=\"a\\\\\",container=\"b\\n\"} 2048.0";
+    assert!(worth[0].ends_with(escaped), "{}", worth[0]);
+    assert!(told.lines().all(|line| line.starts_with('#') || line.starts_with("vellum_")), "{told}");
+}
+
+#[test]
+fn what_is_not_known_is_not_told() {
+    let path = "system.slice/nginx.service";
+    let Place::Job(identity) = place(path) else { panic!() };
+    let told = page(vec![View::new(path, "/nowhere".into(), &identity, None)]);
+    let samples: Vec<&str> = told.lines().filter(|line| line.starts_with("vellum_job_")).collect();
+    assert_eq!(samples.len(), 1 + State::WORDS.len(), "{samples:?}");
+    let info = "vellum_job_info{name=\"nginx.service\",unit=\"nginx.service\",kind=\"unit\",cgroup=\"/system.slice/nginx.service\"} 1.0";
+    assert_eq!(samples[0], info);
+}
+
+/// promtool reads what collectors of text files read.
+#[test]
+fn promtool_finds_nothing_wrong() {
+    use std::io::Write;
+    let told = page(vec![
+        of_pod(&named("shop", "web-0", "nginx"), Path::new("/nowhere")),
+        of_pod(&named("a\"b\\", "c\nd", "e"), Path::new("/nowhere")),
+    ]);
+    let child = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        return vellum_skip::skip("there is no promtool here (Debian: prometheus)");
+    };
+    child.stdin.take().unwrap().write_all(text_file(&told).as_bytes()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    // What it would rather have named otherwise is its opinion (status 3); an error is not.
+    assert!(matches!(done.status.code(), Some(0 | 3)) && !said.contains("error while"), "{said}");
+}

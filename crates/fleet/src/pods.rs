@@ -1,0 +1,332 @@
+//! Whose a container is: the list of a node's pods, as the kubelet's read-only endpoint has it (`/pods`), or
+//! as a file that somebody keeps up to date (`kubectl get pods -o json` writes the same form).
+//!
+//! The list is asked for again when a container comes that is not in it, and seldom otherwise. Without a
+//! list, groups are named by their paths, and a notice says so ([`Pods::trouble`]).
+//!
+//! Invariants: an answer is at most [`BYTES_MAX`] and takes at most [`TIME_MAX`]; one that cannot be read
+//! leaves the last that could in force; a list only gives names and never makes a group appear.
+
+use crate::http::{self, Address, AddressError, HttpError};
+use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The longest list. The kubelet's has some 10 KiB a pod.
+const BYTES_MAX: u64 = 64 << 20;
+/// The longest time that an answer may take.
+const TIME_MAX: Duration = Duration::from_secs(3);
+/// Between two questions, where a container is not in the list, …
+const AGAIN: Duration = Duration::from_secs(5);
+/// … and where all are.
+const AGAIN_IDLE: Duration = Duration::from_secs(300);
+/// Kubelet's note of the UID that a static pod's group has.
+const STATIC_UID: &str = "kubernetes.io/config.hash";
+
+/// Where the list comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PodsFrom {
+    /// An endpoint.
+    Address(Address),
+    /// A file.
+    File(PathBuf),
+}
+
+/// No list can come from there.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0:?}: write http://HOST:PORT/pods, or a file's path; https is not spoken (let a proxy on this machine do it, or have a file written)"
+)]
+pub struct PodsFromError(String);
+
+impl std::str::FromStr for PodsFrom {
+    type Err = PodsFromError;
+
+    fn from_str(text: &str) -> Result<PodsFrom, PodsFromError> {
+        let file = !text.is_empty() && !text.contains("://");
+        if file {
+            Ok(PodsFrom::File(text.into()))
+        } else {
+            Address::parse(text, "/pods").map(PodsFrom::Address)
+        }
+        .map_err(|_: AddressError| PodsFromError(text.to_owned()))
+    }
+}
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PodsError {
+    #[error("the list of pods cannot be read: {0}")]
+    Read(#[from] io::Error),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("it is no list of pods: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A container's name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Named {
+    pub(crate) namespace: String,
+    pub(crate) pod: String,
+    /// `None` for what the pod has beside its containers: the one that keeps its namespaces.
+    pub(crate) container: Option<String>,
+}
+
+/// Names by the ids of containers, and by the UIDs of pods.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Names {
+    containers: HashMap<String, Named>,
+    pods: HashMap<String, Named>,
+}
+
+#[derive(Deserialize)]
+struct PodList {
+    items: Option<Vec<Pod>>,
+}
+
+#[derive(Deserialize)]
+struct Pod {
+    metadata: Metadata,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    annotations: Option<HashMap<String, serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    container_statuses: Option<Vec<ContainerStatus>>,
+    init_container_statuses: Option<Vec<ContainerStatus>>,
+    ephemeral_container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+#[derive(Deserialize)]
+struct ContainerStatus {
+    name: String,
+    /// `containerd://ID`; nothing before it was started.
+    #[serde(rename = "containerID")]
+    id: Option<String>,
+}
+
+impl Names {
+    /// The names in a list of pods.
+    pub(crate) fn parse(json: &[u8]) -> Result<Names, PodsError> {
+        let list: PodList = serde_json::from_slice(json)?;
+        let mut names = Names::default();
+        for Pod { metadata, status } in list.items.unwrap_or_default() {
+            let (Some(pod), Some(namespace)) = (metadata.name, metadata.namespace) else { continue };
+            let named = Named { namespace, pod, container: None };
+            let noted = metadata.annotations.as_ref().and_then(|notes| notes.get(STATIC_UID)?.as_str());
+            let uids = metadata.uid.as_deref().into_iter().chain(noted);
+            names.pods.extend(uids.map(|uid| (uid.to_owned(), named.clone())));
+            let Some(status) = status else { continue };
+            let groups = [
+                status.container_statuses,
+                status.init_container_statuses,
+                status.ephemeral_container_statuses,
+            ];
+            for container in groups.into_iter().flatten().flatten() {
+                let Some(id) = container.id.as_deref().and_then(|id| id.rsplit("://").next()) else {
+                    continue;
+                };
+                let named = Named { container: Some(container.name), ..named.clone() };
+                names.containers.insert(id.to_owned(), named);
+            }
+        }
+        Ok(names)
+    }
+
+    /// The name of the container with this id, or at least that of its pod.
+    pub(crate) fn of(&self, pod: &str, id: &str) -> Option<&Named> {
+        self.containers.get(id).or_else(|| self.pods.get(pod))
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        self.containers.contains_key(id)
+    }
+}
+
+/// The list, kept up to date.
+#[derive(Debug)]
+pub(crate) struct Pods {
+    from: PodsFrom,
+    pub(crate) names: Names,
+    asked: Option<Instant>,
+    again: Duration,
+    /// Containers that were not in the last list.
+    unknown: HashSet<String>,
+    trouble: Option<String>,
+}
+
+impl Pods {
+    pub(crate) fn new(from: PodsFrom) -> Pods {
+        let (names, unknown) = (Names::default(), HashSet::new());
+        Pods { from, names, asked: None, again: AGAIN, unknown, trouble: None }
+    }
+
+    /// Why there is no list that is up to date.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Asks again if that is due, `ids` being the containers that there are. Whether anything may have
+    /// changed.
+    pub(crate) fn refresh<'a>(&mut self, ids: impl Iterator<Item = &'a str> + Clone) -> bool {
+        if ids.clone().next().is_none() {
+            return false;
+        }
+        let is_new = |id: &str| !self.names.knows(id) && !self.unknown.contains(id);
+        if let Some(asked) = self.asked {
+            // What keeps a pod's namespaces is in no list: it is asked for again less and less often.
+            let due = if ids.clone().any(is_new) { AGAIN } else { self.again };
+            if asked.elapsed() < due {
+                return false;
+            }
+        }
+        let before = self.trouble.take();
+        let list = fetch(&self.from).and_then(|json| Names::parse(&json));
+        self.asked = Some(Instant::now());
+        let was_new = ids.clone().any(is_new);
+        let changed = match list {
+            Ok(names) => {
+                let changed = names != self.names;
+                self.names = names;
+                changed || before.is_some()
+            }
+            Err(why) => {
+                self.trouble = Some(why.to_string());
+                before != self.trouble
+            }
+        };
+        self.unknown = ids.filter(|id| !self.names.knows(id)).map(str::to_owned).collect();
+        self.again = match (self.unknown.is_empty() && self.trouble.is_none(), was_new) {
+            (true, _) => AGAIN_IDLE,
+            (false, true) => AGAIN,
+            (false, false) => (self.again * 2).min(AGAIN_IDLE),
+        };
+        changed
+    }
+}
+
+fn fetch(from: &PodsFrom) -> Result<Vec<u8>, PodsError> {
+    let mut bytes = Vec::new();
+    match from {
+        PodsFrom::File(path) => {
+            fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        }
+        PodsFrom::Address(address) => Ok(http::get(address, None, &limits())?),
+    }
+}
+
+fn limits() -> http::Limits {
+    http::Limits { bytes: BYTES_MAX, time: TIME_MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    const LIST: &str = r#"{"kind":"PodList","items":[
+        {"metadata":{"name":"web-0","namespace":"shop","uid":"u1"},"spec":{"containers":[]},
+         "status":{"containerStatuses":[{"name":"nginx","containerID":"containerd://aa","restartCount":3},{"name":"new"}],
+                   "initContainerStatuses":[{"name":"init","containerID":"cri-o://bb"}],"ephemeralContainerStatuses":null}},
+        {"metadata":{"name":"etcd","namespace":"kube-system","uid":"u2","annotations":{"kubernetes.io/config.hash":"h2"}},"status":{}},
+        {"metadata":{"namespace":"x"}}]}"#;
+
+    #[test]
+    fn containers_go_by_their_ids_and_others_by_their_pods() {
+        let names = Names::parse(LIST.as_bytes()).unwrap();
+        let told = |pod: &str, id: &str| {
+            names.of(pod, id).map(|named| format!("{}/{} {:?}", named.namespace, named.pod, named.container))
+        };
+        assert_eq!(told("?", "aa").unwrap(), "shop/web-0 Some(\"nginx\")");
+        assert_eq!(told("?", "bb").unwrap(), "shop/web-0 Some(\"init\")");
+        assert_eq!(told("u1", "sandbox").unwrap(), "shop/web-0 None");
+        assert_eq!(told("h2", "?").unwrap(), "kube-system/etcd None");
+        assert_eq!(told("?", "?"), None);
+        assert_eq!(Names::parse(b"{\"items\":null}").unwrap(), Names::default());
+        for wrong in [&b""[..], b"[]", b"{\"items\":[{}]}", b"{\"items\":7}", b"\xff"] {
+            assert!(Names::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_asked_is_taken() {
+        let parse = |text: &str| text.parse::<PodsFrom>();
+        let address = |authority: &str, path: &str| {
+            Ok(PodsFrom::Address(Address { authority: authority.into(), path: path.into() }))
+        };
+        assert_eq!(parse("http://127.0.0.1:10255/pods"), address("127.0.0.1:10255", "/pods"));
+        assert_eq!(parse("http://[::1]:10255"), address("[::1]:10255", "/pods"));
+        assert_eq!(parse("/run/pods.json"), Ok(PodsFrom::File("/run/pods.json".into())));
+        for wrong in [
+            "",
+            "https://127.0.0.1:10250/pods",
+            "http://host/pods",
+            "http://h:99999/",
+            "http://a:1/x\r\ny",
+            "http://u:p@h:1/",
+            "ftp://x",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// A server that gives one answer after the other.
+    fn serving(answers: Vec<Vec<u8>>) -> (PodsFrom, std::thread::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let from = format!("http://{}/pods", listener.local_addr().unwrap()).parse().unwrap();
+        let thread = std::thread::spawn(move || {
+            for answer in answers {
+                let mut stream = listener.accept().unwrap().0;
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = stream.write_all(&answer);
+            }
+        });
+        (from, thread)
+    }
+
+    #[test]
+    fn a_list_that_fails_leaves_the_last_one_in_force_and_says_why() {
+        let good = format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{LIST}");
+        let (from, thread) = serving(vec![
+            good.into_bytes(),
+            b"HTTP/1.1 500 Internal Server Error\r\n\r\n{\"items\":[]}".to_vec(),
+            b"garbage\xff".to_vec(),
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
+            b"HTTP/1.1 200 OK\r\n\r\n{\"items\":[".to_vec(),
+        ]);
+        let mut pods = Pods::new(from);
+        assert!(!pods.refresh(std::iter::empty()), "without containers nobody is asked");
+        assert!(pods.refresh(["aa"].into_iter()) && pods.trouble().is_none());
+        pods.asked = Some(Instant::now().checked_sub(2 * AGAIN).unwrap());
+        assert!(!pods.refresh(["aa"].into_iter()), "all are known: it is asked for seldom");
+        for (number, why) in
+            ["500", "its head is not whole", "chunks", "no list of pods"].into_iter().enumerate()
+        {
+            pods.asked = Some(Instant::now().checked_sub(2 * AGAIN).unwrap());
+            let new = format!("new{number}");
+            assert!(pods.refresh(["aa", new.as_str()].into_iter()));
+            assert!(pods.trouble().is_some_and(|said| said.contains(why)), "{:?}", pods.trouble());
+            assert!(pods.names.knows("aa"));
+            assert!(!pods.refresh(["aa", new.as_str()].into_iter()), "not asked again at once");
+        }
+        thread.join().unwrap();
+        let mut gone = Pods::new(PodsFrom::File("/nowhere/pods.json".into()));
+        assert!(gone.refresh(["aa"].into_iter()));
+        assert!(gone.trouble().is_some_and(|why| why.contains("No such file")), "{:?}", gone.trouble());
+    }
+}

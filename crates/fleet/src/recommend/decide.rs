@@ -1,0 +1,177 @@
+//! The number for one unit, and the reason for it. Pure.
+
+use std::time::Duration;
+
+/// A memory limit below this is an error of somebody's, and so is one above [`MOST`].
+const LEAST: f64 = 1048576.0;
+const MOST: f64 = (1_u64 << 50) as f64;
+/// Numbers are whole multiples of this.
+const GRAIN: u64 = 1 << 20;
+/// A number that differs by less from what is set is not worth a change.
+const SAME: f64 = 0.05;
+/// A limit goes down by no more than this part at once.
+const DOWN: f64 = 0.25;
+/// A job whose tasks all stall for more than this part of the time, under a limit of ours, has too little …
+const STALLED: f64 = 0.02;
+/// … and gets this much more than it has.
+const UP: f64 = 1.25;
+
+/// What Prometheus remembers of a unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct History {
+    /// For how long it has been known, in seconds.
+    pub known_seconds: Option<f64>,
+    /// The largest advice.
+    pub advised: Option<f64>,
+    /// The largest advice by age.
+    pub by_age: Option<f64>,
+    /// The largest part of the last day's time that all its tasks stalled on memory.
+    pub stalled: Option<f64>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// The least history that a number is made of.
+    pub least: Duration,
+    /// What is given beyond the advice, as a part of it.
+    pub margin: f64,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Set this.
+    Set(u64),
+    /// Leave what is set.
+    Keep,
+    /// Nothing can be said.
+    Nothing,
+}
+
+/// What to do with a unit that has `current` set by us, and why.
+#[must_use]
+pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdict, String) {
+    let hours = |seconds: f64| format!("{:.1} h", seconds / 3600.0);
+    let known = history.known_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(0.0);
+    if known < rules.least.as_secs_f64() {
+        let least = hours(rules.least.as_secs_f64());
+        return (
+            Verdict::Nothing,
+            format!("it is known for {}, and {least} are asked for", hours(known.max(0.0))),
+        );
+    }
+    let given = [history.advised, history.by_age];
+    if let Some(absurd) = given.into_iter().flatten().find(|value| !(*value > 0.0 && *value <= MOST)) {
+        return (Verdict::Nothing, format!("an advice of {absurd} bytes is absurd"));
+    }
+    let mib = |bytes: f64| format!("{:.0} MiB", bytes / LEAST);
+    let (need, ground) = match (history.advised, history.by_age) {
+        (None, None) => return (Verdict::Nothing, "there is no advice in its history".to_owned()),
+        (Some(advised), by_age) if by_age.is_none_or(|by_age| by_age <= advised) => {
+            (advised, format!("{} was the largest advice by its curve", mib(advised)))
+        }
+        (_, by_age) => {
+            let by_age = by_age.unwrap_or(LEAST);
+            (by_age, format!("{} was the most that it touched in its longest age", mib(by_age)))
+        }
+    };
+    let mut bytes = (need * (1.0 + rules.margin)).max(LEAST);
+    let mut reason = format!("{ground}; {:.0} % more is given", rules.margin * 100.0);
+    if let Some(current) = current.map(|current| current as f64) {
+        if let Some(stalled) = history.stalled.filter(|stalled| *stalled > STALLED && stalled.is_finite()) {
+            bytes = bytes.max(current * UP);
+            reason =
+                format!("it stalled {:.0} % of the time under {}; {reason}", stalled * 100.0, mib(current));
+        } else if bytes < current * (1.0 - DOWN) {
+            bytes = current * (1.0 - DOWN);
+            reason += &format!("; from {} it goes down in steps", mib(current));
+        }
+        if (bytes - current).abs() <= SAME * current && bytes <= current {
+            return (Verdict::Keep, format!("{} is set; {reason}", mib(current)));
+        }
+    }
+    // Rounded up, so that nothing is below what was advised.
+    let whole = (bytes.min(MOST) as u64).div_ceil(GRAIN) * GRAIN;
+    (Verdict::Set(whole), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULES: Rules = Rules { least: Duration::from_secs(86_400), margin: 0.1 };
+    const MIB: f64 = LEAST;
+
+    fn of(advised: f64) -> History {
+        History { known_seconds: Some(1e6), advised: Some(advised * MIB), ..History::default() }
+    }
+
+    #[test]
+    fn a_number_is_the_largest_advice_and_some_more() {
+        let (verdict, why) = decide(&of(100.0), None, &RULES);
+        assert_eq!(verdict, Verdict::Set(110 << 20), "{why}");
+        assert!(why.contains("100 MiB") && why.contains("10 % more"), "{why}");
+        let by_age = History { by_age: Some(200.0 * MIB), ..of(100.0) };
+        assert_eq!(decide(&by_age, None, &RULES).0, Verdict::Set(220 << 20));
+        let only_age = History { advised: None, ..by_age };
+        assert_eq!(decide(&only_age, None, &RULES).0, Verdict::Set(220 << 20));
+    }
+
+    #[test]
+    fn cold_starts_and_absurd_values_get_none() {
+        for (history, word) in [
+            (History::default(), "known for 0.0 h"),
+            (History { known_seconds: Some(7200.0), ..of(1.0) }, "known for 2.0 h"),
+            (History { known_seconds: Some(f64::NAN), ..of(1.0) }, "known for 0.0 h"),
+            (History { advised: None, ..of(1.0) }, "no advice"),
+            (of(f64::NAN), "absurd"),
+            (of(f64::INFINITY), "absurd"),
+            (of(-5.0), "absurd"),
+            (of(1e12), "absurd"),
+        ] {
+            let (verdict, why) = decide(&history, Some(1 << 30), &RULES);
+            assert_eq!(verdict, Verdict::Nothing, "{history:?}: {why}");
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_changes_with_care() {
+        assert_eq!(decide(&of(100.0), Some(112 << 20), &RULES).0, Verdict::Keep);
+        assert_eq!(
+            decide(&of(100.0), Some(108 << 20), &RULES).0,
+            Verdict::Set(110 << 20),
+            "it would be too little"
+        );
+        assert_eq!(decide(&of(100.0), Some(400 << 20), &RULES).0, Verdict::Set(300 << 20), "in steps");
+        let stalled = History { stalled: Some(0.3), ..of(100.0) };
+        let (verdict, why) = decide(&stalled, Some(160 << 20), &RULES);
+        assert_eq!(verdict, Verdict::Set(200 << 20), "{why}");
+        assert!(why.contains("stalled 30 %"), "{why}");
+        assert_eq!(decide(&stalled, None, &RULES).0, Verdict::Set(110 << 20), "not by a limit of ours");
+    }
+
+    proptest! {
+        /// Nothing is ever set, or kept, below what was advised.
+        #[test]
+        fn never_below_the_advice(
+            advised in prop::option::of(prop::num::f64::ANY),
+            by_age in prop::option::of(prop::num::f64::ANY),
+            stalled in prop::option::of(prop::num::f64::ANY),
+            current in prop::option::of(any::<u64>()),
+            margin in 0.0..1.0f64,
+        ) {
+            let history = History { known_seconds: Some(1e9), advised, by_age, stalled };
+            let (verdict, why) = decide(&history, current, &Rules { margin, ..RULES });
+            let most = advised.into_iter().chain(by_age).fold(0.0, f64::max);
+            prop_assert!(!why.is_empty());
+            match verdict {
+                Verdict::Set(bytes) => prop_assert!(bytes as f64 >= most && bytes as f64 <= MOST),
+                Verdict::Keep => prop_assert!(current.is_some_and(|current| current as f64 >= most)),
+                Verdict::Nothing => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Drop-ins for systemd: one file a unit, with `MemoryHigh` and the reason for it.
+//!
+//! Invariants: a file is written whole or not at all (a temporary one is renamed); only files named
+//! [`FILE`] are read or written; a name that is not that of a service names no file.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of each drop-in.
+pub const FILE: &str = "50-vellum.conf";
+/// The setting.
+const KEY: &str = "MemoryHigh=";
+/// The longest name of a unit, as systemd has it.
+const NAME_MAX: usize = 255;
+
+/// A drop-in cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}; choose another --directory, or write to this one as root")]
+pub struct DropinError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Whether this is the name of a service, and nothing else: what a label says may come from anywhere.
+#[must_use]
+pub fn is_service(unit: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
+    let front = unit.strip_suffix(".service").unwrap_or_default();
+    unit.len() <= NAME_MAX && !front.is_empty() && !front.starts_with('.') && front.bytes().all(known)
+}
+
+fn path(directory: &Path, unit: &str) -> PathBuf {
+    directory.join(format!("{unit}.d")).join(FILE)
+}
+
+/// What an earlier drop-in of ours sets.
+#[must_use]
+pub fn current(directory: &Path, unit: &str) -> Option<u64> {
+    let text = fs::read_to_string(path(directory, unit)).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(KEY)?.trim().parse().ok())
+}
+
+/// Writes a drop-in; its path.
+///
+/// # Errors
+/// [`DropinError`] if it cannot be written.
+pub fn write(directory: &Path, unit: &str, bytes: u64, reason: &str) -> Result<PathBuf, DropinError> {
+    let path = path(directory, unit);
+    let text = format!(
+        "# Written by `vellum recommend systemd`; it will be written again.\n# {}\n[Service]\n{KEY}{bytes}\n",
+        reason.replace(char::is_control, "?")
+    );
+    put(&path, &text).map_err(|source| DropinError { path: path.clone(), source })?;
+    Ok(path)
+}
+
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
+    fs::create_dir_all(folder)?;
+    let temporary = folder.join(format!(".{FILE}.{}", std::process::id()));
+    let made = fs::File::create(&temporary)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path));
+    made.inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_services_become_paths() {
+        for good in
+            ["nginx.service", "postgresql@15-main.service", "dev-disk-by\\x2duuid.service", "a.b:c.service"]
+        {
+            assert!(is_service(good), "{good}");
+        }
+        let long = format!("{}.service", "x".repeat(300));
+        for wrong in [
+            "",
+            ".service",
+            "../x.service",
+            "a/b.service",
+            "..service",
+            "a b.service",
+            "a\n.service",
+            "init.scope",
+            "x",
+            "ä.service",
+            &long,
+        ] {
+            assert!(!is_service(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_and_holds_its_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(current(folder.path(), "a.service"), None);
+        let at = write(folder.path(), "a.service", 7 << 20, "evil\n[Service]\nExecStart=/bin/sh").unwrap();
+        assert_eq!(at, folder.path().join("a.service.d").join(FILE));
+        assert_eq!(current(folder.path(), "a.service"), Some(7 << 20));
+        let text = fs::read_to_string(&at).unwrap();
+        assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 2, "{text}");
+        write(folder.path(), "a.service", 8 << 20, "more").unwrap();
+        assert_eq!(current(folder.path(), "a.service"), Some(8 << 20));
+        assert_eq!(fs::read_dir(at.parent().unwrap()).unwrap().count(), 1, "nothing temporary is left");
+        fs::write(&at, "nonsense\nMemoryHigh=lots\n").unwrap();
+        assert_eq!(current(folder.path(), "a.service"), None);
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(write(&file, "a.service", 1, "x").unwrap_err().to_string().contains("--directory"));
+    }
+}

@@ -1,0 +1,181 @@
+//! One group and its watch.
+//!
+//! A watch is a [`Watcher`] as `vellum watch --cgroup` has one. It begins with the group's first turn. A
+//! group without processes, or with none that can be looked into, is tried again after a while, which doubles
+//! up to [`RETRY_MAX`].
+
+use crate::group::Identity;
+use crate::pods::Named;
+use crate::turns::Stepped;
+use crate::view::{State, View};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vellum_process::Bytes;
+use vellum_reference::{Delay, FIRST_LOOKS, Options, PAGE_BYTES, SourceKind, Target, WatchError, Watcher};
+
+/// Until a group that could not be watched is tried again.
+const RETRY_MIN: Duration = Duration::from_secs(2);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// To clear or to count a page, until it is known better.
+const PAGE: Duration = Duration::from_nanos(100);
+/// To clear or to count a process.
+const PROCESS: Duration = Duration::from_micros(30);
+/// A job that uses less of a processor hardly runs.
+const HARDLY: f64 = 0.03;
+/// A group that holds less is watched by what costs nothing to set up; of a larger one the source is chosen.
+const LARGE: Bytes = Bytes(512 << 20);
+
+/// One group.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    identity: Identity,
+    watcher: Option<Watcher>,
+    retry: Duration,
+    found: Instant,
+    /// Time that its job lost, as far as it was accounted.
+    imposed: Duration,
+    changed: bool,
+    view: Arc<View>,
+}
+
+impl Watched {
+    pub(crate) fn new(path: &str, directory: PathBuf, identity: Identity, named: Option<&Named>) -> Watched {
+        let view = Arc::new(View::new(path, directory, &identity, named));
+        Watched {
+            identity,
+            watcher: None,
+            retry: RETRY_MIN,
+            found: Instant::now(),
+            imposed: Duration::ZERO,
+            changed: true,
+            view,
+        }
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(crate) fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    pub(crate) fn identify(&mut self, named: Option<&Named>) {
+        Arc::make_mut(&mut self.view).identify(&self.identity, named);
+    }
+
+    /// What its first cycle should cost, before anything is known but what it is charged.
+    pub(crate) fn estimate(&self) -> Duration {
+        cost(charged(&self.view.directory).unwrap_or(Bytes(0)), 1, FIRST_LOOKS)
+    }
+
+    /// Does what is due. The cost, apart from our own CPU time, is in the second part.
+    pub(crate) fn step(&mut self, options: &Options) -> (Stepped, Duration) {
+        let again = |watched: &mut Watched, state: State| {
+            watched.set(state);
+            watched.watcher = None;
+            let wait = watched.retry;
+            watched.retry = (wait * 2).min(RETRY_MAX);
+            let stepped = Stepped {
+                wait,
+                in_cycle: false,
+                idle: true,
+                cost: Duration::ZERO,
+                estimate: watched.estimate(),
+            };
+            (stepped, Duration::ZERO)
+        };
+        if self.watcher.is_none() {
+            match begin(&self.view.directory, options) {
+                Ok(watcher) => (self.watcher, self.imposed) = (Some(watcher), Duration::ZERO),
+                Err(why) => return again(self, State::Blind(why)),
+            }
+        }
+        let Some(watcher) = &mut self.watcher else { return again(self, State::Empty) };
+        let step = match watcher.step() {
+            Ok(step) => step,
+            Err(WatchError::Blind(why)) => return again(self, State::Blind(why)),
+            Err(why) => return again(self, State::Blind(why.to_string())),
+        };
+        let Some(wait) = step.wait else { return again(self, State::Empty) };
+        let imposed = watcher.cost().imposed;
+        let lost = imposed.saturating_sub(self.imposed);
+        let looks = if watcher.history().samples() == 0 { FIRST_LOOKS } else { options.windows };
+        let estimate = cost(watcher.resident(), watcher.processes().count() as u32, looks);
+        let (in_cycle, idle) = (watcher.in_cycle(), watcher.rate() < HARDLY);
+        self.imposed = imposed;
+        self.retry = RETRY_MIN;
+        self.changed |= !step.events.is_empty();
+        self.set(State::Watched);
+        (Stepped { wait, in_cycle, idle, cost: Duration::ZERO, estimate }, lost)
+    }
+
+    fn set(&mut self, state: State) {
+        if self.view.state != state {
+            Arc::make_mut(&mut self.view).state = state;
+            self.changed = true;
+        }
+    }
+
+    /// Whether there is an answer, or will be none for now.
+    pub(crate) fn is_answered(&self) -> bool {
+        match &self.view.state {
+            State::Waiting => false,
+            State::Watched => self.watcher.as_ref().is_some_and(|watcher| watcher.first_curve().is_some()),
+            State::Empty | State::Blind(_) => true,
+        }
+    }
+
+    /// Makes the view anew, if anything has changed.
+    pub(crate) fn refresh(&mut self, delay: &Delay) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
+        let view = Arc::make_mut(&mut self.view);
+        let Some(watcher) = &self.watcher else {
+            // Its history stays; it holds nothing.
+            (view.processes, view.resident_bytes, view.swapped_bytes) = (0, 0, 0);
+            return;
+        };
+        view.processes = watcher.processes().count() as u64;
+        view.resident_bytes = watcher.resident().0;
+        view.swapped_bytes = watcher.latest().swapped.0;
+        view.clock_seconds = watcher.clock().as_secs_f64();
+        view.watch_share = watcher.cost().share;
+        view.untouched = watcher.untouched().map(|(age, bytes)| (age.as_secs(), bytes.0)).collect();
+        view.advised_by_age_bytes = watcher.give_by_age().map(|by_age| by_age.bytes);
+        let Some(curve) = watcher.curve() else { return };
+        view.curve = vellum_reference::windows(&curve);
+        if let Some([give, two_thirds]) = watcher.advised(delay) {
+            view.advised_bytes = Some(give.bytes);
+            view.slowdown_two_thirds = Some(two_thirds.slowdown);
+        }
+        if let Some(knee) = watcher.knee(delay) {
+            view.worth_bytes = Some(knee.bytes);
+            view.window_seconds = Some(knee.window_ns / 1e9);
+            view.waiting = Some(knee.waiting);
+        }
+        view.first_curve_seconds.get_or_insert_with(|| self.found.elapsed().as_secs_f64());
+    }
+}
+
+fn begin(directory: &Path, options: &Options) -> Result<Watcher, String> {
+    let target = Target::cgroup(directory).map_err(|why| why.to_string())?;
+    let small = charged(directory).is_none_or(|charged| charged < LARGE);
+    let source = options.source.or(small.then_some(SourceKind::AccessedBits));
+    Watcher::new(target, Options { source, ..options.clone() }).map_err(|why| why.to_string())
+}
+
+/// The cost of a cycle with this many looks.
+fn cost(resident: Bytes, processes: u32, looks: u32) -> Duration {
+    let pages = u32::try_from(resident.0 / PAGE_BYTES).unwrap_or(u32::MAX);
+    (PAGE * pages + PROCESS * processes) * (looks + 1)
+}
+
+/// What the kernel charges a group.
+pub(crate) fn charged(directory: &Path) -> Option<Bytes> {
+    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse().ok();
+    number("memory.current").or_else(|| number("memory.usage_in_bytes")).map(Bytes)
+}

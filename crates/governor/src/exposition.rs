@@ -1,0 +1,267 @@
+//! A page of metrics over HTTP, as Prometheus fetches it.
+//!
+//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once, and
+//! [`REQUEST_TIME`] in all for its request. So a silent or slow peer costs a thread for two seconds and
+//! delays nobody. The only request is `GET /metrics`; where there is a token it must bring it along
+//! (`Authorization: Bearer`), and what it brought is written nowhere.
+//!
+//! The page is made anew for each request, by the thread that answers it.
+
+use crate::token::TokenFile;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The most connections at once.
+pub(crate) const CONNECTIONS_MAX: usize = 8;
+/// The time for a request, and the time for reading the answer.
+pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(2);
+/// The longest request.
+pub(crate) const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// The most lines of a request's head.
+const HEADERS_MAX: usize = 64;
+
+/// Metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics: cannot listen at {address}: {source}; give metrics another port, or leave it out")]
+pub struct MetricsError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// What makes the page.
+type Page = Box<dyn Fn() -> String + Send + Sync>;
+
+/// What the threads share.
+struct Shared {
+    page: Page,
+    token: Option<TokenFile>,
+    stop: AtomicBool,
+    connections: AtomicUsize,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Shared").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+/// Serves until it is dropped.
+#[derive(Debug)]
+pub struct Exposition {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exposition {
+    /// Serves `page` at `address`; port 0 takes any that is free. With a `token` only to those who have it.
+    ///
+    /// # Errors
+    /// [`MetricsError`] where the address cannot be had.
+    pub fn start(
+        address: SocketAddr,
+        token: Option<TokenFile>,
+        page: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Result<Exposition, MetricsError> {
+        let failed = |source| MetricsError { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (stop, connections) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { page: Box::new(page), token, stop, connections });
+        let theirs = Arc::clone(&shared);
+        let thread =
+            std::thread::Builder::new().name("metrics".into()).spawn(move || accept(&listener, &theirs));
+        Ok(Exposition { address, shared, thread: Some(thread.map_err(failed)?) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Exposition {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        // Wakes the thread that accepts. If that fails it is left to the end of the process.
+        if TcpStream::connect_timeout(&self.address, REQUEST_TIME).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    loop {
+        let accepted = listener.accept();
+        if shared.stop.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors: some will be free again.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if shared.connections.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
+            shared.connections.fetch_sub(1, Ordering::AcqRel);
+            continue;
+        }
+        let theirs = Arc::clone(shared);
+        let served = std::thread::Builder::new().name("metrics".into()).spawn(move || {
+            // A peer that has gone needs no answer.
+            let _ = serve(stream, &theirs);
+            theirs.connections.fetch_sub(1, Ordering::AcqRel);
+        });
+        if served.is_err() {
+            shared.connections.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    let (asked, authorization) = request(&mut stream)?;
+    let let_in = || shared.token.as_ref().is_none_or(|token| token.admits(authorization.as_deref()));
+    let (status, kind, body) = match asked {
+        Asked::Metrics if let_in() => {
+            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", (shared.page)())
+        }
+        Asked::Metrics => (
+            "401 Unauthorized\r\nWWW-Authenticate: Bearer",
+            "text/plain",
+            "the token of --token-file is needed: Authorization: Bearer TOKEN\n".to_owned(),
+        ),
+        Asked::Other => ("404 Not Found", "text/plain", "there is /metrics\n".to_owned()),
+        Asked::Method => ("405 Method Not Allowed", "text/plain", "only GET\n".to_owned()),
+        Asked::Nonsense => ("400 Bad Request", "text/plain", "this is no request\n".to_owned()),
+    };
+    stream.set_write_timeout(Some(REQUEST_TIME))?;
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())
+}
+
+/// The request.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Asked {
+    Metrics,
+    Other,
+    Method,
+    Nonsense,
+}
+
+/// The request, and the credentials that it brings along.
+fn request(stream: &mut TcpStream) -> io::Result<(Asked, Option<Vec<u8>>)> {
+    let until = Instant::now() + REQUEST_TIME;
+    let mut text = Vec::with_capacity(1024);
+    let mut piece = [0; 1024];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let read = stream.read(&mut piece)?;
+        text.extend_from_slice(&piece[..read]);
+        match asked(&text) {
+            Some(asked) => return Ok(asked),
+            None if read > 0 && text.len() < REQUEST_BYTES_MAX => {}
+            None => return Ok((Asked::Nonsense, None)),
+        }
+    }
+}
+
+/// The request at the start of `text`, and its credentials; `None` if it is incomplete.
+pub(crate) fn asked(text: &[u8]) -> Option<(Asked, Option<Vec<u8>>)> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(text) {
+        Ok(httparse::Status::Complete(_)) => {
+            let path = request.path.and_then(|path| path.split('?').next());
+            let asked = match (request.method, path) {
+                (Some("GET"), Some("/metrics")) => Asked::Metrics,
+                (Some("GET"), _) => Asked::Other,
+                _ => Asked::Method,
+            };
+            let mut given = request.headers.iter();
+            let credentials = given.find(|header| header.name.eq_ignore_ascii_case("authorization"));
+            Some((asked, credentials.map(|header| header.value.to_vec())))
+        }
+        Ok(httparse::Status::Partial) => None,
+        Err(_) => Some((Asked::Nonsense, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        // A server that closes with unread data resets the connection.
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8(answer).unwrap()
+    }
+
+    fn serving(token: Option<TokenFile>) -> Exposition {
+        Exposition::start("127.0.0.1:0".parse().unwrap(), token, || "# EOF\n".to_owned()).unwrap()
+    }
+
+    #[test]
+    fn other_requests_and_garbage_are_answered_shortly() {
+        let server = serving(None);
+        for (request, status) in [
+            (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"),
+        ] {
+            let answer = ask(server.address(), request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
+        let endless = [&b"GET /"[..], &[b'a'; 2 * REQUEST_BYTES_MAX]].concat();
+        let answer = ask(server.address(), &endless);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    }
+
+    #[test]
+    fn slow_peers_hold_up_nobody() {
+        let server = serving(None);
+        let mut slow: Vec<TcpStream> =
+            (1..CONNECTIONS_MAX).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        slow.iter_mut().for_each(|stream| stream.write_all(b"GET /met").unwrap());
+        let answer = ask(server.address(), b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[test]
+    fn what_is_served_comes_to_those_who_have_the_token_and_says_its_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "s3cret\n").unwrap();
+        let server = serving(Some(TokenFile::open(&path).unwrap()));
+        let with =
+            |line: &str| ask(server.address(), format!("GET /metrics HTTP/1.1\r\n{line}\r\n").as_bytes());
+        for wrong in ["", "Authorization: Bearer s3cre\r\n", "authorization: Basic s3cret\r\n"] {
+            let answer = with(wrong);
+            assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("WWW-Authenticate"), "{answer}");
+            assert!(!answer.contains("s3cre"), "{answer}");
+        }
+        let answer = with("authorization: bearer s3cret\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\n# EOF\n"), "{answer}");
+        assert!(answer.contains("application/openmetrics-text"), "{answer}");
+        // A token that is exchanged is in force at once.
+        std::fs::write(&path, "another").unwrap();
+        assert!(with("Authorization: Bearer s3cret\r\n").starts_with("HTTP/1.1 401 "));
+        assert!(with("Authorization: Bearer another\r\n").starts_with("HTTP/1.1 200 "));
+    }
+}

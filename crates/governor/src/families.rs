@@ -1,0 +1,149 @@
+//! Families of metrics: their names, units and meanings, each stated once, and how they are written.
+//!
+//! The governor and `vellum agent` say the same things of a job under the same names; only the labels differ.
+//! A name never changes its meaning. An unknown value is not there.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// The label that has a job's name. Prometheus itself gives everything that it fetches one named `job`.
+pub const NAME: &str = "name";
+/// The label that has the age, in seconds.
+pub const SECONDS: &str = "seconds";
+
+/// What a value is, and so how its name ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// `_bytes`
+    Bytes,
+    /// `_seconds`
+    Seconds,
+    /// A part of 1, as Prometheus' users name it: `_ratio`.
+    Ratio,
+    /// A number of things, or a flag.
+    Number,
+}
+
+/// One family of metrics.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    name: &'static str,
+    help: &'static str,
+    quantity: Quantity,
+    counts: bool,
+}
+
+impl Family {
+    /// What rises and falls.
+    #[must_use]
+    pub const fn gauge(name: &'static str, quantity: Quantity, help: &'static str) -> Family {
+        Family { name, help, quantity, counts: false }
+    }
+
+    /// What only rises; its name ends in `_total`.
+    #[must_use]
+    pub const fn counter(name: &'static str, quantity: Quantity, help: &'static str) -> Family {
+        Family { name, help, quantity, counts: true }
+    }
+
+    /// Writes a row for each set of labels.
+    ///
+    /// # Errors
+    /// Those of the writer; a string has none.
+    pub fn rows<L: EncodeLabelSet>(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        rows: impl IntoIterator<Item = (L, f64)>,
+    ) -> fmt::Result {
+        let unit = self.unit();
+        let mut family = to.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind())?;
+        for (labels, value) in rows {
+            self.write(family.encode_family(&labels)?, value)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the only row, without labels.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn one(&self, to: &mut DescriptorEncoder<'_>, value: f64) -> fmt::Result {
+        let unit = self.unit();
+        let family = to.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind())?;
+        self.write(family, value)
+    }
+
+    fn unit(&self) -> Option<Unit> {
+        match self.quantity {
+            Quantity::Bytes => Some(Unit::Bytes),
+            Quantity::Seconds => Some(Unit::Seconds),
+            Quantity::Ratio => Some(Unit::Other("ratio".to_owned())),
+            Quantity::Number => None,
+        }
+    }
+
+    fn kind(&self) -> MetricType {
+        if self.counts { MetricType::Counter } else { MetricType::Gauge }
+    }
+
+    fn write(&self, to: MetricEncoder<'_>, value: f64) -> fmt::Result {
+        if self.counts { ConstCounter::new(value).encode(to) } else { ConstGauge::new(value).encode(to) }
+    }
+}
+
+use Quantity::{Bytes, Number, Ratio, Seconds};
+
+/// What it holds.
+pub const RESIDENT: Family = Family::gauge("job_resident", Bytes, "What the job holds");
+/// The part of it that is in swap.
+pub const SWAPPED: Family = Family::gauge("job_swapped", Bytes, "What it holds in swap");
+/// z(T) at its knee.
+pub const WORTH: Family = Family::gauge("job_worth", Bytes, "Its working set at its window");
+/// The limit to give.
+pub const ADVISED: Family =
+    Family::gauge("job_advised", Bytes, "The memory limit that should cost at most 2 % of its time");
+/// What less would cost.
+pub const SLOWDOWN_TWO_THIRDS: Family = Family::gauge(
+    "job_slowdown_two_thirds",
+    Ratio,
+    "The slowdown expected under two thirds of the advised limit, at least",
+);
+/// Ages, by [`SECONDS`].
+pub const UNTOUCHED: Family =
+    Family::gauge("job_untouched", Bytes, "What it holds and has not touched for this many seconds");
+/// T at its knee.
+pub const WINDOW: Family = Family::gauge("job_window", Seconds, "Its window, in user CPU time");
+/// S·f at its knee.
+pub const WAITING: Family = Family::gauge("job_waiting", Ratio, "What it waits for a unit of work there");
+/// The cost of the watch.
+pub const WATCH_COST: Family =
+    Family::gauge("job_watch_cost", Ratio, "What watching costs it, of its user CPU time");
+/// CPU time.
+pub const CPU: Family = Family::counter("job_cpu", Seconds, "Its CPU time");
+/// Living processes.
+pub const PROCESSES: Family = Family::gauge("job_processes", Number, "Its living processes");
+
+/// Writes the family that says which program this is.
+///
+/// # Errors
+/// Those of the writer.
+pub fn build_info(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    to.encode_descriptor("build", "The program that says this", None, MetricType::Info)?
+        .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
+}
+
+/// All that `collector` has, in the OpenMetrics text format.
+#[must_use]
+pub fn page(collector: impl Collector) -> String {
+    let mut registry = Registry::with_prefix("vellum");
+    registry.register_collector(Box::new(collector));
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = text::encode(&mut out, &registry);
+    out
+}

@@ -1,0 +1,114 @@
+//! The token that a request for metrics must bring along: read from a file, so that it is neither in the
+//! list of processes nor in a log, and read again for each request, so that it can be exchanged at any time.
+//!
+//! Invariants: no token is ever printed; a file that cannot be read, or is empty, admits nobody; how long a
+//! comparison takes does not depend on where two tokens differ.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The longest token.
+const TOKEN_MAX: u64 = 4096;
+
+/// The token cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// It cannot be read.
+    #[error("--token-file {path}: {source}; give a file that has the token and nothing else")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is none in it, or too much.
+    #[error("--token-file {0}: it has no token of 1 to {TOKEN_MAX} visible characters; write one line")]
+    None(PathBuf),
+}
+
+/// A file that has the token.
+#[derive(Debug, Clone)]
+pub struct TokenFile(PathBuf);
+
+impl TokenFile {
+    /// The file at `path`, in which there is a token.
+    ///
+    /// # Errors
+    /// [`TokenError`] if it cannot be read, or has no token.
+    pub fn open(path: &Path) -> Result<TokenFile, TokenError> {
+        match read(path) {
+            Err(source) => Err(TokenError::Read { path: path.to_owned(), source }),
+            Ok(None) => Err(TokenError::None(path.to_owned())),
+            Ok(Some(_)) => Ok(TokenFile(path.to_owned())),
+        }
+    }
+
+    /// The token that the file has now, to be sent to somebody.
+    #[must_use]
+    pub fn token(&self) -> Option<String> {
+        String::from_utf8(read(&self.0).ok()??).ok()
+    }
+
+    /// Whether these credentials (the value of `Authorization`) are the token that the file has now.
+    #[must_use]
+    pub fn admits(&self, credentials: Option<&[u8]>) -> bool {
+        let Ok(Some(token)) = read(&self.0) else { return false };
+        credentials.and_then(bearer).is_some_and(|given| same(given, &token))
+    }
+}
+
+/// The token in the file.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(TOKEN_MAX + 2).read_to_end(&mut text)?;
+    let token = text.trim_ascii();
+    let is_one =
+        !token.is_empty() && token.len() as u64 <= TOKEN_MAX && token.iter().all(u8::is_ascii_graphic);
+    Ok(is_one.then(|| token.to_vec()))
+}
+
+/// The token in `Bearer TOKEN`; the scheme's name may be written in any case (RFC 9110, section 11.1).
+fn bearer(credentials: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = credentials.split_at_checked(b"bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_of_the_file_is_admitted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let missing = TokenFile::open(&path).unwrap_err().to_string();
+        assert!(missing.contains("token: No such file"), "{missing}");
+        for (text, good) in [("", false), ("\n", false), ("a b", false), ("a\nb", false), ("  abc \n", true)]
+        {
+            fs::write(&path, text).unwrap();
+            assert_eq!(TokenFile::open(&path).is_ok(), good, "{text:?}");
+        }
+        let file = TokenFile::open(&path).unwrap();
+        for (given, good) in [
+            ("Bearer abc", true),
+            ("BEARER  abc", true),
+            ("Bearer abcd", false),
+            ("abc", false),
+            ("Bearer", false),
+        ] {
+            assert_eq!(file.admits(Some(given.as_bytes())), good, "{given}");
+        }
+        assert!(!file.admits(None));
+        fs::write(&path, "").unwrap();
+        assert!(!file.admits(Some(b"Bearer ")), "an empty file admits nobody");
+        fs::remove_file(&path).unwrap();
+        assert!(!file.admits(Some(b"Bearer abc")));
+        fs::write(&path, "x".repeat(TOKEN_MAX as usize + 1)).unwrap();
+        assert!(TokenFile::open(&path).is_err());
+    }
+}
