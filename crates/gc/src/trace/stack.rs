@@ -29,7 +29,8 @@ pub(crate) fn of_this_thread() -> Option<Stack> {
         got
     };
     let end = start as usize + bytes;
-    (got == 0).then_some(Stack { start: lowest(end).map_or(start as usize, |low| low.min(start as usize)), end })
+    (got == 0)
+        .then_some(Stack { start: lowest(end).map_or(start as usize, |low| low.min(start as usize)), end })
 }
 
 /// How far the calling thread's stack may grow down, if it is the process's first: of that, musl says only
