@@ -63,8 +63,8 @@ struct LinkMap {
 
 static FIND: Next = Next::of(c"_dl_find_object");
 
-/// Looks for what will be needed. Not later: glibc before 2.35 does not have it, its `dlsym` frees the message
-/// of the last failure, and would do so twice if a look-up were made within that very `free`.
+/// Looks for what will be needed. Not later: glibc before 2.35 does not have it, its `dlsym` frees the
+/// message of the last failure, and would do so twice if a look-up were made within that very `free`.
 pub(crate) fn prepare() {
     FIND.get();
 }
