@@ -21,6 +21,8 @@ fn main() {
     // dependency of a dependency does not: what a library is a filter for comes directly before it.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libvellum.so.0");
     println!("cargo::rustc-cdylib-link-arg={}", c_library_without_symbols(&out).display());
+    // glibc's part that is in every program and library by itself: `atexit`, `pthread_atfork`.
+    println!("cargo::rustc-cdylib-link-arg=-l:libc_nonshared.a");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN:$ORIGIN/..");
 }
