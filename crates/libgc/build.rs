@@ -1,8 +1,13 @@
 //! Links the library to `libvellum.so`, which has to be built before (`./build` does), and names it as
 //! programs look for it.
+//!
+//! It names the C library, but no version of it: a library without symbols stands for it when this one is
+//! linked. So it is loaded by any version that has the functions, and not only by those as new as the one
+//! here.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -15,7 +20,24 @@ fn main() {
     // libvellum.so names no C library and so must come before it in the loader's list, which a mere
     // dependency of a dependency does not: what a library is a filter for comes directly before it.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libvellum.so.0");
-    println!("cargo::rustc-cdylib-link-arg=-lc");
+    println!("cargo::rustc-cdylib-link-arg={}", c_library_without_symbols(&out).display());
+    // glibc's part that is in every program and library by itself: `atexit`, `pthread_atfork`.
+    println!("cargo::rustc-cdylib-link-arg=-l:libc_nonshared.a");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN:$ORIGIN/..");
+}
+
+/// Makes a library in `folder` that linkers take for the C library.
+fn c_library_without_symbols(folder: &Path) -> PathBuf {
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
+    let linker = env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
+    let made = folder.join("libc.so.6");
+    let status = Command::new(&linker)
+        .args(["-shared", "-nostdlib", "-Wl,-soname,libc.so.6", "-o"])
+        .arg(&made)
+        .args(["-x", "c", "/dev/null"])
+        .status()
+        .unwrap_or_else(|error| panic!("{}: {error}", linker.display()));
+    assert!(status.success(), "{} made no library: {status}", linker.display());
+    made
 }

@@ -14,6 +14,7 @@ add_library(Vellum::vellum SHARED IMPORTED)
 set_target_properties(Vellum::vellum PROPERTIES
     IMPORTED_LOCATION "${_vellum_prefix}/lib/libvellum.so.@VERSION@"
     IMPORTED_SONAME libvellum.so.0
+    INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}"
     INTERFACE_INCLUDE_DIRECTORIES "${_vellum_prefix}/include")
 
 add_library(Vellum::measure SHARED IMPORTED)
@@ -32,6 +33,7 @@ add_library(Vellum::libgc SHARED IMPORTED)
 set_target_properties(Vellum::libgc PROPERTIES
     IMPORTED_LOCATION "${_vellum_prefix}/lib/vellum/libgc/libgc.so.1"
     IMPORTED_SONAME libgc.so.1
+    INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}"
     INTERFACE_INCLUDE_DIRECTORIES "${_vellum_prefix}/include/vellum-libgc;${_vellum_prefix}/include/vellum-libgc/gc")
 
 unset(_vellum_prefix)

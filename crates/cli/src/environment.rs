@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use vellum_process::library::companions;
 
 /// Changes a variable of an environment, or adds it.
 pub(crate) fn edit(
@@ -39,6 +40,17 @@ pub(crate) fn move_to_front(first: &OsStr, old: Option<&OsStr>) -> OsString {
         list.push(OsStr::from_bytes(part));
     }
     list
+}
+
+/// Has what the preloaded libraries need with this machine's C library preloaded behind them.
+pub(crate) fn preload_companions(env: &mut Vec<(OsString, OsString)>) {
+    for name in companions() {
+        edit(env, "LD_PRELOAD", |old| {
+            let old = old.unwrap_or_default();
+            let mut parts = old.as_bytes().split(|&b| b == b':' || b == b' ');
+            if parts.any(|part| part == name.as_bytes()) { old.into() } else { append(name, Some(old)) }
+        });
+    }
 }
 
 /// The old list, then `last`.

@@ -163,7 +163,6 @@ fn programs_that_cannot_be_entered_are_said() {
     let source = "int main(void) { return 0; }\n";
     for (compiler, flags, obstacle, words) in [
         ("cc", &["-static"][..], "static", "statically linked"),
-        ("musl-gcc", &[], "musl", "linked against musl"),
         ("cc", &["-fsanitize=address"], "sanitizer", "built with a sanitizer"),
     ] {
         let place = tempfile::tempdir().unwrap();

@@ -14,8 +14,8 @@ use core::sync::atomic::{
 static STARTER: AtomicI32 = AtomicI32::new(0);
 
 fn this_thread() -> i32 {
-    // SAFETY: plain call.
-    unsafe { libc::gettid() }
+    // SAFETY: plain call. glibc has a function for it since 2.30 only.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as i32
 }
 
 /// Starts the heap unless it has started, and makes an object.

@@ -110,6 +110,10 @@ fn first_object() -> *const Object {
     // SAFETY: the kernel says how many headers of the program are mapped there.
     let headers = unsafe { core::slice::from_raw_parts(headers as *const libc::Elf64_Phdr, count) };
     let find = |kind: u32| headers.iter().find(|header| header.p_type == kind);
+    // A static program that can lie anywhere has a dynamic section, and need not say where its headers are.
+    if find(libc::PT_INTERP).is_none() {
+        return core::ptr::null();
+    }
     let bias =
         find(libc::PT_PHDR).map_or(0, |own| (headers.as_ptr() as usize).wrapping_sub(own.p_vaddr as usize));
     let Some(dynamic) = find(libc::PT_DYNAMIC) else { return core::ptr::null() };

@@ -1,13 +1,12 @@
 //! Whether Vellum's library can be preloaded into a program, judged by its file.
 //!
-//! Preloading is done by glibc's dynamic loader. It needs that loader, its trust, and no other allocator in
-//! its place:
+//! Preloading is done by the dynamic loader, glibc's or musl's. It needs a loader, its trust, and no other
+//! allocator in its place:
 //!
 //! ```text
 //! file ─ "#!" ─▶ its interpreter, up to SCRIPT_DEPTH_MAX times
 //!   └─ ELF ─┬─ other machine or word size ....... Foreign      the loader would complain on stderr
 //!           ├─ no PT_INTERP ..................... Static       nobody loads anything
-//!           ├─ PT_INTERP is ld-musl-* ........... Musl         another C library's malloc and symbols
 //!           ├─ needs or defines a sanitizer ..... Sanitizer    has its own malloc, refuses to come second
 //!           └─ setuid, setgid, capabilities ..... Privileged   the loader ignores LD_PRELOAD (see ld.so(8))
 //! ```
@@ -26,8 +25,6 @@ use std::path::{Path, PathBuf};
 pub const SCRIPT_DEPTH_MAX: usize = 4;
 /// The kernel reads this much of a script's first line.
 const SHEBANG_MAX: usize = 256;
-/// The longest interpreter path of an ELF file that is accepted.
-const INTERP_MAX: u64 = 4096;
 /// Sanitizers, by the function their runtime defines.
 const SANITIZERS: &[&[u8]] = &[b"__asan_init", b"__tsan_init", b"__msan_init", b"__hwasan_init"];
 /// Sanitizers' shared runtimes, by how their names begin.
@@ -47,8 +44,6 @@ pub enum Obstacle {
     Static,
     /// Raises its privileges when it starts.
     Privileged,
-    /// Linked against musl.
-    Musl,
     /// Built with AddressSanitizer or one of its siblings.
     Sanitizer,
     /// For another machine or word size.
@@ -61,7 +56,6 @@ impl Obstacle {
         match self {
             Obstacle::Static => "static",
             Obstacle::Privileged => "privileged",
-            Obstacle::Musl => "musl",
             Obstacle::Sanitizer => "sanitizer",
             Obstacle::Foreign => "foreign",
         }
@@ -72,7 +66,6 @@ impl Obstacle {
         match self {
             Obstacle::Static => "statically linked",
             Obstacle::Privileged => "setuid, setgid or given capabilities",
-            Obstacle::Musl => "linked against musl",
             Obstacle::Sanitizer => "built with a sanitizer",
             Obstacle::Foreign => "built for another machine",
         }
@@ -81,7 +74,7 @@ impl Obstacle {
     /// Whether `LD_PRELOAD` must be left out of the program's environment. In the other cases it does no harm
     /// there and reaches the program's own children.
     pub const fn forbids_preload(self) -> bool {
-        matches!(self, Obstacle::Musl | Obstacle::Sanitizer | Obstacle::Foreign)
+        matches!(self, Obstacle::Sanitizer | Obstacle::Foreign)
     }
 }
 
@@ -162,7 +155,7 @@ fn look_into(file: File) -> Option<Obstacle> {
         return Some(Obstacle::Foreign);
     }
     let file = ElfFile::<elf::FileHeader64<Endianness>, _>::parse(&cache).ok()?;
-    dynamic_obstacle(&file, &cache)
+    dynamic_obstacle(&file)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -170,22 +163,16 @@ const NATIVE_MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
 const NATIVE_MACHINE: u16 = 183;
 
-fn dynamic_obstacle<'data, Elf, R>(file: &ElfFile<'data, Elf, R>, data: R) -> Option<Obstacle>
+fn dynamic_obstacle<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Option<Obstacle>
 where
     Elf: FileHeader<Endian = Endianness>,
     R: ReadRef<'data>,
 {
     let endian = file.endian();
-    let interp = file.elf_program_headers().iter().find(|header| header.p_type(endian) == elf::PT_INTERP);
-    let Some(interp) = interp else {
+    if !file.elf_program_headers().iter().any(|header| header.p_type(endian) == elf::PT_INTERP) {
         // The loader itself has no interpreter, and preloads when it is the program.
         let soname = dynamic_strings(file, elf::DT_SONAME).next();
         return (!soname.is_some_and(|name| name.starts_with(b"ld-linux"))).then_some(Obstacle::Static);
-    };
-    let (offset, size) = (interp.p_offset(endian).into(), interp.p_filesz(endian).into());
-    let name = data.read_bytes_at(offset, size.min(INTERP_MAX)).unwrap_or_default();
-    if name.windows(8).any(|part| part == b"/ld-musl") {
-        return Some(Obstacle::Musl);
     }
     let needs = dynamic_strings(file, elf::DT_NEEDED)
         .any(|name| SANITIZER_LIBRARIES.iter().any(|library| name.starts_with(library)));

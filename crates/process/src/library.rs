@@ -15,6 +15,9 @@
 //! leads their dynamic linker to an empty library of i386 instead: it would complain in each of them about
 //! one of x86-64. The folder `platform` beside the library, which that needs, is made by
 //! `crates/runtime/platforms`.
+//!
+//! glibc before 2.34 has threads and `dlsym` in libraries of their own, which a program need not have. The
+//! libraries preloaded here name no C library, so there these come with them ([`companions`]).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -114,6 +117,28 @@ fn by_platform(library: &Path) -> PathBuf {
     }
 }
 
+/// What has to be preloaded with the libraries, behind them: nothing, or what glibc had apart before 2.34.
+/// A program of musl takes its own libc for each.
+#[must_use]
+pub fn companions() -> &'static [&'static str] {
+    if has_threads_apart(&c_library()) { &["libpthread.so.0", "libdl.so.2"] } else { &[] }
+}
+
+/// The version of glibc that this command runs with, as "2.36"; empty with another C library.
+fn c_library() -> String {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the function gives a constant string that ends in a zero.
+    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    #[cfg(not(target_env = "gnu"))]
+    let version = c"";
+    version.to_string_lossy().into_owned()
+}
+
+fn has_threads_apart(version: &str) -> bool {
+    let minor = version.strip_prefix("2.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor < 34)
+}
+
 /// A path to `library` that can be written in `LD_PRELOAD`, whose parts are separated by colons and blanks:
 /// [`for_every_machine`], or that of a link in `folder`.
 ///
@@ -167,6 +192,16 @@ mod tests {
         let expected =
             ["/opt/v/bin/libvellum.so", "/opt/v/lib/vellum/libvellum.so", "/opt/v/lib/libvellum.so"];
         assert_eq!(looked, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn only_old_glibc_has_threads_apart() {
+        for old in ["2.28", "2.31", "2.33-9000", "2.9"] {
+            assert!(has_threads_apart(old), "{old}");
+        }
+        for not in ["2.34", "2.36", "2.100", "3.1", "1.2.3", ""] {
+            assert!(!has_threads_apart(not), "{not}");
+        }
     }
 
     #[test]

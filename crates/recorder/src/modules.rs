@@ -63,6 +63,12 @@ struct LinkMap {
 
 static FIND: Next = Next::of(c"_dl_find_object");
 
+/// Looks for what will be needed. Not later: glibc before 2.35 does not have it, its `dlsym` frees the
+/// message of the last failure, and would do so twice if a look-up were made within that very `free`.
+pub(crate) fn prepare() {
+    FIND.get();
+}
+
 /// Works out what there is to know of the instruction that returns to `pc`.
 #[cold]
 pub(crate) fn describe(pc: u64, epoch: u32) -> Known {
@@ -93,7 +99,7 @@ fn describe_now(pc: u64, epoch: u32) -> Known {
 }
 
 fn find(address: u64) -> Option<Found> {
-    let function = FIND.get();
+    let function = FIND.get_known();
     if function.is_null() {
         return None;
     }

@@ -2,7 +2,7 @@
 //! recording costs.
 
 use crate::spent::spending;
-use crate::{attach, own, thread};
+use crate::{attach, modules, own, thread};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -10,6 +10,7 @@ static CONSTRUCTOR: extern "C" fn() = start;
 
 extern "C" fn start() {
     let thread = thread::this();
+    modules::prepare();
     if attach::attach(thread) {
         thread.open();
         spending(|| own::measure_once(thread));

@@ -14,7 +14,7 @@ mod words;
 
 pub(crate) use args::Cost;
 
-use crate::environment::{append, edit, move_to_front, prepend};
+use crate::environment::{append, edit, move_to_front, preload_companions, prepend};
 use crate::failure::{FAILED, Failure};
 use crate::gc_account::Account;
 use crate::screen;
@@ -181,6 +181,7 @@ fn environment(
     }
     let recorder = ledger.preloadable(recorder).map_err(Failure::Link)?;
     edit(&mut env, "LD_PRELOAD", |old| move_to_front(recorder.as_os_str(), old));
+    preload_companions(&mut env);
     edit(&mut env, LEDGER_ENV, |_| ledger.path().into());
     // As for `vellum run`: a program built with AddressSanitizer, started by ours, would refuse to run.
     edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));

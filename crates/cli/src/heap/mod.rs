@@ -17,7 +17,7 @@ mod text;
 
 pub(crate) use args::Heap;
 
-use crate::environment::{append, edit, prepend};
+use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::{FAILED, Failure};
 use crate::screen;
 use args::Format;
@@ -172,6 +172,7 @@ fn environment(
     let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let vellum = board.preloadable(vellum).map_err(Failure::Link)?;
     edit(&mut env, "LD_PRELOAD", |old| prepend(vellum.as_os_str(), old));
+    preload_companions(&mut env);
     edit(&mut env, BOARD_ENV, |_| board.path().into());
     edit(&mut env, HELD_ENV, |_| held.path().into());
     // As for `vellum run`: a program built with AddressSanitizer, started by ours, would refuse to run.

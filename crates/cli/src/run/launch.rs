@@ -8,7 +8,7 @@ use super::args::Run;
 use super::live::Live;
 use super::store;
 use super::working_set::{References, WorkingSet};
-use crate::environment::{append, edit, prepend};
+use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -153,6 +153,7 @@ impl Plan {
         }
         let library = board.preloadable(&self.library).map_err(Failure::Link)?;
         edit(&mut env, "LD_PRELOAD", |old| prepend(library.as_os_str(), old));
+        preload_companions(&mut env);
         edit(&mut env, BOARD_ENV, |_| board.path().into());
         // A program built with AddressSanitizer, started by ours, would refuse to run when another library is
         // loaded before its own. The library passes all calls through there, so the order does no harm.

@@ -103,7 +103,7 @@ pub(crate) enum Standing {
 pub(crate) struct Stranger {
     pub(crate) name: String,
     pub(crate) processes: u64,
-    /// An obstacle's name (static, privileged, musl, sanitizer, foreign), if it is known.
+    /// An obstacle's name (static, privileged, sanitizer, foreign), if it is known.
     pub(crate) obstacle: Option<&'static str>,
     #[serde(skip)]
     pub(crate) words: Option<&'static str>,

@@ -409,13 +409,13 @@ vellum: python3 'script <one>.py': exit status 0
     fn without_vellum_the_page_layer_is_not_mentioned() {
         let mut report = sample::report();
         report.attachment.program = Standing::NotPreloaded;
-        report.attachment.reason = Some("it is linked against musl".into());
+        report.attachment.reason = Some("it is built with a sanitizer".into());
         report.attachment.serving_processes = 0;
         report.memory.average_bytes = None;
         report.missing.push("the run was too short".into());
         let text = render(&report, Style::plain());
         assert!(
-            text.contains("note      the program ran without Vellum: it is linked against musl\n"),
+            text.contains("note      the program ran without Vellum: it is built with a sanitizer\n"),
             "{text}"
         );
         assert!(text.contains("note      the run was too short\n"), "{text}");

@@ -16,6 +16,7 @@ mod mappings;
 mod matrix;
 mod misuse;
 mod misuse_cases;
+mod musl;
 mod neighbours;
 mod paging;
 mod programs;

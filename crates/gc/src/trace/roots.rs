@@ -45,8 +45,8 @@ pub(crate) struct Roots {
     owned: Buffer<Owned>,
     /// Whole words of static data that are not scanned.
     excluded: Buffer<Range>,
-    /// The loader's counts of objects loaded and unloaded, when `images` was read.
-    read_at: (u64, u64),
+    /// The loader's counts of objects loaded and unloaded, when `images` was read. musl's begin with 0.
+    read_at: Option<(u64, u64)>,
     /// The scans of the roots so far.
     pub looks: Looks,
 }
@@ -59,7 +59,7 @@ impl Roots {
             precise: Buffer::new(),
             owned: Buffer::new(),
             excluded: Buffer::new(),
-            read_at: (0, 0),
+            read_at: None,
             looks: Looks::new(),
         }
     }
@@ -83,8 +83,8 @@ impl Roots {
         unsafe { libc::dl_iterate_phdr(Some(image), (&raw mut reading).cast()) };
         let (now, result) = (reading.now, reading.result);
         match result {
-            Ok(()) => self.read_at = now.unwrap_or(self.read_at),
-            Err(_) => self.read_at = (0, 0),
+            Ok(()) => self.read_at = now.or(self.read_at),
+            Err(_) => self.read_at = None,
         }
         result
     }
@@ -112,20 +112,20 @@ impl Roots {
     /// Excludes a range of static data.
     pub(crate) fn exclude(&mut self, range: Range) -> Result<(), OutOfMemory> {
         self.excluded.push(range)?;
-        self.read_at = (0, 0);
+        self.read_at = None;
         Ok(())
     }
 
     /// Undoes [`Roots::exclude`] of the ranges that lie in `range`; returns how many.
     pub(crate) fn include(&mut self, range: Range) -> usize {
-        self.read_at = (0, 0);
+        self.read_at = None;
         remove(&mut self.excluded, |this: Range| this.start >= range.start && this.end <= range.end)
     }
 
     /// Sets the function that is asked about libraries' segments, and asks it about all; returns the previous
     /// one.
     pub(crate) fn on_image(&mut self, hook: Option<ImageFn>) -> Option<ImageFn> {
-        self.read_at = (0, 0);
+        self.read_at = None;
         IMAGE.set(hook)
     }
 
@@ -195,7 +195,7 @@ fn cut<E>(range: Range, excluded: &[Range], mut keep: impl FnMut(Range) -> Resul
 struct Reading<'r> {
     images: &'r mut Buffer<Range>,
     excluded: &'r [Range],
-    known: (u64, u64),
+    known: Option<(u64, u64)>,
     now: Option<(u64, u64)>,
     result: Result<(), OutOfMemory>,
 }
@@ -210,7 +210,7 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
     let info = unsafe { &*info };
     if reading.now.is_none() {
         let now = (info.dlpi_adds, info.dlpi_subs);
-        if now == reading.known {
+        if Some(now) == reading.known {
             return 1;
         }
         reading.now = Some(now);
@@ -219,7 +219,10 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
     // SAFETY: the loader's table of program headers has this many entries.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let own = (&raw const IMAGE) as usize;
-    let is_program = info.dlpi_name.is_null() || {
+    // musl gives the program's name, and not none; but the kernel says where its headers are.
+    // SAFETY: plain call.
+    let headers_at = unsafe { libc::getauxval(libc::AT_PHDR) };
+    let is_program = info.dlpi_name.is_null() || info.dlpi_phdr as u64 == headers_at || {
         // SAFETY: the loader's name of the object: a C string, and not null.
         unsafe { *info.dlpi_name == 0 }
     };

@@ -28,7 +28,24 @@ pub(crate) fn of_this_thread() -> Option<Stack> {
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         got
     };
-    (got == 0).then_some(Stack { start: start as usize, end: start as usize + bytes })
+    let end = start as usize + bytes;
+    (got == 0)
+        .then_some(Stack { start: lowest(end).map_or(start as usize, |low| low.min(start as usize)), end })
+}
+
+/// How far the calling thread's stack may grow down, if it is the process's first: of that, musl says only
+/// how large it is now.
+fn lowest(end: usize) -> Option<usize> {
+    // SAFETY: plain call.
+    if tid() != (unsafe { libc::getpid() }) as u32 {
+        return None;
+    }
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: fills in the limit, which is read if it did.
+    let limit = unsafe {
+        (libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) == 0).then(|| limit.assume_init().rlim_cur)
+    }?;
+    (limit != libc::RLIM_INFINITY).then(|| end.saturating_sub(limit as usize))
 }
 
 /// The calling thread's number.

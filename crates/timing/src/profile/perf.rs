@@ -74,8 +74,7 @@ impl Sampling {
         let (tell, told) = mpsc::channel::<i32>();
         let theirs = stop.clone();
         let reader = std::thread::spawn(move || {
-            // SAFETY: plain call.
-            let _ = tell.send(unsafe { libc::gettid() });
+            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
             receive.recv().map_or_else(|_| Taken::default(), |rings| read(rings, &theirs))
         });
         let reader_thread = told.recv().unwrap_or(0);

@@ -67,7 +67,7 @@ impl Sampling {
                 Scope::Thread => libc::SIGEV_THREAD_ID,
                 Scope::Process => libc::SIGEV_SIGNAL,
             };
-            event.sigev_notify_thread_id = libc::gettid();
+            event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
             let mut timer: libc::timer_t = null_mut();
             if libc::timer_create(clock, &raw mut event, &raw mut timer) != 0 {
                 return Err(failed("timer_create"));

@@ -1,0 +1,106 @@
+//! The same library in programs of musl: every C program here that musl's headers compile.
+
+use crate::storms::settings_kept;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vellum_conformance::library::{command, library};
+use vellum_conformance::program::header;
+use vellum_conformance::scenario::check_all_with;
+use vellum_conformance::{Place, check_all, plain, served, skip};
+
+/// Programs of scenarios that are compared with and without Vellum.
+const COMPARED: [&str; 5] = ["forks", "rights", "threads", "vel", "waits"];
+/// Programs linked with the library, and how many scenarios each has.
+const LINKED: [(&str, usize); 2] = [("collector", 12), ("movement", 6)];
+
+/// Flags for musl's compiler, whose own folder has no headers of the kernel.
+const FLAGS: [&str; 5] =
+    ["-D_GNU_SOURCE", "-pthread", "-idirafter", "/usr/include", "-idirafter/usr/include/x86_64-linux-gnu"];
+
+/// `None`, and a word, where there is no compiler for musl.
+fn compiler(place: &Place) -> Option<&'static str> {
+    if place.program_by("musl-gcc", "plain.c", &["-pthread"]).is_err() {
+        skip("no musl-gcc on this machine");
+        return None;
+    }
+    Some("musl-gcc")
+}
+
+fn compiled(place: &Place, compiler: &str, name: &str, more: &[&str]) -> PathBuf {
+    let include = format!("-I{}", header().display());
+    let flags = [&FLAGS[..], &[&include], more].concat();
+    place.program_by(compiler, &format!("{name}.c"), &flags).unwrap_or_else(|said| panic!("{name}: {said}"))
+}
+
+#[test]
+fn scenarios() {
+    let _held = settings_kept();
+    let place = Place::new();
+    let Some(compiler) = compiler(&place) else { return };
+    for name in COMPARED {
+        check_all(&compiled(&place, compiler, name, &[]));
+    }
+}
+
+#[test]
+fn in_few_frames() {
+    let place = Place::new();
+    let Some(compiler) = compiler(&place) else { return };
+    for (name, frames) in [("frames", "1M"), ("paging", "2M")] {
+        check_all_with(&compiled(&place, compiler, name, &[]), &[("VELLUM_FRAMES", frames)]);
+    }
+}
+
+#[test]
+fn random_mappings() {
+    let place = Place::new();
+    let Some(compiler) = compiler(&place) else { return };
+    let program = compiled(&place, compiler, "mapfuzz", &[]);
+    let mut command = Command::new(program);
+    command.args(["1", "200"]);
+    served(command).succeeded();
+}
+
+/// `vellum run`, `cost` and `heap` enter them as they do others.
+#[test]
+fn commands() {
+    let place = Place::new();
+    let Some(compiler) = compiler(&place) else { return };
+    let Some(vellum) = command() else { return skip("no command vellum beside the library") };
+    let program = compiled(&place, compiler, "musl", &[]);
+    let with = |arguments: &[&str]| {
+        let mut command = Command::new(&vellum);
+        command.args(arguments).arg("--").arg(&program);
+        plain(command).succeeded()
+    };
+    let report = place.file("report.json");
+    let ran = with(&["run", "-q", "--json", report.to_str().expect("a plain path")]);
+    assert_eq!((ran.text().as_str(), ran.stderr.as_str()), ("done\n", ""), "{ran}");
+    let report = std::fs::read_to_string(report).expect("a report");
+    assert!(
+        report.contains("\"program\": \"serving\"") || report.contains("\"program\":\"serving\""),
+        "{report}"
+    );
+    assert!(with(&["cost"]).stderr.contains("operations "), "it is recorded");
+    assert!(with(&["heap"]).stderr.contains("allocated "), "it is sampled");
+}
+
+/// The collector finds roots by what musl says of stacks, static and thread-local data.
+#[test]
+fn the_collector() {
+    let _held = settings_kept();
+    let place = Place::new();
+    let Some(compiler) = compiler(&place) else { return };
+    let folder = library().parent().unwrap_or(Path::new("/")).display().to_string();
+    let (search, find) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    for (name, scenarios) in LINKED {
+        let program = compiled(&place, compiler, name, &[&search, &find, "-lvellum"]);
+        let names = plain(Command::new(&program)).succeeded().text();
+        assert_eq!(names.lines().count(), scenarios, "{names}");
+        for scenario in names.lines() {
+            let mut command = Command::new(&program);
+            command.arg(scenario);
+            plain(command).succeeded();
+        }
+    }
+}
