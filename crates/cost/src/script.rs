@@ -35,7 +35,8 @@ impl ScriptLine {
     /// Whether it is the user's: of no module of Python's own, and of no package.
     pub(crate) fn is_users(&self) -> bool {
         let file = &*self.file;
-        !(file.starts_with('<') && file != "<string>" && file != "<stdin>") && !is_package(file)
+        let is_frozen = file.starts_with('<') && file != "<string>" && file != "<stdin>";
+        !is_frozen && !is_package(file)
     }
 }
 
