@@ -1,6 +1,7 @@
 //! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for
 //! pages as programs do, and programs stay within what was said.
 
+use crate::storms::settings_kept;
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, plain, served, skip, tool};
@@ -43,6 +44,7 @@ fn said(text: &str) -> (Vec<&str>, u64) {
 
 /// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more memory.
 fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
+    let _held = settings_kept();
     let without = plain(make()).succeeded();
     let mut command = make();
     command.env("VELLUM_FRAMES", format!("{frames_mib}M"));
