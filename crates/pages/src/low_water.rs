@@ -5,6 +5,37 @@
 //!                     └── part ─┘
 //! ```
 
+/// For how long, at least, the least headroom is remembered, in milliseconds.
+const HEADROOM_MS: u64 = 500;
+
+/// The least headroom that was seen of late. The kernel takes memory that is marked as soon as others need it,
+/// and in large pieces: what is left at a moment says little of what they need at the next.
+#[derive(Debug)]
+pub(crate) struct LeastHeadroom {
+    /// When `now` began.
+    began_ms: u64,
+    /// The least since then, and in the time before.
+    now: u64,
+    before: u64,
+}
+
+impl LeastHeadroom {
+    pub(crate) const fn new() -> LeastHeadroom {
+        LeastHeadroom { began_ms: 0, now: u64::MAX, before: u64::MAX }
+    }
+
+    /// There are `bytes` at `now_ms`: the least of the last [`HEADROOM_MS`], and up to as long before.
+    pub(crate) fn note(&mut self, bytes: u64, now_ms: u64) -> u64 {
+        let passed = now_ms.wrapping_sub(self.began_ms);
+        if passed >= HEADROOM_MS {
+            self.before = if passed < 2 * HEADROOM_MS { self.now } else { u64::MAX };
+            (self.began_ms, self.now) = (now_ms, u64::MAX);
+        }
+        self.now = self.now.min(bytes);
+        self.now.min(self.before)
+    }
+}
+
 /// Parts of the decay time.
 pub(crate) const DECAY_PARTS: usize = 4;
 
@@ -51,6 +82,13 @@ impl LowWater {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_headroom_is_remembered_for_a_while() {
+        let mut least = LeastHeadroom::new();
+        let seen = [(1000, 90), (1100, 30), (1499, 80), (1500, 70), (1999, 60), (2000, 80), (5000, 90)];
+        assert_eq!(seen.map(|(ms, bytes)| least.note(bytes, ms)), [90, 30, 30, 30, 30, 60, 90]);
+    }
 
     #[test]
     fn what_was_needed_once_in_the_decay_time_stays() {

@@ -291,7 +291,7 @@ impl Pages {
     }
 
     /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process
-    /// dies of. Half the headroom is kept clear, for what others take before the next look.
+    /// dies of. Half of the least headroom of late is kept clear, for what others take before the next look.
     pub(crate) fn respect_limits(&self) {
         if !self.heeds_limits() {
             return;
@@ -326,17 +326,20 @@ impl Pages {
     }
 
     fn apply_look(&self, headroom: u64, look: Option<&Look>) {
-        let harmless = headroom / 2 / PAGE as u64;
         let mut state = self.state.lock();
+        let now = clock::now_ms();
+        let mut least = headroom;
         if let Some(look) = look {
             if Looks::is_older(look.number, state.look) {
                 return;
             }
             state.look = look.number;
+            least = state.headroom.note(headroom, now);
         }
+        let harmless = least / 2 / PAGE as u64;
         let cached = state.free_pages(Kind::Warm);
         state.harmless = harmless;
-        state.looked_ms = clock::now_ms();
+        state.looked_ms = now;
         drop(state);
         if cached > harmless {
             self.mark_some(cached - harmless);

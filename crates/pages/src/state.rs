@@ -18,7 +18,7 @@
 use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::huge_window::{Range, Windows};
-use crate::low_water::LowWater;
+use crate::low_water::{LeastHeadroom, LowWater};
 use crate::tag::{Kind, flag};
 use crate::units::{
     ALIGN_MAX, ANNEX_BYTES, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, round_down, round_up,
@@ -101,6 +101,8 @@ pub(crate) struct State {
     pub(crate) peak: u64,
     /// The highest sum of `live` and of what the program had from the kernel itself.
     pub(crate) peak_in_all: u64,
+    /// See there.
+    pub(crate) headroom: LeastHeadroom,
     /// Cached pages that the last look at the limits found harmless, less what was handed out cold since.
     pub(crate) harmless: u64,
     /// When that look was, in coarse milliseconds.
@@ -157,6 +159,7 @@ impl State {
             live: 0,
             peak: 0,
             peak_in_all: 0,
+            headroom: LeastHeadroom::new(),
             harmless: 0,
             looked_ms: 0,
             look: 0,
