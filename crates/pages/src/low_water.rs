@@ -8,8 +8,8 @@
 /// For how long, at least, the least headroom is remembered, in milliseconds.
 const HEADROOM_MS: u64 = 500;
 
-/// The least headroom that was seen of late. The kernel takes memory that is marked as soon as others need it,
-/// and in large pieces: what is left at a moment says little of what they need at the next.
+/// The least headroom that was seen of late. The kernel takes marked memory as soon as others need it, and in
+/// large pieces, so the headroom of one moment says little of their need at the next.
 #[derive(Debug)]
 pub(crate) struct LeastHeadroom {
     /// When `now` began.
