@@ -128,6 +128,10 @@ static void *asleep(void *argument)
     (void)argument;
     while (!stop)
         nap_ms(1000);
+    /* The handler frees it as well. */
+    sigset_t wake;
+    CHECK(sigemptyset(&wake) == 0 && sigaddset(&wake, SIGUSR1) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &wake, NULL) == 0);
     free(own);
     return NULL;
 }
