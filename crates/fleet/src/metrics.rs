@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vellum_governor::families::Quantity::{Bytes, Number, Ratio, Seconds};
 use vellum_governor::families::{self, Family, NAME, SECONDS};
+use vellum_process::{Stalled, Stalls};
 
 const OWN_CPU: Family = Family::counter("agent_cpu", Seconds, "The agent's own CPU time");
 const IMPOSED: Family =
@@ -213,13 +214,10 @@ fn limit(directory: &Path) -> Option<u64> {
 
 /// The sums in a file of pressure: of some task, and of all.
 fn stalls(path: &Path) -> impl Iterator<Item = (&'static str, f64)> + use<> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let sum = |kind: &'static str| {
-        let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
-        let micros: f64 = line.rsplit_once("total=")?.1.trim().parse().ok()?;
-        Some((kind, micros / 1e6))
-    };
-    [sum("some"), sum("full")].into_iter().flatten()
+    let stalls = Stalls::read(path);
+    let of = |kind, stalled: Stalled| (kind, stalled.total.as_secs_f64());
+    let some = stalls.map(|stalls| of("some", stalls.some));
+    some.into_iter().chain(stalls.and_then(|stalls| stalls.full).map(|full| of("full", full)))
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! process (a container's), or else the machine. A reserve that is part of the machine's memory may be more
 //! than all that a container has.
 
-use std::time::Instant;
-use vellum_process::Bytes;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vellum_process::{Bytes, Stalls};
 use vellum_sys::limits::{Limits, SCRATCH, machine_total};
 
 /// The part of all memory that is never counted on …
@@ -37,8 +38,8 @@ impl Memory {
 #[derive(Debug)]
 pub(crate) struct Machine {
     limits: Limits,
-    /// Microseconds of stall, and when they were read.
-    stalled: Option<(u64, Instant)>,
+    /// The time stalled, and when that was read.
+    stalled: Option<(Duration, Instant)>,
 }
 
 impl Machine {
@@ -64,15 +65,12 @@ impl Machine {
         self.stalled = Some(now);
         let (stalled, at) = before?;
         let passed = now.1.duration_since(at).as_secs_f64();
-        (passed > 0.0).then(|| (now.0.saturating_sub(stalled)) as f64 / 1e6 / passed)
+        (passed > 0.0).then(|| now.0.saturating_sub(stalled).as_secs_f64() / passed)
     }
 }
 
-fn stall() -> Option<(u64, Instant)> {
-    let text = std::fs::read_to_string("/proc/pressure/memory").ok()?;
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let total = some.split("total=").nth(1)?.trim().parse().ok()?;
-    Some((total, Instant::now()))
+fn stall() -> Option<(Duration, Instant)> {
+    Some((Stalls::read(Path::new("/proc/pressure/memory"))?.some.total, Instant::now()))
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ pub mod ring;
 mod sampler;
 mod series;
 mod signals;
+mod stalls;
 mod stat;
 mod symbols;
 mod tree;
@@ -71,6 +72,7 @@ pub use pace::{COST_SHARE, INTERVAL_MAX, INTERVAL_MIN, Pace};
 pub use sampler::{Now, Sampled, Sampler, Stranger};
 pub use series::{AVERAGE_LOOKS_MIN, POINTS_MAX, Point, Series};
 pub use signals::{SignalError, Signals};
+pub use stalls::{Stalled, Stalls};
 pub use stat::{Pid, Stat, Used, child_pids};
 pub use symbols::{
     Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library, is_users_source,

@@ -64,3 +64,9 @@ pub fn write_all(bytes: &[u8]) -> Result<(), OutputError> {
     let written = |source| OutputError { path: "standard output".into(), source };
     write_with(|out| out.write_all(bytes).map_err(written)).map(|_| ())
 }
+
+/// Writes `text` to standard output at once. False if nobody reads it any more.
+pub fn say<E: From<OutputError>>(text: &str) -> Result<bool, E> {
+    let written = |source| E::from(OutputError { path: "standard output".into(), source });
+    write_with(|out| out.write_all(text.as_bytes()).map_err(written)).map(|all| all.is_some())
+}

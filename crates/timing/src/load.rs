@@ -5,7 +5,9 @@
 //! program that has a processor to itself adds nothing to it; two programs that compete for one add all of
 //! their time.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
+use vellum_process::Stalls;
 
 /// The kernel's file.
 pub const PRESSURE: &str = "/proc/pressure/cpu";
@@ -23,8 +25,7 @@ impl Waited {
     /// The account now; `None` where the kernel keeps none.
     #[must_use]
     pub fn now() -> Option<Waited> {
-        let total = field(&std::fs::read_to_string(PRESSURE).ok()?, "total=")?;
-        Some(Waited { total: Duration::from_micros(total as u64), at: Instant::now() })
+        Some(Waited { total: Stalls::read(Path::new(PRESSURE))?.some.total, at: Instant::now() })
     }
 
     /// The share of the time since then in which some task waited for a processor.
@@ -40,25 +41,12 @@ impl Waited {
 /// That share over the last ten seconds.
 #[must_use]
 pub fn lately() -> Option<f64> {
-    field(&std::fs::read_to_string(PRESSURE).ok()?, "avg10=").map(|percent| percent / 100.0)
-}
-
-/// A field of the line about some tasks.
-fn field(text: &str, name: &str) -> Option<f64> {
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    some.split_ascii_whitespace().find_map(|word| word.strip_prefix(name))?.parse().ok()
+    Some(Stalls::read(Path::new(PRESSURE))?.some.lately)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_line_about_some_tasks_is_read() {
-        let text = "some avg10=12.50 avg60=1.00 avg300=0.10 total=4711\nfull avg10=99.00 total=1\n";
-        assert_eq!((field(text, "avg10="), field(text, "total=")), (Some(12.5), Some(4711.0)));
-        assert_eq!((field("", "total="), field("some total=x", "total=")), (None, None));
-    }
 
     #[test]
     fn shares_are_parts() {

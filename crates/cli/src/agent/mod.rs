@@ -12,13 +12,13 @@
 use crate::failure::Failure;
 use crate::watch::{Choice, percent, percent_or_none, source, time, time_or_none};
 use clap::ValueHint;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_fleet::{Agent, Notice, PodsFrom, Setting};
 use vellum_governor::{DEVICE_DELAY, Exposition, Stop, TokenFile};
 use vellum_reference::{Delay, Options};
+use vellum_report::stdout::{self, say};
 use vellum_report::units;
 
 /// How long --once waits for answers unless --for says otherwise.
@@ -171,7 +171,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     }
     if args.once {
         agent.publish();
-        vellum_report::stdout::write_all(page.text_file().as_bytes())?;
+        stdout::write_all(page.text_file().as_bytes())?;
     }
     Ok(0)
 }
@@ -202,15 +202,5 @@ impl Teller {
             }
         }
         say(&text)
-    }
-}
-
-/// Writes to standard output, at once. False if nobody reads it any more.
-fn say(text: &str) -> Result<bool, Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(source) => Err(Failure::Output { path: "standard output".into(), source }),
     }
 }

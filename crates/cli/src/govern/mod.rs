@@ -14,7 +14,6 @@ use crate::jobs_table;
 use crate::screen;
 use clap::ValueHint;
 use serde::Serialize;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vellum_governor::config::Origin;
@@ -23,6 +22,7 @@ use vellum_process::library;
 use vellum_reference::Delay;
 use vellum_report::Style;
 use vellum_report::json;
+use vellum_report::stdout::say;
 
 /// Between two tables of the state, unless asked otherwise.
 const EVERY_SECONDS: u64 = 10;
@@ -226,15 +226,5 @@ impl Teller {
         self.table_at = Instant::now();
         let table = jobs_table::jobs(state, screen::columns(), self.style);
         say(&format!("{}\n{table}", jobs_table::summary(state, self.style)))
-    }
-}
-
-/// Writes to standard output, at once. False if nobody reads it any more.
-fn say(text: &str) -> Result<bool, Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(source) => Err(Failure::Output { path: "standard output".into(), source }),
     }
 }

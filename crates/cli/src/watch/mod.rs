@@ -22,7 +22,7 @@ use crate::screen;
 use crate::wrap::wrapped;
 use prove::{Proof, Prover, SqueezeError};
 use record::{Header, Record, Recorded};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_process::{Interrupt, Pid};
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
     }
 
     fn run(mut self) -> Result<u8, Failure> {
-        if self.args.json && !put(&vellum_report::json(&self.header))? {
+        if self.args.json && !stdout::say::<Failure>(&vellum_report::json(&self.header))? {
             return Ok(0);
         }
         let mut next = self.began;
@@ -209,15 +209,15 @@ impl<'a> Session<'a> {
         }
         if self.args.json {
             let proof = self.proof.as_ref().filter(|_| last);
-            return put(&vellum_report::json(&Moment { frame: &frame, proof }));
+            return stdout::say(&vellum_report::json(&Moment { frame: &frame, proof }));
         }
         let style = Style::of_stdout();
         let proof =
             self.proof.as_ref().map_or(String::new(), |proof| view::lines(&prove::words(proof), style));
         match &mut self.drawn {
             Some(drawing) => drawing.draw(&(view::whole(&self.header, &frame, style) + &proof)),
-            None if last => put(&(view::whole(&self.header, &frame, style) + &proof)),
-            None => put(&(view::line(&frame) + "\n")),
+            None if last => stdout::say(&(view::whole(&self.header, &frame, style) + &proof)),
+            None => stdout::say(&(view::line(&frame) + "\n")),
         }
     }
 
@@ -265,14 +265,8 @@ impl Drawing {
         }
         all += "\x1b[J";
         self.lines = shown.len();
-        put(&all)
+        stdout::say(&all)
     }
-}
-
-/// Writes at once; false if nobody reads.
-fn put(text: &str) -> Result<bool, Failure> {
-    let written = |source| Failure::Output { path: "standard output".into(), source };
-    stdout::write_with(|out| out.write_all(text.as_bytes()).map_err(written)).map(|all| all.is_some())
 }
 
 /// What is watched, in words.

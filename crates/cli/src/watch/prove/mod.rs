@@ -148,8 +148,8 @@ impl Prover {
                 let time = ran.as_secs_f64().max(wall.as_secs_f64() * RATE_MIN).max(f64::MIN_POSITIVE);
                 let faults = counts.faults.saturating_sub(before.faults);
                 let seen = faults as f64 * delay.mean_ns / 1e9 / time;
-                let stalled = counts.stalled_us.zip(before.stalled_us).map(|(now, before)| {
-                    now.saturating_sub(before) as f64 / 1e6 / wall.as_secs_f64().max(f64::MIN_POSITIVE)
+                let stalled = counts.stalled.zip(before.stalled).map(|(now, before)| {
+                    now.saturating_sub(before).as_secs_f64() / wall.as_secs_f64().max(f64::MIN_POSITIVE)
                 });
                 let over = ran >= HOLD_CLOCK || wall >= HOLD_MAX;
                 // Nothing is said by the first moments.

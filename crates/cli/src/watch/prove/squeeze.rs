@@ -12,8 +12,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use vellum_governor::{GuardianError, Keeper};
-use vellum_process::{Pid, procfs};
+use vellum_process::{Pid, Stalls, procfs};
 use vellum_reference::{Target, Watcher};
 
 const V1: &str = "/sys/fs/cgroup/memory";
@@ -40,8 +41,8 @@ pub(super) struct Counts {
     pub(super) usage: u64,
     pub(super) faults: u64,
     pub(super) refaults: u64,
-    /// For how long tasks stalled on memory, in microseconds; `None` where the kernel does not say.
-    pub(super) stalled_us: Option<u64>,
+    /// For how long tasks stalled on memory; `None` where the kernel does not say.
+    pub(super) stalled: Option<Duration>,
 }
 
 /// How memory is taken.
@@ -129,15 +130,11 @@ impl Squeeze {
             };
             of(&total).or_else(|| of(name)).unwrap_or(0)
         };
-        let pressure = fs::read_to_string(self.group.join("memory.pressure")).ok();
         Ok(Counts {
             usage: text.trim().parse().unwrap_or(0),
             faults: number("pgmajfault"),
             refaults: number("workingset_refault_anon") + number("workingset_refault_file"),
-            stalled_us: pressure.and_then(|text| {
-                let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-                some.split_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok())
-            }),
+            stalled: Stalls::read(&self.group.join("memory.pressure")).map(|stalls| stalls.some.total),
         })
     }
 }
