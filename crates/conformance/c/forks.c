@@ -280,7 +280,67 @@ static void a_forking_server(void)
     printf("%" PRIu64 "\n", total);
 }
 
+/* By the kernel's count, in which threads are that the C library does not know. No memory is asked for. */
+static int threads_by_stat(void)
+{
+    char text[1024];
+    int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = read(file, text, sizeof text - 1);
+    CHECK(length > 0 && close(file) == 0);
+    text[length] = 0;
+    int threads = 0;
+    /* From the end of the name, which may hold anything: the 18th field after it. */
+    CHECK(sscanf(strrchr(text, ')') + 1, " %*s%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%*d%d", &threads) == 1);
+    return threads;
+}
+
+static void use_and_free(size_t bytes)
+{
+    char *block = malloc(bytes);
+    fill(block, bytes, 1);
+    CHECK(is_filled(block, bytes, bytes, 1));
+    free(block);
+}
+
+/* CPython from 3.12 on counts so in the parent, and warns if there is more than one. */
+static void one_thread_forks_as_one(void)
+{
+    for (int i = 0; i < 40; i++) {
+        for (int j = 0; j < 8; j++)
+            use_and_free(8 * MIB);
+        pid_t child = fork();
+        if (child == 0) {
+            use_and_free(8 * MIB);
+            _exit(0);
+        }
+        CHECK(child > 0);
+        CHECK_OF(threads_by_stat() == 1, threads_by_stat());
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        /* Some forks find a helper that has come back. */
+        if (i % 8 == 0)
+            usleep(60000);
+    }
+}
+
+/* What a program caches after it has forked is looked after again. */
+static void vellum_memory_goes_back_after_a_fork(void)
+{
+    use_and_free(8 * MIB);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    CHECK(waitpid(child, NULL, 0) == child);
+    for (int i = 0; i < 3000 && threads_by_stat() == 1; i++) {
+        use_and_free(8 * MIB);
+        usleep(20000);
+    }
+    CHECK(threads_by_stat() == 2);
+}
+
 static const struct scenario scenarios[] = {
+    {"one_thread_forks_as_one", one_thread_forks_as_one},
+    {"vellum_memory_goes_back_after_a_fork", vellum_memory_goes_back_after_a_fork},
     {"threads_fork_at_any_moment", threads_fork_at_any_moment},
     {"programs_are_started_at_any_moment", programs_are_started_at_any_moment},
     {"generations", generations},

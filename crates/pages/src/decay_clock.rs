@@ -1,9 +1,11 @@
 //! The helper's ticks, and how many of them are a part of the decay time.
 //!
 //! The helper ticks often enough to see pressure come, however long free pages may stay: of a long decay time
-//! several ticks make one part.
+//! several ticks make one part. The clock outlives the helper: a process that forks again and again has many,
+//! one after the other, and its free pages grow old all the same.
 
 use crate::low_water::DECAY_PARTS;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The shortest and the longest tick, in milliseconds.
 pub(crate) const TICK_MS: (u64, u64) = (10, 250);
@@ -22,21 +24,43 @@ pub(crate) fn ticks_of_part(decay_ms: u32) -> u32 {
     part_ms(decay_ms).div_ceil(TICK_MS.1).max(1) as u32
 }
 
-/// Counts ticks.
-#[derive(Debug, Default)]
+/// Counts ticks. Only the helper does; each is alone in its time.
+#[derive(Debug)]
 pub(crate) struct DecayClock {
-    ticks: u32,
+    /// When it ticked last, in milliseconds; 0 before the first helper.
+    ticked_ms: AtomicU64,
+    /// The ticks of the part that has begun.
+    ticks: AtomicU32,
 }
 
 impl DecayClock {
-    /// The helper ticks: whether a part of the decay time has passed by that.
-    pub(crate) fn tick(&mut self, decay_ms: u32) -> bool {
-        self.ticks += 1;
-        let is_over = self.ticks >= ticks_of_part(decay_ms);
-        if is_over {
-            self.ticks = 0;
+    pub(crate) const fn new() -> DecayClock {
+        DecayClock { ticked_ms: AtomicU64::new(0), ticks: AtomicU32::new(0) }
+    }
+
+    /// In a forked child, whose free pages are as good as new.
+    pub(crate) fn reset_after_fork(&self) {
+        self.ticked_ms.store(0, Relaxed);
+        self.ticks.store(0, Relaxed);
+    }
+
+    /// A helper begins.
+    pub(crate) fn begin(&self, now_ms: u64) {
+        if self.ticked_ms.load(Relaxed) == 0 {
+            self.ticked_ms.store(now_ms, Relaxed);
         }
-        is_over
+    }
+
+    /// Whether it is time for a tick, and by that tick a part of the decay time has passed.
+    pub(crate) fn tick(&self, now_ms: u64, decay_ms: u32) -> Option<bool> {
+        if now_ms.wrapping_sub(self.ticked_ms.load(Relaxed)) < tick_ms(decay_ms) {
+            return None;
+        }
+        self.ticked_ms.store(now_ms, Relaxed);
+        let ticks = self.ticks.load(Relaxed) + 1;
+        let is_over = ticks >= ticks_of_part(decay_ms);
+        self.ticks.store(if is_over { 0 } else { ticks }, Relaxed);
+        Some(is_over)
     }
 }
 
@@ -46,14 +70,26 @@ mod tests {
     use crate::Config;
 
     #[test]
+    fn many_short_lived_helpers_tick_as_one_does() {
+        let clock = DecayClock::new();
+        // Each lives for 100 ms; a tick of 250 ms falls into every third.
+        let parts = (1..=400).filter(|turn| {
+            clock.begin(turn * 100);
+            clock.tick(turn * 100, 1000) == Some(true)
+        });
+        assert_eq!(parts.count(), 133);
+    }
+
+    #[test]
     fn a_decay_time_is_as_long_as_was_asked_for() {
         for decay_ms in [40, 100, 999, 1000, 1001, 1400, 2000, 8000, 60_000, 123_456, Config::DECAY_MS_MAX] {
             let tick = tick_ms(decay_ms);
             assert!((TICK_MS.0..=TICK_MS.1).contains(&tick));
-            let mut clock = DecayClock::default();
-            let ticks = (1..).scan(0, |parts, tick: u64| {
-                *parts += usize::from(clock.tick(decay_ms));
-                Some((tick, *parts))
+            let clock = DecayClock::new();
+            clock.begin(1);
+            let ticks = (1..).scan(0, |parts, ticks: u64| {
+                *parts += usize::from(clock.tick(1 + ticks * tick, decay_ms)?);
+                Some((ticks, *parts))
             });
             let (ticks, _) = { ticks }.find(|(_, parts)| *parts == DECAY_PARTS).unwrap();
             let time = ticks * tick;

@@ -2,16 +2,19 @@
 //! ahead.
 //!
 //! It is started when there is something for it to do (half a MiB cached, a window to watch, a hook) and
-//! lives until the process ends, or changes who it is: then it is ended and started again ([`Lifecycle`]).
+//! lives until the process ends, changes who it is, or forks: then it is ended and started again
+//! ([`Lifecycle`], `rest`).
 //! With nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread it is
 //! and what it must not touch. A forked child starts its own when it needs one.
 
+use crate::Severity;
 use crate::advice::{self, Client};
 use crate::decay_clock::{DecayClock, TICK_MS, tick_ms, ticks_of_part};
 use crate::discard;
 use crate::huge_window::{NO_WINDOWS, Window};
 use crate::low_water::DECAY_PARTS;
 use crate::pages::Pages;
+use crate::rest;
 use crate::scan_backoff::Backoff;
 use crate::shortage;
 use crate::state::{Advice, KEPT};
@@ -52,6 +55,7 @@ static STACK: Stack = Stack(UnsafeCell::new([0; thread::HELPER_BYTES]));
 static TID: AtomicU32 = AtomicU32::new(0);
 /// The id of the last that was started, for who waits until it is gone.
 static BORN: AtomicU32 = AtomicU32::new(0);
+static DECAY: DecayClock = DecayClock::new();
 static LIFE: Lifecycle = Lifecycle::over(AtomicU32::new(0));
 static BELL: AtomicU32 = AtomicU32::new(0);
 /// For how long the helper sleeps: a thread with work for it rings if that is too long.
@@ -67,7 +71,8 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 static FETCH_START: AtomicUsize = AtomicUsize::new(0);
 static FETCH_END: AtomicUsize = AtomicUsize::new(0);
 
-struct Helper;
+/// As seen by one who waits this long for its end, in nanoseconds.
+struct Helper(u64);
 
 impl Crew for Helper {
     fn ring(&self) {
@@ -77,7 +82,7 @@ impl Crew for Helper {
         TID.load(Ordering::Acquire) == 0
     }
     fn wait_until_gone(&self) -> bool {
-        thread::wait_until_gone(&TID, BORN.load(Ordering::Relaxed))
+        thread::wait_until_gone(&TID, BORN.load(Ordering::Relaxed), self.0)
     }
     fn wait(&self, word: &AtomicU32, seen: u32) {
         thread::wait(word, seen, MOMENT_NS);
@@ -90,10 +95,20 @@ impl Crew for Helper {
 /// How long to wait for a start that is under way before looking again.
 const MOMENT_NS: u64 = 1_000_000;
 
+/// How long a fork may wait for the helper's end.
+const FORK_NS: u64 = 1_000_000_000;
+/// Less in the cache than this is not worth a system call before a fork.
+const LEAST_BYTES: u64 = 256 << 10;
+/// Bars of forks that have begun: more than one if a signal handler forks on top of a fork.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
 /// In a forked child there is no helper.
 pub(crate) fn reset_after_fork() {
     TID.store(0, Ordering::Relaxed);
     LIFE.reset_after_fork();
+    DECAY.reset_after_fork();
+    rest::reset_after_fork();
+    FORKS.store(0, Ordering::Relaxed);
     SLEEP.store(LOOKING, Ordering::Relaxed);
     FETCH_END.store(0, Ordering::Relaxed);
 }
@@ -172,7 +187,7 @@ impl Pages {
     /// handler on top of what it waits for.
     #[must_use]
     pub fn bar_helper(&self) -> bool {
-        LIFE.bar(&Helper)
+        LIFE.bar(&Helper(thread::END_NS))
     }
 
     /// Ends a [`Pages::bar_helper`], and starts a helper if there was one or one was wanted: it is then what
@@ -188,6 +203,34 @@ impl Pages {
         caps::drop(Caps::HELPER);
         if owner::is_here() && self.bar_helper() {
             self.unbar_helper();
+        }
+    }
+
+    /// Ends the helper of a program with one thread, so that it forks as such (`rest`), and gives the cache
+    /// back: nobody would look after it while the program sleeps, a fork has to copy its page tables, and to
+    /// write to it afterwards costs a fault either way. Call it before [`Pages::fork_prepare`], with no lock
+    /// held.
+    pub fn fork_approach(&self) {
+        let is_concerned = self.is_global() && (self.has_helper() || rest::is_on());
+        if !is_concerned || !owner::is_here() || !thread::is_only_one() {
+            return;
+        }
+        if LIFE.bar(&Helper(FORK_NS)) {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+        }
+        let cached = self.state.lock().free_pages(Kind::Warm) * PAGE as u64;
+        if cached >= LEAST_BYTES {
+            self.trim(Severity::Flush);
+        }
+    }
+
+    /// In the parent, whether the fork succeeded or not.
+    pub(crate) fn end_fork(&self) {
+        if self.is_global() && FORKS.load(Ordering::Relaxed) > 0 {
+            FORKS.fetch_sub(1, Ordering::Relaxed);
+            rest::begin();
+            // Who wants a helper after the rest starts one.
+            let _ = LIFE.unbar();
         }
     }
 
@@ -294,11 +337,11 @@ impl Pages {
 /// Starts the helper, if that is possible now and nobody else does.
 #[cold]
 fn start() {
-    if !owner::is_here() {
+    if !owner::is_here() || rest::is_on() {
         return;
     }
     let _undisturbed = Undisturbed::new();
-    if !LIFE.begin(&Helper) {
+    if !LIFE.begin(&Helper(0)) {
         return;
     }
     // SAFETY: STACK is zeroed at first and page-aligned; a later helper finds only stale frames of one that
@@ -309,7 +352,7 @@ fn start() {
     } else {
         caps::drop(Caps::HELPER);
     }
-    LIFE.began(&Helper, run);
+    LIFE.began(&Helper(0), run);
 }
 
 extern "C" fn run(_argument: usize) -> ! {
@@ -319,7 +362,7 @@ extern "C" fn run(_argument: usize) -> ! {
     // Set at the first tick: it takes the kernel a while, and the first thing to do may be a window.
     let mut trigger = None;
     let mut client = Client::default();
-    let (mut ticked, mut decay_clock) = (clock::now_ms(), DecayClock::default());
+    DECAY.begin(clock::now_ms());
     let mut heard = 0;
     let mut backoff = Backoff::new();
     // Whether the helper was brought to the processor of a thread that is about to touch memory.
@@ -354,19 +397,17 @@ extern "C" fn run(_argument: usize) -> ! {
             let state = pages.state.lock();
             (state.config.decay_ms, KEPT.map(|kind| state.free_pages(kind)).iter().sum::<u64>())
         };
-        let tick_ms = tick_ms(decay_ms);
-        if now.wrapping_sub(ticked) >= tick_ms {
+        if let Some(part_is_over) = DECAY.tick(now, decay_ms) {
             if trigger.is_none() && caps::has(Caps::PRESSURE) {
                 trigger = Trigger::set();
             }
-            pages.tick(trigger.as_ref(), decay_clock.tick(decay_ms));
-            ticked = now;
+            pages.tick(trigger.as_ref(), part_is_over);
         }
         client.attend(pages, now);
         let ticks = kept > 0 || discard::any() || !pages.hook.load(Ordering::Relaxed).is_null();
         let (depth, sleep_ns) = match backoff.next_ns().filter(|_| looked.any) {
             Some(look_ns) => (LOOKING, look_ns),
-            None if ticks => (TICKING, tick_ms * 1_000_000),
+            None if ticks => (TICKING, tick_ms(decay_ms) * 1_000_000),
             None if looked.any => (TICKING, TICK_MS.1 * 1_000_000),
             None if advice::is_wanted() => (TICKING, advice::REPORT_MS * 1_000_000),
             None => (IDLE, IDLE_NS),

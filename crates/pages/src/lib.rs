@@ -44,8 +44,8 @@
 //! those who count; `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again;
 //! `relocate` moves; `mappings` follows what the program does to its own mappings, `elsewhere` counts what it
 //! maps from the kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of
-//! `decay_clock`; `advice` follows a governor; `available` says what memory there is; [`Buffer`] is the
-//! growable vector built on it all.
+//! `decay_clock`, and is away for a `rest` when the process forks; `advice` follows a governor; `available`
+//! says what memory there is; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -72,6 +72,7 @@ mod mappings;
 mod pages;
 mod release;
 mod relocate;
+mod rest;
 mod scan_backoff;
 mod shortage;
 mod state;

@@ -416,6 +416,7 @@ impl Pages {
     /// Gives the locks back in the parent.
     pub fn fork_parent(&self) {
         self.state.raw().unlock();
+        self.end_fork();
     }
 
     /// Makes the layer usable in the child: the locks are free and there is no helper.

@@ -112,6 +112,7 @@ fn watch_forks() {
 }
 
 unsafe extern "C" fn before_fork() {
+    Pages::global().fork_approach();
     if vellum_malloc::paged::is_paging() {
         stdio::hold();
     }

@@ -248,7 +248,7 @@ pub fn exit() -> ! {
 }
 
 /// How long threads that were asked to end may take.
-const END_NS: u64 = 10_000_000_000;
+pub const END_NS: u64 = 10_000_000_000;
 /// How long a thread that has ended may take to leave its process: one that is traced leaves when its tracer
 /// has seen it.
 const LEAVE_NS: u64 = 1_000_000_000;
@@ -257,13 +257,13 @@ const LOOKS: u32 = 100;
 const PAUSE_NS: u64 = 100_000;
 
 /// Waits until the thread that was started with `word`, and whose id is or was `id`, has left its process.
-/// False if it did not end for long.
-pub fn wait_until_gone(word: &AtomicU32, id: u32) -> bool {
+/// False if it did not end within `patience_ns`.
+pub fn wait_until_gone(word: &AtomicU32, id: u32, patience_ns: u64) -> bool {
     let began = crate::clock::now_ns();
     loop {
         match word.load(Ordering::Acquire) {
             0 => break,
-            _ if crate::clock::now_ns().wrapping_sub(began) > END_NS => return false,
+            _ if crate::clock::now_ns().wrapping_sub(began) > patience_ns => return false,
             alive => wait(word, alive, 1_000_000),
         }
     }

@@ -100,7 +100,7 @@ impl lifecycle::Crew for Helper {
         TIDS[self.0].load(Ordering::Acquire) == 0
     }
     fn wait_until_gone(&self) -> bool {
-        thread::wait_until_gone(&TIDS[self.0], BORN[self.0].load(Ordering::Relaxed))
+        thread::wait_until_gone(&TIDS[self.0], BORN[self.0].load(Ordering::Relaxed), thread::END_NS)
     }
     fn wait(&self, word: &AtomicU32, seen: u32) {
         thread::wait(word, seen, SLEEP_NS);
