@@ -2,7 +2,7 @@
 //! by a real Prometheus; and what it says of a wrong command line.
 //!
 //! Needs root and a hierarchy with memory that may be written to; otherwise it is skipped. All groups are
-//! below one of our own, and go with the test, also when it fails.
+//! below one of our own, and go with the test, also when it fails or is killed.
 
 mod common;
 
@@ -13,6 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use vellum_process::confine::Undoing;
 
 /// A hang is one after this.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,7 +51,12 @@ impl Drop for Running {
 struct Node {
     root: PathBuf,
     jobs: Vec<(PathBuf, Running)>,
+    _undoing: Undoing,
 }
+
+/// Ends the jobs of the hierarchy `$1`, and removes it.
+const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
+    find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ]";
 
 impl Node {
     fn make(name: &str) -> Option<Node> {
@@ -69,7 +75,8 @@ impl Node {
             vellum_skip::skip(format_args!("no control group can be made in {}: {why}", top.display()));
             return None;
         }
-        let node = Node { root, jobs: Vec::new() };
+        let undoing = Undoing::by(UNDO, &[root.as_os_str()]);
+        let node = Node { root, jobs: Vec::new(), _undoing: undoing };
         if let Err(why) = fs::read_to_string(node.root.join("cgroup.procs")) {
             vellum_skip::skip(format_args!("a control group cannot be used: {why}"));
             return None;
