@@ -94,6 +94,8 @@ struct vel_gc_config {
     unsigned divisor;    /* replaces percent: the bytes allocated between collections are those that the last one scanned, divided by this
                           * number, or as many as are free in a heap as large as this one was; 0: percent */
     uint64_t seed;       /* the seed of the random points of `eager` */
+    int sticky_marks;    /* VEL_GC_MARK_SWEEP without slice_us: 1: the marks of old objects may stay, so that most collections trace new
+                          * objects only. Needs tells_writes, or a kernel that tracks writes (Linux 6.7); otherwise it changes nothing */
 };
 
 /* Starts the heap. Returns 0; or -1 with errno: EBUSY if it has started already; EINVAL for settings that are not served; ENOMEM. Not served

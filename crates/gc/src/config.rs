@@ -74,6 +74,9 @@ pub struct Config {
     pub slice_ns: u64,
     /// Whether threads stop for collections at safepoints only, and not by a signal.
     pub safepoints: bool,
+    /// Whether the marks of old objects may stay, so that most collections at one go trace new objects only:
+    /// where writes can be tracked and that is worth it. Under [`PlanName::MarkSweep`].
+    pub sticky_marks: bool,
     /// Threads that mark in a collection at one go where much is alive (`parallel`), the collecting one among
     /// them; 0: as many as there are processors, up to four.
     pub markers: u32,
@@ -107,6 +110,7 @@ impl Config {
         restless: false,
         slice_ns: 0,
         safepoints: false,
+        sticky_marks: false,
         markers: 0,
         tells_writes: false,
         sizing: Sizing::Knee,

@@ -103,7 +103,7 @@ pub use interface::objects::{Sort, base, realloc, size, sort, stats, validate, w
 pub use interface::roots::{
     add_precise_roots, add_roots, add_thread_roots, exclude_roots, include_roots, on_image, remove_roots,
 };
-pub use interface::settings::{hold, set_least, set_limit, set_max};
+pub use interface::settings::{forgo_tracking, hold, set_least, set_limit, set_max};
 pub use interface::start::{
     Already, active, ask_sizing, ask_strict, blocking, enter, fork_child, fork_parent, fork_prepare, init,
     safepoint, type_by, type_of,

@@ -18,6 +18,8 @@ const fn strict(config: Config) -> Config {
 }
 /// Collections in slices as short as can be.
 const SLICED: Config = Config { slice_ns: 1, ..MARK_SWEEP };
+/// Old marks stay from one collection at one go to the next.
+const STICKY: Config = Config { sticky_marks: true, ..MARK_SWEEP };
 const DRIFT: Config = Config { after_major: AfterMajor::Drift, paranoid: true, ..APPEL };
 
 /// Tests of these names, each of a heap: on paged blocks with `frames` bytes of frames, if `in` gives them.
@@ -74,6 +76,12 @@ rows! {
         run(SLICED, 4);
         expect(|stats| !gc::can_slice() && stats.slices == 0 && stats.unsliced > 2);
     };
+    /// The same: every collection is a whole one.
+    sticky_untold => {
+        caps::drop(Caps::TRACK | Caps::PROTECT);
+        run(Config { eager: 60, ..STICKY }, 4);
+        expect(|stats| stats.partial == 0 && stats.collections > 20);
+    };
     /// The same: every collection is a major one.
     appel_untold => {
         caps::drop(Caps::TRACK | Caps::PROTECT);
@@ -85,6 +93,15 @@ rows! {
     eager => still_for(20_000, strict(Config { eager: 1, ..MARK_SWEEP }));
     eager_copying => moving_for(20_000, strict(Config { eager: 1, ..COPYING }));
     eager_copying_paged in paged::FEW => moving_for(20_000, strict(Config { eager: 1, ..COPYING }));
+    /// Mostly new objects only, by the account of the kernel and of the program.
+    eager_sticky => {
+        still_for(20_000, strict(Config { eager: 1, ..STICKY }));
+        expect(|stats| stats.partial * 2 > stats.collections || !gc::can_slice());
+    };
+    eager_sticky_cards => {
+        still_for(20_000, strict(Config { eager: 1, tells_writes: true, ..STICKY }));
+        expect(|stats| stats.partial * 2 > stats.collections);
+    };
     eager_sliced => _ = program::run_steps(strict(Config { eager: 1, ..SLICED }), 4, 30_000);
     /// Mostly new objects only. The program says what it writes: nothing stands in the way of that.
     eager_appel => {
@@ -95,6 +112,8 @@ rows! {
     random => still(strict(Config { eager: 60, ..MARK_SWEEP }));
     random_copying => moving(strict(Config { eager: 60, ..COPYING }));
     random_appel => moving(strict(Config { eager: 60, tells_writes: true, ..APPEL }));
+    random_sticky => still(strict(Config { eager: 60, ..STICKY }));
+    random_sticky_cards => still(strict(Config { eager: 60, tells_writes: true, ..STICKY }));
     random_sliced => _ = run(strict(Config { eager: 20, ..SLICED }), 4);
 
     two_markers => marked_by(2);

@@ -1,7 +1,10 @@
 //! Partial collections: an old object stays without being traced, leads to new ones if it was written to, and
 //! goes with the next whole collection when it has died.
 
+mod rows;
+
 use vellum_gc as gc;
+use vellum_sys::{Caps, caps};
 
 /// Old objects, of four words each.
 const OLD: usize = 100_000;
@@ -31,10 +34,9 @@ fn churn(done: impl Fn(&gc::Stats) -> bool) -> gc::Stats {
     }
 }
 
-#[test]
-fn old_objects_lead_to_new_ones_and_go_when_they_have_died() {
-    gc::init(gc::Config { slice_ns: 1, ..gc::Config::DEFAULT }).expect("the heap starts");
-    if !gc::can_slice() {
+fn old_objects_lead_to_new_ones_and_go_when_they_have_died(config: gc::Config) {
+    gc::init(config).expect("the heap starts");
+    if !caps::has(Caps::TRACK) {
         vellum_skip::skip("nobody tells what is written here");
         return;
     }
@@ -85,4 +87,17 @@ fn old_objects_lead_to_new_ones_and_go_when_they_have_died() {
         churn(|stats| stats.live_bytes < old.live_bytes / 2 || stats.collections > dead.collections + SOON);
     assert!(end.live_bytes < old.live_bytes / 2, "what died stays: {dead:?} {end:?}");
     gc::validate().expect("the heap's invariants hold");
+}
+
+#[test]
+fn in_slices() {
+    let config = gc::Config { slice_ns: 1, ..gc::Config::DEFAULT };
+    rows::alone("in_slices", None, || old_objects_lead_to_new_ones_and_go_when_they_have_died(config));
+}
+
+#[test]
+fn at_one_go() {
+    // They are tried at any size where collections are made at random; that is next to never here.
+    let config = gc::Config { sticky_marks: true, eager: u32::MAX, ..gc::Config::DEFAULT };
+    rows::alone("at_one_go", None, || old_objects_lead_to_new_ones_and_go_when_they_have_died(config));
 }

@@ -14,12 +14,17 @@ pub(crate) struct Wishes {
     pub never_collects: bool,
     pub prints: bool,
     pub finds_leaks: bool,
+    /// Every collection is a whole one.
+    pub only_whole: bool,
 }
 
 /// Variables that say nothing to this collector, and why.
-const IGNORED: [(&CStr, &[u8]); 11] = [
+const IGNORED: [(&CStr, &[u8]); 10] = [
     (c"GC_NPROCS", b"the collector chooses"),
-    (c"GC_FULL_FREQUENCY", b"every collection is whole"),
+    (
+        c"GC_FULL_FREQUENCY",
+        b"the collector chooses; GC_DISABLE_INCREMENTAL=1 makes every collection a whole one",
+    ),
     (c"GC_UNMAP_THRESHOLD", b"memory is given back by age"),
     (c"GC_FORCE_UNMAP_ON_GCOLLECT", b"memory is given back by age; GC_gcollect_and_unmap does it at once"),
     (c"GC_USE_ENTIRE_HEAP", b"there is no such choice"),
@@ -28,7 +33,6 @@ const IGNORED: [(&CStr, &[u8]); 11] = [
     (c"GC_BACKTRACES", b"use vellum cost"),
     (c"GC_PRINT_BACK_HEIGHT", b"it is not kept"),
     (c"GC_RETRY_SIGNALS", b"signals are not lost"),
-    (c"GC_DISABLE_INCREMENTAL", b"collections are made at one go unless GC_ENABLE_INCREMENTAL is set"),
 ];
 
 /// Reads them all.
@@ -41,6 +45,7 @@ pub(crate) fn read() -> Wishes {
         markers: get(c"GC_MARKERS").and_then(size).and_then(|count| c_uint::try_from(count).ok()),
         never_collects: is_on(c"GC_DONT_GC"),
         finds_leaks: is_on(c"GC_FIND_LEAK"),
+        only_whole: is_on(c"GC_DISABLE_INCREMENTAL"),
         prints: is_on(c"GC_PRINT_STATS") || is_on(c"GC_PRINT_VERBOSE_STATS"),
     };
     if is_on(c"GC_ENABLE_INCREMENTAL") {

@@ -62,6 +62,7 @@ pub extern "C" fn GC_init() {
         divisor: c_uint::try_from(variables::GC_get_free_space_divisor()).unwrap_or(c_uint::MAX).max(1),
         markers: markers.unwrap_or_else(|| MARKERS.load(Relaxed)).min(MARKERS_MAX),
         slice_us: slice_us.unwrap_or(if INCREMENTAL.load(Relaxed) != 0 { SLICE_US } else { 0 }),
+        sticky_marks: c_int::from(!wishes.only_whole),
         ..vel::Config::default()
     };
     // It may have been started by a library that uses Vellum's own interface; then its settings stand.

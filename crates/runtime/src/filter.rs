@@ -3,7 +3,7 @@
 //! A sandboxed program installs a filter that kills it for a call it has not listed, and it has not listed
 //! what Vellum's memory may want to do behind its back. From the moment before the filter is set, the page
 //! layer makes no call but the one that any allocator makes: it maps memory, when it needs more and, over
-//! what it has, to give frames back.
+//! what it has, to give frames back. The collector tracks no writes any more.
 //!
 //! Filters are set by `prctl` or by `syscall`, so both pass through here, and with them what else these do
 //! that background threads must follow (`identity`). `syscall` must leave every register as the C library's
@@ -32,6 +32,9 @@ const SET_MODE_FILTER: usize = 1;
 fn before_filter() {
     Pages::global().no_syscalls();
     caps::drop(Caps::HELPER);
+    if owner::is_here() {
+        vellum_gc::forgo_tracking();
+    }
     if !vellum_gc::are_helpers_absent() && owner::is_here() && vellum_gc::bar_helpers() {
         vellum_gc::unbar_helpers();
     }

@@ -84,8 +84,16 @@ struct Hidden {
 impl Hidden {
     fn new(file: OwnedFd) -> Result<Hidden, Errno> {
         let target = target(&file)?;
-        Ok(Hidden { file: ManuallyDrop::new(file), target })
+        Ok(Hidden { file: ManuallyDrop::new(high(file)), target })
     }
+}
+
+/// The least numbers for such descriptors, the best first: programs expect the low ones for themselves.
+const HIGH: [i32; 3] = [900, 200, 50];
+
+/// The same file under a high number, if the process may have one.
+fn high(file: OwnedFd) -> OwnedFd {
+    HIGH.iter().find_map(|&least| rustix::io::fcntl_dupfd_cloexec(&file, least).ok()).unwrap_or(file)
 }
 
 impl Deref for Hidden {

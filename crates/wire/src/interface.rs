@@ -46,7 +46,7 @@ macro_rules! c_struct {
 
 c_struct!($, same_as_config,
     /// `struct vel_gc_config`.
-    Config: 25 fields, 136 bytes,
+    Config: 26 fields, 144 bytes,
     config_bytes: usize,
     plan: c_int,
     only_starts: c_int,
@@ -72,6 +72,7 @@ c_struct!($, same_as_config,
     precise_stacks: c_int,
     divisor: c_uint,
     seed: u64,
+    sticky_marks: c_int,
 );
 
 c_struct!($, same_as_stats,

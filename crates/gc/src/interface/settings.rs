@@ -3,6 +3,21 @@
 use crate::mutator::access::look;
 use crate::mutator::collect::ensure_started;
 use crate::plan;
+use crate::plan::mark_sweep::incremental;
+use vellum_sys::caps::{self, Caps};
+
+/// Tracks no writes from now on, which takes system calls that few programs allow themselves: for a process
+/// that is about to set a filter. Collections are whole ones, made at one go.
+pub fn forgo_tracking() {
+    if !incremental::is_white() {
+        return caps::drop(Caps::TRACK | Caps::PROTECT);
+    }
+    let _ = look(|heap| {
+        caps::drop(Caps::TRACK | Caps::PROTECT);
+        heap.drop_cycle();
+        heap.end_account();
+    });
+}
 
 /// Disables collection (`true`), or enables it again; calls nest.
 pub fn hold(off: bool) {

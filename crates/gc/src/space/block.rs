@@ -60,6 +60,8 @@ pub(crate) enum Region {
     NewAndHeld,
     /// Its objects have survived a collection.
     Old,
+    /// Writes to it are tracked until the next partial collection (`mark_sweep::partial`).
+    Tracked,
     /// All objects in it stay until they are freed (`uncollectable`). Where there are no generations.
     Kept,
 }
@@ -244,6 +246,11 @@ impl Block {
     #[inline(always)]
     pub(crate) fn is_old(&self) -> bool {
         self.region.get() == Region::Old
+    }
+
+    /// Whether writes to it are tracked.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.region.get() == Region::Tracked
     }
 
     /// It is of the old region from now on: everything in it counts as marked.

@@ -64,6 +64,8 @@ const GAP_BLOCKS: usize = 4;
 pub(crate) enum Which {
     /// All that have pointers.
     All,
+    /// Those that are to be tracked (`mark_sweep::partial`).
+    Tracked,
     /// Those of the old region (`appel`) that have pointers …
     Old,
     /// … of untyped objects …
@@ -78,6 +80,7 @@ impl Which {
         let scan = block.scan.get();
         match self {
             Which::All => scan != Scan::Nothing,
+            Which::Tracked => block.is_tracked(),
             Which::Old => block.is_old() && scan != Scan::Nothing,
             Which::OldUntyped => block.is_old() && scan == Scan::Words,
             Which::OldTyped => block.is_old() && scan != Scan::Words && scan != Scan::Nothing,
@@ -273,9 +276,33 @@ impl Dirty {
         }
     }
 
+    /// Everything counts as written, and writes cost nothing.
+    pub(crate) fn disarm_all(&mut self, space: &AddressTable) {
+        match &self.source {
+            Source::Kernel(tracker, covered) => {
+                for part in covered.iter() {
+                    self.lost |= tracker.disarm(part.start, part.end - part.start).is_err();
+                }
+            }
+            Source::Guard(_) => {}
+            Source::Cards => {
+                let mut from = 0;
+                while let Some((start, end)) = run(space, from, usize::MAX, false, Which::All) {
+                    cards::set_cards(start, end);
+                    from = end;
+                }
+            }
+        }
+    }
+
+    /// `bytes` bytes are not armed, beside what is said to be written from now on.
+    pub(crate) fn note_unarmed(&mut self, bytes: usize) {
+        self.handed_out += bytes;
+    }
+
     /// The bytes from `start` up to `end` came to the heap, and are about to be written. They count as
-    /// written until taken. `ahead` lies around them, and will come soon.
-    pub(crate) fn enter(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
+    /// written until taken. `ahead` lies around them, and will come soon; `None`: little there can be armed.
+    pub(crate) fn enter(&mut self, start: usize, end: usize, ahead: Option<(usize, usize)>) {
         self.handed_out += end - start;
         if let Some(sums) = &self.sums {
             sums.forget(start, end);
@@ -284,7 +311,12 @@ impl Dirty {
             Source::Kernel(tracker, covered) => match cover(tracker, covered, start, end) {
                 // Memory that was not tracked before is not armed either.
                 Some(true) => {}
-                Some(false) => self.take_for_written(start, end, ahead),
+                Some(false) => match ahead {
+                    Some(ahead) => self.take_for_written(start, end, ahead),
+                    // The sums are of other contents.
+                    None if self.sums.is_some() => self.take_for_written(start, end, (start, end)),
+                    None => {}
+                },
                 None => self.lost = true,
             },
             Source::Guard(parts) => {

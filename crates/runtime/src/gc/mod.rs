@@ -107,6 +107,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Config) -> c_int {
         config.poison = settings.poison != 0;
         config.slice_ns = u64::from(settings.slice_us) * 1000;
         config.safepoints = settings.safepoints != 0;
+        config.sticky_marks = settings.sticky_marks != 0;
         config.tells_writes = settings.tells_writes != 0;
         config.paranoid = settings.paranoid != 0;
         config.eager = settings.eager;

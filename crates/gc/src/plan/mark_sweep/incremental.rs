@@ -29,7 +29,6 @@
 //! that yield at once (section "Improving the Results"). There a slice is 50 blocks of copying; here it is a
 //! time.
 
-use crate::config::ROOM_MIN;
 use crate::death::explicit_free;
 use crate::event::Event;
 use crate::heap::Heap;
@@ -38,6 +37,7 @@ use crate::mutator::thread::{self, Thread};
 use crate::plan::collection::{self, with_world_stopped};
 use crate::plan::mark_sweep::MarkSweep;
 use crate::plan::mark_sweep::cycle::{Cycle, Phase, Progress};
+use crate::plan::mark_sweep::partial::untrack;
 use crate::plan::pause::Pause;
 use crate::plan::sweep::sweep;
 use crate::space::block::Block;
@@ -118,7 +118,7 @@ impl Heap {
     }
 
     /// Expected nanoseconds of a whole collection, tracing and sweep, by the last one.
-    fn whole_ns_expected(&self) -> u64 {
+    pub(super) fn whole_ns_expected(&self) -> u64 {
         (self.space.bytes as u64 >> 10) * self.incremental.ns_a_kib
     }
 
@@ -163,7 +163,11 @@ impl Heap {
     pub(crate) fn block_came(&mut self, block: &Block) {
         let (start, end) = (block.base.get(), block.base.get() + block.extent.get());
         let is_small = block.slot.get() != 0;
-        let ahead = if is_small { self.pool_beside(start, end) } else { (start, end) };
+        let ahead = match is_small {
+            _ if self.tracks_by_block() => None,
+            true => Some(self.pool_beside(start, end)),
+            false => Some((start, end)),
+        };
         if let Some(dirty) = self.account() {
             dirty.enter(start, end, ahead);
             if is_small {
@@ -174,7 +178,8 @@ impl Heap {
 
     /// A thread is to allocate from a block that was there before; `next` leads to the next one with room.
     pub(crate) fn block_goes_out(&mut self, block: &Block) {
-        let Some(dirty) = self.account() else { return };
+        let by_block = self.tracks_by_block();
+        let Some(dirty) = self.account().filter(|_| !by_block || block.is_tracked()) else { return };
         let (start, mut end) = (block.base.get(), block.base.get() + block.extent.get());
         let (own, mut next) = ((start, end), block.next.get());
         // SAFETY: null, or a descriptor, which is never unmapped.
@@ -184,8 +189,16 @@ impl Heap {
             }
             end += beside.extent.get();
             next = beside.next.get();
+            if by_block {
+                untrack(beside);
+            }
         }
-        dirty.expect(own.0, own.1, (start, end));
+        if by_block {
+            untrack(block);
+            dirty.expect(start, end, (start, end));
+        } else {
+            dirty.expect(own.0, own.1, (start, end));
+        }
     }
 
     /// The free blocks that will be taken next and lie beside the addresses from `start` up to `end`, and
@@ -206,7 +219,7 @@ impl Heap {
         (start, end)
     }
 
-    fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) -> Rooted {
+    pub(super) fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) -> Rooted {
         let Heap { space, roots, deaths, .. } = self;
         deaths.kept.mark(marker, &space.blocks);
         collection::mark_roots(marker, roots, deaths, space.slots.len(), false)
@@ -245,12 +258,17 @@ impl Heap {
         if self.tracking.account.is_none() || self.tracking.is_leaving {
             return;
         }
-        if self.is_worth_slicing() {
+        if self.is_worth_slicing() || self.is_worth_tracking() {
             self.incremental.sticky.know();
         } else {
             self.tracking.is_leaving = true;
         }
     }
+}
+
+/// New objects are to be unmarked from now on. The world stands still.
+pub(super) fn turn_white() {
+    ON.store(true, Ordering::Relaxed);
 }
 
 /// Begins a cycle or goes on with it, for `thread`, which is inside and holds the lock. One that begins is
@@ -469,17 +487,10 @@ fn finish_with_libraries(heap: &mut Heap, thread: &'static Thread) -> Progress {
     let spent_ns = spent_ns + heap.incremental.end_ns;
     collection::end(&MarkSweep, heap, sweep, (!is_partial).then_some(spent_ns));
     if is_partial {
-        heap.stats.partial += 1;
-        let live = heap.stats.live_bytes as usize;
-        heap.incremental.sticky.partial_ended(spent_ns, live, faults);
-        heap.sizing.room = heap.sizing.room.min(heap.incremental.sticky.room_left(live)).max(ROOM_MIN);
+        heap.partial_ended(spent_ns, faults);
     } else {
         heap.incremental.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.sizing.room);
     }
-    match () {
-        () if heap.tracking.account.is_none() => heap.end_account(),
-        () if heap.incremental.sticky.is_worth_keeping() => heap.incremental.sticky.know(),
-        () => heap.tracking.is_leaving = true,
-    }
+    heap.keep_marks_if_worth();
     Progress::Done
 }

@@ -2,7 +2,7 @@
 //! slices.
 //!
 //! `incremental` is a collection in slices, `cycle` one that is under way. `sticky` decides when old marks
-//! are kept, so that the next one traces new objects only.
+//! are kept, so that the next one traces new objects only: in slices, or at one go (`partial`).
 //!
 //! # Invariants
 //! * New objects are unmarked while writes are tracked.
@@ -11,6 +11,7 @@
 
 pub(crate) mod cycle;
 pub(crate) mod incremental;
+pub(crate) mod partial;
 pub(crate) mod sticky;
 
 use crate::heap::Heap;
@@ -48,8 +49,23 @@ impl Plan for MarkSweep {
         Progress::Nothing
     }
 
-    /// Ends the collection in slices that is on. One that has not marked anything yet is dropped.
+    /// Gets ready to track writes, if the next collection may be a partial one.
+    fn prepare(&self, heap: &mut Heap) -> bool {
+        heap.prepare_account_at_one_go();
+        true
+    }
+
+    fn settle(&self, heap: &mut Heap, _free_before: usize) {
+        heap.track_at_one_go();
+    }
+
+    /// Ends the collection in slices that is on; one that has not marked anything yet is dropped. Or makes a
+    /// partial collection.
     fn collect_less(&self, heap: &mut Heap, thread: &'static Thread) -> Less {
+        if heap.is_partial_due() {
+            let done = thread.standing_here(|| partial::collect(heap, thread));
+            return if done { Less::Enough } else { Less::Nothing };
+        }
         if heap.incremental.cycle.is_none() {
             return Less::Nothing;
         }
@@ -63,6 +79,9 @@ impl Plan for MarkSweep {
         if heap.tracking.is_leaving {
             incremental::let_go(heap, budget);
             return Some(Progress::More);
+        }
+        if heap.is_partial_due() {
+            return thread.standing_here(|| partial::collect(heap, thread)).then_some(Progress::Done);
         }
         let in_slices = heap.config.slice_ns > 0 && heap.may_slice();
         in_slices.then(|| thread.standing_here(|| incremental::step(heap, thread, budget, false)))
