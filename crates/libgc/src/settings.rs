@@ -11,8 +11,8 @@ use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// The interface's version: 8.2.2.
-const VERSION: c_uint = 8 << 16 | 2 << 8 | 2;
+/// The interface's version: 8.2.12.
+const VERSION: c_uint = 8 << 16 | 2 << 8 | 12;
 
 /// What the program's procedure says when there is no memory for `bytes` bytes.
 #[cold]

@@ -53,7 +53,7 @@ static __attribute__((noinline)) void make(void)
 int main(void)
 {
     GC_INIT();
-    CHECK(GC_is_init_called() && GC_get_version() == ((8u << 16) | (2u << 8) | 2u));
+    CHECK(GC_is_init_called() && GC_get_version() == ((8u << 16) | (2u << 8) | 12u));
     make();
     GC_word before = GC_get_gc_no();
     churn();
