@@ -485,10 +485,10 @@ fn finish_with_libraries(heap: &mut Heap, thread: &'static Thread) -> Progress {
     heap.incremental.end_ns = pause.end(heap);
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     let spent_ns = spent_ns + heap.incremental.end_ns;
-    collection::end(&MarkSweep, heap, sweep, (!is_partial).then_some(spent_ns));
     if is_partial {
-        heap.partial_ended(spent_ns, faults);
+        heap.end_partial(sweep, spent_ns, faults);
     } else {
+        collection::end(&MarkSweep, heap, sweep, Some(spent_ns));
         heap.incremental.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.sizing.room);
     }
     heap.keep_marks_if_worth();

@@ -28,6 +28,7 @@ use crate::plan::mark_sweep::MarkSweep;
 use crate::plan::mark_sweep::incremental::{is_white, turn_white};
 use crate::plan::pause::Pause;
 use crate::plan::sweep::sweep;
+use crate::sizing::policy::Found;
 use crate::space::block::{Block, Region, Scan};
 use crate::space::heap_space::HeapSpace;
 use crate::trace::mark::{Marker, Paused};
@@ -149,11 +150,7 @@ fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
     heap.tracking.account = Some(dirty);
     let spent_ns = pause.end(heap);
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
-    // Old objects that have died count as alive: the heap is not to grow for them.
-    let paid = heap.sizing.paid;
-    collection::end(&MarkSweep, heap, sweep, None);
-    heap.sizing.paid = paid;
-    heap.partial_ended(spent_ns, faults);
+    heap.end_partial(sweep, spent_ns, faults);
     heap.keep_marks_if_worth();
     true
 }
@@ -230,9 +227,13 @@ fn look(heap: &Heap, dirty: &mut Dirty, written: &mut usize) -> (Paused, Rooted)
 }
 
 impl Heap {
-    /// A partial collection has ended: it took `spent_ns`, and the program had written `faults` pages for the
-    /// first time since the one before.
-    pub(super) fn partial_ended(&mut self, spent_ns: u64, faults: usize) {
+    /// A partial collection ends: it has found `found` and taken `spent_ns`, and the program had written
+    /// `faults` pages for the first time since the one before.
+    pub(super) fn end_partial(&mut self, found: Found, spent_ns: u64, faults: usize) {
+        // Old objects that have died count as alive: the heap is not to grow for them.
+        let paid = self.sizing.paid;
+        collection::end(&MarkSweep, self, found, None);
+        self.sizing.paid = paid;
         self.stats.partial += 1;
         let live = self.stats.live_bytes as usize;
         self.incremental.sticky.partial_ended(spent_ns, live, faults);
