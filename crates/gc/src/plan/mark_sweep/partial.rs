@@ -38,7 +38,7 @@ use crate::trace::{callbacks, loader};
 use crate::write_tracking::{Dirty, Look, Which};
 
 /// A whole collection must take this many nanoseconds for partial ones to be worth the account of writes.
-const WORTH_NS: u64 = 4_000_000;
+const WORTH_NS: u64 = 2_500_000;
 /// Writes to a block are tracked if one part in this many of its objects is alive. Where fewer are, to scan
 /// these again costs less than to take the block for written when a thread allocates there.
 const TRACKED_PART: usize = 4;
