@@ -115,16 +115,18 @@ pub(crate) fn end_lists(space: &AddressTable, slots: usize) {
 }
 
 impl Heap {
-    /// Whether a freed object of the block may be the thread's next one. Not where new objects or writes are
-    /// tracked, where links may lead to it or lie in it, or where errors are searched for.
-    pub(crate) fn reuses(&self, block: &Block) -> bool {
+    /// Whether a freed object of the block may be the thread's next one. Not where links may lead to it or lie
+    /// in it, where errors are searched for, or where the program reports its writes; nor an old object where
+    /// old marks stay, as a new one has none.
+    pub(crate) fn reuses(&self, block: &Block, object: Address) -> bool {
         let config = &self.config;
         block.slot.get() != 0
             && block.scan.get() != Scan::Procedure
             && config.plan.constraints().reuses_freed
             && !(config.eager != 0 || config.poison || config.tells_writes)
             && self.incremental.cycle.is_none()
-            && self.tracking.account.is_none()
+            && (self.tracking.account.is_none()
+                || !block.is_marked(block.index_at(object - block.base.get())))
             && self.deaths.links.len() == 0
     }
 

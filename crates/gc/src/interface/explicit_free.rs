@@ -42,7 +42,7 @@ unsafe fn free_as(pointer: *mut u8, soon: bool) -> Result<(), Refused> {
     let object = address(pointer);
     let work = |heap: &mut Heap| {
         let block = heap.block_starting(object).ok_or(Refused::NoObject)?;
-        let small = (soon && heap.reuses(block)).then(tls::current).flatten();
+        let small = (soon && heap.reuses(block, object)).then(tls::current).flatten();
         if small.is_some_and(|thread| is_listed(thread, block, object)) {
             return Err(Refused::NoObject);
         }
