@@ -87,9 +87,24 @@ impl Budget {
             self.over |= self.left == 0;
             return !self.over;
         }
-        self.left = PIECE;
         self.over |=
             clock::now_ns() >= self.deadline_ns || (self.gives_way && WAITING.load(Ordering::Relaxed) > 0);
+        // Once over it stays over, however often it is asked: one part of a trace may stop and the next ask.
+        self.left = if self.over { 0 } else { PIECE };
         !self.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_that_is_over_does_not_go_on() {
+        for mut budget in [Budget::new(0, false), Budget::of_objects(200)] {
+            let objects = (0..1000).take_while(|_| budget.go_on()).count();
+            assert!(objects < 300, "{objects} objects");
+            assert!((0..1000).all(|_| !budget.go_on()));
+        }
     }
 }
