@@ -7,10 +7,22 @@ use common::{VELLUM, said, text};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use vellum_sys::caps::{self, Caps};
+use vellum_sys::track::Tracker;
 
 /// Programs that check what the headers promise, each a file of C.
-const PROGRAMS: [&str; 9] =
-    ["objects", "finalizers", "kinds", "threads", "typed", "variables", "dead", "gcj", "world"];
+const PROGRAMS: [&str; 10] = [
+    "objects",
+    "finalizers",
+    "generations",
+    "kinds",
+    "threads",
+    "typed",
+    "variables",
+    "dead",
+    "gcj",
+    "world",
+];
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -288,6 +300,33 @@ fn variables_are_heeded_or_said_to_be_ignored() {
     let Some(program) = compiled("objects", &[], &folder, place.path()) else { return };
     let ended = on_the_library_path(&program, &folder).env("GC_MAXIMUM_HEAP_SIZE", "256k").output().unwrap();
     assert!(!ended.status.success(), "the limit did not hold");
+}
+
+#[test]
+fn most_collections_leave_old_objects_alone() {
+    let Some(folder) = folder() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("generations", &[], &folder, place.path()) else { return };
+    let partial = |variable: &str| {
+        let mut command = on_the_library_path(&program, &folder);
+        let ended = command.envs([("GC_PRINT_STATS", "1"), (variable, "1")]).output().unwrap();
+        passes(&ended, "generations");
+        let told = said(&ended);
+        let figure = |name: &str| -> u64 {
+            let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
+            line.and_then(|rest| rest.trim().parse().ok())
+                .unwrap_or_else(|| panic!("no {name:?} in:\n{told}"))
+        };
+        (figure("partial"), figure("collections"))
+    };
+    let (none, whole) = partial("GC_DISABLE_INCREMENTAL");
+    assert!(none == 0 && whole > 3, "{none} of {whole}");
+    if !caps::has(Caps::TRACK) || Tracker::new().is_err() {
+        vellum_skip::skip("the kernel does not track writes here");
+        return;
+    }
+    let (some, all) = partial("NOT_BY_A_VARIABLE");
+    assert!(some > 2, "{some} of {all}");
 }
 
 #[test]

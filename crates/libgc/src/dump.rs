@@ -18,8 +18,9 @@ pub extern "C" fn GC_dump() {
 pub unsafe extern "C" fn GC_dump_named(name: *const c_char) {
     let stats = vel::stats();
     say::line(&[b"libgc (Vellum): ", say::bytes(name)]);
-    let figures: [(&[u8], u64, &[u8]); 6] = [
+    let figures: [(&[u8], u64, &[u8]); 7] = [
         (b"  collections  ", stats.collections, b""),
+        (b"  partial      ", stats.partial, b""),
         (b"  heap         ", stats.heap_bytes, b" bytes"),
         (b"  alive        ", stats.live_bytes, b" bytes"),
         (b"  metadata     ", stats.metadata_bytes, b" bytes"),
