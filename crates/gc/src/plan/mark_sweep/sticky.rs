@@ -25,7 +25,7 @@
 //! garbage collection". There old objects are traced again only on request; here as often as it pays.
 
 /// Partial cycles between two whole ones, at most.
-const PARTIAL_MAX: u32 = 7;
+const PARTIAL_MAX: u32 = 15;
 /// The bytes of old objects that may be dead, as a part of the allocation budget.
 const STALE_PART: usize = 4;
 /// A partial cycle must take less than a whole one by at least one part in this many.
