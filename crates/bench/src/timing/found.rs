@@ -40,7 +40,7 @@ const EXACT: f64 = 0.001;
 const RESAMPLES: usize = 1000;
 
 /// Tables and goals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// Each goal, in the order of the questions.
     pub goals: Vec<Goal>,
@@ -49,6 +49,15 @@ pub struct Found {
 }
 
 impl Found {
+    /// What was measured before any cell was run.
+    #[must_use]
+    pub fn before(tables: &[Table], goals: &[Goal]) -> Self {
+        let goals_table = self::goals(goals);
+        let tables = tables.iter().chain([&goals_table]).map(Table::text);
+        let text = tables.filter(|text| !text.is_empty()).map(|text| text + "\n").collect();
+        Self { goals: goals.to_vec(), text }
+    }
+
     /// Reads the section's sheets; questions whose cells were not run are left out.
     #[must_use]
     pub fn of(sheets: &[Sheet], seed: u64) -> Self {
