@@ -174,7 +174,7 @@ fn main() -> anyhow::Result<()> {
     for section in sections.iter_mut().filter(|section| section.name == timing::SECTION) {
         missing.extend(timing::prepare(&plan.worker, &mut section.cells));
     }
-    campaign(&options, &plan, &sections, &missing, Found::default())
+    campaign(&options, &plan, &sections, &missing, || Ok(Found::default()))
 }
 
 /// Prints names of cells, each behind its section's. The reader may stop early.
@@ -196,7 +196,9 @@ fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
         return list(gc::names().into_iter().filter(|name| named(&name)).map(|name| (gc::SECTION, name)));
     }
     let prepared = gc::prepare(plan, &library(options, plan), only)?;
-    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, Found::default())
+    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
+        Ok(Found::default())
+    })
 }
 
 /// Vellum's library: the one that was given, or the workspace's, built now.
@@ -224,8 +226,10 @@ fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
         return list(names.into_iter().filter(|name| named(&name)).map(|name| (heap::SECTION, name)));
     }
     let prepared = heap::prepare(plan, &library(options, plan), only)?;
-    let found = Found::before(&prepared.tables, &prepared.goals);
-    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, found)
+    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
+        let (tables, goals) = prepared.besides()?;
+        Ok(Found::besides(&tables, goals))
+    })
 }
 
 /// The section of the memory to give: programs under limits, which needs root.
@@ -284,13 +288,13 @@ fn roster(options: &Options) -> Roster {
     roster
 }
 
-/// Runs the cells of all sections, and reports them behind what was found before.
+/// Runs the cells of all sections, finds what is to be found besides, and reports.
 fn campaign(
     options: &Options,
     plan: &Plan,
     sections: &[Section],
     missing: &[Missing],
-    mut found: Found,
+    besides: impl FnOnce() -> anyhow::Result<Found>,
 ) -> anyhow::Result<()> {
     let machine = machine::read();
     head(&machine, plan, missing);
@@ -315,10 +319,13 @@ fn campaign(
         .flat_map(|section| &section.tables)
         .map(|table| (table.clone(), table.judged(&sheets, plan.seed)))
         .collect();
-    let of_timings = Found::of(&sheets, plan.seed);
-    let others = [gc::found(&sheets, plan.seed), heap::found(&sheets, plan.seed)];
-    for (text, goals) in [(of_timings.text, of_timings.goals)].into_iter().chain(others) {
-        found.text += &text;
+    let mut found = Found::of(&sheets, plan.seed);
+    let besides = besides()?;
+    let others =
+        [gc::found(&sheets, plan.seed), heap::found(&sheets, plan.seed), (besides.text, besides.goals)];
+    for (text, goals) in others.into_iter().filter(|(text, _)| !text.is_empty()) {
+        let between = if found.text.is_empty() { "" } else { "\n" };
+        found.text = format!("{}{between}{text}", found.text);
         found.goals.extend(goals);
     }
     let mut out = std::io::stdout().lock();

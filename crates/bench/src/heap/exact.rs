@@ -69,7 +69,14 @@ pub(super) fn table(
         let profile = |interval: &str| {
             profile(vellum, library, folder, interval, &ready.command()).as_ref().and_then(read)
         };
-        let Some(exact) = profile("1").filter(|exact| exact.lost == 0) else { continue };
+        let Some(exact) = profile("1") else { continue };
+        if exact.lost > 0 {
+            let why = format!("{} blocks found no room in an exact profile", count(exact.lost));
+            table.row(
+                [vec![ready.program.name.to_owned(), why], vec![String::new(); heads.len() - 2]].concat(),
+            );
+            continue;
+        }
         for (at, interval) in INTERVALS.into_iter().enumerate() {
             let Some(told) = profile(interval) else { continue };
             let off = (told.sum / exact.sum - 1.0).abs() * 100.0;

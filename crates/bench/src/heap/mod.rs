@@ -5,6 +5,7 @@
 //!    ──▶ Campaign ──▶ sheets ──▶ found: CPU time and peak memory over those without a profile
 //! faults.c, faults.py ──▶ each tool ──▶ tools: is the line named, how long does it take to open
 //! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: how far off is each line
+//!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
 //! ```
 //!
 //! The programs are real ones (`program`). One that is profiled has the profile's file in its environment, as
@@ -15,6 +16,7 @@
 
 mod exact;
 mod found;
+mod instructions;
 mod program;
 mod tools;
 
@@ -29,6 +31,7 @@ use std::path::{Path, PathBuf};
 use vellum_cost::HeldFile;
 use vellum_measure::Goal;
 use vellum_report::Table;
+use vellum_wire::held::HELD_ENV;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "heap";
@@ -39,6 +42,9 @@ pub const ROUNDS_QUICK: usize = 2;
 /// The cells that are no programs.
 const FAULTS: &str = "faults";
 const EXACT: &str = "exact";
+const INSTRUCTIONS: &str = "instructions";
+
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The arms with a profile of ours: their names and the bytes between samples.
 const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
@@ -61,20 +67,20 @@ pub enum HeapError {
     NotBuilt(PathBuf),
 }
 
-/// The section: its cells, what is not here, and what was found besides.
+/// The section: its cells, what is not here, and what else is to be found.
 #[derive(Debug)]
 pub struct Prepared {
     /// What is run.
     pub section: Section,
     /// Tools and programs that are missing.
     pub missing: Vec<Missing>,
-    /// What the tools find, and how exact the figures are.
-    pub tables: Vec<Table>,
-    /// The goals of these.
-    pub goals: Vec<Goal>,
+    ready: Vec<Ready>,
+    wanted: Vec<&'static str>,
+    vellum: PathBuf,
+    library: PathBuf,
     /// What processes write into while they are profiled.
     _held: Vec<HeldFile>,
-    _folder: Folder,
+    folder: Folder,
 }
 
 /// Whether `--only` means this section or cells of it.
@@ -86,7 +92,7 @@ pub fn is_named(only: &str) -> bool {
 /// The names of all cells, for `--list`.
 #[must_use]
 pub fn names() -> Vec<String> {
-    PROGRAMS.iter().map(|program| program.name).chain([FAULTS, EXACT]).map(name).collect()
+    PROGRAMS.iter().map(|program| program.name).chain([FAULTS, EXACT, INSTRUCTIONS]).map(name).collect()
 }
 
 fn name(cell: &str) -> String {
@@ -103,7 +109,11 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     if let Some(absent) = [&vellum, &library.to_path_buf()].into_iter().find(|file| !file.exists()) {
         return Err(HeapError::NotBuilt(absent.clone()));
     }
-    let folder = Folder(std::env::temp_dir().join(format!("vellum-bench-heap-{}", std::process::id())));
+    // In memory, where `vellum heap` has its files too.
+    let place = [Path::new(SHARED_MEMORY).to_path_buf(), std::env::temp_dir()]
+        .into_iter()
+        .find(|place| place.is_dir());
+    let folder = Folder(place.unwrap_or_default().join(format!("vellum-bench-heap-{}", std::process::id())));
     let failed = |source| HeapError::Files { folder: folder.0.clone(), source };
     std::fs::create_dir(&folder.0).map_err(failed)?;
     program::prepare(&folder.0, plan.seed).map_err(failed)?;
@@ -118,8 +128,12 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
             cure: "a python3 first in the PATH that has it (pip install memray)".to_owned(),
         });
     }
+    if !instructions::is_possible() {
+        missing.push(Missing { name: "valgrind", cure: "apt-get install valgrind".to_owned() });
+    }
     let (mut held, mut cells, mut ready) = (Vec::new(), Vec::new(), Vec::new());
-    for program in PROGRAMS.iter().filter(|program| wanted(program.name) || wanted(EXACT)) {
+    let besides: Vec<_> = [FAULTS, EXACT, INSTRUCTIONS].into_iter().filter(|cell| wanted(cell)).collect();
+    for program in PROGRAMS.iter().filter(|program| wanted(program.name) || !besides.is_empty()) {
         match program.ready(&folder.0) {
             Some(program) => ready.push(program),
             None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
@@ -130,15 +144,32 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
         let cell = name(program.program.name);
         cells.push(Cell { name: cell, prepare: None, arms, rounds: plan.rounds, together: false });
     }
-    let (mut tables, mut goals) = (Vec::new(), Vec::new());
-    if wanted(FAULTS) {
-        tables.push(tools::faults(&folder.0, &vellum, library, &mut goals).map_err(failed)?);
-    }
-    if wanted(EXACT) {
-        tables.push(exact::table(&ready, &folder.0, &vellum, library, &mut goals));
-    }
     let section = Section { name: SECTION, cells, tables: Vec::new() };
-    Ok(Prepared { section, missing, tables, goals, _held: held, _folder: folder })
+    let library = library.to_path_buf();
+    Ok(Prepared { section, missing, ready, wanted: besides, vellum, library, _held: held, folder })
+}
+
+impl Prepared {
+    /// Measures what is no cell: after them, as the memory that it takes here would be in their peaks.
+    ///
+    /// # Errors
+    /// [`HeapError`] if the programs with the faults cannot be written.
+    pub fn besides(&self) -> Result<(Vec<Table>, Vec<Goal>), HeapError> {
+        let (folder, vellum, library) = (&*self.folder.0, &*self.vellum, &*self.library);
+        let (mut tables, mut goals) = (Vec::new(), Vec::new());
+        for cell in &self.wanted {
+            match *cell {
+                FAULTS => {
+                    let table = tools::faults(folder, vellum, library, &mut goals);
+                    let failed = |source| HeapError::Files { folder: folder.to_path_buf(), source };
+                    tables.push(table.map_err(failed)?);
+                }
+                EXACT => tables.push(exact::table(&self.ready, folder, vellum, library, &mut goals)),
+                _ => tables.extend(instructions::table(&self.ready, folder, library, &mut goals)),
+            }
+        }
+        Ok((tables, goals))
+    }
 }
 
 fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) -> io::Result<Vec<Arm>> {
@@ -155,7 +186,7 @@ fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) 
         std::fs::create_dir(&place)?;
         let file = HeldFile::create(&place, interval)?;
         let mut launch = on_vellum.clone();
-        launch.env.push((vellum_wire::held::HELD_ENV.into(), file.path().into()));
+        launch.env.push((HELD_ENV.into(), file.path().into()));
         held.push(file);
         arms.push(arm(label, launch));
     }

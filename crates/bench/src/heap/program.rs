@@ -18,6 +18,8 @@ pub(super) struct Program {
     find: &'static str,
     args: &'static [&'static str],
     pub(super) is_python: bool,
+    /// Arguments with which it has little to do, for valgrind.
+    pub(super) little: Option<&'static [&'static str]>,
     /// Whether two runs allocate alike, so that one can be held against the other.
     pub(super) is_repeatable: bool,
     pub(super) cure: &'static str,
@@ -27,7 +29,7 @@ pub(super) struct Program {
 const PYTHON: &str = "python3 -c 'import sys; print(sys.executable)'";
 
 const fn program(name: &'static str, find: &'static str, args: &'static [&'static str]) -> Program {
-    Program { name, find, args, is_python: false, is_repeatable: true, cure: find }
+    Program { name, find, args, is_python: false, little: None, is_repeatable: true, cure: find }
 }
 
 const fn python(name: &'static str, find: &'static str, args: &'static [&'static str]) -> Program {
@@ -37,25 +39,53 @@ const fn python(name: &'static str, find: &'static str, args: &'static [&'static
 /// Filters of JSON that make it, group it and sum it up.
 const JQ: &str = "[range(250000) | {a: ., b: \"x\\(.)\"}] | group_by(.a % 1000) | map(length) | add";
 
+const JQ_LITTLE: &str = "[range(30000) | {a: ., b: \"x\\(.)\"}] | group_by(.a % 1000) | map(length) | add";
+/// A table that is filled, and sorted.
+const SQL: &str = "CREATE TABLE t (a INTEGER, c TEXT); \
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) \
+    INSERT INTO t SELECT (i * 7919) % 1000003, hex(i * 2654435761) FROM n; \
+    SELECT a % 1000 AS g, count(*), max(c) FROM t GROUP BY g ORDER BY 2 LIMIT 3;";
+/// A little of C++, with much in headers.
+const LITTLE_CC: &str = "#include <map>\n#include <string>\nstd::map<int, std::string> m;\n\
+    int f() { m[1] = \"a\"; return m.size(); }\n";
+/// Lines of the text that is sorted and counted then.
+const LITTLE_LINES: usize = 40_000;
+
 /// All of them.
 pub(super) const PROGRAMS: [Program; 10] = [
-    Program { cure: "apt-get install python3", ..python("python3", PYTHON, &["dictionary.py"]) },
+    Program {
+        little: Some(&["-c", "d = {str(i): [i] * 5 for i in range(60000)}"]),
+        cure: "apt-get install python3",
+        ..python("python3", PYTHON, &["dictionary.py"])
+    },
     Program {
         cure: "a python3 first in the PATH that has numpy",
         ..python("numpy", "python3 -c 'import numpy, sys; print(sys.executable)'", &["arrays.py"])
     },
     // Its hashes are seeded anew each time.
     Program {
+        little: Some(&["-e", "my %h; push @{$h{$_ % 7000}}, \"x$_\" for 1..150000"]),
         is_repeatable: false,
         cure: "apt-get install perl",
         ..program("perl", "command -v perl", &["hashes.pl"])
     },
     Program {
+        little: Some(&["", SQL]),
         is_repeatable: false,
         cure: "apt-get install sqlite3",
         ..program("sqlite3", "command -v sqlite3", &["", ".read queries.sql"])
     },
     Program {
+        little: Some(&[
+            "-quiet",
+            "-imultiarch",
+            "x86_64-linux-gnu",
+            "-D_GNU_SOURCE",
+            "-std=c++17",
+            "little.cc",
+            "-o",
+            "t.s",
+        ]),
         cure: "apt-get install g++",
         ..program(
             "g++",
@@ -73,6 +103,7 @@ pub(super) const PROGRAMS: [Program; 10] = [
         )
     },
     Program {
+        little: Some(&["--parallel=1", "-S", "8M", "-k3", "-k1", "little", "-o", "sorted"]),
         cure: "apt-get install coreutils",
         ..program(
             "sort",
@@ -84,13 +115,18 @@ pub(super) const PROGRAMS: [Program; 10] = [
         cure: "apt-get install mawk",
         ..program("awk", "command -v awk", &["-f", "counts.awk", "text"])
     },
-    Program { cure: "apt-get install jq", ..program("jq", "command -v jq", &["-n", JQ]) },
+    Program {
+        little: Some(&["-n", JQ_LITTLE]),
+        cure: "apt-get install jq",
+        ..program("jq", "command -v jq", &["-n", JQ])
+    },
     Program {
         is_repeatable: false,
         cure: "apt-get install nodejs",
         ..program("node", "command -v node", &["objects.js"])
     },
     Program {
+        little: Some(&["-C", "repository", "log", "--oneline", "--stat", "-3"]),
         cure: "apt-get install git",
         ..program(
             "git",
@@ -119,7 +155,11 @@ pub(super) struct Ready {
 
 /// Makes what the programs work on in `folder`.
 pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
-    others::prepare(folder, seed)
+    others::prepare(folder, seed)?;
+    std::fs::write(folder.join("little.cc"), LITTLE_CC)?;
+    let text = std::fs::read_to_string(folder.join("text"))?;
+    let little: String = text.split_inclusive('\n').take(LITTLE_LINES).collect();
+    std::fs::write(folder.join("little"), little)
 }
 
 impl Program {
@@ -145,6 +185,11 @@ impl Ready {
             preload: None,
             reports: false,
         }
+    }
+
+    /// The file to execute.
+    pub(super) fn executable(&self) -> &Path {
+        &self.executable
     }
 
     /// Its command, for what starts it.

@@ -49,13 +49,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// What was measured before any cell was run.
+    /// What was measured besides cells.
     #[must_use]
-    pub fn before(tables: &[Table], goals: &[Goal]) -> Self {
-        let goals_table = self::goals(goals);
-        let tables = tables.iter().chain([&goals_table]).map(Table::text);
-        let text = tables.filter(|text| !text.is_empty()).map(|text| text + "\n").collect();
-        Self { goals: goals.to_vec(), text }
+    pub fn besides(tables: &[Table], goals: Vec<Goal>) -> Self {
+        let goals_table = self::goals(&goals);
+        let texts: Vec<String> = tables.iter().chain([&goals_table]).map(Table::text).collect();
+        Self { goals, text: texts.join("\n") }
     }
 
     /// Reads the section's sheets; questions whose cells were not run are left out.
