@@ -80,6 +80,20 @@ fn the_report_of_a_run_has_it_where_it_was_asked_for() {
     );
 }
 
+#[test]
+fn a_program_that_cannot_be_profiled_is_said_and_nothing_shown() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(VELLUM);
+    command.args(["run", "--heap", "--no-watch", "--report", "run.html", "--", "true"]);
+    command.current_dir(place.path()).env("VELLUM_LIB", common::harmless_library());
+    let output = command.output().expect("vellum starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let page = std::fs::read_to_string(place.path().join("run.html")).unwrap();
+    check_alone(&page);
+    assert!(said(&output).contains("could not be profiled") && page.contains("could not be profiled"));
+    assert!(!said(&output).contains("held at") && !page.contains("Held at"), "{}", said(&output));
+}
+
 /// The browser.
 fn browser() -> Option<PathBuf> {
     let found = |name: &&str| {

@@ -71,10 +71,8 @@ pub(super) fn table(
         };
         let Some(exact) = profile("1") else { continue };
         if exact.lost > 0 {
-            let why = format!("{} blocks found no room in an exact profile", count(exact.lost));
-            table.row(
-                [vec![ready.program.name.to_owned(), why], vec![String::new(); heads.len() - 2]].concat(),
-            );
+            let name = format!("{}: too many blocks", ready.program.name);
+            table.row([vec![name], vec!["-".to_owned(); heads.len() - 1]].concat());
             continue;
         }
         for (at, interval) in INTERVALS.into_iter().enumerate() {

@@ -16,8 +16,8 @@ use vellum_wire::held::HELD_ENV;
 
 /// What stands before the number in callgrind's summary.
 const COLLECTED: &str = "Collected :";
-/// The name by which the library knows valgrind, and one of the same length.
-const NAMES: [&[u8]; 2] = [b"vgpreload", b"vgprelox_"];
+/// The beginning of the name by which the library knows valgrind, as much as a register holds, and another.
+const NAMES: [&[u8]; 2] = [b"vgpreloa", b"vgprelox"];
 /// What a profile may cost, in percent.
 const COST_MAX: [f64; 2] = [1.0, 5.0];
 
@@ -97,9 +97,12 @@ fn count(ready: &Ready, words: &[&str], interval: Option<u64>, folder: &Path, li
         None => None,
     };
     let output = command.output().ok();
-    drop(held);
+    let is_profiled = held.as_ref().is_some_and(|held| held.holders().is_ok_and(|all| !all.is_empty()));
     if interval.is_some() {
         std::fs::remove_dir_all(&place).ok()?;
+    }
+    if interval.is_some() != is_profiled {
+        return None;
     }
     let errors = String::from_utf8_lossy(&output?.stderr).into_owned();
     errors.lines().find_map(|line| line.split_once(COLLECTED)?.1.trim().parse().ok())

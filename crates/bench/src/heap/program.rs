@@ -112,6 +112,7 @@ pub(super) const PROGRAMS: [Program; 10] = [
         )
     },
     Program {
+        little: Some(&["-f", "counts.awk", "little"]),
         cure: "apt-get install mawk",
         ..program("awk", "command -v awk", &["-f", "counts.awk", "text"])
     },

@@ -31,7 +31,7 @@ pub(crate) fn html(report: &Report) -> String {
     let mut sections = notes(report);
     sections.push_str(&tiles(report));
     sections.push_str(&plots(report));
-    if let Some(heap) = &report.heap {
+    if let Some(heap) = report.heap.as_ref().filter(|heap| !heap.holders.is_empty()) {
         sections.push_str(&heap::page::sections(heap));
     }
     sections.push_str(&page_layer(report));
@@ -100,6 +100,7 @@ fn notes(report: &Report) -> String {
         notes.push(format!("{} (pid {}) was still running at the end.", survivor.name, survivor.pid));
     }
     notes.extend(report.missing.iter().cloned());
+    notes.extend(report.heap.iter().flat_map(|heap| heap.notes.iter().cloned()));
     page::notes(&notes)
 }
 

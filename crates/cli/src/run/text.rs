@@ -74,7 +74,7 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
         working_set(&mut lines, set);
     }
     notes(&mut lines, report);
-    if let Some(profile) = &report.heap {
+    if let Some(profile) = report.heap.as_ref().filter(|heap| !heap.holders.is_empty()) {
         lines.text.push_str(&heap::text::part(profile, HOLDERS_MAX, COLUMNS, style));
     }
     lines.text
@@ -313,7 +313,8 @@ fn notes(lines: &mut Lines, report: &Report) {
             report.survivors.iter().map(|survivor| format!("{} (pid {})", survivor.name, survivor.pid));
         lines.note(&format!("{} still running: {}", many(number, "background process"), some(names)));
     }
-    for missing in &report.missing {
+    let of_heap = report.heap.iter().flat_map(|heap| &heap.notes);
+    for missing in report.missing.iter().chain(of_heap) {
         lines.note(missing);
     }
 }
