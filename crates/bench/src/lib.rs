@@ -24,6 +24,7 @@
 pub mod advice;
 mod area;
 pub mod gc;
+pub mod heap;
 mod meter;
 /// Who is compared.
 pub mod peer;

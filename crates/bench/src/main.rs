@@ -10,7 +10,7 @@ use vellum_bench::{
     Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, govern, hardened, numpy, pager, peer,
     watch,
 };
-use vellum_bench::{advice, gc};
+use vellum_bench::{advice, gc, heap};
 use vellum_measure::{Machine, Verdict};
 use vellum_report::stdout;
 use vellum_timing::machine;
@@ -30,7 +30,8 @@ const ROUNDS_MAX: u64 = 10_000;
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
 ///
 /// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools;
-/// with --only gc, Vellum's collector against libgc; with --only pager, Vellum's pager against the kernel's
+/// with --only gc, Vellum's collector against libgc; with --only heap, `vellum heap` against heaptrack and
+/// memray; with --only pager, Vellum's pager against the kernel's
 /// (root); with --only advice, what programs lose under the memory that `vellum run` advises.
 #[derive(Parser)]
 #[command(version)]
@@ -44,8 +45,8 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
-    /// this; timing, watch, govern, pager, numpy, hardened, gc and advice, and their cells, run only when
-    /// named so
+    /// this; timing, watch, govern, pager, numpy, hardened, gc, heap and advice, and their cells, run only
+    /// when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -100,17 +101,19 @@ fn main() -> anyhow::Result<()> {
     let of_timings = options.only.as_deref().is_some_and(timing::is_named);
     let of_governing = options.only.as_deref().is_some_and(govern::is_named);
     let of_watching = of_governing || options.only.as_deref().is_some_and(watch::is_named);
+    let of_holders = options.only.as_deref().is_some_and(heap::is_named);
     let of_collectors = options.only.as_deref().is_some_and(gc::is_named);
     let (full, quick) = match (of_timings, of_collectors, of_watching) {
         (true, ..) => (timing::REPEATS, timing::REPEATS_QUICK),
         (_, true, _) => (gc::ROUNDS, gc::ROUNDS_QUICK),
+        _ if of_holders => (heap::ROUNDS, heap::ROUNDS_QUICK),
         (.., true) => (watch::ROUNDS, watch::ROUNDS_QUICK),
         _ => (ROUNDS, ROUNDS_QUICK),
     };
     let usual = if options.quick { quick } else { full };
     let mut plan = Plan {
         worker: std::env::current_exe().context("finding this executable, which is also the worker")?,
-        roster: match (of_timings || of_collectors, of_watching) {
+        roster: match (of_timings || of_collectors || of_holders, of_watching) {
             (true, _) => Roster::default(),
             // No allocator is compared: none is built or looked for.
             (_, true) => peer::discover(None),
@@ -123,6 +126,9 @@ fn main() -> anyhow::Result<()> {
     };
     if of_collectors {
         return collectors(&options, &plan);
+    }
+    if of_holders {
+        return holders(&options, &plan);
     }
     let mut sections = if of_timings { Vec::new() } else { vellum_bench::suite(&plan) };
     if of_timings || options.list {
@@ -160,6 +166,7 @@ fn main() -> anyhow::Result<()> {
         let mut lines: Vec<(&str, String)> = sections.iter().flat_map(named).collect();
         if options.only.is_none() {
             lines.extend(gc::names().into_iter().map(|name| (gc::SECTION, name)));
+            lines.extend(heap::names().into_iter().map(|name| (heap::SECTION, name)));
             lines.extend(advice::names().into_iter().map(|name| (advice::SECTION, name)));
         }
         return list(lines);
@@ -167,7 +174,7 @@ fn main() -> anyhow::Result<()> {
     for section in sections.iter_mut().filter(|section| section.name == timing::SECTION) {
         missing.extend(timing::prepare(&plan.worker, &mut section.cells));
     }
-    campaign(&options, &plan, &sections, &missing)
+    campaign(&options, &plan, &sections, &missing, || Ok(Found::default()))
 }
 
 /// Prints names of cells, each behind its section's. The reader may stop early.
@@ -188,17 +195,41 @@ fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
         let named = |name: &&String| only.is_none_or(|only| name.contains(only));
         return list(gc::names().into_iter().filter(|name| named(&name)).map(|name| (gc::SECTION, name)));
     }
-    let library = match &options.vellum {
-        Some(library) => library.clone(),
-        None => {
-            if let Err(reason) = peer::build_vellum() {
-                eprintln!("vellum-bench: {reason}; going on with what is there");
-            }
-            plan.worker.with_file_name("libvellum.so")
-        }
-    };
-    let prepared = gc::prepare(plan, &library, only)?;
-    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing)
+    let prepared = gc::prepare(plan, &library(options, plan), only)?;
+    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
+        Ok(Found::default())
+    })
+}
+
+/// Vellum's library: the one that was given, or the workspace's, built now.
+fn library(options: &Options, plan: &Plan) -> PathBuf {
+    if let Some(library) = &options.vellum {
+        return library.clone();
+    }
+    if let Err(reason) = peer::build_vellum() {
+        eprintln!("vellum-bench: {reason}; going on with what is there");
+    }
+    plan.worker.with_file_name("libvellum.so")
+}
+
+/// The section of who holds memory: its inputs are made first, and gone when it ends.
+fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
+    let only = options.only.as_deref();
+    let named = |name: &&String| only.is_none_or(|only| only == heap::SECTION || name.contains(only));
+    let names = heap::names();
+    anyhow::ensure!(
+        names.iter().any(|name| named(&name)),
+        "--only {}: no such cell; see --list",
+        only.unwrap_or_default()
+    );
+    if options.list {
+        return list(names.into_iter().filter(|name| named(&name)).map(|name| (heap::SECTION, name)));
+    }
+    let prepared = heap::prepare(plan, &library(options, plan), only)?;
+    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
+        let (tables, goals) = prepared.besides()?;
+        Ok(Found::besides(&tables, goals))
+    })
 }
 
 /// The section of the memory to give: programs under limits, which needs root.
@@ -257,7 +288,14 @@ fn roster(options: &Options) -> Roster {
     roster
 }
 
-fn campaign(options: &Options, plan: &Plan, sections: &[Section], missing: &[Missing]) -> anyhow::Result<()> {
+/// Runs the cells of all sections, finds what is to be found besides, and reports.
+fn campaign(
+    options: &Options,
+    plan: &Plan,
+    sections: &[Section],
+    missing: &[Missing],
+    besides: impl FnOnce() -> anyhow::Result<Found>,
+) -> anyhow::Result<()> {
     let machine = machine::read();
     head(&machine, plan, missing);
     let begun = Instant::now();
@@ -282,9 +320,14 @@ fn campaign(options: &Options, plan: &Plan, sections: &[Section], missing: &[Mis
         .map(|table| (table.clone(), table.judged(&sheets, plan.seed)))
         .collect();
     let mut found = Found::of(&sheets, plan.seed);
-    let (text, goals) = gc::found(&sheets, plan.seed);
-    found.text += &text;
-    found.goals.extend(goals);
+    let besides = besides()?;
+    let others =
+        [gc::found(&sheets, plan.seed), heap::found(&sheets, plan.seed), (besides.text, besides.goals)];
+    for (text, goals) in others.into_iter().filter(|(text, _)| !text.is_empty()) {
+        let between = if found.text.is_empty() { "" } else { "\n" };
+        found.text = format!("{}{between}{text}", found.text);
+        found.goals.extend(goals);
+    }
     let mut out = std::io::stdout().lock();
     for (table, lines) in tables.iter().filter(|(_, lines)| !lines.is_empty()) {
         writeln!(out, "\n{}", table.text(lines).trim_end())?;

@@ -51,7 +51,7 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
 
     let first = bench.once(Arm::Without, "in its warm-up without Vellum", true)?;
     let second = bench.once(Arm::With, "in its warm-up on Vellum", false)?;
-    let attachment = gather::report(&plan, &second).attachment;
+    let attachment = gather::report(&plan, &second)?.attachment;
     let pairs = match args.compare {
         Some(pairs) if pairs > 0 => pairs,
         _ => pairs_for(first.ended.wall * 2 + second.ended.wall),

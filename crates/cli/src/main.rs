@@ -44,6 +44,7 @@ mod jobs_table;
 mod obs;
 mod observations;
 mod outcome;
+mod page;
 mod papers;
 mod plot;
 mod recommend;

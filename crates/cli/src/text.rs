@@ -44,8 +44,3 @@ pub(crate) fn ending(outcome: &Outcome) -> String {
         Outcome::Gone => "has ended".to_owned(),
     }
 }
-
-/// `text` as HTML and XML have it.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}

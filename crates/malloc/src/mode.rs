@@ -35,8 +35,9 @@ pub(crate) struct Hooks {
     pub(crate) forget: fn(*mut u8) -> bool,
     /// Forgets a sampled block that is no longer one.
     pub(crate) lose: fn(*mut u8) -> bool,
-    /// Notes that a small block is to have another size, in bytes.
-    pub(crate) resized_small: fn(*mut u8, usize),
+    /// Notes that a small block of the heap at the given address is resized in its place; the bytes that it
+    /// takes, and those that are asked for.
+    pub(crate) resized_small: fn(usize, *mut u8, [usize; 2]),
     /// Samples a new mapping of the program at the given address and of the given size, if it is due.
     pub(crate) mapped: fn(usize, usize),
     /// Forgets a sampled mapping whose first page is unmapped.

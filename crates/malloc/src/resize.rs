@@ -6,7 +6,7 @@
 
 use crate::alloc::{check_live, free, malloc, out_of_memory};
 use crate::class::SMALL_MAX;
-use crate::mode::{self, Mode};
+use crate::mode;
 use crate::space::Space;
 use crate::{foreign, harden, large};
 use core::sync::atomic::Ordering::Relaxed;
@@ -30,11 +30,9 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     if address.is_null() {
         return malloc(bytes);
     }
-    match mode::special() {
-        None => {}
+    if mode::is_special() && mode::is_hardened() {
         // SAFETY: the block is in use, by this function's condition, and not null.
-        Some(Mode::Hardened) => return unsafe { harden::realloc(address, bytes) },
-        Some(Mode::Profiled(hooks)) => (hooks.resized_small)(address, bytes),
+        return unsafe { harden::realloc(address, bytes) };
     }
     let Some(slab) = Space::get().slab_of(address) else {
         // SAFETY: passed on.
@@ -57,6 +55,9 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
         unsafe { check_live("realloc", slab, address) };
         let old = slab.bytes.get() as usize;
         if stays(old, bytes) {
+            if let Some(hooks) = mode::profiled() {
+                (hooks.resized_small)(slab.owner.load(Relaxed).addr(), address, [old, bytes]);
+            }
             return address;
         }
         old

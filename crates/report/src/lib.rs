@@ -5,7 +5,8 @@
 //! | --- | --- |
 //! | [`units`] | quantities as text for people |
 //! | [`amount`] | quantities read from options and configuration files |
-//! | [`table`], [`Value`] | tables, as text and as JSON |
+//! | [`table`], [`Value`] | tables, as text, Markdown, HTML and JSON |
+//! | [`escape`] | text in HTML and XML |
 //! | [`plot`] | pictures of observations and of computed curves, as SVG, PNG, and in a terminal |
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
@@ -14,6 +15,7 @@
 //! Rust types.
 
 pub mod amount;
+mod markup;
 mod output;
 pub mod plot;
 pub mod stdout;
@@ -22,6 +24,7 @@ pub mod table;
 pub mod units;
 mod value;
 
+pub use markup::escape;
 pub use output::{Output, OutputError, json};
 pub use style::Style;
 pub use table::Table;

@@ -3,6 +3,7 @@
 //! Words are read from the left, figures line up at the right. A table that would be wider than its place
 //! shortens its first column, never its figures. Control characters become question marks.
 
+use crate::markup::escape;
 use crate::{Style, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use unicode_width::UnicodeWidthStr;
@@ -149,6 +150,23 @@ impl Table {
         format!("{}{rule}|\n{rows}", line(&head))
     }
 
+    /// Its lines as a table of HTML, in which cells with figures have the class `n`.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let lines = self.lines();
+        let heads = lines.len() - self.rows.len();
+        let line = |(at, cells): (usize, &Vec<String>)| {
+            let tag = if at < heads { "th" } else { "td" };
+            let cell = |(at, text): (usize, &String)| {
+                let class = if self.is_left(at) { "" } else { " class=\"n\"" };
+                format!("<{tag}{class}>{}</{tag}>", escape(text))
+            };
+            let cells: String = cells.iter().enumerate().map(cell).collect();
+            format!("<tr>{cells}</tr>\n")
+        };
+        format!("<table>\n{}</table>\n", lines.iter().enumerate().map(line).collect::<String>())
+    }
+
     fn is_left(&self, at: usize) -> bool {
         let is_text = |row: &Vec<Value>| matches!(row.get(at), Some(Value::Text(_)));
         self.columns[at].is_left.unwrap_or_else(|| self.rows.iter().any(is_text))
@@ -242,6 +260,15 @@ mod tests {
         let mut table = Table::plain(&["name", "of all"], 1);
         table.row(vec!["a|b".to_owned(), "1 %".to_owned()]);
         assert_eq!(table.markdown(), "| name | of all |\n| --- | ---: |\n| a\\|b | 1 % |\n");
+    }
+
+    #[test]
+    fn html_marks_figures_and_has_no_markup_of_others() {
+        let mut table = Table::plain(&["name", "of all"], 1);
+        table.row(vec!["<b>".to_owned(), "1 %".to_owned()]);
+        let rows = "<tr><th>name</th><th class=\"n\">of all</th></tr>\n\
+            <tr><td>&lt;b&gt;</td><td class=\"n\">1 %</td></tr>\n";
+        assert_eq!(table.html(), format!("<table>\n{rows}</table>\n"));
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! Needs root, zram and a memory cgroup. Device and groups are removed when it ends, also by a signal.
 
 mod beside;
-mod program;
+pub(crate) mod program;
 mod rivals;
 mod run;
 

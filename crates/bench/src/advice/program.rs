@@ -15,19 +15,19 @@ const LINES: u64 = 400_000;
 
 /// A program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Its name.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Its command: the first word is looked for in the path.
-    pub(super) command: &'static [&'static str],
+    pub(crate) command: &'static [&'static str],
     /// A file for its standard input.
-    pub(super) input: Option<&'static str>,
+    pub(crate) input: Option<&'static str>,
     /// What brings it.
-    pub(super) package: &'static str,
+    pub(crate) package: &'static str,
 }
 
 /// All of them.
-pub(super) const PROGRAMS: [Program; 12] = [
+pub(crate) const PROGRAMS: [Program; 12] = [
     Program { name: "python3", command: &["python3", "dictionary.py"], input: None, package: "python3" },
     Program { name: "perl", command: &["perl", "hashes.pl"], input: None, package: "perl" },
     Program { name: "sqlite3", command: &["sqlite3", ""], input: Some("queries.sql"), package: "sqlite3" },
@@ -100,7 +100,7 @@ const FILES: [(&str, &str); 9] = [
 ];
 
 /// Makes what the programs work on in `folder`.
-pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
+pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     for (name, text) in FILES {
         std::fs::write(folder.join(name), text)?;
     }
@@ -131,7 +131,7 @@ impl Program {
     ///
     /// Scripts that choose among versions are asked what they choose, so that it is the program itself that
     /// is limited.
-    pub(super) fn executable(&self, folder: &Path) -> Option<OsString> {
+    pub(crate) fn executable(&self, folder: &Path) -> Option<OsString> {
         let name = self.command[0];
         if let Some(here) = name.strip_prefix("./") {
             return folder.join(here).exists().then(|| folder.join(here).into());

@@ -40,7 +40,7 @@ const EXACT: f64 = 0.001;
 const RESAMPLES: usize = 1000;
 
 /// Tables and goals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// Each goal, in the order of the questions.
     pub goals: Vec<Goal>,
@@ -49,6 +49,14 @@ pub struct Found {
 }
 
 impl Found {
+    /// What was measured besides cells.
+    #[must_use]
+    pub fn besides(tables: &[Table], goals: Vec<Goal>) -> Self {
+        let goals_table = self::goals(&goals);
+        let texts: Vec<String> = tables.iter().chain([&goals_table]).map(Table::text).collect();
+        Self { goals, text: texts.join("\n") }
+    }
+
     /// Reads the section's sheets; questions whose cells were not run are left out.
     #[must_use]
     pub fn of(sheets: &[Sheet], seed: u64) -> Self {

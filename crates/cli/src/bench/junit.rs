@@ -4,8 +4,8 @@
 //! passes: a gate that fails on noise is soon ignored.
 
 use super::report::Report;
-use crate::text::escape;
 use std::time::Duration;
+use vellum_report::escape;
 
 /// The whole document.
 pub(super) fn document(report: &Report) -> String {

@@ -11,6 +11,9 @@ use vellum_wire::held::{INTERVAL_MAX, INTERVAL_MIN};
 /// Times that are accepted.
 const TIMES: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(365 * 24 * 3600);
 
+/// Bytes between samples unless said.
+pub(crate) const INTERVAL: &str = "512K";
+
 /// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end. Or
 /// look at one that runs on Vellum already.
 ///
@@ -22,18 +25,18 @@ const TIMES: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::fr
 /// are freed. What they hold says what all blocks hold, without bias. Build the program with -g for lines.
 /// Exit status: as for vellum run.
 #[derive(Debug, Default, clap::Args)]
-#[command(after_help = "Examples:\n  vellum heap -- ./prog args\n  vellum heap -o heap.svg -- ./prog\n  \
+#[command(after_help = "Examples:\n  vellum heap -- ./prog args\n  vellum heap -o heap.html -- ./prog\n  \
     vellum heap -i 64K -o heap.pb.gz -o heap.json -- ./prog\n  vellum heap --for 10s 4711\n  \
     vellum heap --every 5s 4711\n  vellum heap --diff old.json new.json")]
 pub(crate) struct Heap {
     /// Take a sample every BYTES bytes that are allocated, on average; from 1 to 1 GiB. Fewer bytes make
     /// figures more exact and the program slower.
-    #[arg(short, long, value_name = "BYTES", default_value = "512K", value_parser = interval)]
+    #[arg(short, long, value_name = "BYTES", default_value = INTERVAL, value_parser = interval)]
     pub(crate) interval: u64,
 
-    /// Also write the profile to FILE, in the format that its name ends in: .folded, .json (schema
-    /// vellum.heap/1), .pb.gz (pprof), .svg (a flame graph) or .txt (what is shown). May be repeated; "-" is
-    /// standard output.
+    /// Also write the profile to FILE, in the format that its name ends in: .folded, .html (a page with flame
+    /// graphs and tables), .json (schema vellum.heap/1), .pb.gz (pprof), .svg (a flame graph) or .txt (what
+    /// is shown). May be repeated; "-" is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Vec<PathBuf>,
 
@@ -89,6 +92,8 @@ pub(crate) enum Format {
     Text,
     /// A stack and its bytes a line, for flame graph tools.
     Folded,
+    /// A page with flame graphs and tables.
+    Html,
     /// Everything, schema vellum.heap/1.
     Json,
     /// For pprof: profile.proto, compressed.
@@ -103,6 +108,7 @@ impl Format {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
         let endings = [
             (".folded", Format::Folded),
+            (".html", Format::Html),
             (".json", Format::Json),
             (".pb.gz", Format::Pprof),
             (".svg", Format::Svg),
@@ -128,7 +134,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     amount::time(text, &TIMES)
 }
 
-fn interval(text: &str) -> Result<u64, String> {
+/// The bytes between samples.
+pub(crate) fn interval(text: &str) -> Result<u64, String> {
     amount::size(text)
         .filter(|bytes| (INTERVAL_MIN..=INTERVAL_MAX).contains(bytes))
         .ok_or_else(|| "a size is wanted, as 512K, from 1 to 1G".to_owned())

@@ -2,7 +2,7 @@
 
 use super::args::{Heap, When};
 use super::json::SCHEMA;
-use super::text::name;
+use super::tables::name;
 use crate::failure::Failure;
 use crate::screen;
 use serde_json::Value;

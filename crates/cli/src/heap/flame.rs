@@ -1,14 +1,16 @@
-//! A flame graph as one SVG file: a box a function, over those it called, as wide as the bytes they hold.
+//! A flame graph, as one SVG file or a part of a page: a box a function, over those it called, as wide as the
+//! bytes they hold.
 //!
 //! Each box has a title, which browsers show under the pointer. Boxes narrower than [`WIDTH_MIN`] are left
-//! out.
+//! out: deep stacks of little would make the picture high.
 
 use super::args::When;
 use super::folded::shown;
 use super::observed::{Observed, names};
-use crate::text::{escape, shown_command};
+use crate::text::shown_command;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use vellum_report::escape;
 use vellum_report::units::bytes;
 
 /// The picture's width, the height of a box, and the room around them all.
@@ -18,7 +20,7 @@ const MARGIN: f64 = 10.0;
 /// Room for the heading.
 const HEADING: f64 = 40.0;
 /// A box is drawn from this width on, and has a text from the other.
-const WIDTH_MIN: f64 = 0.3;
+const WIDTH_MIN: f64 = 3.0;
 const TEXT_WIDTH_MIN: f64 = 24.0;
 /// A letter's width, about.
 const LETTER: f64 = 6.6;
@@ -99,30 +101,43 @@ impl Drawing {
     }
 }
 
-/// The picture.
-pub(crate) fn render(observed: &Observed, when: When) -> String {
+/// The boxes of what is held at `when`, below `heading` of room; the bytes of all, and the height.
+fn boxes(observed: &Observed, when: When, heading: f64) -> (String, u64, f64) {
     let mut root = Node::default();
     for stack in &observed.stacks {
         root.add(&names(stack), shown(&stack.holding, when).bytes);
     }
     let scale = (WIDTH - 2.0 * MARGIN) / root.bytes.max(1) as f64;
-    let height = HEADING + ROW * root.rows(scale) as f64 + MARGIN;
+    let height = heading + ROW * root.rows(scale) as f64 + MARGIN;
+    let mut drawing = Drawing { svg: String::new(), scale, whole: root.bytes, bottom: height - MARGIN };
+    drawing.draw("all", &root, MARGIN, 0);
+    (drawing.svg, root.bytes, height)
+}
+
+/// The picture as a file.
+pub(crate) fn render(observed: &Observed, when: When) -> String {
+    let (boxes, whole, height) = boxes(observed, when, HEADING);
     let what = match when {
         When::Peak => "held at the peak",
         When::End => "held at the end",
         When::Ever => "allocated in all",
     };
-    let heading = format!("{}: {what}, {}", shown_command(&observed.command), bytes(root.bytes));
-    let mut drawing = Drawing { svg: String::new(), scale, whole: root.bytes, bottom: height - MARGIN };
-    let _ = write!(
-        drawing.svg,
+    let heading = format!("{}: {what}, {}", shown_command(&observed.command), bytes(whole));
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\">\n<style>text{{font:11px monospace}}\
          g:hover>rect{{stroke:#000}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"{MARGIN}\" y=\"24\" style=\"font-size:14px\">{}</text>\n",
+         <text x=\"{MARGIN}\" y=\"24\" style=\"font-size:14px\">{}</text>\n{boxes}</svg>\n",
         escape(&heading)
-    );
-    drawing.draw("all", &root, MARGIN, 0);
-    drawing.svg.push_str("</svg>\n");
-    drawing.svg
+    )
+}
+
+/// The picture as a part of an HTML page, whose style sheet says what the class `flame` looks like. Nothing
+/// where nothing is held.
+pub(super) fn inline(observed: &Observed, when: When) -> String {
+    let (boxes, whole, height) = boxes(observed, when, MARGIN);
+    if whole == 0 {
+        return String::new();
+    }
+    format!("<figure>\n<svg class=\"flame\" viewBox=\"0 0 {WIDTH} {height}\">\n{boxes}</svg>\n</figure>\n")
 }

@@ -5,9 +5,9 @@
 use super::observed::{End, Observed, Stacked, blocks};
 use super::resident;
 use crate::document::{Head, Where};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
-use vellum_cost::{Cause, Holding, Resident};
+use vellum_cost::{Cause, Holder, Holding, Resident};
 use vellum_report::json;
 use vellum_wire::held::Amount;
 
@@ -18,6 +18,12 @@ pub(super) const SCHEMA: &str = "vellum.heap/1";
 struct Document<'a> {
     #[serde(flatten)]
     head: Head<'a>,
+    #[serde(flatten)]
+    body: Body<'a>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
     interval_bytes: u64,
     sum: Held,
     processes: Vec<Process<'a>>,
@@ -84,35 +90,46 @@ fn held(holding: &Holding) -> Held {
 
 /// The document.
 pub(crate) fn render(observed: &Observed) -> String {
+    let head = match &observed.end {
+        End::Ended(ended) => Head::new(SCHEMA, &observed.command, &observed.program, ended),
+        End::Looked { wall, .. } => {
+            let outcome = (observed.outcome(), None);
+            Head::of_look(SCHEMA, &observed.command, &observed.program, outcome, *wall)
+        }
+    };
+    json(&Document { head, body: body(observed) })
+}
+
+/// The document without its head: a field of another document, which has one.
+impl Serialize for Observed {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        body(self).serialize(to)
+    }
+}
+
+fn body(observed: &Observed) -> Body<'_> {
     let pinned: HashMap<&Cause, u64> = observed.pinned.iter().map(|(cause, pins)| (cause, *pins)).collect();
     let pinned = |cause: &Cause| pinned.get(cause).copied().unwrap_or(0);
-    json(&Document {
-        head: match &observed.end {
-            End::Ended(ended) => Head::new(SCHEMA, &observed.command, &observed.program, ended),
-            End::Looked { wall, .. } => {
-                let outcome = (observed.outcome(), None);
-                Head::of_look(SCHEMA, &observed.command, &observed.program, outcome, *wall)
-            }
-        },
+    Body {
         interval_bytes: observed.interval,
         sum: held(&observed.sum()),
-        processes: observed
-            .holders
-            .iter()
-            .map(|holder| Process {
-                pid: holder.pid,
-                name: &holder.name,
-                is_forked: holder.is_forked,
-                lost_samples: holder.lost,
-                resident_bytes: holder.resident.as_ref().map(Resident::sum),
-                held: held(&holder.holding),
-            })
-            .collect(),
+        processes: observed.holders.iter().map(process_of).collect(),
         resident: resident::document(observed),
         notes: &observed.notes,
         sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding, pinned(cause))).collect(),
         stacks: observed.stacks.iter().map(stack).collect(),
-    })
+    }
+}
+
+fn process_of(holder: &Holder) -> Process<'_> {
+    Process {
+        pid: holder.pid,
+        name: &holder.name,
+        is_forked: holder.is_forked,
+        lost_samples: holder.lost,
+        resident_bytes: holder.resident.as_ref().map(Resident::sum),
+        held: held(&holder.holding),
+    }
 }
 
 fn site<'a>(cause: &'a Cause, holding: &Holding, pinned_bytes: u64) -> Site<'a> {

@@ -4,31 +4,34 @@
 //! standard error after the program has ended, and into files. A process that runs already is asked to sample
 //! from now on (`attach`).
 
-mod args;
+pub(crate) mod args;
 mod attach;
 mod changes;
 mod flame;
 mod folded;
 mod json;
 mod observed;
+pub(crate) mod page;
 mod pprof;
 mod resident;
-mod text;
+mod tables;
+pub(crate) mod text;
 
 pub(crate) use args::Heap;
+pub(crate) use observed::Observed;
 
 use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::{FAILED, Failure};
 use crate::screen;
 use args::Format;
-use observed::{End, Named, Observed};
+use observed::{End, Named};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use vellum_cost::{HeldFile, Holder};
 use vellum_process::library;
-use vellum_process::{BoardFile, Child, Command, Image, Obstacle, Signals, Symbols, locate};
+use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, Symbols, locate};
 use vellum_report::{Output, Style};
 use vellum_wire::held::HELD_ENV;
 use vellum_wire::{Attach, BOARD_ENV};
@@ -44,8 +47,8 @@ struct NoFile(#[source] std::io::Error);
 /// The format of a file is not known.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the name {} does not say in which format to write; end it in .folded, .json, .pb.gz, .svg or .txt, or \
-     use --format", .0.display()
+    "the name {} does not say in which format to write; end it in .folded, .html, .json, .pb.gz, .svg or \
+     .txt, or use --format", .0.display()
 )]
 struct NoFormat(PathBuf);
 
@@ -113,6 +116,7 @@ fn write(output: Output, format: Format, observed: &Observed, args: &Heap) -> Re
     let content = match format {
         Format::Text => text::render(observed, args.top, screen::COLUMNS, Style::plain()).into_bytes(),
         Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
+        Format::Html => page::html(observed).into_bytes(),
         Format::Json => json::render(observed).into_bytes(),
         Format::Pprof => pprof::render(observed).map_err(|error| Failure::of(NoFile(error)))?,
         Format::Svg => flame::render(observed, args.of).into_bytes(),
@@ -127,8 +131,7 @@ fn observe(
     vellum: &Path,
 ) -> Result<Observed, Failure> {
     let board = BoardFile::create()?;
-    let directory = board.path().parent().unwrap_or(Path::new("/"));
-    let held = HeldFile::create(directory, args.interval).map_err(|error| Failure::of(NoFile(error)))?;
+    let held = held_file(&board, args.interval)?;
     let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
     let env = if preloads { environment(&board, &held, vellum)? } else { std::env::vars_os().collect() };
     let command = Command {
@@ -146,21 +149,39 @@ fn observe(
     board.remove();
     drop(signals);
     let ended = ended.map_err(Failure::Wait)?;
-    let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-    let notes = notes(&holders, obstacle, serving, pids);
-    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default());
-    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(Observed {
-        command,
-        program: program.to_path_buf(),
-        end: End::Ended(ended),
-        interval: args.interval,
-        holders,
-        stacks,
-        sites,
-        pinned,
-        notes,
-    })
+    let run = Run { command: &args.command, program, obstacle, serving, processes: pids, ended };
+    run.profile(&held, args.interval)
+}
+
+/// A run of a program that has ended, of which a profile was kept.
+pub(crate) struct Run<'a> {
+    pub(crate) command: &'a [OsString],
+    pub(crate) program: &'a Path,
+    /// Why the library could not enter it.
+    pub(crate) obstacle: Option<Obstacle>,
+    /// Whether one of its processes allocated from Vellum.
+    pub(crate) serving: bool,
+    /// The processes that the library entered.
+    pub(crate) processes: usize,
+    pub(crate) ended: Ended,
+}
+
+impl Run<'_> {
+    /// What was kept in the file, with names.
+    pub(crate) fn profile(self, held: &HeldFile, interval: u64) -> Result<Observed, Failure> {
+        let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+        let notes = notes(&holders, self.obstacle, self.serving, self.processes);
+        let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default());
+        let command = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let (program, end) = (self.program.to_path_buf(), End::Ended(self.ended));
+        Ok(Observed { command, program, end, interval, holders, stacks, sites, pinned, notes })
+    }
+}
+
+/// A file for the profile of processes that are given its path, beside the board.
+pub(crate) fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
+    let directory = board.path().parent().unwrap_or(Path::new("/"));
+    HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(error)))
 }
 
 /// Our environment, and what makes the program sample.

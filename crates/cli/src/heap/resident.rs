@@ -2,17 +2,16 @@
 //! beside blocks in use by size class, and the lines whose blocks pin that.
 
 use super::observed::Observed;
-use super::text::name;
+use super::tables::name;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use vellum_cost::ResidentClass;
+use vellum_report::Table;
 use vellum_report::units::{bytes, many, size};
-use vellum_report::{Style, Table};
 use vellum_wire::held::Kind;
 
 /// Columns of a table beside its names.
-const FIGURES_WIDTH: usize = 22;
+pub(super) const FIGURES_WIDTH: usize = 22;
 /// Size classes that are listed.
 const CLASSES_SHOWN: usize = 6;
 
@@ -67,45 +66,43 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 / whole.max(1) as f64 * 100.0)
 }
 
-/// The tables; nothing where it was not counted.
-pub(super) fn render(observed: &Observed, top: usize, width: usize, style: Style) -> String {
-    let Some((processes, resident)) = observed.resident() else { return String::new() };
+/// The tables, with names of at most `room` columns; none where it was not counted.
+pub(super) fn tables(observed: &Observed, top: usize, room: usize) -> Vec<Table> {
+    let Some((processes, resident)) = observed.resident() else { return Vec::new() };
     let sum = resident.sum();
     let when = if observed.is_running() { "now" } else { "at the end" };
     let of = if processes > 1 { format!(", {}", many(processes as u64, "process")) } else { String::new() };
-    let mut table = Table::plain(&[&format!("resident {when}{of}"), "bytes", "share"], 1);
+    let mut all = Table::plain(&[&format!("resident {when}{of}"), "bytes", "share"], 1);
     for (kind, _, words) in KINDS {
         let part = resident.of(kind);
         if part > 0 {
-            table.row(vec![words.to_owned(), bytes(part), share(part, sum)]);
+            all.row(vec![words.to_owned(), bytes(part), share(part, sum)]);
         }
     }
-    table.row(vec!["in all".to_owned(), bytes(sum), share(sum, sum)]);
-    let mut text = format!("\n{}", table.render("", width, style));
+    all.row(vec!["in all".to_owned(), bytes(sum), share(sum, sum)]);
     let holes = resident.of(Kind::Holes);
     if holes == 0 {
-        return text;
+        return vec![all];
     }
-    let mut table = Table::plain(&["free beside blocks of", "bytes", "share", "in use"], 1);
+    let mut beside = Table::plain(&["free beside blocks of", "bytes", "share", "in use"], 1);
     let mut classes = resident.classes;
     classes.sort_by_key(|class| std::cmp::Reverse(class.holes));
     for class in classes.iter().filter(|class| class.holes > 0).take(CLASSES_SHOWN) {
         let block = size(usize::try_from(class.block).unwrap_or(usize::MAX));
-        table.row(vec![block, bytes(class.holes), share(class.holes, holes), bytes(class.live)]);
+        beside.row(vec![block, bytes(class.holes), share(class.holes, holes), bytes(class.live)]);
     }
-    let _ = write!(text, "\n{}", table.render("", width, style));
+    let mut tables = vec![all, beside];
     let pinned: u64 = observed.pinned.iter().map(|(_, pins)| pins).sum();
     if pinned > 0 {
         let mut table = Table::plain(&["kept from going back by blocks of", "bytes", "share"], 1);
         for (cause, pins) in observed.pinned.iter().take(top) {
-            let name = name(cause, width.saturating_sub(FIGURES_WIDTH));
-            table.row(vec![name, bytes(*pins), share(*pins, holes)]);
+            table.row(vec![name(cause, room), bytes(*pins), share(*pins, holes)]);
         }
         let unknown = holes.saturating_sub(pinned);
         table.row(vec!["(no sample of that size in use)".to_owned(), bytes(unknown), share(unknown, holes)]);
-        let _ = write!(text, "\n{}", table.render("", width, style));
+        tables.push(table);
     }
-    text
+    tables
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `vellum run` on the command line.
 
+use crate::heap::args::{INTERVAL, interval};
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +36,14 @@ pub(crate) struct Run {
     /// Do not measure the working set: the report then has no curve, knee or memory to give.
     #[arg(long)]
     pub(crate) no_watch: bool,
+
+    /// Also sample which lines hold memory, one block every BYTES bytes on average (512K unless given).
+    ///
+    /// As vellum heap does: the report then says who holds memory at the peak and at the end, and where all
+    /// resident memory is.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true,
+        default_missing_value = INTERVAL, value_parser = interval, conflicts_with = "compare")]
+    pub(crate) heap: Option<u64>,
 
     /// When to ask the kernel for huge pages (default: auto).
     #[arg(long, value_name = "WHEN")]

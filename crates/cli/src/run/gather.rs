@@ -5,6 +5,8 @@ use super::report::{
     Attachment, Faults, Memory, PAGE_BYTES, Pages, Process, Report, SCHEMA, Samples, Sampling, SizeBucket,
     Standing, Stranger, Survivor, Time,
 };
+use crate::failure::Failure;
+use crate::heap;
 use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,12 +15,17 @@ use vellum_process::Point;
 use vellum_wire::{Attach, Counter, SIZE_BUCKETS, Slot, size_bucket_floor};
 
 /// The report of one run on Vellum.
-pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {
+///
+/// # Errors
+/// If a profile was kept and cannot be read.
+pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure> {
     let slots = observed.board.as_deref().map(|board| board.claimed()).unwrap_or_default();
     let usage = &observed.ended.usage;
     let series = &observed.sampled.series;
     let largest = usage.largest_process.0;
-    Report {
+    let attachment = attachment(plan, observed, slots);
+    let heap = heap(plan, observed, &attachment)?;
+    Ok(Report {
         schema: SCHEMA,
         vellum_version: env!("CARGO_PKG_VERSION"),
         command: plan.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -39,7 +46,7 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {
             average_bytes: series.average().map(|average| average.0),
         },
         faults: Faults { minor: usage.minor_faults, major: usage.major_faults },
-        attachment: attachment(plan, observed, slots),
+        attachment,
         pages: pages(slots),
         frames_asked: plan.frames.map(|bytes| bytes / PAGE_BYTES),
         processes: processes(observed, slots),
@@ -51,9 +58,23 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Report {
             .collect(),
         sampling: Sampling { looks: series.looks(), cost_ns: nanos(observed.sampled.cost) },
         working_set: observed.working_set.as_ref().and_then(|found| found.as_ref().ok()).cloned(),
+        heap: heap.map(Box::new),
         missing: missing(observed),
         samples: samples(series.points()),
-    }
+    })
+}
+
+fn heap(plan: &Plan, observed: &Observed, at: &Attachment) -> Result<Option<heap::Observed>, Failure> {
+    let Some((held, interval)) = observed.held.as_ref().zip(plan.heap) else { return Ok(None) };
+    let run = heap::Run {
+        command: &plan.argv,
+        program: &plan.program,
+        obstacle: plan.obstacle,
+        serving: at.serving_processes > 0,
+        processes: usize::try_from(at.seated_processes).unwrap_or(usize::MAX),
+        ended: observed.ended,
+    };
+    run.profile(held, interval).map(Some)
 }
 
 /// How the program ended.

@@ -10,16 +10,19 @@ use super::store;
 use super::working_set::{References, WorkingSet};
 use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::Failure;
+use crate::heap::held_file;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use vellum_cost::HeldFile;
 use vellum_process::library;
 use vellum_process::{
     BoardFile, Child, Command, Ended, Image, Obstacle, Pid, Sampled, Sampler, Signals, Tree, locate,
 };
 use vellum_wire::BOARD_ENV;
+use vellum_wire::held::HELD_ENV;
 
 /// How often the live line is given the chance to change.
 const LIVE_TICK: Duration = Duration::from_millis(100);
@@ -40,6 +43,8 @@ pub(crate) struct Plan {
     knobs: Vec<(&'static str, OsString)>,
     /// Bytes of frames that big blocks are to have.
     pub(crate) frames: Option<u64>,
+    /// Bytes between samples of who holds memory, if they are to be taken.
+    pub(crate) heap: Option<u64>,
 }
 
 /// What is special about one run.
@@ -70,6 +75,8 @@ pub(crate) struct Observed {
     pub(crate) board: Option<Arc<BoardFile>>,
     /// The working set, if it was watched, or why there is none to tell of.
     pub(crate) working_set: Option<Result<WorkingSet, String>>,
+    /// Who held memory, if that was sampled.
+    pub(crate) held: Option<HeldFile>,
 }
 
 impl Plan {
@@ -99,7 +106,8 @@ impl Plan {
             knobs.push(("VELLUM_STORE", std::path::absolute(path).unwrap_or_else(|_| path.clone()).into()));
         }
         let libgc = if run.libgc { Some(library::find_libgc()?) } else { None };
-        Ok(Plan { program, argv: run.command.clone(), obstacle, library, libgc, knobs, frames: run.frames })
+        let (argv, frames, heap) = (run.command.clone(), run.frames, run.heap);
+        Ok(Plan { program, argv, obstacle, library, libgc, knobs, frames, heap })
     }
 
     /// Whether the library goes into the program's environment.
@@ -110,7 +118,12 @@ impl Plan {
     /// Runs the command once and waits for its end.
     pub(crate) fn launch(&self, occasion: Occasion) -> Result<Observed, Failure> {
         let board = if occasion.on_vellum { Some(Arc::new(BoardFile::create()?)) } else { None };
-        let env = self.environment(board.as_deref())?;
+        let held = board.as_deref().zip(self.heap);
+        let held = held.map(|(board, interval)| held_file(board, interval)).transpose()?;
+        let mut env = self.environment(board.as_deref())?;
+        if let Some(held) = held.as_ref().filter(|_| self.preloads()) {
+            edit(&mut env, HELD_ENV, |_| held.path().into());
+        }
         let command =
             Command { program: self.program.clone(), argv: self.argv.clone(), env, stdio: occasion.stdio };
         let signals = Signals::hold()?;
@@ -138,7 +151,7 @@ impl Plan {
         let working_set = references.map(References::stop);
         let ended = ended.map_err(Failure::Wait)?;
         sampled.series.finish(ended.wall, ended.usage.minor_faults, ended.usage.major_faults);
-        Ok(Observed { pid, started, ended, sampled, board, working_set })
+        Ok(Observed { pid, started, ended, sampled, board, working_set, held })
     }
 
     /// Our environment, and what makes the program run on Vellum.

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
     let live = !(args.no_live || args.quiet);
     let occasion = Occasion { on_vellum: true, live, watch: !args.no_watch, ..Occasion::default() };
     let observed = plan.launch(occasion)?;
-    let report = gather::report(&plan, &observed);
+    let report = gather::report(&plan, &observed)?;
     if !args.quiet {
         text::print(&report, Style::of_stderr());
     }

@@ -1,12 +1,11 @@
 //! The report as one HTML page.
 //!
-//! Self-contained: no script, no font, no image, nothing fetched. It can be mailed, archived and opened
-//! without a network. Light and dark follow the reader's system. Everything the plots show is also in the
-//! tables or the JSON.
+//! Everything the plots show is also in the tables or the JSON.
 
 use super::report::{Report, Samples, Standing};
 use super::working_set::WorkingSet;
-use crate::text::{ending, escape, shown_command};
+use crate::heap;
+use crate::page::{self, Page, figure};
 use crate::working_set_text::{grain, meaning};
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use vellum_measure::Unit;
 use vellum_reference::Window;
 use vellum_report::plot::{Chart, Quantity, Scaling, Shape};
 use vellum_report::units::{bytes, count, time};
+use vellum_report::{Table, escape};
 use vellum_wire::Counter;
 
 /// Stretches of time that rates are shown over.
@@ -26,33 +26,25 @@ const PROCESSES_MAX: usize = 100;
 const SAMPLES_MIN: usize = 3;
 const PAGE_BYTES: f64 = 4096.0;
 
-const STYLE: &str = include_str!("page.css");
-
 /// The page.
 pub(crate) fn html(report: &Report) -> String {
-    let command = escape(&shown_command(&report.command));
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{command}: memory report</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <header>\n<p class=\"kicker\">vellum run</p>\n<h1><code>{command}</code></h1>\n<p class=\"ending\">{}</p>\n</header>\n",
-        escape(&ending(&report.outcome))
-    );
-    page.push_str(&notes(report));
-    page.push_str(&tiles(report));
-    page.push_str(&plots(report));
-    page.push_str(&page_layer(report));
-    page.push_str(&processes(report));
-    let _ = write!(
-        page,
-        "<footer>vellum {} &middot; {} looks at the job, which cost {} of CPU time &middot; schema {}</footer>\n</main>\n</body>\n</html>\n",
-        report.vellum_version,
+    let mut sections = notes(report);
+    sections.push_str(&tiles(report));
+    sections.push_str(&plots(report));
+    if let Some(heap) = report.heap.as_ref().filter(|heap| !heap.holders.is_empty()) {
+        sections.push_str(&heap::page::sections(heap));
+    }
+    sections.push_str(&page_layer(report));
+    sections.push_str(&processes(report));
+    let footer = format!(
+        "{} looks at the job, which cost {} of CPU time · schema {}",
         count(report.sampling.looks),
         time(Duration::from_nanos(report.sampling.cost_ns)),
         report.schema
     );
-    page
+    let (command, outcome) = (&report.command, &report.outcome);
+    let page = Page { made_by: "vellum run", subject: "memory report", command, outcome, footer: &footer };
+    page.html(&sections)
 }
 
 fn tiles(report: &Report) -> String {
@@ -87,11 +79,7 @@ fn tiles(report: &Report) -> String {
         };
         tiles.push(("faults avoided", count(report.pages.faults_avoided), share));
     }
-    let mut html = "<section class=\"tiles\">\n".to_owned();
-    for (name, value, detail) in tiles {
-        let _ = writeln!(html, "<div><h2>{name}</h2><p>{value}</p><small>{detail}</small></div>");
-    }
-    html + "</section>\n"
+    page::tiles(&tiles)
 }
 
 fn notes(report: &Report) -> String {
@@ -112,11 +100,8 @@ fn notes(report: &Report) -> String {
         notes.push(format!("{} (pid {}) was still running at the end.", survivor.name, survivor.pid));
     }
     notes.extend(report.missing.iter().cloned());
-    if notes.is_empty() {
-        return String::new();
-    }
-    let items: String = notes.iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
-    format!("<ul class=\"notes\">\n{items}</ul>\n")
+    notes.extend(report.heap.iter().flat_map(|heap| heap.notes.iter().cloned()));
+    page::notes(&notes)
 }
 
 fn plots(report: &Report) -> String {
@@ -127,7 +112,7 @@ fn plots(report: &Report) -> String {
         html.push_str(&faults(samples));
         html.push_str(&cache(samples));
     } else {
-        html.push_str("<p class=\"none\">The run was too short for plots over time.</p>\n");
+        html.push_str(&page::remark("The run was too short for plots over time."));
     }
     if let Some(set) = &report.working_set {
         html.push_str(&working_set(set));
@@ -220,7 +205,7 @@ fn page_layer(report: &Report) -> String {
     if report.attachment.serving_processes == 0 {
         return String::new();
     }
-    let mut html = "<section>\n<h2>What the page layers did</h2>\n<dl>\n".to_owned();
+    let mut html = "<dl>\n".to_owned();
     for counter in Counter::ALL.iter().filter(|counter| report.pages.get(**counter) > 0) {
         let value = report.pages.get(*counter);
         let shown = match counter.unit() {
@@ -230,40 +215,33 @@ fn page_layer(report: &Report) -> String {
         };
         let _ = writeln!(html, "<div><dt>{}</dt><dd>{shown}</dd></div>", counter.words());
     }
-    html + "</dl>\n</section>\n"
+    page::section("What the page layers did", &(html + "</dl>\n"))
 }
 
 fn processes(report: &Report) -> String {
     if report.processes.len() < 2 {
         return String::new();
     }
-    let mut html = "<section>\n<h2>Processes</h2>\n<table>\n<tr><th>pid</th><th>name</th><th>from</th>\
-        <th>memory</th><th>handed out</th><th>peak in use</th><th>cache hits</th></tr>\n"
-        .to_owned();
+    let heads = ["pid", "name", "memory", "from", "handed out", "peak in use", "cache hits"];
+    let mut table = Table::plain(&heads, 3);
     for process in report.processes.iter().take(PROCESSES_MAX) {
         let get = |counter: Counter| process.counters.get(counter.name()).copied().unwrap_or(0);
-        let _ = writeln!(
-            html,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            process.pid,
-            escape(&process.name),
+        table.row(vec![
+            process.pid.to_string(),
+            process.name.clone(),
+            process.standing.words().to_owned(),
             time(Duration::from_nanos(process.attached_ns)),
-            process.standing.words(),
             bytes(get(Counter::BytesOut)),
             bytes(get(Counter::PeakLive)),
             count(get(Counter::CacheHits)),
-        );
+        ]);
     }
+    let mut content = table.html();
     let more = report.processes.len().saturating_sub(PROCESSES_MAX);
     if more > 0 {
-        let _ =
-            writeln!(html, "<tr><td colspan=\"7\">and {} more, in the JSON</td></tr>", count(more as u64));
+        content.push_str(&page::remark(&format!("and {} more, in the JSON", count(more as u64))));
     }
-    html + "</table>\n</section>\n"
-}
-
-fn figure(chart: &Chart) -> String {
-    format!("<figure>\n{}</figure>\n", chart.inline())
+    page::section("Processes", &content)
 }
 
 fn over_time(title: &str, quantity: &str, unit: Unit) -> Chart {
@@ -370,10 +348,5 @@ mod tests {
         let page = html(&report);
         assert!(page.contains("too short for plots over time"));
         assert_eq!(page.matches("<svg ").count(), 1, "the sizes need no time");
-    }
-
-    #[test]
-    fn markup_in_a_command_stays_text() {
-        assert_eq!(escape("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 }

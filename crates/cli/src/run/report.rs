@@ -5,6 +5,7 @@
 //! whole numbers. A value that could not be measured is null, and named in `missing`.
 
 use super::working_set::WorkingSet;
+use crate::heap;
 use crate::outcome::Outcome;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,6 +38,9 @@ pub(crate) struct Report {
     pub(crate) survivors: Vec<Survivor>,
     pub(crate) sampling: Sampling,
     pub(crate) working_set: Option<WorkingSet>,
+    /// Who held memory, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) heap: Option<Box<heap::Observed>>,
     pub(crate) missing: Vec<String>,
     pub(crate) samples: Samples,
 }
@@ -268,6 +272,7 @@ pub(crate) mod sample {
             survivors: vec![Survivor { pid: 12, name: "daemon".into() }],
             sampling: Sampling { looks: 3, cost_ns: 1_000_000 },
             working_set: None,
+            heap: None,
             missing: Vec::new(),
             samples: Samples {
                 at_ns: vec![1_000_000, 1_000_000_000, 2_314_000_000],

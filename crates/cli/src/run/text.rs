@@ -11,6 +11,7 @@
 
 use super::report::{PAGE_BYTES, Report, Standing};
 use super::working_set::WorkingSet;
+use crate::heap;
 use crate::text::{ending, shown_shortly};
 use crate::working_set_text::{cost, grain, meaning};
 use crate::wrap::{COLUMNS, wrapped};
@@ -23,6 +24,8 @@ use vellum_wire::Counter;
 
 /// Names of strangers and survivors that are spelled out.
 const NAMES_MAX: usize = 4;
+/// Lines that are named of those that hold memory.
+const HOLDERS_MAX: usize = 5;
 /// Width of the labels' column.
 const LABEL_WIDTH: usize = 9;
 /// Width of each of a line's cells but the last.
@@ -71,6 +74,9 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
         working_set(&mut lines, set);
     }
     notes(&mut lines, report);
+    if let Some(profile) = report.heap.as_ref().filter(|heap| !heap.holders.is_empty()) {
+        lines.text.push_str(&heap::text::part(profile, HOLDERS_MAX, COLUMNS, style));
+    }
     lines.text
 }
 
@@ -307,7 +313,8 @@ fn notes(lines: &mut Lines, report: &Report) {
             report.survivors.iter().map(|survivor| format!("{} (pid {})", survivor.name, survivor.pid));
         lines.note(&format!("{} still running: {}", many(number, "background process"), some(names)));
     }
-    for missing in &report.missing {
+    let of_heap = report.heap.iter().flat_map(|heap| &heap.notes);
+    for missing in report.missing.iter().chain(of_heap) {
         lines.note(missing);
     }
 }

@@ -1,6 +1,8 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod held;
+
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

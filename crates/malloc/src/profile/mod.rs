@@ -21,6 +21,7 @@
 //! | `walk` | their stacks |
 //! | `python` | the lines of Python on them |
 //! | `part` | where stacks and sums are kept, for the command to read |
+//! | `tables` | the room that this needs |
 //! | `probes` | where other profilers may listen |
 //! | `resident` | where all resident memory is, and which stacks pin free parts of it |
 //!
@@ -42,6 +43,7 @@ mod probes;
 mod python;
 mod rates;
 mod resident;
+mod tables;
 mod walk;
 
 use crate::alloc::check_live;
@@ -51,7 +53,7 @@ use crate::large::{SAMPLED, length_of};
 use crate::mode::{self, Hooks};
 use crate::slab::Slab;
 use crate::space::{Space, push_remote};
-use crate::{misuse, registry, resize};
+use crate::{misuse, registry};
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
@@ -62,32 +64,18 @@ use live::{Live, MAPPED, Sample};
 use misuse::Fault;
 use part::Part;
 use rates::{Random, passing, stands_for};
-use resident::Desk;
 use rustix::io::Errno;
+use tables::Tables;
 use vellum_pages::{PAGE, UNIT};
 use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::{Caps, caps, map, round_up, thread};
+use vellum_sys::{Caps, caps, round_up, thread};
 use vellum_wire::door::Ask;
 use vellum_wire::held::INTERVAL_MAX;
-use walk::Walker;
 
-/// Places of the index of stacks, twice as many as the stacks that a part has room for, nearly.
-const STACKS: usize = 1 << 17;
-/// Probes before a neighbourhood is full, and a stack is not entered.
-const PROBES_MAX: usize = 256;
 /// How often the lock is tried before a sample is given up.
 const PATIENCE: u32 = 200;
 /// How often before a fork goes on without it.
 const FORK_PATIENCE: u32 = 20_000;
-
-/// What needs much room and is zero at first.
-#[repr(C)]
-struct Tables {
-    walker: Walker,
-    desk: Desk,
-    /// Stacks by their hashes: the numbers of their entries' first words, plus one.
-    stacks: [u32; STACKS],
-}
 
 struct State {
     live: Live,
@@ -144,8 +132,7 @@ pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
     let mut state = try_state().ok_or(Errno::AGAIN)?;
     if state.tables.is_null() {
         let apart = registry::create_apart().ok_or(Errno::NOMEM)?;
-        let tables = map::reserve_writable(size_of::<Tables>())?;
-        state.tables = core::ptr::with_exposed_provenance_mut(tables);
+        state.tables = Tables::map()?;
         APART.store(core::ptr::from_ref(apart).cast_mut(), Release);
         RANDOM.seed(crate::seal::random() as u64);
     }
@@ -314,14 +301,14 @@ impl State {
     /// neighbours ([`Sample`]). False if it could not be.
     fn record(&mut self, block: *mut u8, bytes: usize, whole: usize, of: [u32; 2]) -> bool {
         let (is_seated, is_new) = self.part.seat();
-        // SAFETY: `begin` mapped the tables, which stay; under the lock nobody else reaches them.
-        let Some(tables) = (unsafe { self.tables.as_mut() }).filter(|_| is_seated) else { return false };
         if is_new {
-            tables.walker.reset();
-            tables.stacks.fill(0);
+            // SAFETY: null, or mapped by `begin`; under the lock nobody else reaches them.
+            unsafe { Tables::clear(self.tables) };
         }
+        // SAFETY: as above; they stay.
+        let Some(tables) = (unsafe { self.tables.as_mut() }).filter(|_| is_seated) else { return false };
         let stack = tables.walker.walk(&mut self.part);
-        let entry = find_or_add(&mut tables.stacks, &mut self.part, &stack);
+        let entry = tables.find_or_add(&mut self.part, &stack);
         let (Some(at), true) = (entry, self.live.reserve()) else {
             self.part.head().lost.fetch_add(1, Relaxed);
             return false;
@@ -347,7 +334,7 @@ impl State {
         let tables = unsafe { self.tables.as_mut() }?;
         let own = [(core::ptr::from_ref(tables) as usize, size_of::<Tables>()), self.live.range()];
         tables.desk.count(&self.part.head().resident, own, base);
-        for at in tables.stacks.iter().filter_map(|slot| slot.checked_sub(1)) {
+        for at in tables.entries() {
             self.part.stack(at).pins.store(0, Relaxed);
         }
         tables.desk.weigh(self.live.samples().filter(|sample| sample.generation == generation));
@@ -372,24 +359,6 @@ impl State {
             self.count(&sample, false);
         }
     }
-}
-
-/// The entry of a stack, made if there is none; `None` if there is no room.
-fn find_or_add(index: &mut [u32; STACKS], part: &mut Part, stack: &walk::Stack) -> Option<u32> {
-    let start = stack.hash as usize;
-    for probe in 0..PROBES_MAX {
-        let slot = &mut index[start.wrapping_add(probe) % STACKS];
-        match slot.checked_sub(1) {
-            Some(at) if part.stack(at).hash.load(Relaxed) == stack.hash => return Some(at),
-            Some(_) => {}
-            None => {
-                let at = part.add_stack(stack.hash, stack.frames())?;
-                *slot = at + 1;
-                return Some(at);
-            }
-        }
-    }
-    None
 }
 
 fn is_apart(slab: &Slab) -> bool {
@@ -462,14 +431,15 @@ fn free_deferred() {
     }
 }
 
-/// Notes that a small block is to have `bytes` bytes, if it stays where it is.
-#[cold]
-fn resized_small(address: *mut u8, bytes: usize) {
-    let Some(slab) = Space::get().slab_of(address).filter(|slab| is_apart(slab)) else { return };
-    let whole = slab.bytes.get() as usize;
-    if !resize::stays(whole, bytes) || bytes == 0 {
-        return;
+/// Notes that a small block of the heap at `owner`, which takes `whole` bytes, has `bytes` bytes now.
+fn resized_small(owner: usize, address: *mut u8, [whole, bytes]: [usize; 2]) {
+    if owner == APART.load(Relaxed).addr() {
+        resized_apart(whole, address, bytes);
     }
+}
+
+#[cold]
+fn resized_apart(whole: usize, address: *mut u8, bytes: usize) {
     inside(|state| {
         if let Some(sample) = state.live.get(address as u64) {
             let old = *sample;

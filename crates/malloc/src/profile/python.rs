@@ -177,12 +177,6 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Forgets everything: a part that is begun has no lines.
-    pub(super) fn reset(&mut self) {
-        self.known.fill(Known { code: 0, instruction: 0, check: 0, entry: 0 });
-        self.entered.fill(Entered { hash: 0, entry: 0 });
-    }
-
     /// Adds this thread's lines of Python to its stack, if it runs some.
     pub(super) fn add(&mut self, stack: &mut Stack, part: &mut Part) {
         let Some(layout) = LAYOUTS.get(LAYOUT.load(Relaxed).wrapping_sub(1)) else { return };

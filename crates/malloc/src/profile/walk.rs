@@ -66,13 +66,6 @@ pub(super) struct Stack {
 }
 
 impl Walker {
-    /// Forgets everything: a part that is begun has no modules.
-    pub(super) fn reset(&mut self) {
-        self.count = 0;
-        self.known.fill(Known { pc: 0, rule: 0, module: 0 });
-        self.lines.reset();
-    }
-
     /// The calling thread's stack.
     #[inline(never)]
     pub(super) fn walk(&mut self, part: &mut Part) -> Stack {

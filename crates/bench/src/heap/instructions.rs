@@ -1,0 +1,129 @@
+//! What a profile costs in instructions, which other people's use of the machine does not change: programs
+//! with little to do, counted by callgrind.
+//!
+//! valgrind makes no threads as the helper is one, and keeps out of a library that names its preloads: so the
+//! helper is left out, and the library is a copy in which that name is another.
+
+use super::INTERVALS;
+use super::program::Ready;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use vellum_cost::HeldFile;
+use vellum_measure::{Bound, Goal};
+use vellum_report::Table;
+use vellum_report::units::fixed;
+use vellum_wire::held::HELD_ENV;
+
+/// What stands before the number in callgrind's summary.
+const COLLECTED: &str = "Collected :";
+/// The beginning of the name by which the library knows valgrind, as much as a register holds, and another.
+const NAMES: [&[u8]; 2] = [b"vgpreloa", b"vgprelox"];
+/// What a profile may cost, in percent.
+const COST_MAX: [f64; 2] = [1.0, 5.0];
+
+/// Counts each program without a profile, and with each of ours; `None` where valgrind is not here.
+pub(super) fn table(
+    programs: &[Ready],
+    folder: &Path,
+    library: &Path,
+    goals: &mut Vec<Goal>,
+) -> Option<Table> {
+    let library = renamed(library, &folder.join("libvellum-counted.so"))?;
+    let [(often, _), (oftener, _)] = INTERVALS;
+    let heads = ["", "million", &format!("{often} %"), &format!("{oftener} %")];
+    let title = "Instructions of programs with little to do; and what a profile adds";
+    let mut table = Table::plain(&heads, 1).titled(title);
+    let mut sums = [0.0; 1 + INTERVALS.len()];
+    for ready in programs {
+        let Some(words) = ready.program.little else { continue };
+        let count = |interval| count(ready, words, interval, folder, &library);
+        let Some(off) = count(None) else { continue };
+        let on = INTERVALS.map(|(_, interval)| count(Some(interval)));
+        let [Some(first), Some(second)] = on else { continue };
+        for (sum, instructions) in sums.iter_mut().zip([off, first, second]) {
+            // Each program counts as much as the others.
+            *sum += instructions / off;
+        }
+        let percent = |on: f64| fixed(Some((on / off - 1.0) * 100.0), 2);
+        table.row(vec![
+            ready.program.name.to_owned(),
+            fixed(Some(off / 1e6), 0),
+            percent(first),
+            percent(second),
+        ]);
+    }
+    let [off, on @ ..] = sums;
+    for (((label, _), most), sum) in INTERVALS.into_iter().zip(COST_MAX).zip(on) {
+        let what = format!("instructions added by a sample every {label}, mean of the programs");
+        goals.push(Goal::of(what, " %", Bound::AtMost(most), (off > 0.0).then(|| (sum / off - 1.0) * 100.0)));
+    }
+    Some(table)
+}
+
+/// Whether valgrind is here.
+pub(super) fn is_possible() -> bool {
+    let mut asked = Command::new("valgrind");
+    asked.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    asked.status().is_ok_and(|status| status.success())
+}
+
+/// A copy of the library that does not know valgrind.
+fn renamed(library: &Path, copy: &Path) -> Option<PathBuf> {
+    let mut bytes = std::fs::read(library).ok().filter(|_| is_possible())?;
+    let [name, other] = NAMES;
+    let mut at = 0;
+    while let Some(found) = bytes[at..].windows(name.len()).position(|window| window == name) {
+        at += found;
+        bytes[at..at + name.len()].copy_from_slice(other);
+    }
+    std::fs::write(copy, bytes).ok()?;
+    Some(copy.to_path_buf())
+}
+
+/// The instructions of one run.
+fn count(ready: &Ready, words: &[&str], interval: Option<u64>, folder: &Path, library: &Path) -> Option<f64> {
+    let place = folder.join("counted");
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(ready.executable()).args(words);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+    command.env("LD_PRELOAD", library).env("VELLUM_MASK", "helper").env("PYTHONHASHSEED", "0");
+    let held = match interval {
+        Some(interval) => {
+            std::fs::create_dir(&place).ok()?;
+            let held = HeldFile::create(&place, interval);
+            command.env(HELD_ENV, held.as_ref().ok()?.path());
+            held.ok()
+        }
+        None => None,
+    };
+    let output = command.output().ok();
+    let is_profiled = held.as_ref().is_some_and(|held| held.holders().is_ok_and(|all| !all.is_empty()));
+    if interval.is_some() {
+        std::fs::remove_dir_all(&place).ok()?;
+    }
+    if interval.is_some() != is_profiled {
+        return None;
+    }
+    let errors = String::from_utf8_lossy(&output?.stderr).into_owned();
+    errors.lines().find_map(|line| line.split_once(COLLECTED)?.1.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_library_has_another_name_at_the_same_place() {
+        let [name, other] = NAMES;
+        assert_eq!(name.len(), other.len());
+        let place = tempfile::tempdir().expect("a directory");
+        let library = place.path().join("library");
+        std::fs::write(&library, [b"before ", name, b" behind"].concat()).expect("written");
+        match renamed(&library, &place.path().join("copy")) {
+            Some(copy) => {
+                assert_eq!(std::fs::read(copy).expect("written"), [b"before ", other, b" behind"].concat());
+            }
+            None => vellum_skip::skip("valgrind is not here"),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Section `heap`: what `vellum heap` costs and finds, beside heaptrack and memray.
+//!
+//! ```text
+//! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, heaptrack, memray
+//!    ──▶ Campaign ──▶ sheets ──▶ found: CPU time and peak memory over those without a profile
+//! faults.c, faults.py ──▶ each tool ──▶ tools: is the line named, how long does it take to open
+//! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: how far off is each line
+//!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
+//! ```
+//!
+//! The programs are real ones (`program`). One that is profiled has the profile's file in its environment, as
+//! `vellum heap` has it: so its CPU time is the program's, without what reads the profile afterwards.
+//! heaptrack's and memray's is what their commands take, which start the program; what they do afterwards is
+//! left out as well (`--raw`), and part of opening. The section runs when it is named (`--only heap`, or a
+//! cell of it).
+
+mod exact;
+mod found;
+mod instructions;
+mod program;
+mod tools;
+
+pub use found::found;
+
+use crate::suite::{Plan, Section};
+use crate::target::twin;
+use crate::{Arm, Cell, Launch, Missing, peer};
+use program::{PROGRAMS, Ready};
+use std::io;
+use std::path::{Path, PathBuf};
+use vellum_cost::HeldFile;
+use vellum_measure::Goal;
+use vellum_report::Table;
+use vellum_wire::held::HELD_ENV;
+
+/// The section's name, with which all its cells begin.
+pub const SECTION: &str = "heap";
+/// Rounds when none are asked for.
+pub const ROUNDS: usize = 5;
+/// The same for `--quick`.
+pub const ROUNDS_QUICK: usize = 2;
+/// The cells that are no programs.
+const FAULTS: &str = "faults";
+const EXACT: &str = "exact";
+const INSTRUCTIONS: &str = "instructions";
+
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The arms with a profile of ours: their names and the bytes between samples.
+const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
+const HEAPTRACK: &str = "heaptrack";
+const MEMRAY: &str = "memray";
+
+/// What could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HeapError {
+    /// A file of the section's.
+    #[error("the section's files could not be made in {}: {source}", .folder.display())]
+    Files {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of ours is missing.
+    #[error("{} is not there; build everything with ./build", .0.display())]
+    NotBuilt(PathBuf),
+}
+
+/// The section: its cells, what is not here, and what else is to be found.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is run.
+    pub section: Section,
+    /// Tools and programs that are missing.
+    pub missing: Vec<Missing>,
+    ready: Vec<Ready>,
+    wanted: Vec<&'static str>,
+    vellum: PathBuf,
+    library: PathBuf,
+    /// What processes write into while they are profiled.
+    _held: Vec<HeldFile>,
+    folder: Folder,
+}
+
+/// Whether `--only` means this section or cells of it.
+#[must_use]
+pub fn is_named(only: &str) -> bool {
+    only == SECTION || only.starts_with("heap-")
+}
+
+/// The names of all cells, for `--list`.
+#[must_use]
+pub fn names() -> Vec<String> {
+    PROGRAMS.iter().map(|program| program.name).chain([FAULTS, EXACT, INSTRUCTIONS]).map(name).collect()
+}
+
+fn name(cell: &str) -> String {
+    format!("{SECTION}-{cell}")
+}
+
+/// Makes the programs' inputs, and measures all that is not a cell. `library` is Vellum's, beside which the
+/// command is.
+///
+/// # Errors
+/// [`HeapError`] if there is nothing to run. A program or tool that is missing is no error.
+pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, HeapError> {
+    let vellum = plan.worker.with_file_name("vellum");
+    if let Some(absent) = [&vellum, &library.to_path_buf()].into_iter().find(|file| !file.exists()) {
+        return Err(HeapError::NotBuilt(absent.clone()));
+    }
+    // In memory, where `vellum heap` has its files too.
+    let place = [Path::new(SHARED_MEMORY).to_path_buf(), std::env::temp_dir()]
+        .into_iter()
+        .find(|place| place.is_dir());
+    let folder = Folder(place.unwrap_or_default().join(format!("vellum-bench-heap-{}", std::process::id())));
+    let failed = |source| HeapError::Files { folder: folder.0.clone(), source };
+    std::fs::create_dir(&folder.0).map_err(failed)?;
+    program::prepare(&folder.0, plan.seed).map_err(failed)?;
+    let wanted = |cell: &str| only.is_none_or(|only| only == SECTION || name(cell).contains(only));
+    let mut missing = Vec::new();
+    if tools::heaptrack().is_none() {
+        missing.push(Missing { name: HEAPTRACK, cure: "apt-get install heaptrack".to_owned() });
+    }
+    if !tools::has_memray() {
+        missing.push(Missing {
+            name: MEMRAY,
+            cure: "a python3 first in the PATH that has it (pip install memray)".to_owned(),
+        });
+    }
+    if !instructions::is_possible() {
+        missing.push(Missing { name: "valgrind", cure: "apt-get install valgrind".to_owned() });
+    }
+    let (mut held, mut cells, mut ready) = (Vec::new(), Vec::new(), Vec::new());
+    let besides: Vec<_> = [FAULTS, EXACT, INSTRUCTIONS].into_iter().filter(|cell| wanted(cell)).collect();
+    for program in PROGRAMS.iter().filter(|program| wanted(program.name) || !besides.is_empty()) {
+        match program.ready(&folder.0) {
+            Some(program) => ready.push(program),
+            None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
+        }
+    }
+    for program in ready.iter().filter(|ready| wanted(ready.program.name)) {
+        let arms = arms(program, library, &folder.0, &mut held).map_err(failed)?;
+        let cell = name(program.program.name);
+        cells.push(Cell { name: cell, prepare: None, arms, rounds: plan.rounds, together: false });
+    }
+    let section = Section { name: SECTION, cells, tables: Vec::new() };
+    let library = library.to_path_buf();
+    Ok(Prepared { section, missing, ready, wanted: besides, vellum, library, _held: held, folder })
+}
+
+impl Prepared {
+    /// Measures what is no cell: after them, as the memory that it takes here would be in their peaks.
+    ///
+    /// # Errors
+    /// [`HeapError`] if the programs with the faults cannot be written.
+    pub fn besides(&self) -> Result<(Vec<Table>, Vec<Goal>), HeapError> {
+        let (folder, vellum, library) = (&*self.folder.0, &*self.vellum, &*self.library);
+        let (mut tables, mut goals) = (Vec::new(), Vec::new());
+        for cell in &self.wanted {
+            match *cell {
+                FAULTS => {
+                    let table = tools::faults(folder, vellum, library, &mut goals);
+                    let failed = |source| HeapError::Files { folder: folder.to_path_buf(), source };
+                    tables.push(table.map_err(failed)?);
+                }
+                EXACT => tables.push(exact::table(&self.ready, folder, vellum, library, &mut goals)),
+                _ => tables.extend(instructions::table(&self.ready, folder, library, &mut goals)),
+            }
+        }
+        Ok((tables, goals))
+    }
+}
+
+fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) -> io::Result<Vec<Arm>> {
+    let plain = ready.launch(folder);
+    let arm = |label: &str, launch: Launch| Arm { label: label.to_owned(), launch };
+    let on_vellum = Launch { preload: Some(library.to_path_buf()), ..plain.clone() };
+    let mut arms = vec![
+        arm(peer::GLIBC, plain.clone()),
+        arm(peer::VELLUM, on_vellum.clone()),
+        arm(&twin(peer::VELLUM), on_vellum.clone()),
+    ];
+    for (label, interval) in INTERVALS {
+        let place = folder.join(format!("held-{}-{interval}", ready.program.name));
+        std::fs::create_dir(&place)?;
+        let file = HeldFile::create(&place, interval)?;
+        let mut launch = on_vellum.clone();
+        launch.env.push((HELD_ENV.into(), file.path().into()));
+        held.push(file);
+        arms.push(arm(label, launch));
+    }
+    if let Some(heaptrack) = tools::heaptrack() {
+        arms.push(arm(HEAPTRACK, tools::under_heaptrack(&heaptrack, &plain, &folder.join("heaptrack.raw"))));
+    }
+    if ready.program.is_python && tools::has_memray() {
+        arms.push(arm(MEMRAY, tools::under_memray(&plain, &folder.join("memray.bin"))));
+    }
+    Ok(arms)
+}
+
+/// The folder of what the programs work on, removed when dropped.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is only files in the directory for temporary ones.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_named_after_the_section_and_each_once() {
+        let all = names();
+        assert!(all.iter().all(|name| is_named(name)), "{all:?}");
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+        assert!(!is_named("large") && is_named(SECTION));
+    }
+}

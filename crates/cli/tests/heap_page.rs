@@ -1,0 +1,159 @@
+//! The pages of `vellum heap` and `vellum run --heap`, and pictures of them by a browser without a screen.
+
+mod common;
+
+use common::held::{SOURCES, compiled, heap, runtime};
+use common::{VELLUM, report, said, text};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where to put the pictures of the documentation, if anywhere.
+const PICTURES_ENV: &str = "VELLUM_TEST_PICTURES";
+/// The longest picture's bytes.
+const PICTURE_MAX: u64 = 150_000;
+
+/// What every page must be: one file that fetches nothing and runs nothing.
+fn check_alone(page: &str) {
+    for foreign in ["http:", "https:", "<script", "@import", "url(", "<img", "<link"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    for tag in ["section", "table", "figure", "svg", "tr", "g", "p", "dl"] {
+        let (opened, closed) = (format!("<{tag}>"), format!("</{tag}>"));
+        let opened = page.matches(&opened).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, page.matches(&closed).count(), "<{tag}>");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn the_page_names_who_holds_memory_and_where_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("held.c", &[], place.path()) else { return };
+    let output = heap(&["-i", "16K", "-o", "heap.html"], &[text(&program)], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let page = std::fs::read_to_string(place.path().join("heap.html")).unwrap();
+    check_alone(&page);
+    assert_eq!(page.matches("<svg class=\"flame\"").count(), 2, "at the peak and at the end");
+    for part in
+        ["Held at the peak", "Held at the end", "whole held.c:", "leak held.c:", "blocks in use", "in all"]
+    {
+        assert!(page.contains(part), "no {part}");
+    }
+    // What is freed is not held at the end.
+    let end = &page[page.find("Held at the end").unwrap()..page.find("Allocated in all").unwrap()];
+    assert!(end.contains("leak held.c:") && !end.contains("whole"), "{end}");
+}
+
+#[test]
+fn the_report_of_a_run_has_it_where_it_was_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("held.c", &[], place.path()) else { return };
+    let run = |options: &[&str]| {
+        let mut command = Command::new(VELLUM);
+        command.arg("run").args(options).args(["--report", "run.html", "--json", "run.json", "--"]);
+        command.arg(&program).current_dir(place.path()).env_remove("LD_PRELOAD").env("VELLUM_LIB", runtime());
+        let output = command.output().expect("vellum starts");
+        assert!(output.status.success(), "{}", said(&output));
+        let page = std::fs::read_to_string(place.path().join("run.html")).unwrap();
+        check_alone(&page);
+        (said(&output), page, report(&place.path().join("run.json")))
+    };
+    let (words, page, document) = run(&["--heap=16K"]);
+    for part in ["whole held.c:", "blocks in use", "resident at the end"] {
+        assert!(words.contains(part) && page.contains(part), "no {part}: {words}");
+    }
+    assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
+    let resident = &document["heap"]["resident"];
+    let kinds = resident
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(key, _)| key.ends_with("_bytes") && *key != "sum_bytes");
+    let sum: u64 = kinds.map(|(_, bytes)| bytes.as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), resident["sum_bytes"].as_u64());
+    assert_eq!(document["heap"]["interval_bytes"], 16384);
+    let (words, page, document) = run(&[]);
+    assert!(
+        !words.contains("held at") && !page.contains("flame\"") && document.get("heap").is_none(),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_program_that_cannot_be_profiled_is_said_and_nothing_shown() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(VELLUM);
+    command.args(["run", "--heap", "--no-watch", "--report", "run.html", "--", "true"]);
+    command.current_dir(place.path()).env("VELLUM_LIB", common::harmless_library());
+    let output = command.output().expect("vellum starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let page = std::fs::read_to_string(place.path().join("run.html")).unwrap();
+    check_alone(&page);
+    assert!(said(&output).contains("could not be profiled") && page.contains("could not be profiled"));
+    assert!(!said(&output).contains("held at") && !page.contains("Held at"), "{}", said(&output));
+}
+
+/// The browser.
+fn browser() -> Option<PathBuf> {
+    let found = |name: &&str| {
+        Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status()
+    };
+    let name =
+        ["chromium", "chromium-browser"].into_iter().find(|name| found(name).is_ok_and(|it| it.success()));
+    if name.is_none() {
+        vellum_skip::skip("no chromium is here: pages are not drawn");
+    }
+    name.map(PathBuf::from)
+}
+
+/// Draws `page` into `picture`, of this width and height in points.
+fn draw(browser: &Path, page: &Path, picture: &Path, (width, height): (u32, u32), is_dark: bool) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(browser);
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--disable-dev-shm-usage",
+    ]);
+    command.arg(format!("--user-data-dir={}", home.path().display()));
+    if is_dark {
+        command.arg("--blink-settings=preferredColorScheme=0");
+    }
+    command.arg(format!("--window-size={width},{height}")).arg(format!("--screenshot={}", picture.display()));
+    command.arg(format!("file://{}", page.display())).env("HOME", home.path());
+    let output = command.output().expect("the browser starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let drawn = std::fs::read(picture).expect("a picture");
+    let side = |at: usize| u32::from_be_bytes(drawn[at..at + 4].try_into().unwrap());
+    assert_eq!((&drawn[1..4], side(16), side(20)), (&b"PNG"[..], width, height));
+    assert!(drawn.len() as u64 <= PICTURE_MAX, "{} bytes: {}", drawn.len(), picture.display());
+}
+
+#[test]
+fn a_browser_draws_the_page_and_the_flame_graph() {
+    let Some(browser) = browser() else { return };
+    let place = tempfile::tempdir().unwrap();
+    if Command::new("/usr/bin/python3").arg("-V").output().is_err() {
+        return vellum_skip::skip("/usr/bin/python3 cannot be started");
+    }
+    std::fs::copy(Path::new(SOURCES).join("orders.py"), place.path().join("orders.py")).unwrap();
+    let outputs = ["-i", "32K", "-o", "heap.html", "-o", "heap.svg"];
+    let output = heap(&outputs, &["/usr/bin/python3", "orders.py"], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let pictures = std::env::var_os(PICTURES_ENV).map_or(place.path().to_path_buf(), PathBuf::from);
+    let page = place.path().join("heap.html");
+    draw(&browser, &page, &pictures.join("heap-page.png"), (1000, 800), false);
+    draw(&browser, &page, &place.path().join("dark.png"), (1000, 800), true);
+    let picture = |name: &str| std::fs::read(name).unwrap();
+    let (light, dark) = (pictures.join("heap-page.png"), place.path().join("dark.png"));
+    assert_ne!(picture(text(&light)), picture(text(&dark)), "dark mode is dark");
+    let flame = std::fs::read_to_string(place.path().join("heap.svg")).unwrap();
+    let drawing = roxmltree::Document::parse(&flame).expect("well-formed");
+    let side = |name| drawing.root_element().attribute(name).and_then(|side| side.parse::<u32>().ok());
+    let size = side("width").zip(side("height")).expect("whole numbers");
+    assert!(size.1 < 800, "slivers make it {size:?} high");
+    draw(&browser, &place.path().join("heap.svg"), &pictures.join("heap-flame.png"), size, false);
+}

@@ -1,0 +1,74 @@
+//! `vellum heap` on programs that are rough in one way each, built in the ways that make stacks hard to walk.
+//! A sample every KiB: of nearly every allocation the stack is walked.
+
+mod common;
+
+use common::held::{compiled, heap};
+use common::{report, said, text};
+use std::path::Path;
+
+/// Ways to build, by name: what a distribution ships, and code without tables for unwinding.
+const BUILDS: [(&str, &[&str]); 3] = [
+    ("-g", &[]),
+    ("stripped", &["-s", "-O2"]),
+    ("no tables", &["-s", "-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"]),
+];
+
+/// Runs a storm in each build; it says "whole", and was sampled.
+fn storm(name: &str, more: &[&str]) {
+    for (build, flags) in BUILDS {
+        let place = tempfile::tempdir().unwrap();
+        let flags: Vec<&str> = flags.iter().copied().chain(["-pthread", "-ldl"]).collect();
+        let Some(program) = compiled("storm.c", &flags, place.path()) else { return };
+        let command: Vec<&str> = [text(&program), name].into_iter().chain(more.iter().copied()).collect();
+        let output = heap(&["-i", "1K", "-o", "heap.json"], &command, place.path());
+        assert!(output.status.success(), "{name}, {build}: {}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n", "{name}, {build}");
+        let document = report(&place.path().join("heap.json"));
+        assert!(
+            document["sum"]["ever"]["samples"].as_u64() > Some(1000),
+            "{name}, {build}: {}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn a_thousand_threads() {
+    storm("threads", &[]);
+}
+
+#[test]
+fn handlers_that_interrupt_malloc() {
+    storm("handlers", &[]);
+}
+
+#[test]
+fn forks_from_threads_that_allocate() {
+    storm("forks", &[]);
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    let place = tempfile::tempdir().unwrap();
+    // Two whose code lies at the same place, one after the other, and has other tables.
+    let library = |name: &str, flags: &[&str]| {
+        let folder = place.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        compiled("plugin.c", &[&["-shared", "-fPIC"], flags].concat(), &folder)
+    };
+    let Some((one, other)) = library("one", &[]).zip(library("other", &["-O3", "-DPAD=4096"])) else {
+        return;
+    };
+    storm("libraries", &[text(Path::new(&one)), text(Path::new(&other))]);
+}
+
+#[test]
+fn a_thousand_coroutines() {
+    storm("coroutines", &[]);
+}
+
+#[test]
+fn stacks_that_end_at_a_guard_page() {
+    storm("guards", &[]);
+}

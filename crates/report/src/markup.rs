@@ -1,0 +1,17 @@
+//! Text in HTML and XML: names come from programs, and must not be taken for markup.
+
+/// `text` as HTML and XML have it, between tags and in quoted attributes.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_stays_text() {
+        assert_eq!(escape("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
+    }
+}
