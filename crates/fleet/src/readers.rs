@@ -2,7 +2,6 @@
 //! and the tests of documents only.
 
 use crate::group::Identity;
-use crate::http;
 use crate::metrics;
 use crate::pods::Names;
 use crate::view::Page;
@@ -16,12 +15,6 @@ pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
         Identity::Kubernetes { pod, id } => names.of(pod, id).is_some(),
         _ => false,
     })
-}
-
-/// The body of an answer; `None` if it is none that is taken.
-#[must_use]
-pub fn answer(bytes: &[u8]) -> Option<&[u8]> {
-    http::body(bytes).ok()
 }
 
 /// A page as metrics.

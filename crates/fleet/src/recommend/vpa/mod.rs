@@ -1,0 +1,28 @@
+//! From what Prometheus remembers to VerticalPodAutoscaler objects: `vellum recommend kubernetes`.
+//!
+//! ```text
+//! Prometheus ─▶ Memory ──┐
+//!                        ├─▶ status of each object (pure) ─▶ PATCH …/status, if anything changed
+//! API server ─▶ Object ──┘     target: names of pods          409: read it again, and once more
+//!                              numbers: target, bounds
+//! ```
+//!
+//! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are touched, and of those only the status.
+//!
+//! Invariants: either all of the history was read, or nothing is written; no target is below the largest advice
+//! unless the object's own `maxAllowed` is; what is not known leaves the numbers of before; every patch names
+//! the version of the object that it was made for.
+//!
+//! Source: kubernetes/autoscaler, `vertical-pod-autoscaler`, API `autoscaling.k8s.io/v1`.
+
+mod numbers;
+mod object;
+mod pass;
+mod status;
+mod target;
+
+pub use numbers::{Numbers, Policy, numbers};
+pub use pass::{Pass, PassError, Summary};
+
+/// The name in `spec.recommenders`.
+pub const RECOMMENDER: &str = "vellum";
