@@ -45,6 +45,7 @@ mod obs;
 mod observations;
 mod outcome;
 mod papers;
+mod plan;
 mod plot;
 mod recommend;
 mod run;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         args::Command::GcStat(args) => gc_stat::gc_stat(&args),
         args::Command::Agent(args) => agent::agent(&args),
         args::Command::Recommend(args) => recommend::recommend(&args),
+        args::Command::Plan(args) => plan::plan(&args),
         args::Command::Top(args) => top::top(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Papers { .. } => papers::papers(),

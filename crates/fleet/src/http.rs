@@ -1,9 +1,9 @@
-//! Asking a server by HTTP, without haste: the kubelet for its pods, Prometheus for its history, Kubernetes for
-//! its objects.
+//! Asking a server by HTTP, without haste: the kubelet for its pods, Prometheus for its history, Kubernetes
+//! for its objects.
 //!
-//! `ureq` speaks; this is what all three have in common: bounds of an answer in bytes and in time ([`Limits`]),
-//! however slowly or endlessly it comes; credentials ([`Access`]), read from files again for each request; no
-//! proxy and no redirection, so that credentials go nowhere else.
+//! `ureq` speaks; this is what all three have in common: bounds of an answer in bytes and in time
+//! ([`Limits`]), however slowly or endlessly it comes; credentials ([`Access`]), read from files again for
+//! each request; no proxy and no redirection, so that credentials go nowhere else.
 //!
 //! Invariant: credentials appear in no error.
 

@@ -14,7 +14,8 @@
 //!                        Turns   whose step is next, within one bound for all
 //! ```
 //!
-//! [`recommend`] goes the other way: what Prometheus remembers becomes what systemd sets.
+//! [`recommend`] goes the other way: what Prometheus remembers becomes what systemd, Kubernetes and Slurm
+//! set. [`plan`] says what a whole fleet would need.
 //!
 //! # Words
 //!
@@ -39,6 +40,7 @@ pub mod group;
 mod http;
 pub mod kube;
 mod metrics;
+pub mod plan;
 mod pods;
 mod prometheus;
 #[doc(hidden)]

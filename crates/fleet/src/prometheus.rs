@@ -73,8 +73,14 @@ impl Row {
 
 /// The rows that a query has now.
 pub(crate) fn rows(server: &Server, query: &str) -> Result<Vec<Row>, HistoryError> {
+    rows_at(server, query, None)
+}
+
+/// The rows that a query had at this time, in seconds since 1970.
+pub(crate) fn rows_at(server: &Server, query: &str, time: Option<i64>) -> Result<Vec<Row>, HistoryError> {
     let authority = || server.address.authority.clone();
-    let path = format!("/api/v1/query?query={}", encoded(query));
+    let time = time.map(|time| format!("&time={time}")).unwrap_or_default();
+    let path = format!("/api/v1/query?query={}{time}", encoded(query));
     let mut tries = 0;
     let json = loop {
         match server.get(&path, &LIMITS) {
@@ -97,8 +103,8 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// The step of subqueries over this many seconds: a hundredth shows when a series began well enough, and keeps
-/// the answer cheap.
+/// The step of subqueries over this many seconds: a hundredth shows when a series began well enough, and
+/// keeps the answer cheap.
 pub(crate) fn step(over: u64) -> u64 {
     (over / 100).max(1)
 }

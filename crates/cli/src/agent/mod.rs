@@ -53,8 +53,8 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
 
-    /// Where the names of pods come from: the kubelet's endpoint, such as http://127.0.0.1:10255/pods (read-only)
-    /// or https://127.0.0.1:10250/pods, or a file that `kubectl get pods -A -o json` writes.
+    /// Where the names of pods come from: the kubelet's endpoint, such as http://127.0.0.1:10255/pods
+    /// (read-only) or https://127.0.0.1:10250/pods, or a file that `kubectl get pods -A -o json` writes.
     #[arg(long, value_name = "URL|FILE")]
     pods: Option<PodsFrom>,
 

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::watch::time;
 use clap::ValueHint;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use vellum_fleet::kube::{Api, Lease, LeaseName, Patience};
 use vellum_fleet::recommend::vpa::{Pass, PassError, Summary};
 use vellum_fleet::{Access, Address, Server};
@@ -25,11 +25,12 @@ const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 ///
 /// For each object (autoscaling.k8s.io/v1) with `recommenders: [{name: vellum}]` the status gets memory
 /// numbers for each container: the largest advice of the time asked for, and a margin, within the object's
-/// resource policy. Pods are told by their names. Containers with too little history get none, and a condition
-/// says why. In a cluster the pod's service account is used; elsewhere `kubectl proxy` and --api
+/// resource policy. Pods are recognised by their names. Containers with too little history get none, and a
+/// condition says why. In a cluster the pod's service account is used; elsewhere `kubectl proxy` and --api
 /// http://127.0.0.1:8001 do it.
 ///
-/// Exit status: 0; 1 if some object could not be written; 125 if Prometheus or the API server does not answer.
+/// Exit status: 0; 1 if some object could not be written; 125 if Prometheus or the API server does not
+/// answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  vellum recommend kubernetes --dry-run --api http://127.0.0.1:8001\n  \
     vellum recommend kubernetes --every 5min --prometheus http://prometheus.monitoring:9090")]
@@ -131,25 +132,39 @@ pub(super) fn recommend(args: &Kubernetes) -> Result<u8, Failure> {
         stdout::write_all(text(&summary, args.dry_run).as_bytes())?;
         return Ok(u8::from(summary.failed > 0));
     };
+    again_and_again(args, &pass, every)
+}
+
+fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Result<u8, Failure> {
     let stop = Stop::hold()?;
     let mut lease = Lease::new(args.lease.clone(), holder());
-    let mut before = String::new();
+    let (mut next, mut before) = (Instant::now(), String::new());
     loop {
-        let led = if args.dry_run { Ok(true) } else { lease.hold(&pass.api) };
-        let now = match led {
-            Ok(true) => match pass.run(|api| if args.dry_run { Ok(true) } else { lease.hold(api) }) {
-                Ok(summary) => text(&summary, args.dry_run),
-                Err(why) => format!("{why}\n"),
-            },
-            Ok(false) => "another recommender is the leader; waiting\n".to_owned(),
-            Err(why) => format!("{}\n", PassError::from(why)),
+        let mut may_write = |api: &Api| if args.dry_run { Ok(true) } else { lease.hold(api) };
+        let said = match may_write(&pass.api) {
+            Ok(true) if next > Instant::now() => None,
+            Ok(true) => {
+                let done = pass.run(may_write);
+                next = Instant::now() + every;
+                Some(done.map_or_else(|why| format!("{why}\n"), |summary| text(&summary, args.dry_run)))
+            }
+            Ok(false) => {
+                // Who becomes the leader begins at once.
+                next = Instant::now();
+                Some("another recommender is the leader; waiting\n".to_owned())
+            }
+            Err(why) => Some(format!("{}\n", PassError::from(why))),
         };
         // What stays as it was is said once.
-        if now != before && !say::<Failure>(&now)? {
-            break;
+        if let Some(said) = said.filter(|said| *said != before) {
+            if !say::<Failure>(&said)? {
+                break;
+            }
+            before = said;
         }
-        before = now;
-        if stop.wait(every) {
+        let left = next.saturating_duration_since(Instant::now());
+        let wait = if left.is_zero() { Lease::RENEW } else { left.min(Lease::RENEW) };
+        if stop.wait(wait) {
             break;
         }
     }

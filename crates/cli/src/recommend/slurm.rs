@@ -7,17 +7,17 @@ use clap::ValueHint;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_fleet::recommend::{dropins, slurm};
-use vellum_report::stdout;
+use vellum_fleet::recommend::slurm;
+use vellum_report::{Output, stdout};
 
 /// The longest accounting that is read.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// Make a table of what Slurm's jobs needed, by user and name, for a job_submit plugin.
 ///
-/// A row is the largest advice, on any node, of all watched jobs of that user and name, and a margin. Names of
-/// jobs come from Slurm's accounting (--jobs). Jobs of which one ran out of memory, and those of which too few
-/// were watched, get no row; the reason is said on standard error. The plugin is
+/// A row is the largest advice, on any node, of all watched jobs of that user and name, and a margin. Names
+/// of jobs come from Slurm's accounting (--jobs). Jobs of which one ran out of memory, and those of which too
+/// few were watched, get no row; the reason is said on standard error. The plugin is
 /// examples/fleet/job_submit.lua.
 ///
 /// Exit status: 0; 125 if Prometheus does not answer, or a file cannot be read or written.
@@ -99,11 +99,7 @@ pub(super) fn recommend(args: &Slurm) -> Result<u8, Failure> {
         say!("vellum: {note}");
     }
     let text = if args.json { table.json() } else { table.csv() };
-    match &args.output {
-        None => stdout::write_all(text.as_bytes())?,
-        Some(path) => {
-            dropins::put(path, &text).map_err(|source| Failure::Output { path: path.clone(), source })?;
-        }
-    }
+    let output = args.output.as_deref().unwrap_or(Path::new("-"));
+    Output::prepare(output).and_then(|output| output.write(text)).map_err(Failure::from)?;
     Ok(0)
 }

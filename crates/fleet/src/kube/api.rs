@@ -1,9 +1,9 @@
 //! Objects of Kubernetes, read and written by REST.
 //!
-//! Passing trouble (no answer, 429, 5xx) is waited for: a bounded number of times, each time twice as long, or
-//! as long as the server asks for if that is within the bound. A conflict (409) is for the caller, who must
-//! read the object again. Writing twice what was written once does no harm: each write names the version that
-//! it changes.
+//! Passing trouble (no answer, 429, 5xx) is waited for: a bounded number of times, each time twice as long,
+//! or as long as the server asks for if that is within the bound. A conflict (409) is for the caller, who
+//! must read the object again. Writing twice what was written once does no harm: each write names the version
+//! that it changes.
 
 use crate::address::Address;
 use crate::http::{HttpError, Limits, Method, Server};

@@ -48,6 +48,9 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// How often [`Lease::hold`] is to be called.
+    pub const RENEW: Duration = Duration::from_secs(DURATION.as_secs() / 4);
+
     /// A lease that is wanted by `holder`, whose name nobody else has.
     #[must_use]
     pub fn new(name: LeaseName, holder: String) -> Lease {

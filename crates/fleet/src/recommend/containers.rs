@@ -1,7 +1,7 @@
 //! What Prometheus remembers of each container, by its HTTP API.
 //!
-//! A container is known by namespace, pod and name. Pods that are gone count, too: a workload's history is that
-//! of all pods that it ever had in the time asked for.
+//! A container is known by namespace, pod and name. Pods that are gone count, too: a workload's history is
+//! that of all pods that it ever had in the time asked for.
 //!
 //! Invariant: labels that are no names of Kubernetes are left out and counted, so that none becomes a path, a
 //! pattern or a line.
@@ -44,10 +44,10 @@ impl Remembered {
 
 /// The larger one. An absurd one stays, so that it is seen: `f64::max` would hide it.
 fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    let is_absurd = |value: f64| !value.is_finite() || value <= 0.0;
     match (a, b) {
-        (Some(a), Some(b)) if a.is_finite() && a > 0.0 => Some(if b >= a || !(b > 0.0) { b } else { a }),
-        (Some(a), _) => Some(a),
-        (None, b) => b,
+        (Some(a), Some(b)) if is_absurd(a) || (a >= b && !is_absurd(b)) => Some(a),
+        (a, b) => b.or(a),
     }
 }
 

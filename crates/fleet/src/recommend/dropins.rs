@@ -57,15 +57,10 @@ pub fn write(directory: &Path, unit: &str, bytes: u64, reason: &str) -> Result<P
     Ok(path)
 }
 
-/// Writes a file whole or not at all, and the folders that it lies in.
-///
-/// # Errors
-/// What the system says.
-pub fn put(path: &Path, text: &str) -> io::Result<()> {
+fn put(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     fs::create_dir_all(folder)?;
-    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
+    let temporary = folder.join(format!(".{FILE}.{}", std::process::id()));
     let made = fs::File::create(&temporary)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path));

@@ -6,9 +6,9 @@
 //! sacct: user, name and end of each job ──────────────┘
 //! ```
 //!
-//! A job's number says nothing about its name, so Slurm's own accounting is asked for that. The steps that a job
-//! has at the same time on a node count together. Jobs of a name of which one ran out of memory get no number:
-//! what it would have needed is not known.
+//! A job's number says nothing about its name, so Slurm's own accounting is asked for that. The steps that a
+//! job has at the same time on a node count together. Jobs of a name of which one ran out of memory get no
+//! number: what it would have needed is not known.
 //!
 //! Invariants: a name with control characters is left out; each row of the table is one line; the name is its
 //! last field, in quotes.
@@ -110,7 +110,7 @@ pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin
         kind.out_of_memory += u64::from(job.state.starts_with("OUT_OF_MEM"));
         if let Some(need) = needs.get(job.id) {
             kind.jobs += 1;
-            // What is absurd stays, so that it is seen.
+            // An absurd one stays, so that it is seen.
             let absurd = |value: f64| !(value > 0.0 && value.is_finite());
             let keeps = kind.most.is_some_and(|most| absurd(most) || (most >= *need && !absurd(*need)));
             kind.most = if keeps { kind.most } else { Some(*need) };

@@ -214,6 +214,22 @@ fn what_is_as_it_should_be_is_not_written_again_and_what_is_unknown_stays() {
 }
 
 #[test]
+fn a_token_is_in_no_line_even_if_the_server_repeats_it() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "s3cr3t-t0ken").unwrap();
+    let token = Some(vellum_governor::TokenFile::open(file.path()).unwrap());
+    let access = Access { token, ..Access::default() };
+    let api =
+        api(vec![vpa("web", "7")], |_| Answer::status(403, r#"{"message":"Bearer s3cr3t-t0ken is nobody"}"#));
+    let client = vellum_fleet::Server::new(Address::parse(&api.url, "").unwrap(), &access).unwrap();
+    assert!(!format!("{client:?}").contains("s3cr3t"));
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let summary = pass(client, &prometheus).run(|_| Ok(true)).unwrap();
+    assert!(api.seen("PATCH")[0].head.contains("bearer s3cr3t-t0ken"), "it was sent");
+    assert!(summary.failed == 1 && !format!("{summary:?}").contains("s3cr3t"), "{summary:?}");
+}
+
+#[test]
 fn without_history_or_a_whole_list_nothing_is_written() {
     let api_server = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
     let broken =

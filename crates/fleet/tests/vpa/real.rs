@@ -1,8 +1,8 @@
 //! A real API server with etcd: definitions of the objects, TLS with certificates on both sides, conflicts, a
 //! store that is killed. Where these programs are not, that is said.
 //!
-//! The server is `k8s.io/apiextensions-apiserver`, which serves nothing but what is defined: it has no pods, and
-//! needs none of the rest of a cluster.
+//! The server is `k8s.io/apiextensions-apiserver`, which serves nothing but what is defined: it has no pods,
+//! and needs none of the rest of a cluster.
 
 use super::*;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl Cluster {
     }
 
     fn api(&self) -> Api {
-        Api::new(self.api.clone(), Patience { answer: Duration::from_secs(10), ..PATIENCE })
+        Api::new(self.api.clone(), Patience { tries: 3, answer: Duration::from_secs(4), ..PATIENCE })
     }
 
     fn kill_store(&mut self) {

@@ -11,6 +11,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) body: String,
+    /// All headers, in small letters.
+    pub(crate) head: String,
 }
 
 /// What comes back.
@@ -115,7 +117,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     reader.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace().map(str::to_owned);
     let (method, path) = (words.next()?, words.next()?);
-    let mut length = 0;
+    let (mut length, mut head) = (0, String::new());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
@@ -126,10 +128,12 @@ fn read(stream: &TcpStream) -> Option<Request> {
         if let Some(text) = line.strip_prefix("content-length:") {
             length = text.trim().parse().ok()?;
         }
+        head += &line;
+        head += "\n";
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { method, path, body: String::from_utf8(body).ok()? })
+    Some(Request { method, path, body: String::from_utf8(body).ok()?, head })
 }
 
 fn answer(mut stream: TcpStream, request: &Request, handler: &Handler, log: &Mutex<Vec<Request>>) {

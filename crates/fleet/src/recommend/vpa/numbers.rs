@@ -2,13 +2,13 @@
 //!
 //! | number | meaning |
 //! | --- | --- |
-//! | uncapped target | the largest advice remembered, and the margin; a quarter above a limit under which it stalled |
+//! | uncapped target | the largest advice, and the margin; a quarter above a limit under which it stalled |
 //! | target | the same within the object's `minAllowed` and `maxAllowed` |
 //! | lower bound | the largest advice, without the margin: with less, it is known to be slow |
-//! | upper bound | a quarter above the target, or more where little time is known: a day makes it twice as much |
+//! | upper bound | a quarter above the target; more where little time is known: with a day, twice |
 //!
-//! The updater of VerticalPodAutoscaler restarts a pod that requests less than the lower bound or more than the
-//! upper one.
+//! The updater of VerticalPodAutoscaler restarts a pod that requests less than the lower bound or more than
+//! the upper one.
 
 use super::super::containers::Remembered;
 use super::super::decide::{Rules, Verdict, decide};

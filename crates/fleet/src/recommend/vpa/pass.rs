@@ -1,8 +1,8 @@
 //! One pass over all objects: read, decide, write.
 //!
-//! The history comes first: without it nothing else is asked. An object that cannot be written is left for the
-//! next pass and does not hinder the others; but where [`FAILURES_MAX`] fail one after the other, the server is
-//! left alone.
+//! The history comes first: without it nothing else is asked. An object that cannot be written is left for
+//! the next pass and does not hinder the others; but where [`FAILURES_MAX`] fail one after the other, the
+//! server is left alone.
 
 use super::object::Object;
 use super::status::wanted;
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 /// How often an object is read again that somebody else changed meanwhile.
 const CONFLICTS_MAX: u32 = 4;
-/// So many failures one after the other end a pass.
+/// This many failures one after the other end a pass.
 const FAILURES_MAX: u32 = 5;
 
 /// What is passed over.

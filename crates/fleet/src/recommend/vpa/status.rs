@@ -1,9 +1,9 @@
 //! The status that an object should have, and the patch that makes it so. Pure.
 //!
-//! Invariants: a container about which nothing can be said keeps its numbers of before; without any number, and
-//! without earlier ones, the condition says why; conditions of others stay as they are.
+//! Invariants: a container about which nothing can be said keeps its numbers of before; without any number,
+//! and without earlier ones, the condition says why; conditions of others stay as they are.
 
-use super::super::containers::{Containers, Memory, Remembered};
+use super::super::containers::{Containers, Memory};
 use super::super::decide::Rules;
 use super::numbers::{Numbers, numbers};
 use super::object::Object;
@@ -47,7 +47,7 @@ pub(super) fn wanted(object: &Object, memory: &Memory, rules: &Rules) -> Wanted 
     let mut containers = Containers::new();
     for pod in pods.iter().flat_map(|pods| target.of(pods)) {
         for (name, known) in pod {
-            let all = containers.entry(name.clone()).or_insert_with(Remembered::default);
+            let all = containers.entry(name.clone()).or_default();
             *all = all.and(known);
         }
     }
