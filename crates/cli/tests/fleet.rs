@@ -111,6 +111,6 @@ fn what_cannot_be_done_is_said() {
     for args in
         [vec!["plan"], vec!["recommend"], vec!["recommend", "slurm"], vec!["plan", "--slowdown", "0%", "x"]]
     {
-        assert_eq!(vellum(&args).status.code(), Some(2), "{args:?}");
+        assert_eq!(vellum(&args).status.code(), Some(125), "{args:?}");
     }
 }

@@ -239,7 +239,7 @@ fn falling_faults(curve: &[[f64; 3]]) -> [f64; POINTS] {
 
 /// Whether a row has a curve that rises, with faults that fall, and numbers that can be.
 fn makes_sense(row: &Row) -> bool {
-    let counts = |value: f64| value >= 0.0 && value <= MOST;
+    let counts = |value: f64| (0.0..=MOST).contains(&value);
     let rises = row.curve.windows(2).all(|two| two[0][1] <= two[1][1] && two[0][0] < two[1][0]);
     (1..=POINTS).contains(&row.curve.len())
         && rises
