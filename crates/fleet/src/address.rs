@@ -1,6 +1,6 @@
 //! Where a server is: `http://HOST:PORT/PATH`, or with `https`.
 //!
-//! Invariant: what is in an address cannot end the line of a request, and names no user.
+//! Invariant: no part of an address can end the line of a request, and names no user.
 
 use std::fmt;
 

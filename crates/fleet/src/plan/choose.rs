@@ -2,7 +2,7 @@
 //!
 //! Each container's loss over its sizes has a lower convex hull. From the smallest sizes on, the segment that
 //! saves most loss for each byte-hour is taken next, until the loss is within bounds: no other choice of
-//! sizes on hulls does it with less, but for the last segment. The rest of the bound is then used up: containers
+//! sizes on hulls does it with less, but for the last segment. The rest is then used up: containers
 //! go back to sizes that cost least, also such as are on no hull. What the last segment would cost in part is
 //! a bound that no choice can be below ([`Choice::least`]).
 //!
