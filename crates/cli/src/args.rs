@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Govern(Box<crate::govern::Govern>),
     Agent(Box<crate::agent::AgentArgs>),
     Recommend(Box<crate::recommend::Recommend>),
+    Plan(Box<crate::plan::Plan>),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),
     Doctor(Box<crate::doctor::Doctor>),

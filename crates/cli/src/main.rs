@@ -46,6 +46,7 @@ mod observations;
 mod outcome;
 mod page;
 mod papers;
+mod plan;
 mod plot;
 mod recommend;
 mod run;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         args::Command::GcStat(args) => gc_stat::gc_stat(&args),
         args::Command::Agent(args) => agent::agent(&args),
         args::Command::Recommend(args) => recommend::recommend(&args),
+        args::Command::Plan(args) => plan::plan(&args),
         args::Command::Top(args) => top::top(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Papers { .. } => papers::papers(),

@@ -361,7 +361,7 @@ fn a_recommendation_without_a_prometheus_changes_nothing_and_says_so() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (options, words) in [
         (vec!["--prometheus".to_owned(), format!("http://{nobody}")], "nothing was changed"),
-        (vec!["--prometheus".to_owned(), "https://x:1".to_owned()], "https is not spoken"),
+        (vec!["--prometheus".to_owned(), "ftp://x:1".to_owned()], "https://HOST:PORT"),
         (vec!["--token-file".to_owned(), "/nowhere/t".to_owned()], "--token-file /nowhere/t"),
     ] {
         let mut command = Command::new(VELLUM);
@@ -450,7 +450,7 @@ fn what_cannot_be_done_is_said_before_anything_is_done() {
         (vec!["--root", root, "--token-file", empty], "no token"),
         (vec!["--root", root, "--listen", &address, "--delay", "1ms"], "cannot listen"),
         (vec!["--root", root, "--listen", "here"], "--listen"),
-        (vec!["--root", root, "--pods", "https://127.0.0.1:10250/pods"], "https is not spoken"),
+        (vec!["--root", root, "--pods", "ftp://127.0.0.1:10250/pods"], "https://HOST:PORT/pods"),
         (vec!["--root", root, "--total", "0%"], "percentage above 0"),
         (vec!["--root", root, "--delta", "1ms"], "an interval of 1ms"),
     ] {

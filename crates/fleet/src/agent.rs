@@ -5,6 +5,7 @@
 
 use crate::discover::{Change, Discovery, RootError, by_kind};
 use crate::group::Identity;
+use crate::http::{Access, AccessError};
 use crate::metrics;
 use crate::pods::{Pods, PodsFrom};
 use crate::turns::{Key, Turns};
@@ -35,6 +36,9 @@ pub enum AgentError {
     /// The share is out of bounds.
     #[error("--total {0}: it is a part of one processor, above 0% and at most 100%")]
     Share(f64),
+    /// The list of pods cannot be asked for.
+    #[error(transparent)]
+    Access(#[from] AccessError),
 }
 
 /// How an agent works.
@@ -46,6 +50,8 @@ pub struct Setting {
     pub others: bool,
     /// Where the list of pods comes from.
     pub pods: Option<PodsFrom>,
+    /// How it is asked for.
+    pub access: Access,
     /// How each group is watched.
     pub watch: Options,
     /// What all may cost together, of one processor.
@@ -175,7 +181,7 @@ impl Agent {
         };
         Ok(Agent {
             discovery: Discovery::new(&root, setting.others)?,
-            pods: setting.pods.clone().map(Pods::new),
+            pods: setting.pods.clone().map(|from| Pods::new(from, &setting.access)).transpose()?,
             groups: BTreeMap::new(),
             keys: HashMap::new(),
             last: 0,

@@ -1,53 +1,60 @@
-//! Asking a server by HTTP, once and without haste: the kubelet for its pods, Prometheus for its history.
+//! Asking a server by HTTP, without haste: the kubelet for its pods, Prometheus for its history, Kubernetes
+//! for its objects.
 //!
-//! Version 1.0 is asked for, so that an answer ends where its connection does. An answer has a bound in bytes
-//! and in time ([`Limits`]), however slowly or endlessly it comes. `https` is not spoken.
+//! `ureq` speaks; this is what all three have in common: bounds of an answer in bytes and in time
+//! ([`Limits`]), however slowly or endlessly it comes; credentials ([`Access`]), read from files again for
+//! each request; no proxy and no redirection, so that credentials go nowhere else.
 //!
 //! Invariant: credentials appear in no error.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use crate::address::Address;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use vellum_governor::TokenFile;
 
-/// The most headers of an answer.
-const HEADERS_MAX: usize = 64;
+/// Whom a system trusts, as Debian, Red Hat, SUSE and Alpine have it.
+const TRUSTED: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+/// As much of what a server says about a refusal as is shown.
+const SAID_MAX: usize = 300;
 
-/// What is asked: `http://HOST:PORT/PATH`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    /// Host and port.
-    pub authority: String,
-    /// The path, with what follows it.
-    pub path: String,
+/// What is needed to be let in, and whom to trust.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// A token to send.
+    pub token: Option<TokenFile>,
+    /// Certificates of those who may vouch for the server, instead of those that this system trusts.
+    pub authorities: Option<PathBuf>,
+    /// A certificate to show, and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// It is no address that can be asked.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?}: write http://HOST:PORT; https is not spoken (let a proxy on this machine do it)")]
-pub struct AddressError(String);
-
-impl Address {
-    /// The address in `text`, at `path` if it has none.
-    ///
-    /// # Errors
-    /// [`AddressError`] if it is none, or has a user's name.
-    pub fn parse(text: &str, path: &str) -> Result<Address, AddressError> {
-        let wrong = || AddressError(text.to_owned());
-        let rest = text.strip_prefix("http://").ok_or_else(wrong)?;
-        let (authority, own) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, path),
-        };
-        // What goes into a request must not end its line.
-        let clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        let port = authority.rsplit_once(':').and_then(|(host, port)| {
-            port.parse::<u16>().ok().filter(|_| !host.is_empty() && !host.contains('@'))
-        });
-        if port.is_none() || !clean(authority) || !clean(own) {
-            return Err(wrong());
-        }
-        Ok(Address { authority: authority.to_owned(), path: own.to_owned() })
-    }
+/// A file of certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// It cannot be read.
+    #[error("{path}: {source}; give a file with certificates (PEM) that can be read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It has none.
+    #[error("{0}: there is no {1} in it that is understood; give a file in the form of PEM")]
+    None(PathBuf, &'static str),
+    /// The system has no list of those it trusts.
+    #[error("no certificates of authorities were found on this system; name a file of them (--ca-file)")]
+    Untrusting,
 }
 
 /// Bounds of an answer.
@@ -57,69 +64,233 @@ pub(crate) struct Limits {
     pub(crate) time: Duration,
 }
 
-/// There is no answer.
+/// There is no answer that can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// Nobody answers.
+    /// Nobody answers, or not in time.
     #[error("{0}")]
-    Io(#[from] io::Error),
-    /// It cannot be understood.
-    #[error("the answer is no HTTP answer that is understood ({0})")]
-    Nonsense(&'static str),
+    Io(#[source] io::Error),
+    /// It cannot be understood, or there is no trust.
+    #[error("the answer cannot be used ({0})")]
+    Nonsense(String),
     /// It is a refusal.
-    #[error("the answer is {0}, not 200")]
-    Status(u16),
+    #[error("the answer is {code}, not 200{said}")]
+    Status {
+        /// The status.
+        code: u16,
+        /// For how long it asks not to be asked again.
+        after: Option<Duration>,
+        /// What else it says, behind a colon.
+        said: String,
+    },
 }
 
-/// The body of the answer.
-pub(crate) fn get(address: &Address, token: Option<&str>, limits: &Limits) -> Result<Vec<u8>, HttpError> {
-    let Address { authority, path } = address;
-    let until = Instant::now() + limits.time;
-    let to = authority.to_socket_addrs()?.next();
-    let to = to.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
-    let mut stream = TcpStream::connect_timeout(&to, limits.time)?;
-    stream.set_write_timeout(Some(limits.time))?;
-    let credentials = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    let request =
-        format!("GET {path} HTTP/1.0\r\nHost: {authority}\r\nAccept: application/json\r\n{credentials}\r\n");
-    stream.write_all(request.as_bytes())?;
-    let (mut answer, mut piece) = (Vec::new(), [0; 16 << 10]);
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || answer.len() as u64 > limits.bytes {
-            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => answer.extend_from_slice(&piece[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+impl HttpError {
+    /// Whether it may be gone when the same is asked again.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, HttpError::Io(_) | HttpError::Status { code: 429 | 500..=599, .. })
+    }
+
+    /// The status that refuses.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            HttpError::Status { code, .. } => Some(*code),
+            _ => None,
         }
     }
-    Ok(body(&answer)?.to_vec())
 }
 
-/// The body of an answer.
-pub(crate) fn body(answer: &[u8]) -> Result<&[u8], HttpError> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut headers);
-    let Ok(httparse::Status::Complete(head)) = response.parse(answer) else {
-        return Err(HttpError::Nonsense("its head is not whole"));
-    };
-    let header = |name: &str| {
-        let mut headers = response.headers.iter();
-        headers.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
-    };
-    if header("transfer-encoding").is_some() {
-        return Err(HttpError::Nonsense("it comes in chunks, which were not asked for"));
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Post,
+    Put,
+    /// A part of an object, as RFC 7386 has it.
+    Merge,
+}
+
+/// A server, and how it is asked. Connections are kept.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Where it is.
+    pub address: Address,
+    token: Option<TokenFile>,
+    agent: ureq::Agent,
+}
+
+impl Server {
+    /// A server, which is not asked yet.
+    ///
+    /// # Errors
+    /// [`AccessError`] if certificates that are needed cannot be read.
+    pub fn new(address: Address, access: &Access) -> Result<Server, AccessError> {
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .user_agent(concat!("vellum/", env!("CARGO_PKG_VERSION")));
+        if address.is_secure {
+            let tls = TlsConfig::builder()
+                .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .root_certs(authorities(access.authorities.as_deref())?)
+                .client_cert(access.identity.as_ref().map(identity).transpose()?);
+            config = config.tls_config(tls.build());
+        }
+        Ok(Server { address, token: access.token.clone(), agent: config.build().into() })
     }
-    let body = answer.get(head..).unwrap_or_default();
-    let length =
-        header("content-length").and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
-    match (response.code, length) {
-        (Some(200), Some(length)) if body.len() < length => Err(HttpError::Nonsense("it was cut off")),
-        (Some(200), _) => Ok(body),
-        (code, _) => Err(HttpError::Status(code.unwrap_or_default())),
+
+    /// The body of the answer to a question.
+    pub(crate) fn get(&self, path: &str, limits: &Limits) -> Result<Vec<u8>, HttpError> {
+        self.ask(Method::Get, path, &[], limits)
+    }
+
+    /// The body of the answer, `body` being JSON.
+    pub(crate) fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: &[u8],
+        limits: &Limits,
+    ) -> Result<Vec<u8>, HttpError> {
+        let (verb, kind) = match method {
+            Method::Get => ("GET", None),
+            Method::Post => ("POST", Some("application/json")),
+            Method::Put => ("PUT", Some("application/json")),
+            Method::Merge => ("PATCH", Some("application/merge-patch+json")),
+        };
+        let mut request = ureq::http::Request::builder()
+            .method(verb)
+            .uri(self.address.below(path).to_string())
+            .header(ACCEPT, "application/json");
+        if let Some(kind) = kind {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        let token = self.token.as_ref().and_then(TokenFile::token);
+        if let Some(token) = &token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let nonsense = |_| HttpError::Nonsense("the request cannot be written".to_owned());
+        let answer = match method {
+            Method::Get => self.run(request.body(()).map_err(nonsense)?, limits),
+            _ => self.run(request.body(body).map_err(nonsense)?, limits),
+        };
+        let mut answer = answer.map_err(why)?;
+        let after =
+            answer.headers().get(RETRY_AFTER).and_then(|text| text.to_str().ok()?.trim().parse().ok());
+        let code = answer.status().as_u16();
+        let read = answer.body_mut().with_config().limit(limits.bytes).read_to_vec();
+        match code {
+            200..=299 => read.map_err(why),
+            _ => Err(HttpError::Status {
+                code,
+                after: after.map(Duration::from_secs),
+                said: said(&read.unwrap_or_default(), token.as_deref()),
+            }),
+        }
+    }
+
+    fn run<B: ureq::AsSendBody>(
+        &self,
+        request: ureq::http::Request<B>,
+        limits: &Limits,
+    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+        let request = self.agent.configure_request(request).timeout_global(Some(limits.time)).build();
+        self.agent.run(request)
+    }
+}
+
+fn why(error: ureq::Error) -> HttpError {
+    let io = |kind, text: &str| HttpError::Io(io::Error::new(kind, text.to_owned()));
+    match error {
+        // What TLS and chunks have to say comes as these two kinds.
+        ureq::Error::Io(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
+        {
+            HttpError::Nonsense(error.to_string())
+        }
+        ureq::Error::Io(error) => HttpError::Io(error),
+        ureq::Error::Timeout(_) => io(io::ErrorKind::TimedOut, "no answer in time"),
+        ureq::Error::HostNotFound => io(io::ErrorKind::NotFound, "the host's name is not known"),
+        ureq::Error::ConnectionFailed => io(io::ErrorKind::ConnectionRefused, "no connection"),
+        other => HttpError::Nonsense(other.to_string()),
+    }
+}
+
+/// What a refusal says: Kubernetes' `message`, or its first line.
+fn said(body: &[u8], token: Option<&str>) -> String {
+    let text = match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(value) => value["message"].as_str().or(value["error"].as_str()).unwrap_or_default().to_owned(),
+        Err(_) => String::from_utf8_lossy(body).lines().next().unwrap_or_default().to_owned(),
+    };
+    // A server may repeat what it was sent.
+    let text = token.map_or_else(|| text.clone(), |token| text.replace(token, "TOKEN"));
+    let text: String = text.chars().take(SAID_MAX).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.is_empty() { text } else { format!(": {text}") }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
+    fs::read(path).map_err(|source| AccessError::Read { path: path.to_owned(), source })
+}
+
+fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
+    let each = parse_pem(pem).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    });
+    each.collect()
+}
+
+fn authorities(file: Option<&Path>) -> Result<RootCerts, AccessError> {
+    let path = match file {
+        Some(path) => path,
+        None => {
+            let there = TRUSTED.iter().map(Path::new).find(|path| path.is_file());
+            there.ok_or(AccessError::Untrusting)?
+        }
+    };
+    let trusted = certificates(&read(path)?);
+    if trusted.is_empty() {
+        return Err(AccessError::None(path.to_owned(), "certificate"));
+    }
+    Ok(RootCerts::new_with_certs(&trusted))
+}
+
+fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientCert, AccessError> {
+    let chain = certificates(&read(certificate)?);
+    if chain.is_empty() {
+        return Err(AccessError::None(certificate.clone(), "certificate"));
+    }
+    let key = PrivateKey::from_pem(&read(key)?).map_err(|_| AccessError::None(key.clone(), "private key"))?;
+    Ok(ClientCert::new_with_certs(&chain, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_shown_in_one_line_without_credentials() {
+        let json = br#"{"kind":"Status","message":"forbidden\nfor s3cret"}"#;
+        assert_eq!(said(json, Some("s3cret")), ": forbidden?for TOKEN");
+        assert_eq!(said(b"too\nlong", None), ": too");
+        assert_eq!(said(b"", None), "");
+        assert_eq!(said(&[b'x'; 5000], None).len(), 2 + SAID_MAX);
+    }
+
+    #[test]
+    fn certificates_that_cannot_be_used_are_named() {
+        let secure = || Address::parse("https://h", "").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca");
+        let access = Access { authorities: Some(path.clone()), ..Access::default() };
+        let why = Server::new(secure(), &access).unwrap_err().to_string();
+        assert!(why.contains("No such file") && why.contains("ca"), "{why}");
+        fs::write(&path, "nonsense").unwrap();
+        let why = Server::new(secure(), &access).unwrap_err().to_string();
+        assert!(why.contains("no certificate"), "{why}");
+        assert!(Server::new(Address::parse("http://h", "").unwrap(), &access).is_ok(), "none is needed");
     }
 }

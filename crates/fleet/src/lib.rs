@@ -14,7 +14,8 @@
 //!                        Turns   whose step is next, within one bound for all
 //! ```
 //!
-//! [`recommend`] goes the other way: what Prometheus remembers becomes what systemd sets.
+//! [`recommend`] goes the other way: what Prometheus remembers becomes what systemd, Kubernetes and Slurm
+//! set. [`plan`] says what a whole fleet would need.
 //!
 //! # Words
 //!
@@ -32,12 +33,16 @@
 //! - Nothing is written to any control group, and nothing is left behind, however the agent ends.
 //! - A group may go at any moment. Where one cannot be watched, a notice says why, and it is tried again.
 
+mod address;
 mod agent;
 mod discover;
 pub mod group;
 mod http;
+pub mod kube;
 mod metrics;
+pub mod plan;
 mod pods;
+mod prometheus;
 #[doc(hidden)]
 pub mod readers;
 pub mod recommend;
@@ -45,8 +50,10 @@ mod turns;
 mod view;
 mod watched;
 
+pub use address::{Address, AddressError};
 pub use agent::{Agent, AgentError, Notice, Published, Setting};
 pub use discover::{Change, Discovery, RootError, usual_root};
-pub use http::{Address, AddressError, HttpError};
+pub use http::{Access, AccessError, HttpError, Server};
 pub use pods::{PodsFrom, PodsFromError};
+pub use prometheus::HistoryError;
 pub use view::{Page, State, View};

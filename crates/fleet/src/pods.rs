@@ -7,7 +7,8 @@
 //! Invariants: an answer is at most [`BYTES_MAX`] and takes at most [`TIME_MAX`]; one that cannot be read
 //! leaves the last that could in force; a list only gives names and never makes a group appear.
 
-use crate::http::{self, Address, AddressError, HttpError};
+use crate::address::{Address, AddressError};
+use crate::http::{Access, AccessError, HttpError, Limits, Server};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -37,9 +38,7 @@ pub enum PodsFrom {
 
 /// No list can come from there.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "{0:?}: write http://HOST:PORT/pods, or a file's path; https is not spoken (let a proxy on this machine do it, or have a file written)"
-)]
+#[error("{0:?}: write http://HOST:PORT/pods, https://HOST:PORT/pods, or a file's path")]
 pub struct PodsFromError(String);
 
 impl std::str::FromStr for PodsFrom {
@@ -156,10 +155,17 @@ impl Names {
     }
 }
 
+/// Whom to ask.
+#[derive(Debug)]
+enum Source {
+    Server(Server),
+    File(PathBuf),
+}
+
 /// The list, kept up to date.
 #[derive(Debug)]
 pub(crate) struct Pods {
-    from: PodsFrom,
+    source: Source,
     pub(crate) names: Names,
     asked: Option<Instant>,
     again: Duration,
@@ -169,9 +175,13 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    pub(crate) fn new(from: PodsFrom) -> Pods {
+    pub(crate) fn new(from: PodsFrom, access: &Access) -> Result<Pods, AccessError> {
+        let source = match from {
+            PodsFrom::Address(address) => Source::Server(Server::new(address, access)?),
+            PodsFrom::File(path) => Source::File(path),
+        };
         let (names, unknown) = (Names::default(), HashSet::new());
-        Pods { from, names, asked: None, again: AGAIN, unknown, trouble: None }
+        Ok(Pods { source, names, asked: None, again: AGAIN, unknown, trouble: None })
     }
 
     /// Why there is no list that is up to date.
@@ -194,7 +204,7 @@ impl Pods {
             }
         }
         let before = self.trouble.take();
-        let list = fetch(&self.from).and_then(|json| Names::parse(&json));
+        let list = fetch(&self.source).and_then(|json| Names::parse(&json));
         self.asked = Some(Instant::now());
         let was_new = ids.clone().any(is_new);
         let changed = match list {
@@ -218,19 +228,15 @@ impl Pods {
     }
 }
 
-fn fetch(from: &PodsFrom) -> Result<Vec<u8>, PodsError> {
+fn fetch(source: &Source) -> Result<Vec<u8>, PodsError> {
     let mut bytes = Vec::new();
-    match from {
-        PodsFrom::File(path) => {
+    match source {
+        Source::File(path) => {
             fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         }
-        PodsFrom::Address(address) => Ok(http::get(address, None, &limits())?),
+        Source::Server(server) => Ok(server.get("", &Limits { bytes: BYTES_MAX, time: TIME_MAX })?),
     }
-}
-
-fn limits() -> http::Limits {
-    http::Limits { bytes: BYTES_MAX, time: TIME_MAX }
 }
 
 #[cfg(test)]
@@ -267,20 +273,14 @@ mod tests {
     fn only_what_can_be_asked_is_taken() {
         let parse = |text: &str| text.parse::<PodsFrom>();
         let address = |authority: &str, path: &str| {
-            Ok(PodsFrom::Address(Address { authority: authority.into(), path: path.into() }))
+            let (authority, path) = (authority.into(), path.into());
+            Ok(PodsFrom::Address(Address { is_secure: false, authority, path }))
         };
         assert_eq!(parse("http://127.0.0.1:10255/pods"), address("127.0.0.1:10255", "/pods"));
         assert_eq!(parse("http://[::1]:10255"), address("[::1]:10255", "/pods"));
         assert_eq!(parse("/run/pods.json"), Ok(PodsFrom::File("/run/pods.json".into())));
-        for wrong in [
-            "",
-            "https://127.0.0.1:10250/pods",
-            "http://host/pods",
-            "http://h:99999/",
-            "http://a:1/x\r\ny",
-            "http://u:p@h:1/",
-            "ftp://x",
-        ] {
+        assert!(parse("https://127.0.0.1:10250/pods").is_ok());
+        for wrong in ["", "http://h:99999/", "http://a:1/x\r\ny", "http://u:p@h:1/", "ftp://x"] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }
@@ -309,13 +309,13 @@ mod tests {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
             b"HTTP/1.1 200 OK\r\n\r\n{\"items\":[".to_vec(),
         ]);
-        let mut pods = Pods::new(from);
+        let mut pods = Pods::new(from, &Access::default()).unwrap();
         assert!(!pods.refresh(std::iter::empty()), "without containers nobody is asked");
         assert!(pods.refresh(["aa"].into_iter()) && pods.trouble().is_none());
         pods.asked = Some(Instant::now().checked_sub(2 * AGAIN).unwrap());
         assert!(!pods.refresh(["aa"].into_iter()), "all are known: it is asked for seldom");
         for (number, why) in
-            ["500", "its head is not whole", "chunks", "no list of pods"].into_iter().enumerate()
+            ["500", "cannot be used", "no list of pods", "no list of pods"].into_iter().enumerate()
         {
             pods.asked = Some(Instant::now().checked_sub(2 * AGAIN).unwrap());
             let new = format!("new{number}");
@@ -325,7 +325,7 @@ mod tests {
             assert!(!pods.refresh(["aa", new.as_str()].into_iter()), "not asked again at once");
         }
         thread.join().unwrap();
-        let mut gone = Pods::new(PodsFrom::File("/nowhere/pods.json".into()));
+        let mut gone = Pods::new(PodsFrom::File("/nowhere/pods.json".into()), &Access::default()).unwrap();
         assert!(gone.refresh(["aa"].into_iter()));
         assert!(gone.trouble().is_some_and(|why| why.contains("No such file")), "{:?}", gone.trouble());
     }

@@ -1,10 +1,10 @@
-//! Readers of bytes that others have written, and the writer of metrics: for the fuzz targets (`vellum-fuzz`)
-//! and the tests of documents only.
+//! Readers of bytes that others have written, and writers of what others read: for the fuzz targets
+//! (`vellum-fuzz`) and the tests of documents only.
 
 use crate::group::Identity;
-use crate::http;
 use crate::metrics;
 use crate::pods::Names;
+use crate::recommend::containers::Memory;
 use crate::view::Page;
 use std::sync::Arc;
 
@@ -18,10 +18,17 @@ pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
     })
 }
 
-/// The body of an answer; `None` if it is none that is taken.
+/// The patch that an object of Kubernetes gets, for containers about which this much is known; `None` if it
+/// is no object, does not ask, or is as it should be.
 #[must_use]
-pub fn answer(bytes: &[u8]) -> Option<&[u8]> {
-    http::body(bytes).ok()
+pub fn patch(object: &[u8], memory: &Memory) -> Option<String> {
+    crate::recommend::vpa::patch(object, memory)
+}
+
+/// A quantity of Kubernetes, in bytes.
+#[must_use]
+pub fn quantity(text: &str) -> Option<u64> {
+    crate::kube::bytes(text)
 }
 
 /// A page as metrics.

@@ -21,6 +21,7 @@ mod fleet;
 mod govern;
 mod kernel;
 mod measured;
+mod recommend;
 mod sizes;
 mod split;
 mod wire;
@@ -30,6 +31,7 @@ pub use fleet::fleet;
 pub use govern::{http_request, jobs, state};
 pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
 pub use measured::{baseline, json, observations, trace, watch};
+pub use recommend::recommend;
 pub use sizes::sizes;
 pub use wire::{advice, board, held, ledger};
 
@@ -63,6 +65,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "observations", run: observations, words: measured::LINE_WORDS },
     Target { name: "perf_ring", run: perf_ring, words: &["\0\0\0\0\0\0\0\0", "/bin/sh"] },
     Target { name: "procfs", run: procfs, words: kernel::PROC_WORDS },
+    Target { name: "recommend", run: recommend, words: recommend::WORDS },
     Target { name: "sizes", run: sizes, words: sizes::WORDS },
     Target { name: "state", run: state, words: govern::STATE_WORDS },
     Target { name: "symbol_texts", run: symbol_texts, words: kernel::MAPS_WORDS },

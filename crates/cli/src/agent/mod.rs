@@ -15,7 +15,7 @@ use clap::ValueHint;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_fleet::{Agent, Notice, PodsFrom, Setting};
+use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting};
 use vellum_governor::{DEVICE_DELAY, Exposition, Stop, TokenFile};
 use vellum_reference::{Delay, Options};
 use vellum_report::stdout::{self, say};
@@ -53,10 +53,18 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
 
-    /// Where the names of pods come from: the kubelet's read-only endpoint, such as
-    /// http://127.0.0.1:10255/pods, or a file that `kubectl get pods -A -o json` writes.
+    /// Where the names of pods come from: the kubelet's endpoint, such as http://127.0.0.1:10255/pods
+    /// (read-only) or https://127.0.0.1:10250/pods, or a file that `kubectl get pods -A -o json` writes.
     #[arg(long, value_name = "URL|FILE")]
     pods: Option<PodsFrom>,
+
+    /// A file with the token for the kubelet.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "pods")]
+    pods_token_file: Option<PathBuf>,
+
+    /// A file with certificates (PEM) of those who vouch for the kubelet.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "pods")]
+    pods_ca_file: Option<PathBuf>,
 
     /// Watch groups of unknown shape, too, if they have processes and no groups below.
     #[arg(long)]
@@ -132,7 +140,8 @@ impl AgentArgs {
 
 /// Watches until somebody asks for the end.
 pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
-    let token = args.token_file.as_deref().map(TokenFile::open).transpose().map_err(Failure::of)?;
+    let open = |file: &Option<PathBuf>| file.as_deref().map(TokenFile::open).transpose().map_err(Failure::of);
+    let (token, pods_token) = (open(&args.token_file)?, open(&args.pods_token_file)?);
     // Before there is another thread: those made later inherit it.
     let stop = Stop::hold()?;
     args.options().check().map_err(Failure::of)?;
@@ -141,6 +150,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
         root: args.root.clone(),
         others: args.all,
         pods: args.pods.clone(),
+        access: Access { token: pods_token, authorities: args.pods_ca_file.clone(), identity: None },
         watch: args.options(),
         share: args.total,
         delay,

@@ -94,8 +94,8 @@ macro_rules! each {
 }
 
 each! {
-    advice baseline board btf cgroups demangle elf_image elf_symbols fleet held http_request jobs json ledger observations perf_ring procfs sizes
-    state symbol_texts trace unwind watch
+    advice baseline board btf cgroups demangle elf_image elf_symbols fleet held http_request jobs json ledger observations perf_ring procfs recommend
+    sizes state symbol_texts trace unwind watch
 }
 
 /// A target has a test, a corpus of files that can be looked at, a program for cargo-fuzz and a row in the

@@ -1,0 +1,202 @@
+//! The plan as tables, and as JSON.
+
+use serde::Serialize;
+use std::time::Duration;
+use vellum_fleet::plan::{Choice, Fleet, choose, each, nodes, peak};
+use vellum_report::{Table, units};
+
+/// The schema of the JSON. A field's meaning never changes; new ones may come.
+const SCHEMA: &str = "vellum.plan/1";
+const HOUR: f64 = 3600.0;
+
+/// A plan.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    vellum_version: &'static str,
+    containers: u64,
+    container_hours: u64,
+    rows_left_out: u64,
+    hours: u64,
+    delay_ns: u64,
+    node_bytes: u64,
+    cpu_seconds: f64,
+    /// Memory that containers held at most, all together, as a mean over the hours.
+    resident_mean_bytes: f64,
+    plans: Vec<Planned>,
+}
+
+/// At one slowdown.
+#[derive(Debug, Serialize)]
+struct Planned {
+    slowdown: f64,
+    /// The least for all together, as a mean over the hours; no choice can do with less than `least`.
+    mean_bytes: f64,
+    least_mean_bytes: f64,
+    /// If each keeps to the slowdown by itself.
+    each_mean_bytes: f64,
+    peak_bytes: f64,
+    peak_hour_ms: i64,
+    nodes: u64,
+    nodes_least: u64,
+    containers_too_large: u64,
+    owners: Vec<Owner>,
+}
+
+/// Who pays.
+#[derive(Debug, Serialize, Clone)]
+struct Owner {
+    name: String,
+    containers: u64,
+    resident_mean_bytes: f64,
+    mean_bytes: f64,
+    slowdown: f64,
+    lost_cpu_seconds: f64,
+}
+
+/// The plan of a fleet.
+pub(super) fn report(fleet: &Fleet, slowdowns: &[f64], delay: Duration, node: u64) -> Report {
+    let (first, last) = fleet.seen.hours.unwrap_or_default();
+    let hours = (last - first + 1) as f64;
+    let held = fleet.containers.iter().map(|container| container.resident_bytes * f64::from(container.hours));
+    let planned = |slowdown: &f64| {
+        let choice = choose(fleet, *slowdown);
+        let (hour, peak_bytes) = peak(fleet, &choice).unwrap_or_default();
+        let taken = nodes(fleet, &choice, hour, node as f64);
+        Planned {
+            slowdown: *slowdown,
+            mean_bytes: choice.byte_hours / hours,
+            least_mean_bytes: choice.least / hours,
+            each_mean_bytes: each(fleet, *slowdown).byte_hours / hours,
+            peak_bytes,
+            peak_hour_ms: hour * HOUR as i64 * 1000,
+            nodes: taken.count,
+            nodes_least: taken.least,
+            containers_too_large: taken.too_large,
+            owners: owners(fleet, &choice, hours),
+        }
+    };
+    Report {
+        schema: SCHEMA,
+        vellum_version: env!("CARGO_PKG_VERSION"),
+        containers: fleet.containers.len() as u64,
+        container_hours: fleet.seen.rows,
+        rows_left_out: fleet.seen.left_out,
+        hours: hours as u64,
+        delay_ns: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
+        node_bytes: node,
+        cpu_seconds: fleet.cpu_seconds(),
+        resident_mean_bytes: held.sum::<f64>() / hours,
+        plans: slowdowns.iter().map(planned).collect(),
+    }
+}
+
+/// Owners, those who lose most first.
+fn owners(fleet: &Fleet, choice: &Choice, hours: f64) -> Vec<Owner> {
+    let of = |name: &String| Owner {
+        name: name.clone(),
+        containers: 0,
+        resident_mean_bytes: 0.0,
+        mean_bytes: 0.0,
+        slowdown: 0.0,
+        lost_cpu_seconds: 0.0,
+    };
+    let mut owners: Vec<(Owner, f64)> = fleet.owners.iter().map(|name| (of(name), 0.0)).collect();
+    for (container, size) in fleet.containers.iter().zip(&choice.sizes) {
+        let (owner, cpu_seconds) = &mut owners[container.owner as usize];
+        let there = f64::from(container.hours) / hours;
+        owner.containers += 1;
+        owner.resident_mean_bytes += container.resident_bytes * there;
+        owner.mean_bytes += container.size(*size as usize) * there;
+        owner.lost_cpu_seconds += container.lost(*size as usize);
+        *cpu_seconds += container.cpu_seconds;
+    }
+    let mut owners: Vec<Owner> = owners
+        .into_iter()
+        .map(|(owner, cpu)| Owner {
+            slowdown: if cpu > 0.0 { owner.lost_cpu_seconds / cpu } else { 0.0 },
+            ..owner
+        })
+        .collect();
+    owners
+        .sort_by(|a, b| b.lost_cpu_seconds.total_cmp(&a.lost_cpu_seconds).then_with(|| a.name.cmp(&b.name)));
+    owners
+}
+
+fn bytes(bytes: f64) -> String {
+    units::bytes(bytes as u64)
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.2} %", part * 100.0)
+}
+
+impl Report {
+    /// For people.
+    pub(super) fn text(&self, top: usize) -> String {
+        let mut text = format!(
+            "{} of {} in {} ({:.0} CPU hours); a page fault costs {}\n",
+            units::many(self.container_hours, "container-hour"),
+            units::many(self.containers, "container"),
+            units::many(self.hours, "hour"),
+            self.cpu_seconds / HOUR,
+            units::time(Duration::from_nanos(self.delay_ns)),
+        );
+        if self.rows_left_out > 0 {
+            text += &format!(
+                "{} left out: no curve, or one that makes no sense\n",
+                units::many(self.rows_left_out, "row")
+            );
+        }
+        let node = format!("nodes of {}", units::bytes(self.node_bytes));
+        let mut table =
+            Table::plain(&["slowdown", "memory", "if each alone", "peak hour", &node, "to the least"], 0);
+        let held = bytes(self.resident_mean_bytes);
+        table.row(vec![
+            "held today".into(),
+            held,
+            String::new(),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]);
+        for plan in &self.plans {
+            let off = plan.mean_bytes / plan.least_mean_bytes.max(1.0) - 1.0;
+            table.row(vec![
+                percent(plan.slowdown),
+                bytes(plan.mean_bytes),
+                bytes(plan.each_mean_bytes),
+                bytes(plan.peak_bytes),
+                plan.nodes.to_string(),
+                format!("+{}", percent(off.max(0.0))),
+            ]);
+        }
+        text += "\n";
+        text += &table.text();
+        for plan in self.plans.iter().filter(|plan| plan.containers_too_large > 0) {
+            let count = units::many(plan.containers_too_large, "container");
+            text += &format!("{}: {count} larger than a node in no node\n", percent(plan.slowdown));
+        }
+        for plan in &self.plans {
+            text += &format!("\nWho pays at {}:\n", percent(plan.slowdown));
+            let mut table =
+                Table::plain(&["owner", "containers", "held today", "gets", "slowdown", "CPU lost"], 1);
+            for owner in plan.owners.iter().take(top) {
+                table.row(vec![
+                    owner.name.replace(char::is_control, "?"),
+                    owner.containers.to_string(),
+                    bytes(owner.resident_mean_bytes),
+                    bytes(owner.mean_bytes),
+                    percent(owner.slowdown),
+                    units::time(Duration::from_secs_f64(owner.lost_cpu_seconds.clamp(0.0, 1e15))),
+                ]);
+            }
+            text += &table.text();
+            if plan.owners.len() > top {
+                text +=
+                    &format!("and {} who pay less\n", units::many((plan.owners.len() - top) as u64, "other"));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a server is: `http://HOST:PORT/PATH`, or with `https`.
+//!
+//! Invariant: no part of an address can end the line of a request, and names no user.
+
+use std::fmt;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Whether the server must prove who it is, and nobody else may listen.
+    pub is_secure: bool,
+    /// Host, and port if it is not the usual one.
+    pub authority: String,
+    /// The path, with what follows it.
+    pub path: String,
+}
+
+/// It is no address that can be asked.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?}: write http://HOST:PORT or https://HOST:PORT, without a user's name")]
+pub struct AddressError(String);
+
+impl Address {
+    /// The address in `text`, at `path` if it has none.
+    ///
+    /// # Errors
+    /// [`AddressError`] if it is none, or has a user's name.
+    pub fn parse(text: &str, path: &str) -> Result<Address, AddressError> {
+        let wrong = || AddressError(text.to_owned());
+        let plain = text.strip_prefix("http://").map(|rest| (false, rest));
+        let (is_secure, rest) =
+            plain.or_else(|| Some((true, text.strip_prefix("https://")?))).ok_or_else(wrong)?;
+        let (authority, own) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, path),
+        };
+        let clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        // The colons of an address of version 6 stand in brackets.
+        let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
+            Some((host, port)) => (host, port.parse::<u16>().is_ok()),
+            None => (authority, true),
+        };
+        let is_host = !host.is_empty() && !host.contains(['@', '?', '#', '\\']);
+        if !port || !is_host || !clean(authority) || !clean(own) || own.contains('#') {
+            return Err(wrong());
+        }
+        Ok(Address { is_secure, authority: authority.to_owned(), path: own.to_owned() })
+    }
+
+    /// The same server at another path, which is added to its own.
+    #[must_use]
+    pub fn below(&self, path: &str) -> Address {
+        Address { path: format!("{}{path}", self.path.trim_end_matches('/')), ..self.clone() }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        write!(to, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+/// Text within an address.
+pub(crate) fn encoded(text: &str) -> String {
+    let each = text.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_can_be_asked_are_taken() {
+        for (text, shown) in [
+            ("http://127.0.0.1:9090", "http://127.0.0.1:9090/p"),
+            ("https://k", "https://k/p"),
+            ("https://[::1]:6443/a/", "https://[::1]:6443/a/"),
+            ("http://[::1]", "http://[::1]/p"),
+        ] {
+            assert_eq!(Address::parse(text, "/p").unwrap().to_string(), shown);
+        }
+        for wrong in [
+            "",
+            "host:1",
+            "http://",
+            "https://:1",
+            "http://h:99999/",
+            "http://a:1/x\r\ny",
+            "http://u:p@h:1/",
+            "ftp://x",
+            "http://h#x",
+            "http://h?x",
+        ] {
+            assert!(Address::parse(wrong, "").is_err(), "{wrong:?}");
+        }
+        let below = Address::parse("http://h:1/prometheus/", "").unwrap().below("/api?query=x");
+        assert_eq!(below.to_string(), "http://h:1/prometheus/api?query=x");
+        assert_eq!(encoded("a b\n&%é"), "a%20b%0A%26%25%C3%A9");
+    }
+}

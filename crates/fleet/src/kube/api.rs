@@ -1,0 +1,182 @@
+//! Objects of Kubernetes, read and written by REST.
+//!
+//! Passing trouble (no answer, 429, 5xx) is waited for: a bounded number of times, each time twice as long,
+//! or as long as the server asks for if that is within the bound. A conflict (409) is for the caller, who
+//! must read the object again. Writing twice what was written once does no harm: each write names the version
+//! that it changes.
+
+use crate::address::Address;
+use crate::http::{HttpError, Limits, Method, Server};
+use serde_json::Value;
+use std::time::{Duration, SystemTime};
+
+/// Bounds of an answer. A page of objects is limited by its count, too.
+const LIMITS: Limits = Limits { bytes: 64 << 20, time: Duration::from_secs(15) };
+/// Objects in a page of a list, and pages.
+const PAGE: usize = 500;
+const PAGES_MAX: usize = 2000;
+
+/// How passing trouble is waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How often a request is made at most.
+    pub tries: u32,
+    /// The first pause.
+    pub pause: Duration,
+    /// The longest pause, whatever the server asks for.
+    pub most: Duration,
+    /// How long an answer may take.
+    pub answer: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let (pause, most) = (Duration::from_millis(500), Duration::from_secs(10));
+        Patience { tries: 5, pause, most, answer: LIMITS.time }
+    }
+}
+
+/// A request was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// Somebody else changed the object.
+    #[error("{0}: somebody else changes it all the time")]
+    Conflict(String),
+    /// It is not there.
+    #[error("{0}: it is not there (404); is its kind known to this cluster?")]
+    Missing(String),
+    /// It is refused, or nobody answers.
+    #[error("{what}: {source}")]
+    Http {
+        /// The object.
+        what: String,
+        /// Why.
+        source: HttpError,
+    },
+    /// The answer is none.
+    #[error("{what}: the answer is no object of Kubernetes ({why})")]
+    Nonsense {
+        /// The object.
+        what: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// An API server.
+#[derive(Debug, Clone)]
+pub struct Api {
+    server: Server,
+    patience: Patience,
+}
+
+impl Api {
+    /// A server, which is not asked yet.
+    #[must_use]
+    pub fn new(server: Server, patience: Patience) -> Api {
+        Api { server, patience }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.server.address
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// [`ApiError`] if it cannot be had.
+    pub fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.call(Method::Get, path, None)
+    }
+
+    /// Makes an object.
+    ///
+    /// # Errors
+    /// [`ApiError`] if it cannot be made, or is there.
+    pub fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.call(Method::Post, path, Some(object))
+    }
+
+    /// Replaces an object.
+    ///
+    /// # Errors
+    /// [`ApiError`] if it cannot be replaced.
+    pub fn replace(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.call(Method::Put, path, Some(object))
+    }
+
+    /// Changes a part of an object.
+    ///
+    /// # Errors
+    /// [`ApiError`] if it cannot be changed.
+    pub fn merge(&self, path: &str, part: &Value) -> Result<Value, ApiError> {
+        self.call(Method::Merge, path, Some(part))
+    }
+
+    /// All objects of a list, page by page.
+    ///
+    /// # Errors
+    /// [`ApiError`] if any page cannot be had: a part of a list is none.
+    pub fn list(&self, path: &str) -> Result<Vec<Value>, ApiError> {
+        let (mut all, mut next) = (Vec::new(), String::new());
+        for _ in 0..PAGES_MAX {
+            let more = match next.as_str() {
+                "" => String::new(),
+                next => format!("&continue={}", crate::address::encoded(next)),
+            };
+            let mut page = self.get(&format!("{path}?limit={PAGE}{more}"))?;
+            let Value::Array(items) = page["items"].take() else {
+                let why = "there is no list of items in it".to_owned();
+                return Err(ApiError::Nonsense { what: path.to_owned(), why });
+            };
+            all.extend(items);
+            match page["metadata"]["continue"].as_str().unwrap_or_default() {
+                "" => return Ok(all),
+                more => next = more.to_owned(),
+            }
+        }
+        let why = format!("it has more than {PAGES_MAX} pages");
+        Err(ApiError::Nonsense { what: path.to_owned(), why })
+    }
+
+    fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let limits = Limits { time: self.patience.answer, ..LIMITS };
+        let what = || path.split('?').next().unwrap_or_default().to_owned();
+        let mut tries = 1;
+        let json = loop {
+            let why = match self.server.ask(method, path, body.as_bytes(), &limits) {
+                Ok(json) => break json,
+                Err(why) => why,
+            };
+            match why.status() {
+                Some(409) => return Err(ApiError::Conflict(what())),
+                Some(404) => return Err(ApiError::Missing(what())),
+                _ if why.may_pass() && tries < self.patience.tries => {
+                    std::thread::sleep(self.pause(tries, &why));
+                    tries += 1;
+                }
+                _ => return Err(ApiError::Http { what: what(), source: why }),
+            }
+        };
+        let object = serde_json::from_slice::<Value>(&json).map_err(|why| why.to_string());
+        match object {
+            Ok(object @ Value::Object(_)) => Ok(object),
+            Ok(_) => Err(ApiError::Nonsense { what: what(), why: "it is not in braces".to_owned() }),
+            Err(why) => Err(ApiError::Nonsense { what: what(), why }),
+        }
+    }
+
+    fn pause(&self, tries: u32, why: &HttpError) -> Duration {
+        let Patience { pause, most, .. } = self.patience;
+        if let HttpError::Status { after: Some(after), .. } = why {
+            return (*after).clamp(pause, most.max(pause));
+        }
+        // Up to half as long again, so that those who failed together do not come back together.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let more = 1.0 + f64::from(now.subsec_nanos() % 1000) / 2000.0;
+        (pause * 2_u32.saturating_pow(tries - 1)).mul_f64(more).min(most)
+    }
+}

@@ -1,0 +1,67 @@
+//! Kubernetes' interface, as far as a recommender needs it: objects read and written by REST, quantities, a
+//! lease for one leader.
+//!
+//! ```text
+//! Lease ──▶ may write?            Api ──▶ Server (http) ──▶ the API server
+//! Quantity: "64Mi" ──▶ bytes       └ passing trouble waited for, conflicts handed up
+//! ```
+//!
+//! Source: Kubernetes' documentation, "Kubernetes API Concepts"; client-go `tools/leaderelection`.
+
+mod api;
+mod lease;
+mod quantity;
+
+pub use api::{Api, ApiError, Patience};
+pub use lease::{Lease, LeaseName};
+pub(crate) use quantity::bytes;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use std::time::SystemTime;
+
+/// A time as conditions have it.
+pub(crate) fn seconds(time: SystemTime) -> String {
+    DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// A time as leases have it.
+pub(crate) fn micros(time: SystemTime) -> String {
+    DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// Whether this is a name that Kubernetes gives to containers and namespaces (RFC 1123, label).
+pub(crate) fn is_label(name: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(known)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+/// Whether this is a name that Kubernetes gives to pods and other objects (RFC 1123, subdomain).
+pub(crate) fn is_name(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(|part| part.len() <= 253 && is_label_of_any_length(part))
+}
+
+fn is_label_of_any_length(part: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !part.is_empty() && part.bytes().all(known) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_and_names_are_as_kubernetes_has_them() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_250);
+        assert_eq!(seconds(time), "2023-11-14T22:13:20Z");
+        assert_eq!(micros(time), "2023-11-14T22:13:20.000250Z");
+        assert!(is_label("a-b1") && is_name("web-0.example") && is_name(&"x".repeat(253)));
+        for wrong in ["", "-a", "a-", "A", "a/b", "a\"b", "a b", "ä", "a\n"] {
+            assert!(!is_label(wrong) && !is_name(wrong), "{wrong:?}");
+        }
+        assert!(!is_label("a.b") && !is_label(&"x".repeat(64)) && !is_name("a..b"));
+    }
+}

@@ -1,0 +1,65 @@
+//! What a fleet would need if each container had what it is worth: `vellum plan`.
+//!
+//! ```text
+//! Prometheus ─▶ export ─▶ Parquet, a row a container and hour ─▶ SQL, Spark, Polars, DuckDB
+//!                              │ in pieces
+//!                              ▼
+//!                         Fleet: for each container, the time it loses with this much memory
+//!                              │
+//!                              ▼
+//!              choose: the least memory for a slowdown of all together (convex hulls, greedy)
+//!                              │
+//!                              ▼
+//!              nodes: how many of a size hold the hour that needs most      who pays: by owner
+//! ```
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | container-hour | a row: the curve of a container in an hour, its CPU time, and what it held |
+//! | owner | who is asked to pay: a namespace, a unit, a job's user |
+//! | lost | CPU seconds under a limit: S · (f at z = limit − f at the largest window) · its CPU seconds |
+//! | step | sizes are of a grid, [`STEPS`] to an octave: 1.1 % apart |
+//!
+//! # Promises
+//!
+//! - Files are read in pieces: memory grows with the number of containers, not with hours.
+//! - A size is never below the smallest window that was seen, in any hour: what happens there is not known.
+//! - Rows that make no sense are left out and counted.
+//!
+//! Source: `vellum_workset` (`slowdown`) for what a limit costs; Fox, "Discrete optimization via marginal
+//! analysis" (1966) for the greedy choice, which is exact on convex hulls but for the last step.
+
+mod choose;
+mod export;
+mod file;
+mod fleet;
+mod nodes;
+
+pub use choose::{Choice, choose, each};
+pub use export::{ExportError, Hours, export};
+pub use file::{FileError, POINTS, Row, Writer, read};
+pub use fleet::{Container, Fleet, Seen};
+pub use nodes::{Nodes, nodes, peak};
+
+use std::sync::LazyLock;
+
+/// Sizes to an octave.
+pub const STEPS: f64 = 64.0;
+/// The smallest size and the largest, in bytes.
+const LEAST: f64 = 4096.0;
+const MOST: f64 = (1_u64 << 50) as f64;
+
+/// The first step that is not below this size.
+fn step_up(bytes: f64) -> i32 {
+    ((bytes.clamp(LEAST, MOST) / LEAST).log2() * STEPS - 1e-6).ceil() as i32
+}
+
+/// The size of a step.
+fn size(step: i32) -> f64 {
+    /// Each is asked for many times an hour of a container.
+    static SIZES: LazyLock<Vec<f64>> =
+        LazyLock::new(|| (0..=step_up(MOST)).map(|step| LEAST * (f64::from(step) / STEPS).exp2()).collect());
+    SIZES[step as usize]
+}

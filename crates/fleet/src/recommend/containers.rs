@@ -1,0 +1,141 @@
+//! What Prometheus remembers of each container, by its HTTP API.
+//!
+//! A container is known by namespace, pod and name. Pods that are gone count, too: a workload's history is
+//! that of all pods that it ever had in the time asked for.
+//!
+//! Invariant: labels that are no names of Kubernetes are left out and counted, so that none becomes a path, a
+//! pattern or a line.
+
+use super::decide::History;
+use crate::http::Server;
+use crate::kube::{is_label, is_name};
+use crate::prometheus::{HistoryError, known, quoted, rows};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A workload whose tasks all stall for more than this part of ten minutes had too little.
+const STALLED: &str = "0.02";
+
+/// What is known of a container.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Remembered {
+    /// Its advice.
+    pub history: History,
+    /// The largest hard limit under which it stalled within the last day, in bytes.
+    pub stalled_under: Option<f64>,
+}
+
+impl Remembered {
+    /// What is known of two containers that do the same.
+    #[must_use]
+    pub fn and(&self, other: &Remembered) -> Remembered {
+        let (a, b) = (&self.history, &other.history);
+        Remembered {
+            history: History {
+                known_seconds: most(a.known_seconds, b.known_seconds),
+                advised: most(a.advised, b.advised),
+                by_age: most(a.by_age, b.by_age),
+                stalled: most(a.stalled, b.stalled),
+            },
+            stalled_under: most(self.stalled_under, other.stalled_under),
+        }
+    }
+}
+
+/// The larger one. An absurd one stays, so that it is seen: `f64::max` would hide it.
+fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    let is_absurd = |value: f64| !value.is_finite() || value <= 0.0;
+    match (a, b) {
+        (Some(a), Some(b)) if is_absurd(a) || (a >= b && !is_absurd(b)) => Some(a),
+        (a, b) => b.or(a),
+    }
+}
+
+/// The containers of a pod.
+pub type Containers = BTreeMap<String, Remembered>;
+/// The pods of a namespace.
+pub type Pods = BTreeMap<String, Containers>;
+
+/// All that is remembered.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    /// By namespace.
+    pub namespaces: BTreeMap<String, Pods>,
+    /// Rows that were left out: their labels are no names.
+    pub refused: u64,
+}
+
+/// Whose history, and how far back.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Prometheus.
+    pub prometheus: Server,
+    /// One namespace, or all.
+    pub namespace: Option<String>,
+    /// How far back.
+    pub over: Duration,
+}
+
+/// The history of each container.
+///
+/// # Errors
+/// [`HistoryError`] if any part of it cannot be had.
+pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
+    let within = question.namespace.as_deref().map(|name| format!(",namespace={}", quoted(name)));
+    let of = |name: &str, more: &str| {
+        let within = within.as_deref().unwrap_or_default();
+        format!("{name}{{namespace!=\"\",pod!=\"\",container!=\"\"{within}{more}}}")
+    };
+    let over = question.over.as_secs().max(1);
+    let largest = |name: &str| format!("max_over_time({}[{over}s])", of(name, ""));
+    let (advised, by_age) = (of("vellum_job_advised_bytes", ""), of("vellum_job_advised_by_age_bytes", ""));
+    let stall = of("vellum_job_pressure_seconds_total", ",stall=\"full\"");
+    let limit = of("vellum_job_limit_bytes", "");
+    let queries = [
+        known(&format!("{advised} or {by_age}"), over),
+        largest("vellum_job_advised_bytes"),
+        largest("vellum_job_advised_by_age_bytes"),
+        format!("max_over_time(({limit} and ignoring (stall) (rate({stall}[10m]) > {STALLED}))[1d:10m])"),
+    ];
+    let mut memory = Memory::default();
+    for (number, query) in queries.iter().enumerate() {
+        // One row a container, whichever node it was on.
+        for mut row in rows(&question.prometheus, &format!("max by (namespace, pod, container) ({query})"))? {
+            let (Some(value), Some(namespace), Some(pod), Some(container)) =
+                (row.number(), row.take("namespace"), row.take("pod"), row.take("container"))
+            else {
+                memory.refused += 1;
+                continue;
+            };
+            if !(is_label(&namespace) && is_name(&pod) && is_label(&container)) {
+                memory.refused += 1;
+                continue;
+            }
+            let pods = memory.namespaces.entry(namespace).or_default();
+            let known = pods.entry(pod).or_default().entry(container).or_default();
+            let Remembered { history, stalled_under } = known;
+            *[&mut history.known_seconds, &mut history.advised, &mut history.by_age, stalled_under][number] =
+                Some(value);
+        }
+    }
+    Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_the_larger_counts_and_an_absurd_one_is_not_hidden() {
+        assert_eq!(most(Some(1.0), Some(2.0)), Some(2.0));
+        assert_eq!(most(Some(2.0), Some(1.0)), Some(2.0));
+        assert_eq!(most(None, Some(1.0)), Some(1.0));
+        assert_eq!(most(Some(1.0), None), Some(1.0));
+        for absurd in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+            for (a, b) in [(absurd, 5.0), (5.0, absurd)] {
+                let kept = most(Some(a), Some(b)).unwrap();
+                assert!(!(kept > 0.0 && kept.is_finite()), "{a} and {b}: {kept}");
+            }
+        }
+    }
+}

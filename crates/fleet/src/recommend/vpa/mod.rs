@@ -1,0 +1,40 @@
+//! From what Prometheus remembers to VerticalPodAutoscaler objects: `vellum recommend kubernetes`.
+//!
+//! ```text
+//! Prometheus ─▶ Memory ──┐
+//!                        ├─▶ status of each object (pure) ─▶ PATCH …/status, if anything changed
+//! API server ─▶ Object ──┘     target: names of pods          409: read it again, and once more
+//!                              numbers: target, bounds
+//! ```
+//!
+//! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are touched, and of those only the status.
+//!
+//! Invariants: either all of the history was read, or nothing is written; no target is below the largest
+//! advice unless the object's own `maxAllowed` is; an unknown value leaves the numbers of before; every
+//! patch names the version of the object that it was made for.
+//!
+//! Source: kubernetes/autoscaler, `vertical-pod-autoscaler`, API `autoscaling.k8s.io/v1`.
+
+mod numbers;
+mod object;
+mod pass;
+mod status;
+mod target;
+
+pub use numbers::{Numbers, Policy, numbers};
+pub use pass::{Pass, PassError, Summary};
+
+use super::containers::Memory;
+use super::decide::Rules;
+use std::time::{Duration, SystemTime};
+
+/// The patch for the object in these bytes.
+pub(crate) fn patch(object: &[u8], memory: &Memory) -> Option<String> {
+    let object = object::Object::read(&serde_json::from_slice(object).ok()?).ok()?;
+    let rules = Rules { least: Duration::ZERO, margin: 0.1 };
+    let wanted = object.is_ours().then(|| status::wanted(&object, memory, &rules))?;
+    wanted.patch(&object, SystemTime::UNIX_EPOCH).map(|patch| patch.to_string())
+}
+
+/// The name in `spec.recommenders`.
+pub const RECOMMENDER: &str = "vellum";

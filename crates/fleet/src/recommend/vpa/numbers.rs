@@ -1,0 +1,193 @@
+//! The numbers of one container, and their reason. Pure.
+//!
+//! | number | meaning |
+//! | --- | --- |
+//! | uncapped target | the largest advice, and the margin; a quarter above a limit under which it stalled |
+//! | target | the same within the object's `minAllowed` and `maxAllowed` |
+//! | lower bound | the largest advice, without the margin: with less, it is known to be slow |
+//! | upper bound | a quarter above the target; more where little time is known: with a day, twice |
+//!
+//! The updater of VerticalPodAutoscaler restarts a pod that requests less than the lower bound or more than
+//! the upper one.
+
+use super::super::containers::Remembered;
+use super::super::decide::{Rules, Verdict, decide};
+
+/// What a workload gets above a limit under which it stalled.
+const UP: f64 = 1.25;
+/// The least that the upper bound is above the target, and the time that makes it twice as much.
+const ABOVE: f64 = 0.25;
+const DAY: f64 = 86_400.0;
+/// The most that it is above.
+const ABOVE_MAX: f64 = 10.0;
+/// Numbers are whole multiples of this.
+const GRAIN: u64 = 1 << 20;
+/// No number is above this: [`decide`]'s own bound, with what may be added here.
+const MOST: f64 = (1_u64 << 55) as f64;
+/// Numbers that differ by less are not worth a write, if they are not too small.
+const SAME: f64 = 0.05;
+
+/// Numbers of a container, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// What it should request.
+    pub target: u64,
+    /// Less is too little.
+    pub lower: u64,
+    /// More is wasted.
+    pub upper: u64,
+    /// The target without the object's bounds.
+    pub uncapped: u64,
+}
+
+/// What an object asks for, for a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// The least and the most that may be recommended.
+    pub allowed: (Option<u64>, Option<u64>),
+}
+
+/// The numbers, and why; or why there are none. `before` are those of the last time.
+///
+/// # Errors
+/// The reason.
+pub fn numbers(
+    known: &Remembered,
+    policy: &Policy,
+    before: Option<&Numbers>,
+    rules: &Rules,
+) -> Result<(Numbers, String), String> {
+    let (verdict, mut why) = decide(&known.history, None, rules);
+    let Verdict::Set(advised) = verdict else { return Err(why) };
+    let mut uncapped = advised;
+    if let Some(limit) = known.stalled_under {
+        if !(limit > 0.0 && limit * UP <= MOST) {
+            return Err(format!("a limit of {limit} bytes is absurd"));
+        }
+        let more = grains(limit * UP);
+        if more > uncapped {
+            uncapped = more;
+            let mib = limit / GRAIN as f64;
+            why = format!("it stalled under a limit of {mib:.0} MiB and gets a quarter more; {why}");
+        }
+    }
+    let (least, most) = (policy.allowed.0.unwrap_or(0), policy.allowed.1.unwrap_or(u64::MAX));
+    if least > most {
+        return Err(format!("minAllowed, {least} bytes, is above maxAllowed, {most} bytes"));
+    }
+    let history = &known.history;
+    let need = [history.advised, history.by_age].into_iter().flatten().fold(0.0, f64::max);
+    let days = history.known_seconds.unwrap_or(DAY).max(1.0) / DAY;
+    let above = (1.0 / days).clamp(ABOVE, ABOVE_MAX);
+    let now = Numbers {
+        target: uncapped.clamp(least, most),
+        lower: grains(need).min(uncapped).clamp(least, most),
+        upper: grains(uncapped as f64 * (1.0 + above)).clamp(least, most),
+        uncapped,
+    };
+    if now.target != uncapped {
+        let bound = if now.target < uncapped { "maxAllowed" } else { "minAllowed" };
+        why += &format!("; {bound} makes it {:.0} MiB", now.target as f64 / GRAIN as f64);
+    }
+    match before {
+        Some(before) if now.is_near(before) && before.is_within(least, most) => Ok((*before, why)),
+        _ => Ok((now, why)),
+    }
+}
+
+/// Rounded up, so that nothing is below what was advised.
+fn grains(bytes: f64) -> u64 {
+    (bytes.min(MOST).ceil() as u64).div_ceil(GRAIN) * GRAIN
+}
+
+impl Numbers {
+    /// Whether `before` is as good: nothing in it is too small, and nothing much too large.
+    fn is_near(&self, before: &Numbers) -> bool {
+        let near = |now: u64, before: u64| before >= now && (before - now) as f64 <= SAME * now as f64;
+        near(self.target, before.target)
+            && near(self.lower, before.lower)
+            && near(self.uncapped, before.uncapped)
+            && self.upper.abs_diff(before.upper) as f64 <= SAME * self.upper as f64
+            && before.lower <= before.target
+            && before.target <= before.upper
+    }
+
+    fn is_within(&self, least: u64, most: u64) -> bool {
+        [self.target, self.lower, self.upper].into_iter().all(|bytes| (least..=most).contains(&bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::decide::History;
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    const RULES: Rules = Rules { least: Duration::from_secs(86_400), margin: 0.1 };
+    const MIB: u64 = 1 << 20;
+
+    fn of(advised: f64, days: f64) -> Remembered {
+        let (known_seconds, advised) = (Some(days * DAY), Some(advised * MIB as f64));
+        Remembered { history: History { known_seconds, advised, ..History::default() }, stalled_under: None }
+    }
+
+    #[test]
+    fn bounds_lie_around_the_target() {
+        let (got, why) = numbers(&of(100.0, 8.0), &Policy::default(), None, &RULES).unwrap();
+        let right = Numbers { target: 110 * MIB, lower: 100 * MIB, upper: 138 * MIB, uncapped: 110 * MIB };
+        assert_eq!(got, right, "{why}");
+        let (young, _) = numbers(&of(100.0, 1.0), &Policy::default(), None, &RULES).unwrap();
+        assert_eq!(young.upper, 220 * MIB);
+        let stalled = Remembered { stalled_under: Some(100.0 * MIB as f64), ..of(100.0, 8.0) };
+        let (up, why) = numbers(&stalled, &Policy::default(), None, &RULES).unwrap();
+        assert_eq!((up.target, up.lower), (125 * MIB, 100 * MIB), "{why}");
+        assert!(why.contains("stalled"), "{why}");
+    }
+
+    #[test]
+    fn the_object_has_the_last_word_and_small_changes_are_none() {
+        let policy = Policy { allowed: (Some(200 * MIB), None) };
+        let (got, why) = numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap();
+        assert_eq!((got.target, got.lower, got.uncapped), (200 * MIB, 200 * MIB, 110 * MIB), "{why}");
+        let policy = Policy { allowed: (None, Some(50 * MIB)) };
+        let (got, why) = numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap();
+        assert_eq!((got.target, got.upper), (50 * MIB, 50 * MIB));
+        assert!(why.contains("maxAllowed"), "{why}");
+        let policy = Policy { allowed: (Some(2), Some(1)) };
+        assert!(numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap_err().contains("maxAllowed"));
+
+        let free = Policy::default();
+        let (before, _) = numbers(&of(103.0, 8.0), &free, None, &RULES).unwrap();
+        assert_eq!(numbers(&of(101.0, 8.0), &free, Some(&before), &RULES).unwrap().0, before);
+        assert!(numbers(&of(104.0, 8.0), &free, Some(&before), &RULES).unwrap().0.target > before.target);
+        assert!(numbers(&of(90.0, 8.0), &free, Some(&before), &RULES).unwrap().0.target < before.target);
+    }
+
+    proptest! {
+        /// Whatever comes in: in order, never below the advice, never absurd.
+        #[test]
+        fn numbers_make_sense(
+            known_seconds in prop::option::of(prop::num::f64::ANY),
+            advised in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
+            by_age in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
+            stalled_under in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
+            before in prop::option::of(any::<[u64; 4]>()),
+            allowed in any::<(Option<u64>, Option<u64>)>(),
+        ) {
+            let known_seconds = known_seconds.or(Some(1e6));
+            let history = History { known_seconds, advised, by_age, stalled: None };
+            let before =
+                before.map(|[target, lower, upper, uncapped]| Numbers { target, lower, upper, uncapped });
+            let known = Remembered { history, stalled_under };
+            if let Ok((got, why)) = numbers(&known, &Policy { allowed }, before.as_ref(), &RULES) {
+                let advice = [advised, by_age].into_iter().flatten().fold(0.0, f64::max);
+                prop_assert!(got.lower <= got.target && got.target <= got.upper, "{:?} {}", got, why);
+                prop_assert!(got.uncapped as f64 >= advice && got.uncapped < 1 << 60);
+                let most = allowed.1.unwrap_or(u64::MAX);
+                prop_assert!(got.target as f64 >= advice.min(most as f64) && got.target <= most);
+                prop_assert!(got.target >= allowed.0.unwrap_or(0));
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Which pods are those of a workload: by their names, as controllers make them.
+//!
+//! Labels would say so of pods that run. Most of a workload's history is that of pods which are gone, and of
+//! those only the name is left. So names decide for all, and no right to read pods or workloads is needed.
+//!
+//! ```text
+//! Deployment, Rollout   NAME-HASH-xxxxx      StatefulSet           NAME-0
+//! ReplicaSet, DaemonSet,                     Job (indexed)         NAME-0-xxxxx
+//! ReplicationController, Job  NAME-xxxxx     CronJob               NAME-MINUTES-xxxxx, NAME-MINUTES-0-xxxxx
+//! ```
+//!
+//! Two workloads of a namespace can be mistaken for each other only if the name of one is the other's and a
+//! hash (`web` and `web-5d4f8`), or both have the same name and kinds that name pods alike.
+//!
+//! Source: Kubernetes, `k8s.io/apimachinery/pkg/util/rand` (alphabets), `apiserver/pkg/storage/names`
+//! (five characters; names are cut so that those fit).
+
+use super::super::containers::{Containers, Pods};
+
+/// What random names are made of, and hashes of templates.
+const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
+const HASH: &str = "456789bcdf";
+const RANDOM_LENGTH: usize = 5;
+const HASH_MAX: usize = 10;
+/// Longer names of controllers are cut off in those of their pods.
+const FRONT_MAX: usize = 58;
+/// The longest ordinal, and the digits of a CronJob's minutes.
+const ORDINAL_MAX: usize = 10;
+
+/// The names of a workload's pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    front: String,
+    tails: &'static [&'static [Part]],
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Hash,
+    Random,
+    Ordinal,
+}
+
+use Part::{Hash, Ordinal, Random};
+
+impl Target {
+    /// Those of the workload of this kind and name; or why they cannot be known.
+    pub(super) fn new(kind: &str, name: &str) -> Result<Target, String> {
+        let (tails, more): (&[&[Part]], usize) = match kind {
+            "Deployment" | "Rollout" => (&[&[Hash, Random]], HASH_MAX + 1),
+            "StatefulSet" => (&[&[Ordinal]], 0),
+            "ReplicaSet" | "DaemonSet" | "ReplicationController" => (&[&[Random]], 0),
+            "Job" => (&[&[Random], &[Ordinal, Random]], ORDINAL_MAX + 1),
+            "CronJob" => (&[&[Ordinal, Random], &[Ordinal, Ordinal, Random]], 2 * (ORDINAL_MAX + 1)),
+            other => return Err(format!("the names of pods of a {other} are not known")),
+        };
+        if name.len() + 1 + more > FRONT_MAX && kind != "StatefulSet" {
+            return Err("its name is so long that those of its pods may be cut off".to_owned());
+        }
+        Ok(Target { front: format!("{name}-"), tails })
+    }
+
+    fn is(&self, pod: &str) -> bool {
+        let Some(tail) = pod.strip_prefix(&self.front) else { return false };
+        self.tails.iter().any(|parts| {
+            let mut words = tail.split('-');
+            parts.iter().all(|part| words.next().is_some_and(|word| part.is(word))) && words.next().is_none()
+        })
+    }
+
+    /// What is remembered of its pods.
+    pub(super) fn of<'a>(&'a self, pods: &'a Pods) -> impl Iterator<Item = &'a Containers> + 'a {
+        pods.range(self.front.clone()..)
+            .take_while(|(pod, _)| pod.starts_with(&self.front))
+            .filter(|(pod, _)| self.is(pod))
+            .map(|(_, containers)| containers)
+    }
+}
+
+impl Part {
+    fn is(&self, word: &str) -> bool {
+        let of = |alphabet: &str| !word.is_empty() && word.chars().all(|c| alphabet.contains(c));
+        match self {
+            Part::Hash => word.len() <= HASH_MAX && of(HASH),
+            Part::Random => word.len() == RANDOM_LENGTH && of(RANDOM),
+            Part::Ordinal => word.len() <= ORDINAL_MAX && of("0123456789"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_told_by_their_names() {
+        let is = |kind: &str, name: &str, pod: &str| Target::new(kind, name).unwrap().is(pod);
+        for (kind, pod) in [
+            ("Deployment", "web-5d4f8b9c6-x2k4z"),
+            ("Deployment", "web-7bcd-x2k4z"),
+            ("StatefulSet", "web-0"),
+            ("StatefulSet", "web-117"),
+            ("DaemonSet", "web-x2k4z"),
+            ("Job", "web-x2k4z"),
+            ("Job", "web-3-x2k4z"),
+            ("CronJob", "web-28394410-x2k4z"),
+        ] {
+            assert!(is(kind, "web", pod), "{kind} {pod}");
+            assert!(!is(kind, "we", pod) && !is(kind, "web-5", pod), "{kind} {pod}");
+        }
+        for (kind, pod) in [
+            ("Deployment", "web-x2k4z"),
+            ("Deployment", "web-admin-5d4f8b9c6-x2k4z"),
+            ("Deployment", "web-5d4f8b9c6-x2k4"),
+            ("Deployment", "web-hello-x2k4z"),
+            ("StatefulSet", "web-x2k4z"),
+            ("StatefulSet", "web-"),
+            ("DaemonSet", "web-aeiou"),
+            ("DaemonSet", "web"),
+            ("CronJob", "web-x2k4z"),
+        ] {
+            assert!(!is(kind, "web", pod), "{kind} {pod}");
+        }
+        assert!(Target::new("Node", "x").unwrap_err().contains("Node"));
+        assert!(Target::new("Deployment", &"x".repeat(50)).unwrap_err().contains("long"));
+        assert!(Target::new("Deployment", &"x".repeat(46)).is_ok());
+    }
+
+    #[test]
+    fn only_its_own_are_gathered() {
+        let mut pods = Pods::new();
+        for pod in ["a", "web", "web-0", "web-1", "web-10", "web-5d4f8b9c6-x2k4z", "web-x", "wec-0"] {
+            pods.entry(pod.to_owned()).or_default();
+        }
+        let target = Target::new("StatefulSet", "web").unwrap();
+        assert_eq!(target.of(&pods).count(), 3);
+    }
+}

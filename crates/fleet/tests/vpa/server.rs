@@ -1,0 +1,157 @@
+//! A small HTTP server that answers as a test wants it to, also wrongly, slowly or not at all.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) body: String,
+    /// All headers, in small letters.
+    pub(crate) head: String,
+}
+
+/// What comes back.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    head: String,
+    body: String,
+    /// For how long nothing comes.
+    wait: Duration,
+    /// Whether the connection ends in the midst of it.
+    cut: bool,
+}
+
+impl Answer {
+    pub(crate) fn ok(body: &str) -> Answer {
+        Answer::status(200, body)
+    }
+
+    pub(crate) fn status(code: u16, body: &str) -> Answer {
+        let head = format!("HTTP/1.1 {code} Some\r\nContent-Type: application/json\r\n");
+        Answer { head, body: body.to_owned(), wait: Duration::ZERO, cut: false }
+    }
+
+    pub(crate) fn header(mut self, line: &str) -> Answer {
+        self.head += line;
+        self.head += "\r\n";
+        self
+    }
+
+    pub(crate) fn after(self, wait: Duration) -> Answer {
+        Answer { wait, ..self }
+    }
+
+    pub(crate) fn cut(self) -> Answer {
+        Answer { cut: true, ..self }
+    }
+
+    pub(crate) fn garbage() -> Answer {
+        Answer {
+            head: "\u{1}\u{2} no HTTP at all".into(),
+            body: String::new(),
+            wait: Duration::ZERO,
+            cut: true,
+        }
+    }
+}
+
+type Handler = dyn Fn(&Request, usize) -> Answer + Send + Sync;
+
+/// A server, which ends with this value.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    seen: Arc<Mutex<Vec<Request>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// The handler gets each request, and how many came before.
+    pub(crate) fn start(handler: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (handler, log): (Arc<Handler>, _) = (Arc::new(handler), Arc::clone(&seen));
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { continue };
+                let (handler, log) = (Arc::clone(&handler), Arc::clone(&log));
+                let Some(request) = read(&stream) else { continue };
+                if request.method == "END" {
+                    return;
+                }
+                // A slow answer does not keep others waiting.
+                std::thread::spawn(move || answer(stream, &request, &*handler, &log));
+            }
+        });
+        Server { url, seen, thread: Some(thread) }
+    }
+
+    /// All requests of this method so far.
+    pub(crate) fn seen(&self, method: &str) -> Vec<Request> {
+        self.seen.lock().unwrap().iter().filter(|request| request.method == method).cloned().collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Ok(mut stream) = TcpStream::connect(self.url.trim_start_matches("http://")) {
+            let _ = stream.write_all(b"END / HTTP/1.1\r\n\r\n");
+        }
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<Request> {
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let (mut length, mut head) = (0, String::new());
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let line = line.trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(text) = line.strip_prefix("content-length:") {
+            length = text.trim().parse().ok()?;
+        }
+        head += &line;
+        head += "\n";
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Request { method, path, body: String::from_utf8(body).ok()?, head })
+}
+
+fn answer(mut stream: TcpStream, request: &Request, handler: &Handler, log: &Mutex<Vec<Request>>) {
+    let before = {
+        let mut log = log.lock().unwrap();
+        log.push(request.clone());
+        log.len() - 1
+    };
+    let Answer { head, body, wait, cut } = handler(request, before);
+    std::thread::sleep(wait);
+    let length = body.len();
+    let text = match cut {
+        true => format!(
+            "{head}Content-Length: {}\r\nConnection: close\r\n\r\n{}",
+            length + 9,
+            &body[..length / 2]
+        ),
+        false => format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"),
+    };
+    let _ = stream.write_all(text.as_bytes());
+}

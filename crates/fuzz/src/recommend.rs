@@ -1,0 +1,54 @@
+//! What recommenders read: objects of Kubernetes, quantities in them, and Slurm's accounting.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use vellum_fleet::readers;
+use vellum_fleet::recommend::containers::{Memory, Remembered};
+use vellum_fleet::recommend::decide::History;
+use vellum_fleet::recommend::slurm;
+
+pub(crate) const WORDS: &[&str] = &[
+    "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"resourceVersion\":\"7\"},\"spec\":{",
+    "\"targetRef\":{\"kind\":\"StatefulSet\",\"name\":\"web\"},",
+    "\"recommenders\":[{\"name\":\"vellum\"}]",
+    "\"resourcePolicy\":{\"containerPolicies\":[{\"containerName\":\"*\",\"minAllowed\":{\"memory\":\"64Mi\"}}]}",
+    "\"maxAllowed\":{\"memory\":",
+    "\"status\":{\"recommendation\":{\"containerRecommendations\":[",
+    "{\"containerName\":\"nginx\",\"target\":{\"memory\":\"115343360\"}}",
+    "\"conditions\":[{\"type\":\"RecommendationProvided\",\"status\":\"True\"}]",
+    "1|1000|train|COMPLETED\n",
+    "OUT_OF_MEMORY",
+    "1.5Gi",
+    "1e9",
+    "null",
+];
+
+/// The advice that is remembered of the one container.
+const ADVISED: f64 = 100.0 * 1048576.0;
+
+/// Whatever an object says: a patch is JSON of its version, with numbers in order that are not below the
+/// advice unless its own bounds are. A table has a line a row.
+pub fn recommend(data: &[u8]) {
+    let history = History { known_seconds: Some(1e6), advised: Some(ADVISED), ..History::default() };
+    let containers = [("nginx".to_owned(), Remembered { history, stalled_under: None })].into();
+    let pods = [("web-0".to_owned(), containers)].into();
+    let memory = Memory { namespaces: [("shop".to_owned(), pods)].into(), refused: 0 };
+    if let Some(patch) = readers::patch(data, &memory) {
+        let patch: Value = serde_json::from_str(&patch).expect("a patch is JSON");
+        assert!(patch["metadata"]["resourceVersion"].is_string(), "{patch}");
+        let entries = patch["status"]["recommendation"]["containerRecommendations"].as_array();
+        for entry in entries.into_iter().flatten() {
+            let of =
+                |number: &str| entry[number]["memory"].as_str().and_then(|text| text.parse::<u64>().ok());
+            let numbers = ["lowerBound", "target", "upperBound", "uncappedTarget"].map(of);
+            let [Some(lower), Some(target), Some(upper), Some(_)] = numbers else { panic!("{patch}") };
+            assert!(lower <= target && target <= upper && upper <= 1 << 60, "{patch}");
+        }
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    assert!(readers::quantity(text).is_none_or(|bytes| bytes <= 1 << 60), "{text:?}");
+    let needs: BTreeMap<String, f64> = [("1".to_owned(), ADVISED)].into();
+    let table = slurm::table(&needs, text, 1, 0.1);
+    assert_eq!(table.csv().lines().count(), 1 + table.rows.len(), "{table:?}");
+    assert!(table.rows.iter().all(|row| row.mib >= 100), "{table:?}");
+}
