@@ -2,8 +2,10 @@
 //! one of Debian's.
 
 mod common;
+mod libgc_programs;
 
 use common::{VELLUM, said, text};
+use libgc_programs::{REPOSITORY, compiled, folder, on_the_library_path, passes};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,21 +25,6 @@ const PROGRAMS: [&str; 10] = [
     "gcj",
     "world",
 ];
-
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-/// The folder with `libgc.so.1`, or a word why there is none: it is made by `./build`.
-fn folder() -> Option<PathBuf> {
-    let folder = Path::new(VELLUM).parent().unwrap().join("libgc");
-    if !folder.join("libgc.so.1").is_file() {
-        vellum_skip::skip(format_args!(
-            "{} has no libgc.so.1: run ./build, as ./test does",
-            folder.display()
-        ));
-        return None;
-    }
-    Some(folder)
-}
 
 /// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
 /// `libgccpp.so.1`.
@@ -71,46 +58,6 @@ fn cpp_programs_find_what_gc_cpp_h_promises() {
     let mut run = Command::new(VELLUM);
     run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
     passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), "objects");
-}
-
-/// Compiles `name`.c for Vellum's library; `None`, and a word, where there is no compiler.
-fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<PathBuf> {
-    let program = place.join(name);
-    let source = Path::new(REPOSITORY).join("crates/libgc/tests/c").join(name).with_extension("c");
-    let mut command = Command::new("cc");
-    command
-        .args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"])
-        .args(flags)
-        .arg("-o")
-        .args([&program, &source]);
-    command
-        .arg("-I")
-        .arg(Path::new(REPOSITORY).join("include/libgc"))
-        .arg(folder.join("libgc.so.1"))
-        .args(["-lpthread", "-lm"]);
-    match command.output() {
-        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
-        Err(error) => {
-            vellum_skip::skip(format_args!("cc cannot be started: {error}"));
-            return None;
-        }
-    }
-    Some(program)
-}
-
-fn on_the_library_path(program: &Path, folder: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env("LD_LIBRARY_PATH", folder).env_remove("LD_PRELOAD");
-    command
-}
-
-fn passes(output: &Output, name: &str) {
-    let out = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && out == format!("{name}: as promised\n"),
-        "{name}: {out}{}",
-        said(output)
-    );
 }
 
 #[test]

@@ -115,9 +115,9 @@ pub(crate) fn end_lists(space: &AddressTable, slots: usize) {
 }
 
 impl Heap {
-    /// Whether a freed object of the block may be the thread's next one. Not where links may lead to it or lie
-    /// in it, where errors are searched for, or where the program reports its writes; nor an old object where
-    /// old marks stay, as a new one has none.
+    /// Whether a freed object of the block may be the thread's next one. Not where links may lead to it or
+    /// lie in it, where errors are searched for, or where the program reports its writes; nor an old object
+    /// where old marks stay, as a new one has none.
     pub(crate) fn reuses(&self, block: &Block, object: Address) -> bool {
         let config = &self.config;
         block.slot.get() != 0
