@@ -8,7 +8,7 @@ use common::{VELLUM, said, text};
 use libgc_programs::{REPOSITORY, compiled, folder, on_the_library_path, passes};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use vellum_sys::caps::{self, Caps};
 use vellum_sys::track::Tracker;
 
