@@ -458,6 +458,59 @@ static void filtered(void)
     EXPECT(nodes(kept, 1) == (1u << 17) - 1);
 }
 
+/* Hangs a new tree above old leaves, far from where those of other turns are. */
+static void hang(unsigned turn)
+{
+    struct node *old = kept;
+    for (unsigned depth = 0; depth < 10; depth++)
+        old = (turn >> depth & 1) ? old->left : old->right;
+    struct node *left = old->left;
+    struct node *new = tree(1, left->number);
+    new->left->left = left->left->left;
+    new->left->right = left->left->right;
+    new->right->left = left->right->left;
+    new->right->right = left->right->right;
+    old->left = new;
+}
+
+/* A child that the library was not told of has the descriptors of its parent, but not its memory: the
+   parent's writes are not its own, and it must not take the parent's for seen. */
+static void forked_behind(void)
+{
+    struct vel_gc_config config;
+    memset(&config, 0, sizeof config);
+    config.config_bytes = sizeof config;
+    config.sticky_marks = 1;
+    config.eager = 1u << 31;
+    EXPECT(vel_gc_init(&config) == 0);
+    make_type();
+    kept = tree(16, 1);
+    churn(20);
+    int ready[2];
+    EXPECT(pipe(ready) == 0);
+    pid_t child = (pid_t)syscall(SYS_fork);
+    EXPECT(child >= 0);
+    if (child == 0) {
+        char byte;
+        EXPECT(read(ready[0], &byte, 1) == 1);
+    } else {
+        for (unsigned turn = 500; turn < 560; turn++)
+            hang(turn);
+        EXPECT(write(ready[1], "", 1) == 1);
+        int status;
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    }
+    for (unsigned turn = 0; turn < 60; turn++) {
+        churn(1);
+        EXPECT(nodes(kept, 1) == (1u << 17) - 1);
+        hang(turn);
+    }
+    churn(4);
+    EXPECT(nodes(kept, 1) == (1u << 17) - 1);
+    if (child == 0)
+        _exit(0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario scenarios[] = {
@@ -474,6 +527,7 @@ int main(int argc, char **argv)
         { "blocking", blocking },
         { "eager", eager },
         { "filtered", filtered },
+        { "forked_behind", forked_behind },
     };
     return run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios);
 }

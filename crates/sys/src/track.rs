@@ -11,9 +11,10 @@
 //! The marks are bits of page-table entries, so that no map entry is spent on a page. A write to a marked
 //! page costs one fault, about 0.6 µs where this was written.
 //!
-//! Invariants: a tracker never lives over a fork: the child's pages are not tracked, and its
-//! copies of the descriptors lead to the parent's, so that it must drop its tracker unused (the parent's goes
-//! on). A program may close descriptors that it does not know: tracking fails then, and what it has opened
+//! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its copies
+//! of the descriptors lead to the parent's memory: there every operation fails, also in a child that nobody
+//! was told of (`_Fork`, a system call of the program's own), and dropping it leaves the parent's as it is. A
+//! program may close descriptors that it does not know: tracking fails then, and what it has opened
 //! under their numbers is left alone. A range can have one owner: while another descriptor tracks any of it,
 //! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`. This
 //! is the one place that tracks; a pager that owns a range would answer here.
@@ -25,6 +26,7 @@ use core::ops::Deref;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, getpid};
 
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
 /// Pages that have no frame yet are tracked too.
@@ -117,11 +119,13 @@ fn target(file: &OwnedFd) -> Result<(u64, u64), Errno> {
     rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// The kernel's account of which pages are written to. Dropping it ends all tracking.
+/// The kernel's account of which pages are written to. Dropping it ends all tracking. In another process than
+/// the one that made it, everything fails with `PERM`.
 #[derive(Debug)]
 pub struct Tracker {
     faults: Hidden,
     pages: Hidden,
+    process: Pid,
 }
 
 impl Tracker {
@@ -146,10 +150,19 @@ impl Tracker {
         let faults = Hidden::new(uffd::open(uffd::USER_MODE_ONLY, FEATURES)?)?;
         let pages = rustix::fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let pages = Hidden::new(pages)?;
-        let tracker = Tracker { faults, pages };
+        let tracker = Tracker { faults, pages, process: getpid() };
         // Whether the scan is known: of no pages, so that nothing need be covered.
         tracker.scan(0, 0, &mut [Written::default()], 0)?;
         Ok(tracker)
+    }
+
+    /// What leads to the faults, where this process made it.
+    fn faults(&self) -> Result<&OwnedFd, Errno> {
+        self.owned().map(|()| &*self.faults)
+    }
+
+    fn owned(&self) -> Result<(), Errno> {
+        if getpid() == self.process { Ok(()) } else { Err(Errno::PERM) }
     }
 
     /// Lets pages of `len` bytes from `start`, mapped, private and anonymous, be tracked until this is
@@ -158,7 +171,7 @@ impl Tracker {
     /// # Errors
     /// `BUSY` if another descriptor tracks any of it; `NOMEM` if it may not have a map entry of its own.
     pub fn cover(&self, start: usize, len: usize) -> Result<(), Errno> {
-        uffd::register(&self.faults, start, len, uffd::REGISTER_MODE_WP)
+        uffd::register(self.faults()?, start, len, uffd::REGISTER_MODE_WP)
     }
 
     /// Takes the covered pages from `start` up to `end` for unwritten from now on.
@@ -183,7 +196,7 @@ impl Tracker {
     /// # Errors
     /// The kernel's errno; nothing has changed then.
     pub fn disarm(&self, start: usize, len: usize) -> Result<(), Errno> {
-        uffd::protect(&self.faults, start, len, false)
+        uffd::protect(self.faults()?, start, len, false)
     }
 
     /// Ends the tracking of `len` bytes from `start`, all of them covered.
@@ -191,7 +204,8 @@ impl Tracker {
     /// # Errors
     /// The kernel's errno; nothing has changed then.
     pub fn uncover(&self, start: usize, len: usize) -> Result<(), Errno> {
-        ioctl(&self.faults, UFFDIO_UNREGISTER, &mut Range { start: start as u64, len: len as u64 }).map(drop)
+        ioctl(self.faults()?, UFFDIO_UNREGISTER, &mut Range { start: start as u64, len: len as u64 })
+            .map(drop)
     }
 
     /// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again`
@@ -232,6 +246,7 @@ impl Tracker {
             any_of: 0,
             returned: PAGE_IS_WRITTEN,
         };
+        self.owned()?;
         let found = ioctl(&self.pages, PAGEMAP_SCAN, &mut request)?;
         Ok((found.min(out.len()), request.walk_end as usize))
     }
