@@ -256,7 +256,10 @@ impl Told {
         command.env("LD_PRELOAD", runtime()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().expect("the program starts");
         let answers = BufReader::new(program.stdout.take().expect("piped"));
-        Told { program, answers }
+        let mut told = Told { program, answers };
+        // The library is there when it answers.
+        told.tell("x");
+        told
     }
 
     /// Has it do something, to its end.
@@ -365,8 +368,6 @@ fn a_process_that_does_nothing_can_be_left_and_asked_again() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("asked.c", &[], place.path()) else { return };
     let mut told = Told::start(&program);
-    // It has begun when it answers.
-    told.tell("x");
     for _ in 0..2 {
         let mut command = Command::new(VELLUM);
         command.args(["heap", "--for", "150ms", &told.program.id().to_string()]);
