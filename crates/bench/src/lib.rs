@@ -26,6 +26,7 @@ mod area;
 pub mod gc;
 pub mod heap;
 mod meter;
+mod only;
 /// Who is compared.
 pub mod peer;
 mod raw;
@@ -38,9 +39,10 @@ mod vellum;
 mod work;
 mod worker;
 
+pub use only::{chooses, names_section, only};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
-pub use suite::{Plan, Section, govern, hardened, numpy, only, pager, suite, watch};
+pub use suite::{Plan, Section, govern, hardened, numpy, pager, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_experiment::campaign::{

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
 use vellum_bench::{
-    Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, govern, hardened, numpy, pager, peer,
-    watch,
+    Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, names_section,
+    numpy, pager, peer, watch,
 };
 use vellum_bench::{advice, gc, heap};
 use vellum_measure::{Machine, Verdict};
@@ -95,14 +95,15 @@ fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    if options.only.as_deref().is_some_and(advice::is_named) {
+    let named = |section| options.only.as_deref().is_some_and(|only| names_section(only, section));
+    if named(advice::SECTION) {
         return memory_to_give(&options);
     }
-    let of_timings = options.only.as_deref().is_some_and(timing::is_named);
-    let of_governing = options.only.as_deref().is_some_and(govern::is_named);
-    let of_watching = of_governing || options.only.as_deref().is_some_and(watch::is_named);
-    let of_holders = options.only.as_deref().is_some_and(heap::is_named);
-    let of_collectors = options.only.as_deref().is_some_and(gc::is_named);
+    let of_timings = named(timing::SECTION);
+    let of_governing = named(govern::GOVERN);
+    let of_watching = of_governing || named(watch::WATCH);
+    let of_holders = named(heap::SECTION);
+    let of_collectors = named(gc::SECTION);
     let (full, quick) = match (of_timings, of_collectors, of_watching) {
         (true, ..) => (timing::REPEATS, timing::REPEATS_QUICK),
         (_, true, _) => (gc::ROUNDS, gc::ROUNDS_QUICK),
@@ -138,14 +139,14 @@ fn main() -> anyhow::Result<()> {
         sections.push(watch::section(&plan));
         sections.push(govern::section(&plan));
     }
-    if options.list || options.only.as_deref().is_some_and(pager::is_named) {
+    if options.list || named(pager::PAGER) {
         sections.push(pager::section(&plan));
     }
-    if options.list || options.only.as_deref().is_some_and(numpy::is_named) {
+    if options.list || named(numpy::NUMPY) {
         sections.push(numpy::section(&plan));
     }
     let mut missing = plan.roster.missing.clone();
-    if options.list || options.only.as_deref().is_some_and(hardened::is_named) {
+    if options.list || named(hardened::HARDENED) {
         let (peers, absent): (Vec<_>, Vec<_>) = peer::hardened().into_iter().partition(Result::is_ok);
         let peers: Vec<_> = peers.into_iter().flatten().collect();
         sections.push(hardened::section(&plan, &peers));
@@ -183,19 +184,27 @@ fn list<'a>(cells: impl IntoIterator<Item = (&'a str, String)>) -> anyhow::Resul
     Ok(stdout::write_all(lines.as_bytes())?)
 }
 
-/// The section of the collectors: its cells are programs that are built first, and gone when it ends.
-fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
+/// Whether the cells that were chosen of a section that runs only when named were but listed.
+fn is_listed(options: &Options, section: &str, names: Vec<String>) -> anyhow::Result<bool> {
     let only = options.only.as_deref();
+    let chosen: Vec<_> = names.into_iter().filter(|name| chooses(only, section, name)).collect();
     anyhow::ensure!(
-        only.is_none_or(|only| only == gc::SECTION || gc::names().iter().any(|name| name.contains(only))),
+        !chosen.is_empty(),
         "--only {}: no section and no cell has that name; see --list",
         only.unwrap_or_default()
     );
     if options.list {
-        let named = |name: &&String| only.is_none_or(|only| name.contains(only));
-        return list(gc::names().into_iter().filter(|name| named(&name)).map(|name| (gc::SECTION, name)));
+        list(chosen.into_iter().map(|name| (section, name)))?;
     }
-    let prepared = gc::prepare(plan, &library(options, plan), only)?;
+    Ok(options.list)
+}
+
+/// The section of the collectors: its cells are programs that are built first, and gone when it ends.
+fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
+    if is_listed(options, gc::SECTION, gc::names())? {
+        return Ok(());
+    }
+    let prepared = gc::prepare(plan, &library(options, plan), options.only.as_deref())?;
     campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
         Ok(Found::default())
     })
@@ -214,18 +223,10 @@ fn library(options: &Options, plan: &Plan) -> PathBuf {
 
 /// The section of who holds memory: its inputs are made first, and gone when it ends.
 fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
-    let only = options.only.as_deref();
-    let named = |name: &&String| only.is_none_or(|only| only == heap::SECTION || name.contains(only));
-    let names = heap::names();
-    anyhow::ensure!(
-        names.iter().any(|name| named(&name)),
-        "--only {}: no such cell; see --list",
-        only.unwrap_or_default()
-    );
-    if options.list {
-        return list(names.into_iter().filter(|name| named(&name)).map(|name| (heap::SECTION, name)));
+    if is_listed(options, heap::SECTION, heap::names())? {
+        return Ok(());
     }
-    let prepared = heap::prepare(plan, &library(options, plan), only)?;
+    let prepared = heap::prepare(plan, &library(options, plan), options.only.as_deref())?;
     campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
         let (tables, goals) = prepared.besides()?;
         Ok(Found::besides(&tables, goals))
@@ -234,21 +235,13 @@ fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
 
 /// The section of the memory to give: programs under limits, which needs root.
 fn memory_to_give(options: &Options) -> anyhow::Result<()> {
-    let only = options.only.as_deref();
-    let named = |name: &&String| only.is_none_or(|only| only == advice::SECTION || name.contains(only));
-    let names = advice::names();
-    anyhow::ensure!(
-        names.iter().any(|name| named(&name)),
-        "--only {}: no such cell; see --list",
-        only.unwrap_or_default()
-    );
-    if options.list {
-        return list(names.into_iter().filter(|name| named(&name)).map(|name| (advice::SECTION, name)));
+    if is_listed(options, advice::SECTION, advice::names())? {
+        return Ok(());
     }
     let here = std::env::current_exe().context("finding this executable, beside which `vellum` is")?;
     let usual = if options.quick { advice::ROUNDS_QUICK } else { advice::ROUNDS };
     let asked = advice::Asked {
-        only,
+        only: options.only.as_deref(),
         rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
         seed: options.seed,
         vellum: here.with_file_name("vellum"),

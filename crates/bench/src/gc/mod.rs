@@ -68,12 +68,6 @@ pub struct Prepared {
     _workshop: Workshop,
 }
 
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only == SECTION || only.starts_with("gc-")
-}
-
 /// Builds the clients for every collector that is here. `library` is Vellum's.
 ///
 /// # Errors
@@ -147,17 +141,4 @@ fn arms(workshop: &mut Workshop, here: &[Collector], client: &str, words: &[&str
     labels
         .filter_map(|(label, collector)| workshop.arm(&label, client, collector, Build::Plain, words))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_named_after_the_section_and_each_once() {
-        let all = names();
-        assert!(all.iter().all(|name| is_named(name)), "{all:?}");
-        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
-        assert!(!is_named("large") && is_named(SECTION));
-    }
 }

@@ -80,13 +80,7 @@ pub struct Prepared {
     library: PathBuf,
     /// What processes write into while they are profiled.
     _held: Vec<HeldFile>,
-    folder: Folder,
-}
-
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only == SECTION || only.starts_with("heap-")
+    folder: tempfile::TempDir,
 }
 
 /// The names of all cells, for `--list`.
@@ -113,11 +107,11 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     let place = [Path::new(SHARED_MEMORY).to_path_buf(), std::env::temp_dir()]
         .into_iter()
         .find(|place| place.is_dir());
-    let folder = Folder(place.unwrap_or_default().join(format!("vellum-bench-heap-{}", std::process::id())));
-    let failed = |source| HeapError::Files { folder: folder.0.clone(), source };
-    std::fs::create_dir(&folder.0).map_err(failed)?;
-    program::prepare(&folder.0, plan.seed).map_err(failed)?;
-    let wanted = |cell: &str| only.is_none_or(|only| only == SECTION || name(cell).contains(only));
+    let place = place.unwrap_or_default();
+    let failed = |source| HeapError::Files { folder: place.clone(), source };
+    let folder = tempfile::Builder::new().prefix("vellum-bench-heap-").tempdir_in(&place).map_err(failed)?;
+    program::prepare(folder.path(), plan.seed).map_err(failed)?;
+    let wanted = |cell: &str| crate::chooses(only, SECTION, &name(cell));
     let mut missing = Vec::new();
     if tools::heaptrack().is_none() {
         missing.push(Missing { name: HEAPTRACK, cure: "apt-get install heaptrack".to_owned() });
@@ -134,13 +128,13 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     let (mut held, mut cells, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let besides: Vec<_> = [FAULTS, EXACT, INSTRUCTIONS].into_iter().filter(|cell| wanted(cell)).collect();
     for program in PROGRAMS.iter().filter(|program| wanted(program.name) || !besides.is_empty()) {
-        match program.ready(&folder.0) {
+        match program.ready(folder.path()) {
             Some(program) => ready.push(program),
             None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
         }
     }
     for program in ready.iter().filter(|ready| wanted(ready.program.name)) {
-        let arms = arms(program, library, &folder.0, &mut held).map_err(failed)?;
+        let arms = arms(program, library, folder.path(), &mut held).map_err(failed)?;
         let cell = name(program.program.name);
         cells.push(Cell { name: cell, prepare: None, arms, rounds: plan.rounds, together: false });
     }
@@ -155,7 +149,7 @@ impl Prepared {
     /// # Errors
     /// [`HeapError`] if the programs with the faults cannot be written.
     pub fn besides(&self) -> Result<(Vec<Table>, Vec<Goal>), HeapError> {
-        let (folder, vellum, library) = (&*self.folder.0, &*self.vellum, &*self.library);
+        let (folder, vellum, library) = (self.folder.path(), &*self.vellum, &*self.library);
         let (mut tables, mut goals) = (Vec::new(), Vec::new());
         for cell in &self.wanted {
             match *cell {
@@ -197,28 +191,4 @@ fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) 
         arms.push(arm(MEMRAY, tools::under_memray(&plain, &folder.join("memray.bin"))));
     }
     Ok(arms)
-}
-
-/// The folder of what the programs work on, removed when dropped.
-#[derive(Debug)]
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is only files in the directory for temporary ones.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_named_after_the_section_and_each_once() {
-        let all = names();
-        assert!(all.iter().all(|name| is_named(name)), "{all:?}");
-        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
-        assert!(!is_named("large") && is_named(SECTION));
-    }
 }

@@ -64,9 +64,3 @@ pub fn section(plan: &Plan) -> Section {
     ];
     Section { name: GOVERN, cells, tables }
 }
-
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only.starts_with(GOVERN)
-}

@@ -31,12 +31,6 @@ pub fn section(plan: &Plan, peers: &[Peer]) -> Section {
     Section { name: HARDENED, cells, tables }
 }
 
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only.starts_with(HARDENED)
-}
-
 fn cell(plan: &Plan, peers: &[Peer], program: &str) -> Cell {
     let params = [("threads", 1), ("permille", plan.pick(1000, 70))];
     let mut arms = Vec::new();

@@ -82,18 +82,6 @@ pub fn suite(plan: &Plan) -> Vec<Section> {
     ]
 }
 
-/// Leaves the section of this name or, if there is none, the cells whose names contain `only`.
-#[must_use]
-pub fn only(mut sections: Vec<Section>, only: &str) -> Vec<Section> {
-    if sections.iter().any(|section| section.name == only) {
-        sections.retain(|section| section.name == only);
-    } else {
-        sections.iter_mut().for_each(|section| section.cells.retain(|cell| cell.name.contains(only)));
-    }
-    sections.retain(|section| !section.cells.is_empty());
-    sections
-}
-
 impl Plan {
     /// Rounds for cells whose single run takes seconds.
     fn few_rounds(&self) -> usize {
@@ -173,6 +161,7 @@ fn tag(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::only;
     use std::collections::BTreeSet;
 
     fn plan(quick: bool) -> Plan {

@@ -68,12 +68,6 @@ pub fn section(plan: &Plan) -> Section {
     Section { name: NUMPY, cells, tables }
 }
 
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only.starts_with(NUMPY)
-}
-
 fn cell(plan: &Plan, bytes: usize) -> Cell {
     // As many bytes for each size; of the largest arrays a few rounds at least.
     let all = plan.pick(960 * MIB, 480 * MIB);

@@ -165,9 +165,3 @@ fn fits(plan: &Plan) -> (Cell, [Table; 2]) {
     ];
     (cell, tables)
 }
-
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only.starts_with(PAGER)
-}

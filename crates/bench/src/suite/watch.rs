@@ -53,9 +53,3 @@ pub fn section(plan: &Plan) -> Section {
     let tables = vec![table(title, "ratio", Unit::Ratio, lines), table(own, "said_share", Unit::Ratio, said)];
     Section { name: WATCH, cells, tables }
 }
-
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only.starts_with(WATCH)
-}

@@ -144,12 +144,6 @@ fn planted(hz: u64) -> String {
     format!("{hz}hz")
 }
 
-/// Whether `--only` means this section or cells of it.
-#[must_use]
-pub fn is_named(only: &str) -> bool {
-    only.starts_with(SECTION)
-}
-
 /// Where the tools are: beside the worker.
 fn folder(worker: &Path) -> PathBuf {
     worker.with_file_name("timing-tools")
@@ -224,7 +218,7 @@ mod tests {
     fn every_arm_runs_a_known_task_and_every_cell_is_named_after_the_section() {
         let cells = cells();
         for cell in &cells {
-            assert!(is_named(&cell.name) && !cell.arms.is_empty(), "{}", cell.name);
+            assert!(crate::names_section(&cell.name, SECTION) && !cell.arms.is_empty(), "{}", cell.name);
             for arm in &cell.arms {
                 let name = arm.launch.args[1].to_str().unwrap();
                 assert!(task::find(name).is_some(), "{} runs {name}", cell.name);

@@ -18,7 +18,6 @@
 //! stays away.
 
 use super::kernel::ARCHIVE;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vellum_experiment::campaign::Missing;
@@ -166,29 +165,6 @@ fn forward(to: &Path, out: &Path) -> Result<(), String> {
     std::fs::set_permissions(out, std::fs::Permissions::from_mode(0o755)).map_err(fail)
 }
 
-/// A folder for what a tool writes, gone when this is.
-#[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(super) fn new(folder: &Path) -> std::io::Result<Self> {
-        let path = folder.join(format!("scratch-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-
-    pub(super) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
-        self.0.join(name.as_ref())
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies among build products and harms nobody.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,14 +192,5 @@ mod tests {
             link(Path::new("/bin/sh"), &out).unwrap();
             assert!(out.canonicalize().unwrap().is_file());
         }
-    }
-
-    #[test]
-    fn scratch_folders_go_away() {
-        let folder = tempfile::tempdir().unwrap();
-        let scratch = Scratch::new(folder.path()).unwrap();
-        std::fs::write(scratch.path("x"), "y").unwrap();
-        drop(scratch);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

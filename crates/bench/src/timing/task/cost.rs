@@ -8,7 +8,7 @@
 
 use super::{Given, Kernel, TaskError, figure, finish, json, program};
 use crate::Metrics;
-use crate::timing::tools::{Scratch, Tool};
+use crate::timing::tools::Tool;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -46,7 +46,8 @@ pub(super) fn family(given: &Given) -> Result<Metrics, TaskError> {
 
 fn measured(given: &Given, subject: &Subject) -> Result<Metrics, TaskError> {
     let fail = |operation| move |source| TaskError::System { operation, source };
-    let scratch = Scratch::new(&given.folder()?).map_err(fail("making a folder for vellum's result"))?;
+    let scratch =
+        tempfile::tempdir_in(given.folder()?).map_err(fail("making a folder for vellum's result"))?;
     let vellum = given.tool(Tool::Vellum)?;
     let library =
         vellum.canonicalize().map_err(fail("looking for the program vellum"))?.with_file_name(LIBRARY);
@@ -59,7 +60,7 @@ fn measured(given: &Given, subject: &Subject) -> Result<Metrics, TaskError> {
     }
     let mut wrong = 0.0;
     for (name, options) in [("vellum", &[][..]), ("own", &["--own-allocator"])] {
-        let (report, text) = (scratch.path("cost.json"), scratch.path("cost.txt"));
+        let (report, text) = (scratch.path().join("cost.json"), scratch.path().join("cost.txt"));
         let mut command = Command::new(&vellum);
         command.arg("cost").args(options).arg("--json").arg(&report).arg("--output").arg(text).arg("--");
         let (output, seconds) = finish(command.args(&subject.words))?;

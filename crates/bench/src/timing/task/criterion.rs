@@ -2,7 +2,7 @@
 
 use super::{Given, TaskError, apart, figure, finish, json};
 use crate::Metrics;
-use crate::timing::tools::{Scratch, Tool};
+use crate::timing::tools::Tool;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,11 +11,11 @@ const NAME: &str = "criterion";
 /// One run of its program: each version is warmed up for `warm_up_ms` and measured for `measure_ms`.
 pub(super) fn criterion(given: &Given) -> Result<Metrics, TaskError> {
     let folder = given.folder()?;
-    let scratch = Scratch::new(&folder).map_err(|source| TaskError::System {
+    let scratch = tempfile::tempdir_in(&folder).map_err(|source| TaskError::System {
         operation: "making a folder for criterion's result",
         source,
     })?;
-    let result = scratch.path("criterion");
+    let result = scratch.path().join("criterion");
     let mut command = Command::new(given.tool(Tool::Criterion)?);
     command.args([given.kernel()?.name(), given.text("a")?, given.text("b")?]).arg(&result);
     let (_, seconds) = finish(command.args([given.text("warm_up_ms")?, given.text("measure_ms")?]))?;

@@ -2,7 +2,7 @@
 
 use super::{Given, TaskError, apart, figure, finish, json, percent, program};
 use crate::Metrics;
-use crate::timing::tools::{Scratch, Tool};
+use crate::timing::tools::Tool;
 use std::process::Command;
 
 const NAME: &str = "hyperfine";
@@ -11,11 +11,11 @@ const NAME: &str = "hyperfine";
 pub(super) fn hyperfine(given: &Given) -> Result<Metrics, TaskError> {
     let calls = given.number("calls")?;
     let folder = given.folder()?;
-    let scratch = Scratch::new(&folder).map_err(|source| TaskError::System {
+    let scratch = tempfile::tempdir_in(&folder).map_err(|source| TaskError::System {
         operation: "making a folder for hyperfine's result",
         source,
     })?;
-    let result = scratch.path("hyperfine.json");
+    let result = scratch.path().join("hyperfine.json");
     let mut command = Command::new(given.tool(Tool::Hyperfine)?);
     command.args(["--style", "none", "--export-json"]).arg(&result);
     if let Ok(runs) = given.text("runs") {
