@@ -473,7 +473,7 @@ static void hang(unsigned turn)
     old->left = new;
 }
 
-/* A child that the library was not told of has the descriptors of its parent, but not its memory: the
+/* A child that the library does not know of has the descriptors of its parent, but not its memory: the
    parent's writes are not its own, and it must not take the parent's for seen. */
 static void forked_behind(void)
 {

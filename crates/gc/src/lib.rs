@@ -92,6 +92,7 @@ pub use death::run::{
     due, on_demand as finalize_on_demand, run as finalize, run_all as finalize_all,
     run_unless_within as finalize_unless_within,
 };
+pub use death::samples::{Sampler, Token, sample};
 pub use debug::checks::Strict;
 pub use event::{EventFn, NeedFn, on_event, on_need};
 pub use interface::disclaimers::{is_marked, set_disclaimer, want};

@@ -32,6 +32,8 @@ const SYSTEM_SOURCES: &[&str] =
     &["/usr/include/", "/usr/lib/", "/usr/local/include/", "/rustc/", "/rust/deps/"];
 /// Parts of paths under which package managers keep others' sources.
 const PACKAGE_SOURCES: &[&str] = &["/.cargo/registry/", "/.rustup/toolchains/", "/rustlib/src/"];
+/// Our own headers, wherever they are: the user did not write what is inlined from them.
+const OWN_HEADERS: &[&str] = &["/vellum.h", "/vellum_gc.h"];
 /// Where systems keep their libraries.
 const SYSTEM_LIBRARIES: &[&str] = &["/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/"];
 /// Our runtime.
@@ -77,6 +79,7 @@ impl Function {
 pub fn is_users_source(file: &str) -> bool {
     !(file.starts_with('<')
         || SYSTEM_SOURCES.iter().any(|place| file.starts_with(place))
+        || OWN_HEADERS.iter().any(|header| file.ends_with(header))
         || PACKAGE_SOURCES.iter().any(|place| file.contains(place)))
 }
 
@@ -375,6 +378,7 @@ mod tests {
             "/rustc/59807616e1/library/alloc/src/alloc.rs",
             "/home/u/.cargo/registry/src/index/serde-1/src/lib.rs",
             "<built-in>",
+            "/home/u/vellum/include/vellum_gc.h",
         ] {
             assert!(!is_users_source(file), "{file}");
         }

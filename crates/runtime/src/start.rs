@@ -64,6 +64,7 @@ static vellum_heap_door: &HeapDoor = &vellum_malloc::DOOR;
 /// Samples blocks for the `vellum heap` that the environment names, if there is one.
 fn profile() {
     vellum_malloc::profile::prepare(crate::loaded::first_symbol);
+    crate::gc::sampled::begin();
     let Some(path) = variable(c"VELLUM_HEAP_PROFILE") else { return };
     // Another user's, or in another view of the file system: nobody's mistake, as with a board.
     if let Err(errno) = vellum_malloc::profile::begin(path)

@@ -12,9 +12,9 @@
 //! page costs one fault, about 0.6 µs where this was written.
 //!
 //! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its copies
-//! of the descriptors lead to the parent's memory: there every operation fails, also in a child that nobody
-//! was told of (`_Fork`, a system call of the program's own), and dropping it leaves the parent's as it is. A
-//! program may close descriptors that it does not know: tracking fails then, and what it has opened
+//! of the descriptors lead to the parent's memory: there every operation fails, also in a child that no
+//! handler saw made (`_Fork`, a system call of the program's own), and dropping it leaves the parent's as it
+//! is. A program may close descriptors that it does not know: tracking fails then, and what it has opened
 //! under their numbers is left alone. A range can have one owner: while another descriptor tracks any of it,
 //! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`. This
 //! is the one place that tracks; a pager that owns a range would answer here.

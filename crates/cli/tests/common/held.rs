@@ -25,8 +25,8 @@ pub(crate) fn runtime() -> &'static Path {
 
 /// Compiles a program; `None`, and a word, where there is no compiler.
 pub(crate) fn compiled(source: &str, flags: &[&str], place: &Path) -> Option<PathBuf> {
-    let program = place.join(source).with_extension("");
     let source = Path::new(SOURCES).join(source);
+    let program = place.join(source.file_name().expect("a file")).with_extension("");
     let flags = ["-O1", "-g", "-fno-builtin", "-fomit-frame-pointer"].iter().chain(flags);
     match Command::new("gcc").arg(source).args(flags).arg("-o").arg(&program).output() {
         Ok(made) => assert!(made.status.success(), "{}", said(&made)),

@@ -3,6 +3,7 @@
 use crate::death::disclaim::Disclaimers;
 use crate::death::finalizers::Finalizer;
 use crate::death::links::Link;
+use crate::death::samples::Samples;
 use crate::death::table::Table;
 use crate::death::uncollectable::Kept;
 use crate::space::block::Address;
@@ -18,6 +19,8 @@ pub(crate) struct Deaths {
     pub ephemerons: Table<Address>,
     /// Objects freed by their users, until the next collection.
     pub freed: Buffer<Address>,
+    /// Objects that a profile knows.
+    pub samples: Samples,
     /// Finalizers that are due.
     pub due: usize,
     /// The place in their table from which the next is searched.
@@ -34,6 +37,7 @@ impl Deaths {
             kept: Kept::new(),
             ephemerons: Table::new(),
             freed: Buffer::new(),
+            samples: Samples::new(),
             due: 0,
             due_from: 0,
             on_demand: false,

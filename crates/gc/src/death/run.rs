@@ -1,7 +1,9 @@
 //! Running finalizers and disclaimers, with the world going on and no lock held.
 
+use crate::death::deaths::Deaths;
 use crate::death::disclaim::Disclaimer;
 use crate::death::finalizers::Finalizer;
+use crate::death::samples;
 use crate::death::table::Step;
 use crate::heap::Heap;
 use crate::mutator::access::{holding_cells, with_heap};
@@ -76,15 +78,19 @@ pub fn run() -> usize {
     }
 }
 
-/// Runs finalizers and disclaimers after a collection, unless that is to be done on demand or this is within
-/// a finalizer.
+/// After a collection: tells of samples that have died, and runs finalizers and disclaimers, unless that is
+/// to be done on demand or this is within a finalizer.
 #[cold]
 pub(crate) fn run_after_collection() {
     let Some(thread) = attach::attached() else { return };
-    let (wanted, told, asked) = with_heap(thread, |heap| {
-        let is_due = heap.deaths.due > 0;
-        (is_due && !heap.deaths.on_demand, is_due && heap.deaths.on_demand, heap.deaths.disclaimers.any_due())
+    let (wanted, told, asked, changed) = with_heap(thread, |heap| {
+        let Deaths { due, on_demand, disclaimers, samples, .. } = &heap.deaths;
+        let is_due = *due > 0;
+        (is_due && !on_demand, is_due && *on_demand, disclaimers.any_due(), samples.any_changed())
     });
+    if changed {
+        samples::tell_deaths(thread);
+    }
     if told {
         callbacks::tell_due();
     }

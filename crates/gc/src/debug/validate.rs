@@ -70,6 +70,7 @@ impl Heap {
         expect(self.deaths.disclaimers.is_counted(), "as many disclaimers are due as are counted");
         self.deaths.kept.each(|object| expect(is_object(object), "what is kept are objects"));
         self.deaths.ephemerons.each(|key, _| expect(is_object(key), "keys of ephemerons are objects"));
+        self.deaths.samples.each(|object| expect(is_object(object), "samples are objects"));
         self.deaths.links.each(|_, link| expect(is_object(link.object), "links are to objects"));
         result
     }

@@ -3,6 +3,7 @@
 use crate::death::explicit_free::{REMEMBERED_MAX, is_listed, put};
 use crate::death::finalizers::Finalizer;
 use crate::death::links;
+use crate::death::samples;
 use crate::heap::Heap;
 use crate::mutator::access::{Refused, address, holding, look};
 use crate::mutator::tls;
@@ -47,6 +48,7 @@ unsafe fn free_as(pointer: *mut u8, soon: bool) -> Result<(), Refused> {
             return Err(Refused::NoObject);
         }
         heap.stats.freed_bytes += block.size.get() as u64;
+        let is_sample = heap.deaths.samples.forget(object);
         heap.deaths.kept.forget(object);
         heap.deaths.ephemerons.remove(object);
         heap.deaths.disclaimers.forget(object);
@@ -67,8 +69,13 @@ unsafe fn free_as(pointer: *mut u8, soon: bool) -> Result<(), Refused> {
             // Without memory for the list it is garbage, too; or it stays, if it is kept.
             let _ = heap.deaths.freed.push(object);
         }
-        Ok(())
+        Ok(is_sample)
     };
     let freed = holding(&[object], || look(work));
-    freed.unwrap_or(Err(Refused::NoObject))
+    if freed.unwrap_or(Err(Refused::NoObject))?
+        && let Some(thread) = tls::current()
+    {
+        samples::tell_deaths(thread);
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::death::explicit_free;
 use crate::death::run::run_after_collection;
+use crate::death::samples;
 use crate::debug::checks;
 use crate::hook::Hook;
 use crate::mutator::access::{holding, with_heap};
@@ -17,7 +18,7 @@ use crate::space::size_class::{
 };
 use crate::trace::frames;
 use core::ptr::null;
-use vellum_pages::{BLOCK_MAX, PAGE};
+use vellum_pages::{BLOCK_MAX, PAGE, round_up};
 
 /// The function that is called when there is no memory: `vel_gc_full_fn` of the header.
 pub type FullFn = unsafe extern "C" fn(bytes: usize) -> *mut core::ffi::c_void;
@@ -128,13 +129,23 @@ pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
     }
     let object = match take(thread, slot) {
         Some(object) => Some(object),
-        None if let Some(object) = explicit_free::again(thread, slot) => Some(object),
+        None if let Some(object) = explicit_free::again(thread, slot) => {
+            if samples::is_on() {
+                let size = thread.cursors[slot].freed_size.get() as usize;
+                samples::objects_before(thread, slot, size, 1);
+            }
+            Some(object)
+        }
         None if refill(thread, slot) => take(thread, slot),
         None => None,
     };
     let collected = collections(thread) != before;
     frames::hand_over(thread, object.unwrap_or(0));
+    let is_sample = thread.cursors[slot].sampled.take();
     thread.leave();
+    if is_sample && let Some(object) = object {
+        holding(&[object], || samples::record(thread, object, bytes));
+    }
     finish(object, bytes, collected)
 }
 
@@ -220,10 +231,19 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let size = block.size.get();
     let Some((from, mut to)) = block.take_run(cursor.index.get(), RUN_MAX) else { return false };
-    if checks::is_on() {
-        let end = from + checks::objects_until_time(thread, slot, to - from);
-        block.clear_allocated(end, to);
-        to = end;
+    if checks::is_on() || samples::is_on() {
+        let mut count = to - from;
+        if checks::is_on() {
+            count = checks::objects_until_time(thread, slot, count);
+        }
+        if samples::is_on() {
+            let before = samples::objects_before(thread, slot, size, count);
+            // Whether the next allocation collects is drawn anew if it comes sooner.
+            cursor.cut.set(cursor.cut.get() && before == count);
+            count = before;
+        }
+        block.clear_allocated(from + count, to);
+        to = from + count;
     }
     cursor.index.set(to);
     if incremental::is_white() {
@@ -272,6 +292,7 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
     }
     let Some(thread) = attach::attached() else { return full(bytes) };
     let mut collected = false;
+    let is_sample = samples::is_due(round_up(bytes, PAGE));
     let object = with_heap(thread, |heap| {
         if !ensure_started(heap) {
             return None;
@@ -293,5 +314,8 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
             }
         }
     });
+    if is_sample && let Some(object) = object {
+        holding(&[object], || samples::record(thread, object, bytes));
+    }
     finish(object, bytes, collected)
 }

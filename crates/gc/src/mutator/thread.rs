@@ -51,6 +51,19 @@ pub(crate) struct Cursor {
     pub freed: Cell<usize>,
     /// The run was cut short (`checks`).
     pub cut: Cell<bool>,
+    /// The run is one object, which is to be sampled.
+    pub sampled: Cell<bool>,
+    /// Objects beyond the run up to the next sample (`samples`).
+    pub left: Cell<u32>,
+}
+
+impl Cursor {
+    /// Counts back objects of the run that are not used: samples depend on requests alone.
+    fn count_back(&self, unused: u32) {
+        if self.left.get() != 0 {
+            self.left.set(self.left.get().saturating_add(unused));
+        }
+    }
 }
 
 /// A thread's record. The runs come first: the header's pointer leads to them.
@@ -97,6 +110,8 @@ pub(crate) struct Thread {
     pub handed: Cell<usize>,
     /// It runs finalizers.
     pub finalizing: Cell<bool>,
+    /// When the numbers of objects up to the next samples were drawn (`samples`).
+    pub epoch: Cell<u32>,
     /// Its random numbers (`checks`).
     pub chance: Cell<u64>,
     pub next: AtomicPtr<Thread>,
@@ -286,11 +301,12 @@ impl Thread {
             // SAFETY: null, or a descriptor, which is never unmapped.
             if let Some(block) = unsafe { cursor.block.get().as_ref() } {
                 let (from, to) = (run.next.get(), run.end.get());
-                if from < to && (stopped || cursor.index.get() != OUTLIVED) {
+                let count = ((to - from) / block.size.get()) as u32;
+                if count > 0 && (stopped || cursor.index.get() != OUTLIVED) {
                     let first = block.index_at(from - block.base.get()).0;
-                    let count = ((to - from) / block.size.get()) as u32;
                     block.clear_allocated(first, first + count);
                 }
+                cursor.count_back(count);
             }
             run.next.set(0);
             run.end.set(0);

@@ -346,7 +346,7 @@ pub(crate) fn mark_roots<M: Movement>(
 /// Follows every pointer from marked objects, and handles dead ones with finalizers and links.
 pub(crate) fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
     let rooted_ns = clock::now_ns();
-    let Deaths { finalizers, disclaimers, links, ephemerons, .. } = from.deaths;
+    let Deaths { finalizers, disclaimers, links, ephemerons, samples, .. } = from.deaths;
     marker.drain(from.blocks);
     ephemerons::follow(ephemerons, &mut marker, from.blocks);
     disclaimers.follow(&mut marker, from.blocks);
@@ -360,6 +360,7 @@ pub(crate) fn conclude<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>
     ephemerons::follow(ephemerons, &mut marker, from.blocks);
     links::settle(links, true, &marker);
     ephemerons::settle(ephemerons, &marker);
+    samples.settle(&marker);
     Traced {
         rooted_ns,
         rooted: Rooted::default(),

@@ -59,7 +59,8 @@ impl Heap {
             + self.deaths.disclaimers.bytes()
             + self.deaths.links.bytes()
             + self.deaths.kept.bytes()
-            + self.deaths.ephemerons.bytes();
+            + self.deaths.ephemerons.bytes()
+            + self.deaths.samples.bytes();
         let units = (self.space.bytes + self.space.pool.len() * BLOCK).div_ceil(UNIT);
         size_of::<Heap>()
             + self.stack_bytes()
@@ -88,6 +89,7 @@ impl Heap {
             self.deaths.links.shrink();
             self.deaths.kept.shrink();
             self.deaths.ephemerons.shrink();
+            self.deaths.samples.shrink();
         }
     }
 

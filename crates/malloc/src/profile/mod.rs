@@ -19,6 +19,7 @@
 //! | `rates` | which blocks are samples, and what one stands for |
 //! | `live` | the sampled blocks in use |
 //! | `walk` | their stacks |
+//! | `collected` | samples of a collector's objects |
 //! | `python` | the lines of Python on them |
 //! | `part` | where stacks and sums are kept, for the command to read |
 //! | `tables` | the room that this needs |
@@ -28,7 +29,7 @@
 //! A sampled small block comes from a heap that is no thread's. So each thread's `free` takes it for another
 //! thread's and comes to the slow path, which sees whose it is. A sampled large block has a mark in the word
 //! that remembers it (`crate::large`). The program's mappings that are served (`crate::mmap`) have no mark:
-//! they are looked up when they are unmapped. Not sampled are paged memory and collected heaps, and what the
+//! they are looked up when they are unmapped. Not sampled are paged memory, and what the
 //! C library's loader took before the profile began.
 //!
 //! # Signal handlers, forks, threads
@@ -37,6 +38,7 @@
 //! a handler that interrupts the holder comes through. A fork waits for it; the child begins with an empty
 //! profile of its own: what it inherited is its parent's.
 
+pub mod collected;
 mod live;
 mod part;
 mod probes;
@@ -70,7 +72,7 @@ use vellum_pages::{PAGE, UNIT};
 use vellum_sys::lock::{Guarded, Held};
 use vellum_sys::{Caps, caps, round_up, thread};
 use vellum_wire::door::Ask;
-use vellum_wire::held::INTERVAL_MAX;
+use vellum_wire::held::{Amount, INTERVAL_MAX};
 
 /// How often the lock is tried before a sample is given up.
 const PATIENCE: u32 = 200;
@@ -140,7 +142,11 @@ pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
     python::look();
     pace(interval);
     drop(state);
-    if mode::profile() { Ok(()) } else { Err(Errno::BUSY) }
+    if !mode::profile() {
+        return Err(Errno::BUSY);
+    }
+    collected::tell(true);
+    Ok(())
 }
 
 /// Samples no more, and lets go of the file. Sampled blocks that are in use are known until they are freed.
@@ -148,6 +154,8 @@ fn end() -> rustix::io::Result<()> {
     let mut state = try_state().ok_or(Errno::AGAIN)?;
     state.part.end();
     pace(INTERVAL_MAX);
+    drop(state);
+    collected::tell(false);
     Ok(())
 }
 
@@ -291,40 +299,58 @@ fn remapped(from: usize, to: usize, bytes: usize) {
         state.resize(&old, &new);
         // What one block was taken out for, another fits in.
         if let Some(stale) = state.live.insert(new) {
-            state.count(&stale, false);
+            state.count_sample(&stale, false);
         }
     });
+}
+
+/// A sample that was entered.
+struct Entered {
+    /// The entry of its stack.
+    stack: u32,
+    generation: u32,
+    /// What it stands for.
+    amount: Amount,
 }
 
 impl State {
     /// Remembers a block of `whole` bytes, of which `bytes` were asked for, of this class and with such
     /// neighbours ([`Sample`]). False if it could not be.
     fn record(&mut self, block: *mut u8, bytes: usize, whole: usize, of: [u32; 2]) -> bool {
+        let Some(Entered { stack, generation, amount }) = self.enter(bytes, whole) else { return false };
+        if !self.live.reserve() {
+            self.part.head().lost.fetch_add(1, Relaxed);
+            return false;
+        }
+        probes::alloc(block as u64, bytes as u64, amount.bytes);
+        let (bytes, blocks) = (amount.bytes, amount.blocks);
+        let [class, neighbours] = of;
+        let address = block as u64;
+        let sample = Sample { address, bytes, blocks, stack, generation, class, neighbours };
+        if let Some(old) = self.live.insert(sample) {
+            self.count_sample(&old, false);
+        }
+        self.count_sample(&sample, true);
+        true
+    }
+
+    /// Enters the calling thread's stack for a block of `whole` bytes, of which `bytes` were asked for.
+    /// `None` if there is no room, or the process has no part.
+    fn enter(&mut self, bytes: usize, whole: usize) -> Option<Entered> {
         let (is_seated, is_new) = self.part.seat();
         if is_new {
             // SAFETY: null, or mapped by `begin`; under the lock nobody else reaches them.
             unsafe { Tables::clear(self.tables) };
         }
         // SAFETY: as above; they stay.
-        let Some(tables) = (unsafe { self.tables.as_mut() }).filter(|_| is_seated) else { return false };
-        let stack = tables.walker.walk(&mut self.part);
-        let entry = tables.find_or_add(&mut self.part, &stack);
-        let (Some(at), true) = (entry, self.live.reserve()) else {
+        let tables = (unsafe { self.tables.as_mut() }).filter(|_| is_seated)?;
+        let walked = tables.walker.walk(&mut self.part);
+        let Some(stack) = tables.find_or_add(&mut self.part, &walked) else {
             self.part.head().lost.fetch_add(1, Relaxed);
-            return false;
+            return None;
         };
-        let amount = stands_for(INTERVAL.load(Relaxed), bytes, whole);
-        probes::alloc(block as u64, bytes as u64, amount.bytes);
         let generation = self.part.generation().unwrap_or(0);
-        let (bytes, blocks) = (amount.bytes, amount.blocks);
-        let [class, neighbours] = of;
-        let address = block as u64;
-        let sample = Sample { address, bytes, blocks, stack: at, generation, class, neighbours };
-        if let Some(old) = self.live.insert(sample) {
-            self.count(&old, false);
-        }
-        self.count(&sample, true);
-        true
+        Some(Entered { stack, generation, amount: stands_for(INTERVAL.load(Relaxed), bytes, whole) })
     }
 
     /// Counts where resident memory is, and what stacks pin of it. `None` if the process has no part.
@@ -346,17 +372,21 @@ impl State {
     }
 
     /// Counts a block that was sampled by this process, not by one that it was forked from.
-    fn count(&self, sample: &Sample, is_allocated: bool) {
-        if self.part.generation() == Some(sample.generation) {
+    fn count(&self, stack: u32, generation: u32, amount: Amount, is_allocated: bool) {
+        if self.part.generation() == Some(generation) {
             let all = &self.part.head().held;
-            self.part.stack(sample.stack).held.change(all, sample.amount(), is_allocated);
+            self.part.stack(stack).held.change(all, amount, is_allocated);
         }
+    }
+
+    fn count_sample(&self, sample: &Sample, is_allocated: bool) {
+        self.count(sample.stack, sample.generation, sample.amount(), is_allocated);
     }
 
     fn forget(&mut self, address: *mut u8) {
         if let Some(sample) = self.live.remove(address as u64) {
             probes::free(sample.address);
-            self.count(&sample, false);
+            self.count_sample(&sample, false);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The stack of a sampled block: frames, innermost first, without those of this library.
+//! The stack of a sampled block: frames, innermost first, without those of this library and of libgc's
+//! interface over it.
 //!
 //! The way up is that of C++ exceptions, as in `crate::backtrace`. What leads from an instruction's frame
 //! to its caller's is worked out once an instruction and then remembered, with the number of its module.
@@ -94,7 +95,7 @@ impl Walker {
                 module = found;
                 number = self.number(&module, part);
             }
-            is_inside &= module.start == own;
+            is_inside = is_inside && (module.start == own || is_collector(&module));
             if !is_inside {
                 let at = if number == NO_MODULE { frame.pc } else { frame.pc.wrapping_sub(module.bias()) };
                 stack.push(packed(number, at));
@@ -140,6 +141,13 @@ impl Walker {
         self.count += 1;
         (self.count - 1) as u64
     }
+}
+
+/// Whether a module is a garbage collector's interface, over this library or not: who called it allocates.
+fn is_collector(module: &Module) -> bool {
+    let path = module.name().to_bytes();
+    let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    file.starts_with(b"libgc.so") || file.starts_with(b"libgccpp.so")
 }
 
 /// The path of a module's file: the executable's, if the loader has no name for it.

@@ -8,6 +8,7 @@ pub mod collections;
 pub mod dead;
 pub mod objects;
 pub mod roots;
+pub(crate) mod sampled;
 pub mod threads;
 pub mod world;
 

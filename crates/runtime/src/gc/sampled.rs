@@ -1,0 +1,16 @@
+//! The collector's objects in the profile of who holds memory.
+
+use vellum_gc::{Sampler, Token};
+use vellum_malloc::profile::collected;
+
+static SAMPLER: Sampler = Sampler {
+    passing: collected::passing,
+    is_due: collected::is_due,
+    record: |bytes, whole| collected::record(bytes, whole).map(Token),
+    forget: |token| collected::forget(token.0),
+};
+
+/// Has objects sampled where blocks are.
+pub(crate) fn begin() {
+    collected::tell_collector(|is_on| vellum_gc::sample(is_on.then_some(&SAMPLER)));
+}
