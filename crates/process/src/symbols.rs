@@ -36,8 +36,8 @@ const PACKAGE_SOURCES: &[&str] = &["/.cargo/registry/", "/.rustup/toolchains/", 
 const OWN_HEADERS: &[&str] = &["/vellum.h", "/vellum_gc.h"];
 /// Where systems keep their libraries.
 const SYSTEM_LIBRARIES: &[&str] = &["/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/"];
-/// Our runtime.
-const RUNTIME: &str = "libvellum.so";
+/// Our runtime, and the collector's interfaces over it, by how their files' names begin.
+const RUNTIME: [&str; 3] = ["libvellum.so", "libgc.so", "libgccpp.so"];
 /// The library that records.
 const RECORDER: &str = "libvellum_cost.so";
 /// Where separate debug files are kept.
@@ -266,7 +266,8 @@ pub fn is_systems_library(path: &Path) -> bool {
 /// Whether this is the runtime, or the library that records.
 #[must_use]
 pub fn is_own_library(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == RUNTIME) || is_recorder(path)
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    RUNTIME.iter().any(|runtime| name.starts_with(runtime)) || is_recorder(path)
 }
 
 /// Whether this is the library that records.
