@@ -1,5 +1,5 @@
-//! `vellum bench --metric instructions`: by valgrind, which counts the same everywhere, and what is said where
-//! the processor does not count.
+//! `vellum bench --metric instructions`: by valgrind, which counts the same everywhere, and what is said
+//! where the processor does not count.
 
 mod common;
 

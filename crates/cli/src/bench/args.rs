@@ -160,8 +160,8 @@ pub(crate) struct Bench {
     #[arg(long, requires = "suite")]
     pub(super) hold_collectors: bool,
 
-    /// Exit with status 1 if a slowdown above this is shown, such as 2%: of B against A, or against the
-    /// baseline.
+    /// Exit with status 1 if a slowdown, or a growth of what --metric says, above this is shown, such as 2%:
+    /// of B against A, or against the baseline.
     #[arg(long, value_name = "PERCENT", value_parser = allowed)]
     pub(super) fail_above: Option<f64>,
 

@@ -20,8 +20,8 @@ use vellum_timing::load::{BUSY_FROM, Waited};
 pub(super) const ROUNDS_MIN: usize = 10;
 /// Of instructions fewer will do: they hardly vary, and fewer show nothing in any case.
 pub(super) const ROUNDS_MIN_COUNTED: usize = TELLING_FROM;
-/// Counting ends when the ratios are known this well: half the interval's width, as a logarithm. Programs whose
-/// instructions vary, by addresses or the seeds of hash tables, have more rounds.
+/// Counting ends when the ratios are known this well: half the interval's width, as a logarithm. Programs
+/// whose instructions vary, by addresses or the seeds of hash tables, have more rounds.
 const COUNTED_WELL: f64 = 0.001;
 /// Programs that are off the processor for more than this share of their quickest run wait for something; CPU
 /// time does not show for how long.

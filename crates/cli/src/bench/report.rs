@@ -1,7 +1,7 @@
 //! What a benchmark found: plain data, and its JSON (schema `vellum.bench/1`, documented in docs/bench.md).
 //!
-//! Times are nanoseconds, counts plain numbers, ratios plain numbers (1.01 is one per cent more), intervals have a confidence of 95
-//! %.
+//! Times are nanoseconds; counts and ratios are plain numbers (1.01 is one per cent more); intervals have a
+//! confidence of 95 %.
 
 use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};

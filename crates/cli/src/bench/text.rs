@@ -141,7 +141,7 @@ impl Page {
     }
 
     fn program(&mut self, report: &Report) {
-        self.figures(report, "time");
+        self.figures(report, if report.how.counter.is_some() { "" } else { "time" });
         // The last one: the wall time, where there is one.
         let Some(last) = report.subjects.last() else { return };
         self.text.push('\n');

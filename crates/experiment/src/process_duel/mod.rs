@@ -105,8 +105,9 @@ pub struct ProcessOptions {
     pub until: Option<(ProcessMetric, f64)>,
     /// What counts instructions; nothing, if none. Not in a duet.
     pub counter: Option<Counter>,
-    /// Whether each program runs at the same time as the first one, on another processor, instead of by turns.
-    /// Outputs that must be equal are then compared among those of the first program, and among the others.
+    /// Whether each program runs at the same time as the first one, on another processor, instead of by
+    /// turns. Outputs that must be equal are then compared among those of the first program, and among the
+    /// others.
     pub duet: bool,
 }
 
