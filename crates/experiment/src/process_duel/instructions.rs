@@ -1,8 +1,8 @@
 //! How many instructions a process and its children execute in user mode.
 //!
 //! ```text
-//! Hardware    event on this thread ─inherited─▶ child ─exec─▶ counts, in its children, too ─▶ read at the end
-//! Valgrind    cachegrind ─▶ program and children: a file each, with a line "summary: N" ─▶ added up
+//! Hardware   event on this thread ─inherited─▶ child ─exec─▶ counts, as do its children ─▶ read at the end
+//! Valgrind   cachegrind ─▶ program and children: a file each, with a line "summary: N" ─▶ added up
 //! ```
 //!
 //! The processor's counter costs nothing and needs a processor that lends one, which most virtual machines
