@@ -3,7 +3,6 @@
 //! Of the things compared, A runs twice a round: A against its double A' is the control, and must show
 //! nothing. Two operations make the three arms [`ARMS`]; of programs there may be more.
 
-use crate::ArmOrder;
 use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
 use vellum_timing::clock::Clock;
 use vellum_timing::machine;
@@ -31,10 +30,10 @@ pub(crate) fn thing_of(arm: usize) -> usize {
 }
 
 /// The head of one arm's series: its name, its clock, and on what it ran.
-pub(crate) fn series(name: &str, arm: usize, order: ArmOrder, clock: &Clock) -> Series {
+pub(crate) fn series(name: &str, arm: usize, order: &str, clock: &Clock) -> Series {
     Series {
         name: name.to_owned(),
-        labels: vec![format!("arm={}", arm_name(arm)), format!("order={}", order.name())],
+        labels: vec![format!("arm={}", arm_name(arm)), format!("order={order}")],
         clock: Some(clock.kind().name().to_owned()),
         machine: Some(machine::read()),
         ..Series::default()

@@ -35,6 +35,8 @@ pub enum Unit {
     Bytes,
     /// How many, written `n`.
     Count,
+    /// Machine instructions executed, written `instructions`.
+    Instructions,
     /// Anything else, by its symbol; the empty symbol is a plain number.
     Other(String),
 }
@@ -63,6 +65,8 @@ const SIZES: [(f64, &str); 5] = [
     ((1u64 << 10) as f64, "KiB"),
     (1.0, "B"),
 ];
+/// Beside a column or a sentence that names them.
+const INSTRUCTIONS: [(f64, &str); 4] = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 const CYCLES: [(f64, &str); 4] = [(1e9, "Gcycles"), (1e6, "Mcycles"), (1e3, "kcycles"), (1.0, "cycles")];
 
 impl Unit {
@@ -77,6 +81,7 @@ impl Unit {
             "cycles" => Self::Cycles,
             "B" => Self::Bytes,
             "n" => Self::Count,
+            "instructions" => Self::Instructions,
             other => Self::Other(other.to_owned()),
         }
     }
@@ -92,6 +97,7 @@ impl Unit {
             Self::Cycles => "cycles",
             Self::Bytes => "B",
             Self::Count => "n",
+            Self::Instructions => "instructions",
             Self::Other(symbol) => symbol,
         }
     }
@@ -104,7 +110,7 @@ impl Unit {
             Self::Microseconds => Some(1e3),
             Self::Milliseconds => Some(1e6),
             Self::Seconds => Some(1e9),
-            Self::Cycles | Self::Bytes | Self::Count | Self::Other(_) => None,
+            Self::Cycles | Self::Bytes | Self::Count | Self::Instructions | Self::Other(_) => None,
         }
     }
 
@@ -117,7 +123,7 @@ impl Unit {
             Self::Microseconds => Some(value / 1e6),
             Self::Milliseconds => Some(value / 1e3),
             Self::Seconds => Some(value),
-            Self::Cycles | Self::Bytes | Self::Count | Self::Other(_) => None,
+            Self::Cycles | Self::Bytes | Self::Count | Self::Instructions | Self::Other(_) => None,
         }
     }
 
@@ -136,6 +142,7 @@ impl Unit {
         let (ladder, one): (&'static [(f64, &'static str)], f64) = match self {
             Self::Bytes => (&SIZES, 1.0),
             Self::Cycles => (&CYCLES, 1.0),
+            Self::Instructions => (&INSTRUCTIONS, 1.0),
             Self::Count => return Scale { divisor: 1.0, symbol: "" },
             Self::Other(symbol) => return Scale { divisor: 1.0, symbol },
             time => (&TIMES, time.nanoseconds().unwrap_or(1.0)),
@@ -169,7 +176,7 @@ impl Unit {
     #[must_use]
     pub fn scaled(&self, value: f64) -> String {
         let Scale { divisor, symbol } = self.scale(value);
-        let counted = matches!(self, Self::Cycles | Self::Bytes | Self::Count);
+        let counted = matches!(self, Self::Cycles | Self::Bytes | Self::Count | Self::Instructions);
         let number = if counted && divisor == 1.0 && value.fract() == 0.0 {
             grouped(&format!("{value:.0}"))
         } else {
@@ -239,6 +246,7 @@ mod tests {
             Unit::Cycles,
             Unit::Bytes,
             Unit::Count,
+            Unit::Instructions,
         ];
         for unit in named.into_iter().chain([Unit::Other("faults/s".into()), Unit::Other(String::new())]) {
             assert_eq!(Unit::parse(&unit.to_string()), unit);
@@ -279,6 +287,9 @@ mod tests {
             (Unit::Bytes, 5e15, "4,547 TiB"),
             (Unit::Cycles, 26.0, "26 cycles"),
             (Unit::Cycles, 12_345.0, "12.3 kcycles"),
+            (Unit::Instructions, 134_129.0, "134 k"),
+            (Unit::Instructions, 50_124_217.0, "50.1 M"),
+            (Unit::Instructions, 7.0, "7"),
             (Unit::Count, 0.5, "0.50"),
             (Unit::Count, 2.0, "2"),
             (Unit::Count, -1234.0, "-1,234"),

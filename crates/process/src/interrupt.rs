@@ -19,15 +19,17 @@ pub(crate) const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc:
 static ARRIVED: AtomicI32 = AtomicI32::new(0);
 /// The signal that had arrived when the last [`Interrupt`] was dropped; 0 if none had.
 static LAST: AtomicI32 = AtomicI32::new(0);
-/// The process that is being measured; 0 if none is.
-static CHILD: AtomicI32 = AtomicI32::new(0);
+/// The processes that are being measured, of which there may be two at once; 0 where none is.
+static CHILDREN: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
 
 extern "C" fn arrive(signal: libc::c_int) {
     let _ = ARRIVED.compare_exchange(0, signal, SeqCst, SeqCst);
-    let child = CHILD.load(SeqCst);
-    if child > 0 {
-        // SAFETY: the call touches no memory and may be made in a handler.
-        unsafe { libc::kill(child, signal) };
+    for child in &CHILDREN {
+        let child = child.load(SeqCst);
+        if child > 0 {
+            // SAFETY: the call touches no memory and may be made in a handler.
+            unsafe { libc::kill(child, signal) };
+        }
     }
 }
 
@@ -92,26 +94,30 @@ impl Drop for Interrupt {
     }
 }
 
-/// While this lives, signals are passed on to the process that it names.
+/// While this lives, signals are passed on to the process that it names. There are two at a time.
 #[derive(Debug)]
-pub struct Told;
+pub struct Told(libc::pid_t);
 
 impl Told {
     /// Passes signals on to `child`, also one that has arrived already.
     #[must_use]
     pub fn of(child: libc::pid_t) -> Told {
-        CHILD.store(child, SeqCst);
+        // A third one is not told; nothing measures three at once.
+        let free = |place: &AtomicI32| place.compare_exchange(0, child, SeqCst, SeqCst).is_ok();
+        let _ = CHILDREN.iter().any(free);
         if let Some(signal) = Interrupt::arrived() {
             // It came between the child's start and now.
             // SAFETY: the call touches no memory.
             unsafe { libc::kill(child, signal) };
         }
-        Told
+        Told(child)
     }
 }
 
 impl Drop for Told {
     fn drop(&mut self) {
-        CHILD.store(0, SeqCst);
+        for place in &CHILDREN {
+            let _ = place.compare_exchange(self.0, 0, SeqCst, SeqCst);
+        }
     }
 }

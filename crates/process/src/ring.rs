@@ -67,7 +67,14 @@ const _: () = assert!(size_of::<Attributes>() == 112);
 /// The kernel's numbers for what events, records and their parts are (`linux/perf_event.h`).
 #[allow(missing_docs, reason = "the kernel's names")]
 pub mod kernel {
+    pub const TYPE_HARDWARE: u32 = 0;
     pub const TYPE_SOFTWARE: u32 = 1;
+
+    pub const HARDWARE_INSTRUCTIONS: u64 = 1;
+    pub const SOFTWARE_PAGE_FAULTS: u64 = 2;
+
+    pub const FORMAT_TIME_ENABLED: u64 = 1;
+    pub const FORMAT_TIME_RUNNING: u64 = 1 << 1;
 
     pub const DISABLED: u64 = 1;
     pub const INHERIT: u64 = 1 << 1;
@@ -116,6 +123,17 @@ pub fn numbers(text: &str) -> Vec<i32> {
     text.trim().split(',').filter_map(part).flatten().take(PROCESSORS_MAX).collect()
 }
 
+/// What an event counted, itself and what inherited it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// How often it happened while there was a counter for it.
+    pub value: u64,
+    /// For how long it was enabled, nanoseconds …
+    pub enabled_ns: u64,
+    /// … and for how long of that there was a counter.
+    pub running_ns: u64,
+}
+
 /// An event that can be switched on and off.
 #[derive(Debug)]
 pub struct Event(File);
@@ -162,6 +180,17 @@ impl Event {
     pub fn count(&self) -> u64 {
         let mut value = [0u8; 8];
         (&self.0).read_exact(&mut value).map_or(0, |()| u64::from_ne_bytes(value))
+    }
+
+    /// What an event counted that was opened with both times in its `read_format`.
+    ///
+    /// # Errors
+    /// The kernel's, or `UnexpectedEof` of an event that could not count.
+    pub fn counted(&self) -> io::Result<Counted> {
+        let mut words = [[0u8; 8]; 3];
+        (&self.0).read_exact(words.as_flattened_mut())?;
+        let [value, enabled_ns, running_ns] = words.map(u64::from_ne_bytes);
+        Ok(Counted { value, enabled_ns, running_ns })
     }
 
     /// The same event, to be switched by somebody else.

@@ -35,6 +35,8 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
     after_help = "Examples:\n  vellum bench -- ./old data --vs ./new data\n  vellum bench --fail-above 2% -- ./main --vs ./branch\n  \
     vellum bench -L threads 1,2,4 -- ./prog --threads {threads}\n  \
     vellum bench --vs-ref main --build make -- ./prog data\n  \
+    vellum bench --metric instructions --counter valgrind -- ./old --vs ./new\n  \
+    vellum bench --order duet -- ./old --vs ./new\n  \
     vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  vellum bench --suite memory --save memory.json\n  \
     vellum bench --suite memory --baseline memory.json --fail-above 10%"
 )]
@@ -93,9 +95,13 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N")]
     pub(super) warm_up: Option<u32>,
 
-    /// The time to compare programs by.
+    /// What to compare programs by.
     #[arg(long, value_name = "WHICH", default_value = "cpu", conflicts_with = "suite")]
     pub(super) metric: Metric,
+
+    /// What counts instructions, for --metric instructions (default: hardware).
+    #[arg(long, value_name = "WHICH", conflicts_with = "suite")]
+    pub(super) counter: Option<CounterArg>,
 
     /// The clock: tsc, tsc-fenced, monotonic, monotonic-raw or thread-cpu (default: tsc-fenced if it is
     /// reliable, else monotonic-raw).
@@ -106,6 +112,10 @@ pub(crate) struct Bench {
     /// much).
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = share)]
     pub(super) low: f64,
+
+    /// In which order the programs run.
+    #[arg(long, value_name = "WHICH", default_value = "random", conflicts_with = "suite")]
+    pub(super) order: Order,
 
     /// The seed of the random order; printed with the result (default: a new one).
     #[arg(long, value_name = "N")]
@@ -150,8 +160,8 @@ pub(crate) struct Bench {
     #[arg(long, requires = "suite")]
     pub(super) hold_collectors: bool,
 
-    /// Exit with status 1 if a slowdown above this is shown, such as 2%: of B against A, or against the
-    /// baseline.
+    /// Exit with status 1 if a slowdown, or a growth of what --metric says, above this is shown, such as 2%:
+    /// of B against A, or against the baseline.
     #[arg(long, value_name = "PERCENT", value_parser = allowed)]
     pub(super) fail_above: Option<f64>,
 
@@ -210,13 +220,33 @@ pub(crate) struct Bench {
     pub(super) command: Vec<OsString>,
 }
 
-/// Which of a program's times.
+/// What programs are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Metric {
-    /// User and system time: least affected by other programs.
+    /// User and system time: of the times, least affected by other programs.
     Cpu,
     /// Elapsed time from start to end.
     Wall,
+    /// Instructions executed in user mode: hardly vary, and leave out caches and the kernel.
+    Instructions,
+}
+
+/// What counts instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CounterArg {
+    /// The processor's counters: free, and missing in most virtual machines.
+    Hardware,
+    /// Valgrind, wherever it is installed: 4 to 30 times the time, and some 0.3 s a run.
+    Valgrind,
+}
+
+/// In which order programs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Order {
+    /// By turns, in an order drawn anew for each round.
+    Random,
+    /// Two at the same time, on two processors that they exchange: for machines that others disturb.
+    Duet,
 }
 
 /// Where output goes.
@@ -241,6 +271,32 @@ impl From<OutputArg> for process_duel::Output {
 }
 
 impl Bench {
+    /// Whether the programs run under valgrind, so that nothing but their instructions is theirs.
+    pub(super) fn under_valgrind(&self) -> bool {
+        self.counter == Some(CounterArg::Valgrind)
+    }
+
+    /// The figures that there are of programs, the one that decides first.
+    pub(super) fn metrics(&self) -> &'static [Metric] {
+        match self.metric {
+            Metric::Cpu => &[Metric::Cpu, Metric::Wall],
+            Metric::Wall => &[Metric::Wall, Metric::Cpu],
+            Metric::Instructions if self.under_valgrind() => &[Metric::Instructions],
+            Metric::Instructions => &[Metric::Instructions, Metric::Cpu, Metric::Wall],
+        }
+    }
+
+    /// Why no second order is run, whatever time there is.
+    pub(super) fn order_unchecked(&self) -> Option<&'static str> {
+        if self.order == Order::Duet {
+            Some("the order was not checked: in a duet both run at once")
+        } else if self.metric == Metric::Instructions {
+            Some("the order was not checked: instructions hardly depend on it")
+        } else {
+            self.no_order_check.then_some("the order was not checked (--no-order-check)")
+        }
+    }
+
     /// How long programs are measured.
     pub(super) fn time_or_default(&self) -> Duration {
         self.time.unwrap_or(if self.until.is_some() { TIME_UNTIL } else { TIME })

@@ -7,7 +7,7 @@ use super::words::verdict;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use vellum_measure::{Baseline, Direction, Interval, Options, Series};
+use vellum_measure::{Baseline, Direction, Interval, Options, Series, Unit};
 
 /// A baseline and where it is.
 pub(super) struct Before {
@@ -54,7 +54,10 @@ pub(super) fn saved(report: &Report, label: &str) -> Result<Vec<u8>, BenchFailur
 /// Holds what was measured against a baseline, by the time that decides.
 pub(super) fn compare(report: &mut Report, before: &Before, args: &Bench) -> Result<(), BenchFailure> {
     let decides = |series: &Series| match (report.kind, args.metric) {
-        (Kind::Suite, _) | (_, Metric::Wall) => Some(series.clone()),
+        (_, Metric::Instructions) => Some(series.clone()).filter(|series| series.unit == Unit::Instructions),
+        (Kind::Suite, _) | (_, Metric::Wall) => {
+            Some(series.clone()).filter(|series| series.unit != Unit::Instructions)
+        }
         (_, Metric::Cpu) => series.select("Cpu"),
     };
     let baseline = Baseline {
@@ -82,7 +85,7 @@ pub(super) fn compare(report: &mut Report, before: &Before, args: &Bench) -> Res
         let alone = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
         let direction = Direction::of(found.ratio, alone);
         rows.push(AgainstRow {
-            verdict: verdict(found.ratio, direction, &baseline.label, &series.name),
+            verdict: verdict(args.metric, found.ratio, direction, [&baseline.label, &series.name]),
             name: series.name,
             direction,
             ratio: found.ratio,

@@ -2,14 +2,20 @@
 
 use super::args::Metric;
 use super::report::{Kind, Report, Versus};
-use super::text::{interval, low_name, metric, peak};
+use super::text::{faults, interval, low_name, metric, peak};
 use super::words::range;
-use vellum_measure::{Unit, percent};
+use vellum_measure::percent;
 use vellum_report::Table;
 
 /// The differences, and the absolute figures, each with its title.
 pub(super) fn tables(report: &Report) -> [(String, Table); 2] {
-    let absolute = format!("absolute ({}; peak and faults: median)", low_name(report.how.low_share));
+    let low = low_name(report.how.low_share);
+    let usage = report.programs.iter().any(|program| program.faults.is_some());
+    let absolute = if usage {
+        format!("absolute ({low}; peak and faults: median)")
+    } else {
+        format!("absolute ({low})")
+    };
     let absolute_table =
         if report.programs.len() == 2 { side_by_side(report) } else { one_below_another(report) };
     [("difference".to_owned(), differences(report)), (absolute, absolute_table)]
@@ -18,12 +24,18 @@ pub(super) fn tables(report: &Report) -> [(String, Table); 2] {
 fn differences(report: &Report) -> Table {
     let two = report.programs.len() == 2;
     let against = if two { "B against A" } else { "against A" };
-    let mut table = Table::plain(&["time", against, "95 %", "A against A", "95 %"], 1);
+    let counted = report.versus.iter().any(|row| row.metric == Metric::Instructions);
+    let head = if counted { "" } else { "time" };
+    let mut table = Table::plain(&[head, against, "95 %", "A against A", "95 %"], 1);
     for row in &report.versus {
         let (ratio, control) = (row.comparison.headline.ratio, row.comparison.headline.control);
         let time = metric(row.metric);
         table.row(vec![
-            if two { time } else { format!("{time}, {}", row.arm) },
+            match (two, row.metric) {
+                (true, _) => time,
+                (false, Metric::Instructions) => format!("instr., {}", row.arm),
+                (false, _) => format!("{time}, {}", row.arm),
+            },
             percent(ratio.estimate),
             range(ratio),
             percent(control.estimate),
@@ -38,11 +50,13 @@ fn side_by_side(report: &Report) -> Table {
     let mut table = Table::plain(&["", "A", "95 %", "B", "95 %"], 1);
     for row in &report.versus {
         let found = &row.comparison;
-        table.row([vec![metric(row.metric)], interval(found.a), interval(found.b)].concat());
+        table.row(
+            [vec![metric(row.metric)], interval(found.a, row.metric), interval(found.b, row.metric)].concat(),
+        );
     }
     if let [a, b] = &report.programs[..] {
-        let count = |value: f64| Unit::Count.scaled(value);
-        for (name, a, b) in [("peak", peak(a), peak(b)), ("faults", count(a.faults), count(b.faults))] {
+        for (name, a, b) in [("peak", peak(a), peak(b)), ("faults", faults(a), faults(b))] {
+            let (Some(a), Some(b)) = (a, b) else { continue };
             table.row(vec![name.to_owned(), a, String::new(), b, String::new()]);
         }
     }
@@ -51,18 +65,31 @@ fn side_by_side(report: &Report) -> Table {
 
 /// More programs: a line each.
 fn one_below_another(report: &Report) -> Table {
-    let mut table = Table::plain(&["", "CPU", "95 %", "wall", "95 %", "peak", "faults"], 1);
+    let metrics = [Metric::Instructions, Metric::Cpu, Metric::Wall];
+    // Times are given even where nothing could be compared by them.
+    let times = report.start.is_some();
+    let metrics = metrics.into_iter().filter(|metric| match metric {
+        Metric::Cpu | Metric::Wall => times,
+        Metric::Instructions => report.versus.iter().any(|row| row.metric == *metric),
+    });
+    let metrics: Vec<Metric> = metrics.collect();
+    let names: Vec<String> = metrics.iter().map(|one| metric(*one)).collect();
+    let mut heads = vec![""];
+    heads.extend(names.iter().flat_map(|name| [name.as_str(), "95 %"]));
+    heads.extend(times.then_some(["peak", "faults"]).into_iter().flatten());
+    let mut table = Table::plain(&heads, 1);
     for (place, program) in report.programs.iter().enumerate() {
         let of = |metric: Metric| {
             let mut rows = report.versus.iter().filter(|row| row.metric == metric);
             // A is a part of every comparison.
             let found = |row: &Versus| if place == 0 { row.comparison.a } else { row.comparison.b };
             let row = rows.find(|row| place == 0 || row.arm == program.arm);
-            row.map_or_else(|| vec!["-".to_owned(); 2], |row| interval(found(row)))
+            row.map_or_else(|| vec!["-".to_owned(); 2], |row| interval(found(row), metric))
         };
-        let faults = Unit::Count.scaled(program.faults);
-        let figures = [of(Metric::Cpu), of(Metric::Wall), vec![peak(program), faults]].concat();
-        table.row([vec![program.arm.clone()], figures].concat());
+        let mut row = vec![program.arm.clone()];
+        row.extend(metrics.iter().flat_map(|metric| of(*metric)));
+        row.extend([peak(program), faults(program)].into_iter().flatten());
+        table.row(row);
     }
     table
 }
@@ -90,11 +117,13 @@ pub(super) fn markdown(report: &Report) -> String {
 /// A program alone, or the cases of a suite.
 fn subjects(report: &Report) -> Table {
     let low = low_name(report.how.low_share);
-    let mut table = Table::plain(&["", "time", low, "95 %", "mean", "min", "max"], 1);
+    let counted = report.subjects.iter().any(|subject| subject.metric == Metric::Instructions);
+    let head = if counted { "of" } else { "time" };
+    let mut table = Table::plain(&["", head, low, "95 %", "mean", "min", "max"], 1);
     for subject in &report.subjects {
-        let ns = |value: f64| Unit::Nanoseconds.scaled(value);
-        let low = subject.low.map_or_else(|| vec!["-".to_owned(); 2], interval);
-        let whole = [subject.stat.mean, subject.stat.min, subject.stat.max].map(ns);
+        let low = subject.low.map_or_else(|| vec!["-".to_owned(); 2], |low| interval(low, subject.metric));
+        let whole = [subject.stat.mean, subject.stat.min, subject.stat.max];
+        let whole = whole.map(|value| subject.metric.unit().scaled(value));
         table.row([vec![subject.name.clone(), metric(subject.metric)], low, whole.to_vec()].concat());
     }
     table

@@ -1,24 +1,33 @@
 //! Programs timed by turns, and what a report has of that: the programs, how they were timed, warnings.
 
-use super::args::{Bench, Metric};
+use super::args::{Bench, Metric, Order};
 use super::failure::BenchFailure;
 use super::programs::Chosen;
 use super::report::{How, Program, Start};
 use super::steps::Steps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::ffi::OsStr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 use vellum_experiment::ArmOrder;
-use vellum_experiment::process_duel::{ProcessDuel, ProcessOptions, ProcessTime, process_duel};
-use vellum_measure::median;
-use vellum_process::Command;
+use vellum_experiment::process_duel::{Counter, ProcessDuel, ProcessMetric, ProcessOptions, process_duel};
+use vellum_measure::{Series, TELLING_FROM, median};
+use vellum_process::{Command, locate};
 use vellum_report::units::many;
 use vellum_timing::load::{BUSY_FROM, Waited};
 
 /// The fewest rounds, however long they take, unless asked for fewer.
 pub(super) const ROUNDS_MIN: usize = 10;
+/// Of instructions fewer will do: they hardly vary, and fewer show nothing in any case.
+pub(super) const ROUNDS_MIN_COUNTED: usize = TELLING_FROM;
+/// Counting ends when the ratios are known this well: half the interval's width, as a logarithm. Programs
+/// whose instructions vary, by addresses or the seeds of hash tables, have more rounds.
+const COUNTED_WELL: f64 = 0.001;
 /// Programs that are off the processor for more than this share of their quickest run wait for something; CPU
 /// time does not show for how long.
 const OFF_SHARE: f64 = 0.5;
+/// The program that counts where the processor does not.
+const VALGRIND: &str = "valgrind";
 /// Between redraws of the line on the terminal: seldom, as they cost the processor that the programs need.
 const REDRAW: Duration = Duration::from_millis(500);
 
@@ -52,10 +61,12 @@ pub(super) fn duel(
     what: &str,
 ) -> Result<Timed, BenchFailure> {
     let defaults = ProcessOptions::default();
+    let counted = args.metric == Metric::Instructions;
+    let until = extent.until.or((counted && extent.rounds.is_none()).then_some(COUNTED_WELL));
     let options = ProcessOptions {
         clock: args.clock,
         time: extent.time,
-        rounds_min: extent.rounds.unwrap_or(ROUNDS_MIN),
+        rounds_min: extent.rounds.unwrap_or(if counted { ROUNDS_MIN_COUNTED } else { ROUNDS_MIN }),
         rounds_max: extent.rounds.unwrap_or(defaults.rounds_max),
         warm_up: args.warm_up.map_or(defaults.warm_up, |rounds| rounds as usize),
         order,
@@ -66,7 +77,9 @@ pub(super) fn duel(
         subtract_nothing: args.subtract_start,
         prepare: steps.prepare(programs.len()),
         conclude: steps.conclude(programs.len()),
-        until: extent.until.map(|half_width| (args.metric.time(), half_width)),
+        until: until.map(|half_width| (args.metric.of_process(), half_width)),
+        counter: counter(args)?,
+        duet: args.order == Order::Duet,
     };
     let commands: Vec<&Command> = programs.iter().map(|program| &program.command).collect();
     let line = line(what, extent);
@@ -92,13 +105,45 @@ fn line(what: &str, extent: Extent) -> ProgressBar {
     line
 }
 
+/// What counts the programs' instructions, if they are counted.
+fn counter(args: &Bench) -> Result<Option<Counter>, BenchFailure> {
+    if args.metric != Metric::Instructions {
+        return Ok(None);
+    }
+    if !args.under_valgrind() {
+        return Ok(Some(Counter::Hardware));
+    }
+    let found = locate(OsStr::new(VALGRIND), std::env::var_os("PATH").as_deref());
+    found.map(|path| Some(Counter::Valgrind(path))).map_err(BenchFailure::Valgrind)
+}
+
 impl Metric {
-    pub(super) fn time(self) -> ProcessTime {
+    pub(super) fn of_process(self) -> ProcessMetric {
         match self {
-            Metric::Cpu => ProcessTime::Cpu,
-            Metric::Wall => ProcessTime::Wall,
+            Metric::Cpu => ProcessMetric::Cpu,
+            Metric::Wall => ProcessMetric::Wall,
+            Metric::Instructions => ProcessMetric::Instructions,
         }
     }
+
+    /// One arm's observations of it; those of times have both.
+    pub(super) fn series(self, duel: &ProcessDuel, name: &str, arm: usize) -> Series {
+        match self {
+            Metric::Cpu | Metric::Wall => duel.series(name, arm),
+            Metric::Instructions => duel.instructions(name, arm),
+        }
+    }
+}
+
+/// The observations of all arms, of each kind that there is; `name` names an arm.
+pub(super) fn all_series(
+    args: &Bench,
+    duel: &ProcessDuel,
+    arms: Range<usize>,
+    name: impl Fn(usize) -> String,
+) -> Vec<Series> {
+    let kinds = args.metrics().iter().filter(|metric| **metric != Metric::Cpu);
+    kinds.flat_map(|metric| arms.clone().map(|arm| metric.series(duel, &name(arm), arm))).collect()
 }
 
 /// What is known of how a duel was held.
@@ -110,19 +155,26 @@ pub(super) fn how(args: &Bench, duel: &ProcessDuel, seed: u64, took: Duration) -
         rounds: Some(duel.rounds.len()),
         took_ns: took.as_nanos() as u64,
         low_share: args.low,
+        order: Some(duel.order_name()),
+        processors: duel.processors,
         metric: Some(args.metric.name()),
+        unit: Some(args.metric.unit()),
+        counter: (args.metric == Metric::Instructions)
+            .then(|| if args.under_valgrind() { VALGRIND } else { "hardware" }),
         ..How::default()
     }
 }
 
-/// What starting costs.
-pub(super) fn start(args: &Bench, duel: &ProcessDuel) -> Start {
-    let nothing = duel.nothing.clone();
-    Start { what: nothing.what, wall: nothing.wall, cpu: nothing.cpu, subtracted: args.subtract_start }
+/// What starting costs; nothing where no times are given.
+pub(super) fn start(args: &Bench, duel: &ProcessDuel) -> Option<Start> {
+    let nothing = Some(duel.nothing.clone()).filter(|_| !args.under_valgrind())?;
+    let subtracted = args.subtract_start;
+    Some(Start { what: nothing.what, wall: nothing.wall, cpu: nothing.cpu, subtracted })
 }
 
 /// A program as the report has it; `arms` are its places in a round.
 pub(super) fn program(
+    args: &Bench,
     arm: String,
     name: &str,
     command: &Command,
@@ -133,15 +185,17 @@ pub(super) fn program(
     let middle = |of: &dyn Fn(vellum_process::Usage) -> u64| {
         median(&usages().map(|usage| of(usage) as f64).collect::<Vec<_>>()).unwrap_or_default()
     };
+    // Under valgrind the usage is valgrind's.
+    let own = |value: f64| Some(value).filter(|_| !args.under_valgrind());
     let peak_bytes = middle(&|usage| usage.largest_process.0);
     Program {
         arm,
         name: name.to_owned(),
         path: command.program.display().to_string(),
         command: command.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        peak_bytes,
+        peak_bytes: own(peak_bytes),
         peak_is_bound: peak_bytes <= own_peak_bytes(),
-        faults: middle(&|usage| usage.minor_faults + usage.major_faults),
+        faults: own(middle(&|usage| usage.minor_faults + usage.major_faults)),
         failures: arms.iter().map(|arm| duel.failures[*arm]).sum(),
         runs: duel.rounds.len() * arms.len(),
     }
@@ -163,7 +217,7 @@ pub(super) fn warnings(programs: &[Program], args: &Bench, timed: &Timed) -> Vec
 /// What is to be said of programs that were off the processor for this share of their quickest run: that they
 /// wait for something, or that the machine kept them waiting.
 fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> {
-    if off <= OFF_SHARE {
+    if off <= OFF_SHARE || metric == Metric::Instructions {
         return None;
     }
     let percent = off * 100.0;
@@ -178,7 +232,7 @@ fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> 
         (None, Metric::Cpu) => {
             Some(format!("{even}, which CPU time does not show; --metric wall compares the whole"))
         }
-        (None, Metric::Wall) => None,
+        (None, _) => None,
     }
 }
 
@@ -204,5 +258,6 @@ mod tests {
         let loaded = said(Metric::Cpu, 0.9, Some(0.97));
         assert!(loaded.contains("97 %") && !loaded.contains("--metric"), "{loaded}");
         assert_eq!(said(Metric::Cpu, 0.2, Some(0.97)), "");
+        assert_eq!(said(Metric::Instructions, 0.9, Some(0.97)), "", "waiting executes nothing");
     }
 }

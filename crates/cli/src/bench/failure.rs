@@ -3,10 +3,11 @@
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use vellum_experiment::process_duel::ProcessDuelError;
+use vellum_experiment::process_duel::{CountError, ProcessDuelError};
 use vellum_measure::csv::CsvError;
 use vellum_measure::line::WriteError;
 use vellum_measure::{BaselineError, CompareError};
+use vellum_process::LocateError;
 use vellum_timing::bench;
 
 /// There is no result.
@@ -47,9 +48,17 @@ pub(super) enum BenchFailure {
     /// Options that say two things.
     #[error("{0}")]
     Options(&'static str),
+    /// The processor does not count instructions.
+    #[error(
+        "{0}; --counter valgrind counts instructions wherever valgrind is installed, 4 to 30 times as slowly"
+    )]
+    Counter(CountError),
+    /// There is no valgrind.
+    #[error("--counter valgrind: {0}; install valgrind, or let the processor count (--counter hardware)")]
+    Valgrind(LocateError),
     /// Programs could not be timed.
     #[error("{0}")]
-    Duel(#[from] ProcessDuelError),
+    Duel(ProcessDuelError),
     /// A suite could not be run.
     #[error(transparent)]
     Suite(#[from] bench::BenchError),
@@ -80,6 +89,17 @@ pub(super) enum BenchFailure {
     /// Observations cannot be written.
     #[error(transparent)]
     Lines(#[from] WriteError),
+}
+
+impl From<ProcessDuelError> for BenchFailure {
+    fn from(error: ProcessDuelError) -> BenchFailure {
+        match error {
+            ProcessDuelError::Count(error @ (CountError::Hardware { .. } | CountError::Shared { .. })) => {
+                BenchFailure::Counter(error)
+            }
+            other => BenchFailure::Duel(other),
+        }
+    }
 }
 
 impl From<BenchFailure> for Failure {

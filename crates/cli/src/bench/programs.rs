@@ -1,6 +1,6 @@
 //! Programs: found, timed alone or by turns.
 
-use super::args::Bench;
+use super::args::{Bench, Metric, Order, OutputArg};
 use super::baseline::Before;
 use super::failure::BenchFailure;
 use super::parameters::{Setting, settings};
@@ -52,6 +52,28 @@ pub(super) fn run(args: &Bench, before: Option<&Before>) -> Result<Report, Failu
 /// Refuses options that make no sense together, before anything runs.
 fn allowed(args: &Bench, programs: &[Chosen], before: Option<&Before>) -> Result<(), Failure> {
     let refuse = |why| Err(BenchFailure::Options(why).into());
+    if args.counter.is_some() && args.metric != Metric::Instructions {
+        return refuse("--counter is for --metric instructions; add that, or leave --counter out");
+    }
+    if args.subtract_start && args.metric == Metric::Instructions {
+        return refuse("--subtract-start is for times; leave it out with --metric instructions");
+    }
+    if args.order == Order::Duet {
+        match (programs, &args.vs_ref) {
+            ([_], None) => return refuse("--order duet compares programs; add another one behind --vs"),
+            _ if args.metric == Metric::Instructions => {
+                return refuse(
+                    "--order duet is for times: instructions do not depend on who runs beside; leave it out",
+                );
+            }
+            _ if args.output == OutputArg::Equal => {
+                return refuse(
+                    "--order duet compares no outputs; check them once by turns, with --output equal alone",
+                );
+            }
+            _ => {}
+        }
+    }
     match programs {
         [one] if args.vs_ref.is_none() => {
             if args.fail_above.is_some() && args.baseline.is_none() {

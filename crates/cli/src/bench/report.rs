@@ -1,13 +1,15 @@
 //! What a benchmark found: plain data, and its JSON (schema `vellum.bench/1`, documented in docs/bench.md).
 //!
-//! Times are nanoseconds, ratios plain numbers (1.01 is one per cent more), intervals have a confidence of 95
-//! %.
+//! Times are nanoseconds; counts and ratios are plain numbers (1.01 is one per cent more); intervals have a
+//! confidence of 95 %.
 
 use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};
 use serde::Serialize;
 use std::time::Duration;
-use vellum_measure::{Base, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady};
+use vellum_measure::{
+    Base, Comparison, Direction, Gate, Interval, Machine, Modality, Series, Stat, Steady, Unit,
+};
 use vellum_report::units;
 use vellum_timing::machine;
 
@@ -70,14 +72,22 @@ pub(super) struct How {
     pub(super) step_ns: f64,
     /// The seed of the random order; none for a suite.
     pub(super) seed: Option<u64>,
+    /// In which order the programs ran: `random` or `duet`; none for a suite.
+    pub(super) order: Option<&'static str>,
+    /// The processors of a duet.
+    pub(super) processors: Option<[usize; 2]>,
     /// Rounds; of a suite, none.
     pub(super) rounds: Option<usize>,
     /// How long they took together, nanoseconds.
     pub(super) took_ns: u64,
     /// The share of observations below an absolute figure.
     pub(super) low_share: f64,
-    /// Which time decides, for programs.
+    /// Which figure decides, for programs …
     pub(super) metric: Option<&'static str>,
+    /// … in what it is …
+    pub(super) unit: Option<Unit>,
+    /// … and what counted it, if it was counted.
+    pub(super) counter: Option<&'static str>,
     /// Whether a second order was run, or why not.
     pub(super) order_check: Option<String>,
     /// The suite.
@@ -95,13 +105,13 @@ pub(super) struct Program {
     pub(super) path: String,
     /// The command as it was given.
     pub(super) command: Vec<String>,
-    /// Its largest resident memory, median over the rounds.
-    pub(super) peak_bytes: f64,
+    /// Its largest resident memory, median over the rounds; none under valgrind, whose memory it would be.
+    pub(super) peak_bytes: Option<f64>,
     /// Whether that is only an upper bound: a process begins with the pages of its parent, and the kernel
     /// counts them.
     pub(super) peak_is_bound: bool,
     /// Its page faults, likewise.
-    pub(super) faults: f64,
+    pub(super) faults: Option<f64>,
     /// How many runs failed, and were counted all the same.
     pub(super) failures: usize,
     /// Of how many.
@@ -119,7 +129,7 @@ pub(super) struct Start {
     pub(super) subtracted: bool,
 }
 
-/// One time of a program and of the first one compared.
+/// One figure of a program and of the first one compared.
 #[derive(Debug, Serialize)]
 pub(super) struct Versus {
     /// Which program is compared with A.
@@ -137,12 +147,12 @@ pub(super) struct Versus {
 pub(super) struct Subject {
     /// What it is called.
     pub(super) name: String,
-    /// `wall` or `cpu`.
+    /// `wall`, `cpu` or `instructions`.
     #[serde(serialize_with = "metric_name")]
     pub(super) metric: Metric,
     /// Operations in an observation.
     pub(super) batch: u64,
-    /// Count, mean, min, max, std: nanoseconds.
+    /// Count, mean, min, max, std, in the metric's unit.
     pub(super) stat: Stat,
     pub(super) median: f64,
     /// The absolute figure: a low quantile.
@@ -231,7 +241,11 @@ impl Report {
     /// Why it is slower than allowed, a line each; nothing if it is not.
     pub(super) fn failed(&self) -> Vec<String> {
         let failed = self.gates.iter().filter(|held| held.gate.failed());
-        failed.map(|held| format!("slower than allowed: {}: {}", held.name, held.gate)).collect()
+        let what = match self.how.unit {
+            Some(Unit::Instructions) => "more instructions than allowed",
+            _ => "slower than allowed",
+        };
+        failed.map(|held| format!("{what}: {}: {}", held.name, held.gate)).collect()
     }
 }
 
@@ -240,6 +254,15 @@ impl Metric {
         match self {
             Metric::Cpu => "cpu",
             Metric::Wall => "wall",
+            Metric::Instructions => "instructions",
+        }
+    }
+
+    /// What its figures are in.
+    pub(super) fn unit(self) -> Unit {
+        match self {
+            Metric::Cpu | Metric::Wall => Unit::Nanoseconds,
+            Metric::Instructions => Unit::Instructions,
         }
     }
 
@@ -248,6 +271,7 @@ impl Metric {
         match self {
             Metric::Cpu => "CPU time",
             Metric::Wall => "wall time",
+            Metric::Instructions => "instructions",
         }
     }
 }

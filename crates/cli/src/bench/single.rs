@@ -25,13 +25,22 @@ pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report
     let duel = &timed.duel;
 
     let mut report = Report::new(Kind::Program, how(args, duel, seed, timed.took));
-    report.start = Some(start(args, duel));
-    report.programs = vec![program(arm_name(0), &called, &chosen.command, duel, &[0, 1, 2])];
+    report.start = start(args, duel);
+    report.programs = vec![program(args, arm_name(0), &called, &chosen.command, duel, &[0, 1, 2])];
     report.warnings = warnings(&report.programs, args, &timed);
-    let series = joined(duel, &called, runs);
-    report.subjects.extend(series.select("Cpu").and_then(|cpu| subject(&cpu, Metric::Cpu, args.low, seed)));
-    report.subjects.extend(subject(&series, Metric::Wall, args.low, seed));
-    report.series = vec![series];
+    if args.metric == Metric::Instructions {
+        let series = joined(Metric::Instructions, duel, &called, runs);
+        report.subjects.extend(subject(&series, Metric::Instructions, args.low, seed));
+        report.series.push(series);
+    }
+    if !args.under_valgrind() {
+        let series = joined(Metric::Wall, duel, &called, runs);
+        report
+            .subjects
+            .extend(series.select("Cpu").and_then(|cpu| subject(&cpu, Metric::Cpu, args.low, seed)));
+        report.subjects.extend(subject(&series, Metric::Wall, args.low, seed));
+        report.series.push(series);
+    }
     Ok(report)
 }
 
@@ -41,8 +50,8 @@ pub(super) fn called(args: &Bench, chosen: &Chosen) -> String {
 }
 
 /// All runs in the order in which they were made, `most` at most.
-fn joined(duel: &ProcessDuel, name: &str, most: Option<usize>) -> Series {
-    let arms: Vec<Series> = (0..ARMS.len()).map(|arm| duel.series(name, arm)).collect();
+fn joined(metric: Metric, duel: &ProcessDuel, name: &str, most: Option<usize>) -> Series {
+    let arms: Vec<Series> = (0..ARMS.len()).map(|arm| metric.series(duel, name, arm)).collect();
     let mut all: Vec<Observation> = arms.iter().flat_map(|arm| arm.observations.iter().copied()).collect();
     all.sort_by_key(|one| one.start_ns);
     all.truncate(most.unwrap_or(usize::MAX));

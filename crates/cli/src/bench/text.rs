@@ -93,14 +93,23 @@ impl Page {
         let how = &report.how;
         let took = ns(how.took_ns as f64);
         let clock = format!("clock {}, step {}", how.clock, ns(how.step_ns));
+        let clock = match how.counter {
+            Some("hardware") => format!("instructions counted by the processor; {clock}"),
+            Some(other) => format!("instructions counted by {other}"),
+            None => clock,
+        };
         if report.kind == Kind::Versus {
             let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
             let others: Vec<&str> = report.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
             let (last, others) = others.split_last().unwrap_or((&"", &[]));
             let others: String = others.iter().flat_map(|arm| [", ", *arm]).collect();
-            self.say(&format!(
-                "{rounds} rounds of A, A again{others} and {last} in random order (seed {seed}) in {took}; {clock}"
-            ));
+            let ran = match how.processors {
+                Some([p, q]) => format!(
+                    "{rounds} rounds of A beside A again{others} and {last}, on processors {p} and {q} by turns"
+                ),
+                None => format!("{rounds} rounds of A, A again{others} and {last} in random order"),
+            };
+            self.say(&format!("{ran} (seed {seed}) in {took}; {clock}"));
         } else {
             let runs = report.series.first().map_or(0, |series| series.observations.len());
             self.say(&format!("{} in {took}; {clock}", many(runs as u64, "run")));
@@ -132,19 +141,19 @@ impl Page {
     }
 
     fn program(&mut self, report: &Report) {
-        self.figures(report, "time");
-        let Some(wall) = report.subjects.iter().find(|subject| subject.metric == Metric::Wall) else {
-            return;
-        };
+        self.figures(report, if report.how.counter.is_some() { "" } else { "time" });
+        // The last one: the wall time, where there is one.
+        let Some(last) = report.subjects.last() else { return };
         self.text.push('\n');
-        let kept = share(wall.kept_share);
+        let kept = share(last.kept_share);
         self.say(&format!(
             "layers of outliers (mean ± 2 std): {}; {kept} of the runs lie in none",
-            wall.layers
+            last.layers
         ));
-        if let [program] = &report.programs[..] {
-            let faults = Unit::Count.scaled(program.faults);
-            self.say(&format!("peak resident {}, page faults {faults}", peak(program)));
+        if let [program] = &report.programs[..]
+            && let (Some(peak), Some(faults)) = (peak(program), faults(program))
+        {
+            self.say(&format!("peak resident {peak}, page faults {faults}"));
         }
         self.levels(report);
     }
@@ -175,12 +184,14 @@ impl Page {
         let mut whole = Table::plain(&[head, "n", "mean", "min", "max", "std", low, "95 %"], 1);
         let mut narrow = Table::plain(&[head, "n", "mean", "min", "max", "std", low], 1);
         for subject in &report.subjects {
-            let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+            let scaled = |value: f64| subject.metric.unit().scaled(value);
             let name = if report.kind == Kind::Suite { case(subject) } else { metric(subject.metric) };
             let stat = &subject.stat;
             let mut cells = vec![name, Unit::Count.scaled(stat.n as f64)];
-            cells.extend([stat.mean, stat.min, stat.max, stat.std].map(ns));
-            cells.extend(subject.low.map_or_else(|| vec!["-".to_owned(); 2], interval));
+            cells.extend([stat.mean, stat.min, stat.max, stat.std].map(scaled));
+            cells.extend(
+                subject.low.map_or_else(|| vec!["-".to_owned(); 2], |low| interval(low, subject.metric)),
+            );
             narrow.row(cells[..cells.len() - 1].to_vec());
             whole.row(cells);
         }
@@ -191,6 +202,10 @@ impl Page {
     }
 
     fn losses(&mut self, report: &Report) {
+        // Of instructions counted by valgrind nothing else is known.
+        if report.how.counter.is_some() && report.start.is_none() {
+            return;
+        }
         let mut table = match report.kind {
             Kind::Suite => Table::plain(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
             _ => Table::plain(&LOSS_HEADS, 1),
@@ -239,17 +254,17 @@ impl Page {
 
     fn against(&mut self, report: &Report) {
         let Some(against) = &report.against else { return };
+        let unit = report.how.unit.clone().unwrap_or_default();
         let mut table = Table::plain(&["", "then", "now", "change", "95 %", ""], 1).with_words_last();
         for row in &against.rows {
-            let ns = |value: f64| Unit::Nanoseconds.scaled(value);
             let name = if report.kind == Kind::Suite { without_suite(&row.name) } else { &row.name };
             table.row(vec![
                 name.to_owned(),
-                ns(row.then.estimate),
-                ns(row.now.estimate),
+                unit.scaled(row.then.estimate),
+                unit.scaled(row.now.estimate),
                 percent(row.ratio.estimate),
                 range(row.ratio),
-                shown(row.direction).to_owned(),
+                shown(row.direction, &unit).to_owned(),
             ]);
         }
         let low = low_name(report.how.low_share);
@@ -290,7 +305,10 @@ impl Page {
             let decides = report.subjects.iter().find(|subject| subject.metric == args.metric);
             said.extend(decides.and_then(|subject| {
                 let low = subject.low?;
-                let [estimate, range] = <[String; 2]>::try_from(interval(low)).ok()?;
+                let [estimate, range] = <[String; 2]>::try_from(interval(low, subject.metric)).ok()?;
+                if subject.metric == Metric::Instructions {
+                    return Some(format!("{} executes {estimate} instructions ({range})", subject.name));
+                }
                 Some(format!(
                     "{} takes {estimate} ({range}) of {} when nothing disturbs it",
                     subject.name,
@@ -344,11 +362,13 @@ fn gates(gates: &[Held]) -> Vec<String> {
 }
 
 /// The word in a table.
-fn shown(direction: Direction) -> &'static str {
-    match direction {
-        Direction::More => "slower",
-        Direction::Less => "faster",
-        Direction::NotShown => "not shown",
+fn shown(direction: Direction, unit: &Unit) -> &'static str {
+    match (direction, unit) {
+        (Direction::More, Unit::Instructions) => "more",
+        (Direction::Less, Unit::Instructions) => "fewer",
+        (Direction::More, _) => "slower",
+        (Direction::Less, _) => "faster",
+        (Direction::NotShown, _) => "not shown",
     }
 }
 
@@ -367,6 +387,7 @@ pub(super) fn metric(metric: Metric) -> String {
     match metric {
         Metric::Cpu => "CPU".to_owned(),
         Metric::Wall => "wall".to_owned(),
+        Metric::Instructions => "instructions".to_owned(),
     }
 }
 
@@ -374,7 +395,7 @@ pub(super) fn metric(metric: Metric) -> String {
 fn course(subject: &Subject) -> Option<String> {
     let steady = subject.steady.as_ref()?;
     let number = |place: usize| Unit::Count.scaled((place + 1) as f64);
-    let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+    let ns = |value: f64| subject.metric.unit().scaled(value);
     let last = steady.stretches.last()?.level;
     // The course was found from all stretches before, however many.
     let earlier =
@@ -406,18 +427,18 @@ fn course(subject: &Subject) -> Option<String> {
 /// Round which levels the observations cluster, if there are several.
 fn several_modes(subject: &Subject) -> Option<String> {
     let modality = subject.modality.as_ref().filter(|modality| modality.is_bimodal())?;
-    let mode = |mode: &Mode| format!("{} at {}", share(mode.share), Unit::Nanoseconds.scaled(mode.at));
+    let mode = |mode: &Mode| format!("{} at {}", share(mode.share), subject.metric.unit().scaled(mode.at));
     let modes: Vec<String> = modality.modes.iter().map(mode).collect();
     Some(format!("several levels, which no single figure describes: {}", modes.join(", ")))
 }
 
 /// "12.3 µs" and "12.1 to 12.5 µs".
-pub(super) fn interval(found: Interval) -> Vec<String> {
-    let ns = |value: f64| Unit::Nanoseconds.scaled(value);
-    let (low, high) = (ns(found.low), ns(found.high));
+pub(super) fn interval(found: Interval, metric: Metric) -> Vec<String> {
+    let scaled = |value: f64| metric.unit().scaled(value);
+    let (low, high) = (scaled(found.low), scaled(found.high));
     let same_unit = low.split(' ').nth(1) == high.split(' ').nth(1);
     let low = if same_unit { low.split(' ').next().unwrap_or_default() } else { low.as_str() };
-    vec![ns(found.estimate), format!("{low} to {high}")]
+    vec![scaled(found.estimate), format!("{low} to {high}")]
 }
 
 /// The low quantile's name: "p10".
@@ -441,9 +462,14 @@ fn greediest(losses: &Losses) -> String {
 }
 
 /// A program's largest resident memory, as far as it is known.
-pub(super) fn peak(program: &Program) -> String {
+pub(super) fn peak(program: &Program) -> Option<String> {
     let most = if program.peak_is_bound { "≤ " } else { "" };
-    format!("{most}{}", Unit::Bytes.scaled(program.peak_bytes))
+    Some(format!("{most}{}", Unit::Bytes.scaled(program.peak_bytes?)))
+}
+
+/// A program's page faults, likewise.
+pub(super) fn faults(program: &Program) -> Option<String> {
+    program.faults.map(|faults| Unit::Count.scaled(faults))
 }
 
 /// The range that holds both.
@@ -457,7 +483,7 @@ mod tests {
 
     #[test]
     fn intervals_say_their_unit_once() {
-        let found = |low, high| interval(Interval { estimate: 12_300.0, low, high });
+        let found = |low, high| interval(Interval { estimate: 12_300.0, low, high }, Metric::Cpu);
         assert_eq!(found(12_100.0, 12_500.0), ["12.3 µs", "12.1 to 12.5 µs"]);
         assert_eq!(found(900.0, 12_500.0), ["12.3 µs", "900 ns to 12.5 µs"]);
     }

@@ -12,7 +12,7 @@
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;
-use super::duel::{Extent, ROUNDS_MIN, duel, how, program, start, warnings};
+use super::duel::{Extent, ROUNDS_MIN, all_series, duel, how, program, start, warnings};
 use super::failure::BenchFailure;
 use super::programs::Chosen;
 use super::report::{Held, Kind, Report, Versus};
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use std::time::Duration;
 use vellum_experiment::process_duel::{ProcessDuel, ProcessDuelError};
 use vellum_experiment::{ArmOrder, arm_name};
-use vellum_measure::{CompareError, Comparison, Direction, Interval, Options, percent};
+use vellum_measure::{CompareError, Comparison, Direction, Interval, Options, Unit, percent};
 use vellum_process::Interrupt;
 use vellum_report::units;
 
@@ -50,7 +50,8 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
     let time = args.time_or_default();
     let whole = Extent { time, rounds: args.rounds.map(|rounds| rounds as usize), until: args.until };
     let check_time = time.mul_f64(ORDER_SHARE);
-    let main = if args.no_order_check { whole } else { Extent { time: time - check_time, ..whole } };
+    let checked = args.order_unchecked().is_none();
+    let main = if checked { Extent { time: time - check_time, ..whole } } else { whole };
     let timed = duel(args, &chosen, steps, main, ArmOrder::Random, seed, &what)?;
     let (first, took) = (&timed.duel, timed.took);
 
@@ -71,13 +72,12 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
     let mut report = Report::new(Kind::Versus, how(args, first, seed, took));
     report.how.order_check =
         Some(second.as_ref().map_or_else(Clone::clone, |_| "a second order was run".to_owned()));
-    report.start = Some(start(args, first));
-    report.programs.push(program(arm_name(0), &names[0], &programs[0].command, first, &[0, 1]));
+    report.start = start(args, first);
+    report.programs.push(program(args, arm_name(0), &names[0], &programs[0].command, first, &[0, 1]));
     for (arm, (name, chosen)) in (2..).zip(names.iter().zip(programs).skip(1)) {
-        report.programs.push(program(arm_name(arm), name, &chosen.command, first, &[arm]));
+        report.programs.push(program(args, arm_name(arm), name, &chosen.command, first, &[arm]));
     }
-    let other = if args.metric == Metric::Cpu { Metric::Wall } else { Metric::Cpu };
-    for metric in [args.metric, other] {
+    for &metric in args.metrics() {
         for (arm, name) in (2..).zip(&names[1..]) {
             let compared = match (compare(args, first, metric, arm, seed), metric == args.metric) {
                 (Err(error), true) => return Err(BenchFailure::Compare(error).into()),
@@ -109,16 +109,17 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
                     gate,
                 }));
             }
-            let verdict = verdict(comparison.headline.ratio, direction, &names[0], name);
+            let verdict = verdict(metric, comparison.headline.ratio, direction, [&names[0], name]);
             report.versus.push(Versus { arm: arm_name(arm), metric, comparison, direction, verdict });
         }
     }
     report.advice = advice(args, &report, first.rounds.len(), took);
     report.warnings.extend(warnings(&report.programs, args, &timed));
-    let arms = 0..=programs.len();
-    report.series = arms.map(|arm| first.series(&names[arm.saturating_sub(1)], arm)).collect();
-    for (_, series) in report.series.iter().enumerate().filter(|(arm, _)| *arm != 1) {
-        report.subjects.extend(subject(series, Metric::Wall, args.low, seed));
+    let arms = programs.len() + 1;
+    report.series = all_series(args, first, 0..arms, |arm| names[arm.saturating_sub(1)].clone());
+    for (_, series) in report.series.iter().enumerate().filter(|(place, _)| place % arms != 1) {
+        let metric = if series.unit == Unit::Instructions { Metric::Instructions } else { Metric::Wall };
+        report.subjects.extend(subject(series, metric, args.low, seed));
     }
     Ok(report)
 }
@@ -176,8 +177,8 @@ fn order_extent(
     if Interrupt::arrived().is_some() {
         return Err("the order was not checked: it was stopped before".to_owned());
     }
-    if args.no_order_check {
-        return Err("the order was not checked (--no-order-check)".to_owned());
+    if let Some(why) = args.order_unchecked() {
+        return Err(why.to_owned());
     }
     if let Some(rounds) = whole.rounds {
         let fewer = (rounds / ORDER_EVERY).max(ROUNDS_MIN).min(rounds);
@@ -207,7 +208,7 @@ fn compare(
     arm: usize,
     seed: u64,
 ) -> Result<Comparison, CompareError> {
-    duel.compare(metric.time(), arm, &Options { seed, low_share: args.low, ..Options::default() })
+    duel.compare(metric.of_process(), arm, &Options { seed, low_share: args.low, ..Options::default() })
 }
 
 #[cfg(test)]

@@ -1,14 +1,27 @@
 //! What a comparison allows to say, in words.
 
+use super::args::Metric;
 use vellum_measure::{Direction, Interval, percent};
 
 /// From this factor on "times as long" is easier to read than a percentage.
 const TIMES_FROM: f64 = 1.5;
 
-/// One sentence: which takes longer, by how much, and whether that is shown.
+/// One sentence: which takes longer or does more, by how much, and whether that is shown.
 ///
-/// `ratio` is b's time over a's.
-pub(super) fn verdict(ratio: Interval, direction: Direction, a: &str, b: &str) -> String {
+/// `ratio` is b's figure over a's.
+pub(super) fn verdict(metric: Metric, ratio: Interval, direction: Direction, [a, b]: [&str; 2]) -> String {
+    if metric == Metric::Instructions && direction != Direction::NotShown {
+        let (word, near, far) = match direction {
+            Direction::More => ("more", ratio.low, ratio.high),
+            _ => ("fewer", ratio.high, ratio.low),
+        };
+        return if ratio.estimate >= TIMES_FROM {
+            format!("{b} executes {} as many instructions as {a}: shown", times(ratio))
+        } else {
+            let (size, span) = (unsigned(ratio.estimate), span(near, far));
+            format!("{b} executes {size} {word} instructions than {a} ({span}): shown")
+        };
+    }
     match direction {
         Direction::NotShown => format!(
             "no difference between {b} and {a} is shown: {} ({}); one up to that size may be there",
@@ -61,7 +74,27 @@ mod tests {
     use super::*;
 
     fn said(estimate: f64, low: f64, high: f64, direction: Direction) -> String {
-        verdict(Interval { estimate, low, high }, direction, "old", "new")
+        verdict(Metric::Cpu, Interval { estimate, low, high }, direction, ["old", "new"])
+    }
+
+    #[test]
+    fn instructions_are_more_or_fewer() {
+        let said = |estimate, low, high, direction| {
+            verdict(Metric::Instructions, Interval { estimate, low, high }, direction, ["old", "new"])
+        };
+        assert_eq!(
+            said(1.01, 1.008, 1.012, Direction::More),
+            "new executes 1.00 % more instructions than old (0.800 to 1.20 %): shown"
+        );
+        assert_eq!(
+            said(0.5, 0.4, 0.6, Direction::Less),
+            "new executes 50.0 % fewer instructions than old (40.0 to 60.0 %): shown"
+        );
+        assert_eq!(
+            said(2.0, 1.98, 2.02, Direction::More),
+            "new executes 2.00 times (1.98 to 2.02) as many instructions as old: shown"
+        );
+        assert!(said(1.0, 0.9, 1.1, Direction::NotShown).starts_with("no difference between new and old"));
     }
 
     #[test]

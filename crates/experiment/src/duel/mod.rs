@@ -251,7 +251,7 @@ impl Duel {
             batch: self.batch,
             base: Some(self.base.clone()),
             observations: self.rounds.iter().map(observation).collect(),
-            ..arms::series(name, arm, self.order, &self.clock)
+            ..arms::series(name, arm, self.order.name(), &self.clock)
         }
     }
 }

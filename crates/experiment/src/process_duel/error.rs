@@ -1,6 +1,6 @@
 //! Why programs could not be compared.
 
-use super::StepError;
+use super::{CountError, DuetError, StepError};
 use std::io;
 use std::path::PathBuf;
 use vellum_process::{Outcome, SpawnError};
@@ -45,6 +45,12 @@ pub enum ProcessDuelError {
         /// The last line on its standard error, if that was kept.
         last: String,
     },
+    /// Two processes cannot run at the same time.
+    #[error(transparent)]
+    Duet(#[from] DuetError),
+    /// Instructions could not be counted.
+    #[error(transparent)]
+    Count(#[from] CountError),
     /// A step before or after a run failed.
     #[error(transparent)]
     Step(#[from] StepError),

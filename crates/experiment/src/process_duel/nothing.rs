@@ -13,9 +13,15 @@
 //! Where memory may not be executed from files (a sysctl can forbid it), or on another processor, `/bin/true`
 //! stands in and says so.
 
+use super::output::Streams;
+use super::results::CPU_STEP_NS;
+use super::spawn::Prepared;
+use super::{Output, ProcessDuelError};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use vellum_measure::{Base, Sample};
+use vellum_timing::clock::Clock;
 
 /// The program's length in bytes, and where its code begins.
 const CODE_AT: usize = 0x78;
@@ -24,6 +30,20 @@ const CODE_AT: usize = 0x78;
 const BASE: u64 = 0x0040_0000;
 /// What stands in.
 const STAND_IN: &str = "/bin/true";
+
+/// How often nothing is run.
+const NOTHINGS: usize = 20;
+
+/// What running nothing costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NothingCost {
+    /// What ran, for people.
+    pub what: &'static str,
+    /// Wall time, nanoseconds.
+    pub wall: Base,
+    /// User and system time, nanoseconds.
+    pub cpu: Base,
+}
 
 /// The program, ready to be started.
 #[derive(Debug)]
@@ -59,6 +79,28 @@ impl Nothing {
     pub(super) fn stand_in() -> Nothing {
         let path = CString::new(STAND_IN).unwrap_or_default();
         Nothing { _file: None, path, what: STAND_IN }
+    }
+}
+
+/// Runs nothing some times.
+pub(super) fn time_nothing(clock: &Clock) -> Result<NothingCost, ProcessDuelError> {
+    let mut streams = Streams::open(Output::Discard, None)?;
+    let mut nothing = Nothing::new().unwrap_or_else(|_| Nothing::stand_in());
+    // The first run also shows whether it can be run at all.
+    if Prepared::bare(&nothing.path).run(clock, streams.ready()?).is_err() {
+        nothing = Nothing::stand_in();
+    }
+    let prepared = Prepared::bare(&nothing.path);
+    let (mut wall, mut cpu) = (Sample::new(NOTHINGS), Sample::new(NOTHINGS));
+    for _ in 0..NOTHINGS {
+        let run = prepared.run(clock, streams.ready()?)?;
+        wall.add(run.wall_ns);
+        cpu.add(run.cpu_ns());
+    }
+    let step = clock.step_ns();
+    match (Base::with_step("process-wall", &wall, step), Base::with_step("process-cpu", &cpu, CPU_STEP_NS)) {
+        (Some(wall), Some(cpu)) => Ok(NothingCost { what: nothing.what, wall, cpu }),
+        _ => unreachable!("durations are finite and never negative"),
     }
 }
 

@@ -5,6 +5,7 @@
 //! are taken just before it and just after `wait4` returns; what the child used is the kernel's own account
 //! of it (`wait4`'s rusage), to the microsecond.
 
+use super::ProcessMetric;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
@@ -25,6 +26,8 @@ pub struct ProcessRun {
     pub usage: Usage,
     /// How it ended.
     pub outcome: Outcome,
+    /// How many instructions it and its children executed in user mode, if something counted them.
+    pub instructions: Option<u64>,
 }
 
 impl ProcessRun {
@@ -32,6 +35,15 @@ impl ProcessRun {
     #[must_use]
     pub fn cpu_ns(&self) -> f64 {
         (self.usage.user + self.usage.system).as_nanos() as f64
+    }
+
+    /// One of its figures; 0 where there is none.
+    pub(super) fn value(&self, metric: ProcessMetric) -> f64 {
+        match metric {
+            ProcessMetric::Wall => self.wall_ns,
+            ProcessMetric::Cpu => self.cpu_ns(),
+            ProcessMetric::Instructions => self.instructions.map_or(0.0, |count| count as f64),
+        }
     }
 }
 
@@ -109,6 +121,7 @@ impl Prepared {
             // SAFETY: wait4 returned the child, so it filled `usage`.
             usage: Usage::from(unsafe { usage.assume_init() }),
             outcome: outcome_of(status),
+            instructions: None,
         })
     }
 

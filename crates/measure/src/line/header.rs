@@ -127,6 +127,7 @@ fn usual_quantity(unit: &Unit) -> &'static str {
         }
         Unit::Bytes => "Size",
         Unit::Count => "Count",
+        Unit::Instructions => "Instructions",
         Unit::Other(_) => "Value",
     }
 }

@@ -4,7 +4,7 @@ use super::duel::figures;
 use super::{Given, TaskError, percent, program};
 use crate::Metrics;
 use std::time::{Duration, Instant};
-use vellum_experiment::process_duel::{ProcessOptions, ProcessTime, process_duel_while};
+use vellum_experiment::process_duel::{ProcessMetric, ProcessOptions, process_duel_while};
 use vellum_measure::Options;
 use vellum_process::Command;
 
@@ -27,8 +27,8 @@ pub(super) fn process(given: &Given) -> Result<Metrics, TaskError> {
         rounds.len() < options.rounds_min || began.elapsed() < time
     })?;
     let seconds = began.elapsed().as_secs_f64();
-    let found = duel.compare(ProcessTime::Cpu, 2, &Options::default())?;
-    let wall = duel.compare(ProcessTime::Wall, 2, &Options::default())?;
+    let found = duel.compare(ProcessMetric::Cpu, 2, &Options::default())?;
+    let wall = duel.compare(ProcessMetric::Wall, 2, &Options::default())?;
     let mut metrics = figures(&found);
     metrics.set("a_ns", found.a.estimate);
     metrics.set("b_ns", found.b.estimate);

@@ -1,0 +1,128 @@
+//! `vellum bench --order duet`: pairs at the same time, on two processors.
+
+mod common;
+
+use common::{VELLUM, compiled, report, said, text};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Turns of a loop that no compiler may remove, as many as the argument says.
+const LOOP: &str = "
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    volatile unsigned long sum = 0;
+    for (unsigned long turn = atol(argv[1]); turn > 0; turn--) sum += turn;
+    return 0;
+}";
+const ONCE: &str = "2000000";
+const TENFOLD: &str = "20000000";
+
+/// The loop, compiled, in a folder of its own.
+fn program() -> Option<(tempfile::TempDir, PathBuf)> {
+    let place = tempfile::tempdir().unwrap();
+    let program = compiled("cc", &["-O1"], LOOP, place.path())?;
+    Some((place, program))
+}
+
+/// A duet, unless there is one processor only.
+fn duet(options: &[&str], words: &[&str]) -> Option<Output> {
+    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        vellum_skip::skip("there is one processor");
+        return None;
+    }
+    let mut command = Command::new(VELLUM);
+    command.args(["bench", "--order", "duet"]).args(options).arg("--").args(words);
+    Some(command.output().expect("vellum starts"))
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[test]
+fn tenfold_work_is_shown_in_a_duet() {
+    let Some((place, program)) = program() else { return };
+    let program = text(&program);
+    let (json, lines) = (place.path().join("r.json"), place.path().join("r.obs"));
+    let options = ["--rounds", "12", "--seed", "7", "--json", text(&json), "--out", text(&lines)];
+    let words = [program, ONCE, "--vs", program, TENFOLD, "--vs", program, ONCE];
+    let Some(ended) = duet(&options, &words) else { return };
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let shown = out(&ended);
+    let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "12 rounds of A beside A again, B and C, on processors ",
+        "seed 7",
+        "A against A",
+        ": shown (CPU time)",
+    ] {
+        assert!(unwrapped.contains(part), "{part} is missing:\n{shown}");
+    }
+    let found = report(&json);
+    assert_eq!(found["how"]["order"], "duet");
+    let processors = found["how"]["processors"].as_array().unwrap();
+    assert!(processors.len() == 2 && processors[0] != processors[1], "{processors:?}");
+    let versus = &found["versus"];
+    assert_eq!((&versus[0]["arm"], &versus[0]["direction"]), (&"B".into(), &"more".into()));
+    let ratio = |row: usize| versus[row]["comparison"]["headline"]["ratio"]["estimate"].as_f64().unwrap();
+    assert!((2.0..25.0).contains(&ratio(0)) && ratio(1) < ratio(0), "{} {}, seed 7", ratio(0), ratio(1));
+    assert!(std::fs::read_to_string(lines).unwrap().contains("order=duet"));
+}
+
+#[test]
+fn what_a_duet_cannot_do_is_refused_before_anything_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("ran");
+    let touch = ["touch", text(&mark), "--vs", "true"];
+    for (options, words, why) in [
+        (&[][..], &touch[..2], "add another one behind --vs"),
+        (&["--metric", "instructions"], &touch, "--order duet is for times"),
+        (&["--output", "equal"], &touch, "--order duet compares no outputs"),
+    ] {
+        let Some(ended) = duet(options, words) else { return };
+        assert_eq!(ended.status.code(), Some(125), "{options:?}");
+        assert!(said(&ended).contains(why), "{}", said(&ended));
+        assert!(!mark.exists(), "{options:?} ran something");
+    }
+    let Ok(alone) =
+        Command::new("taskset").args(["-c", "0", VELLUM, "bench", "--order", "duet"]).args(touch).output()
+    else {
+        return vellum_skip::skip("there is no taskset");
+    };
+    if said(&alone).starts_with("taskset:") {
+        return vellum_skip::skip("processor 0 is not ours");
+    }
+    assert_eq!(alone.status.code(), Some(125), "{}", said(&alone));
+    assert!(said(&alone).contains("needs two processors, and 1 is allowed"), "{}", said(&alone));
+    assert!(!mark.exists());
+}
+
+#[test]
+fn told_to_stop_it_leaves_neither_of_a_pair_behind() {
+    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        return vellum_skip::skip("there is one processor");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let pids = place.path().join("pids");
+    let script = format!("echo $$ >> {}; exec sleep 1000", text(&pids));
+    let mut command = Command::new(VELLUM);
+    command.args(["bench", "--order", "duet", "--warm-up", "0", "--"]);
+    command
+        .args(["sh", "-c", &script, "--vs", "sh", "-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let bench = command.spawn().unwrap();
+    let both = loop {
+        let all = std::fs::read_to_string(&pids).unwrap_or_default();
+        if all.lines().count() == 2 && all.ends_with('\n') {
+            break all;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
+    let ended = bench.wait_with_output().unwrap();
+    assert!(said(&ended).contains("stopped by signal 15"), "{}", said(&ended));
+    for pid in both.lines() {
+        assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid} goes on alone");
+    }
+}

@@ -1,0 +1,165 @@
+//! `vellum bench --metric instructions`: by valgrind, which counts the same everywhere, and what is said
+//! where the processor does not count.
+
+mod common;
+
+use common::{VELLUM, compiled, report, said, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// As many turns of a loop, of five instructions each, as the macro says.
+const LOOP: &str = "
+int main(void) {
+    volatile unsigned long sum = 0;
+    for (unsigned long turn = TURNS; turn > 0; turn--) sum += turn;
+    return 0;
+}";
+
+/// Some 20 ms of work, and 1 % more.
+const TURNS: u32 = 10_000_000;
+const MORE_TURNS: u32 = 10_100_000;
+
+/// The loop with this number of turns, compiled in a folder of its own.
+fn program(turns: u32) -> Option<(tempfile::TempDir, PathBuf)> {
+    let place = tempfile::tempdir().unwrap();
+    let program = compiled("cc", &["-O1", &format!("-DTURNS={turns}")], LOOP, place.path())?;
+    Some((place, program))
+}
+
+fn bench(options: &[&str], words: &[&str]) -> Output {
+    let mut command = Command::new(VELLUM);
+    command.args(["bench", "--metric", "instructions"]).args(options).arg("--").args(words);
+    command.output().expect("vellum starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn there_is_valgrind() -> bool {
+    let there = Command::new("valgrind").arg("--version").output().is_ok_and(|ran| ran.status.success());
+    if !there {
+        vellum_skip::skip("there is no valgrind");
+    }
+    there
+}
+
+const BY_VALGRIND: [&str; 2] = ["--counter", "valgrind"];
+
+#[test]
+fn one_per_cent_more_is_found_and_the_same_is_not() {
+    let (Some((place, old)), Some((_other, new))) = (program(TURNS), program(MORE_TURNS)) else { return };
+    if !there_is_valgrind() {
+        return;
+    }
+    let file = |name: &str| place.path().join(name);
+    let [json, csv, page, xml, lines] = ["r.json", "r.csv", "r.md", "r.xml", "r.obs"].map(file);
+    let mut options = BY_VALGRIND.to_vec();
+    options.extend(["--fail-above", "0.5%", "--seed", "7"]);
+    options.extend(["--json", text(&json), "--csv", text(&csv), "--markdown", text(&page)]);
+    options.extend(["--junit", text(&xml), "--out", text(&lines)]);
+    let ended = bench(&options, &[text(&old), "--vs", text(&new)]);
+    assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
+    assert!(said(&ended).starts_with("vellum: more instructions than allowed: "), "{}", said(&ended));
+    let shown = out(&ended);
+    let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["instructions counted by valgrind", "% more instructions than", ": shown", "A against A"] {
+        assert!(unwrapped.contains(part), "{part} is missing:\n{shown}");
+    }
+    // The times and the memory are valgrind's.
+    for part in ["CPU", "wall", "peak", "faults", "starting"] {
+        assert!(!shown.contains(part), "{part} is there:\n{shown}");
+    }
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+
+    let found = report(&json);
+    let how = &found["how"];
+    let named = ["metric", "unit", "counter"].map(|field| how[field].as_str().unwrap());
+    assert_eq!(named, ["instructions", "instructions", "valgrind"]);
+    // As many rounds as tell, as nothing varies.
+    assert_eq!(how["rounds"], 6, "{shown}");
+    let versus = found["versus"].as_array().unwrap();
+    assert_eq!((versus.len(), &versus[0]["metric"]), (1, &"instructions".into()));
+    assert_eq!(versus[0]["direction"], "more");
+    let ratio = versus[0]["comparison"]["headline"]["ratio"]["estimate"].as_f64().unwrap();
+    assert!((1.0095..1.0101).contains(&ratio), "{ratio}");
+    assert!(found["programs"].as_array().unwrap().iter().all(|one| one["peak_bytes"] == Value::Null));
+    assert_eq!(found["series"][2]["unit"], "instructions");
+    let counted = &found["subjects"][0];
+    assert_eq!(counted["metric"], "instructions");
+    // Five for each turn, and the loader's.
+    let mean = counted["stat"]["mean"].as_f64().unwrap();
+    assert!((50.0e6..51.0e6).contains(&mean), "{mean}");
+
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    assert!(read(&csv).contains("instructions"), "{}", read(&csv));
+    assert!(read(&lines).contains("Instructions:instructions "), "{}", read(&lines));
+    assert!(read(&page).contains("| instructions |") && read(&page).contains(": shown (instructions)."));
+    assert!(read(&xml).contains("failures=\"1\"") && read(&xml).contains("(instructions)"), "{}", read(&xml));
+
+    // The same program under another name, whose length the loader walks over.
+    let again = place.path().join("the_same_program_under_a_longer_name");
+    std::fs::copy(&old, &again).unwrap();
+    let same = bench(&[&BY_VALGRIND[..], &["-q"]].concat(), &[text(&old), "--vs", text(&again)]);
+    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+    assert!(out(&same).starts_with("no difference between "), "{}", out(&same));
+}
+
+#[test]
+fn several_programs_and_one_are_counted_as_well() {
+    let Some((place, program)) = program(1000) else { return };
+    if !there_is_valgrind() {
+        return;
+    }
+    let program = text(&program);
+    let rounds = [&BY_VALGRIND[..], &["--rounds", "1", "--warm-up", "0"]].concat();
+    let three = bench(&rounds, &[program, "--vs", program, "--vs", program]);
+    assert_eq!(three.status.code(), Some(0), "{}", said(&three));
+    let shown = out(&three);
+    assert!(shown.contains("instr., B") && shown.contains("instr., C"), "{shown}");
+
+    // What varies has a place in a baseline, too.
+    let saved = place.path().join("before.json");
+    let alone = bench(&[&rounds[..], &["--save", text(&saved), "--name", "loop"]].concat(), &[program]);
+    assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
+    assert!(out(&alone).contains("loop executes ") && !out(&alone).contains("peak"), "{}", out(&alone));
+    let against = bench(&[&rounds[..], &["--baseline", text(&saved), "--name", "loop"]].concat(), &[program]);
+    assert_eq!(against.status.code(), Some(0), "{}", said(&against));
+    assert!(out(&against).contains("not shown"), "{}", out(&against));
+}
+
+#[test]
+fn where_nothing_counts_the_other_way_is_named() {
+    let ended = bench(&["--rounds", "6", "--json", "-"], &["true", "--vs", "true"]);
+    if ended.status.success() {
+        // This processor counts; the times are given beside.
+        let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(found["how"]["counter"], "hardware");
+        let metrics = found["versus"].as_array().unwrap().iter().map(|row| row["metric"].as_str().unwrap());
+        assert_eq!(metrics.collect::<Vec<_>>(), ["instructions", "cpu", "wall"]);
+    } else {
+        assert_eq!(ended.status.code(), Some(125));
+        let said = said(&ended);
+        for part in ["perf_event_open: ", "--counter valgrind", "30 times"] {
+            assert!(said.contains(part), "{part} is missing: {said}");
+        }
+    }
+    let without = Command::new(VELLUM)
+        .args(["bench", "--metric", "instructions", "--counter", "valgrind", "--", "/bin/true"])
+        .env("PATH", "/no/such/folder")
+        .output()
+        .unwrap();
+    assert_eq!(without.status.code(), Some(125));
+    assert!(said(&without).contains("valgrind: not found; install valgrind"), "{}", said(&without));
+    for (metric, option, why) in [
+        ("cpu", &["--counter", "valgrind"][..], "--counter is for --metric instructions"),
+        ("instructions", &["--subtract-start"], "--subtract-start is for times"),
+    ] {
+        let ended =
+            Command::new(VELLUM).args(["bench", "--metric", metric]).args(option).arg("true").output();
+        let ended = ended.unwrap();
+        assert_eq!(ended.status.code(), Some(125));
+        assert!(said(&ended).contains(why), "{}", said(&ended));
+    }
+}

@@ -1,0 +1,237 @@
+//! Two processes at the same time, each on a processor of its own.
+//!
+//! ```text
+//! processor p   A │ A │ B │ …     each round: A beside A', A beside B, … in random order;
+//! processor q   A'│ B │ A │ …     which of the two gets which processor is drawn anew for each pair
+//! ```
+//!
+//! What disturbs the whole machine (a neighbour in the cloud, a governor of frequencies, heat) disturbs both
+//! at once, and leaves their ratio alone. By turns it disturbs one of them. What disturbs one processor is
+//! shared out evenly by the draws. The control is a pair as well, so that it shows what is left.
+//!
+//! Source: Bulej, Horký, Tůma, Farquet, Prokopec, "Duet benchmarking: improving measurement accuracy in the
+//! cloud", ICPE 2020. There two workloads are iterated in parallel, each on the same processor all along, and
+//! iterations that overlap are compared. Here each pair is two whole processes, which change places, and have
+//! a control.
+
+use super::spawn::{Prepared, ProcessRun};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Barrier;
+use vellum_measure::Rng;
+use vellum_process::SpawnError;
+use vellum_process::ring::numbers;
+use vellum_timing::clock::Clock;
+
+/// Sets the draws of processors apart from those of orders, which come from the same seed.
+const PLACES: u64 = 0x6475_6574;
+
+/// Two processes cannot run at the same time.
+#[derive(Debug, thiserror::Error)]
+pub enum DuetError {
+    /// There is only one processor.
+    #[error(
+        "a duet needs two processors, and {allowed} is allowed here (sched_getaffinity); permit more (taskset, \
+         cpuset), or run the programs by turns"
+    )]
+    Processors {
+        /// How many there are.
+        allowed: usize,
+    },
+    /// The processors cannot be asked for.
+    #[error("cannot find out on which processors this process may run (sched_getaffinity: {source})")]
+    Affinity {
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Runs pairs.
+#[derive(Debug)]
+pub(super) struct Duet {
+    processors: [usize; 2],
+    rng: Rng,
+}
+
+impl Duet {
+    /// On two of the processors on which this process may run: of different cores, if there are such.
+    pub(super) fn open(seed: u64) -> Result<Duet, DuetError> {
+        let allowed =
+            sched_getaffinity(None).map_err(|error| DuetError::Affinity { source: error.into() })?;
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number)).collect();
+        let processors = two_of(&allowed, &siblings);
+        let processors = processors.ok_or(DuetError::Processors { allowed: allowed.len() })?;
+        Ok(Duet { processors, rng: Rng::new(seed ^ PLACES) })
+    }
+
+    pub(super) fn processors(&self) -> [usize; 2] {
+        self.processors
+    }
+
+    /// Runs both at the same time, with these as their standard descriptors.
+    pub(super) fn run(
+        &mut self,
+        pair: [&Prepared; 2],
+        clock: &Clock,
+        stdio: [[RawFd; 3]; 2],
+    ) -> Result<[ProcessRun; 2], SpawnError> {
+        let [p, q] = self.processors;
+        let drawn = self.rng.next_u64();
+        let processors = if drawn & 1 == 0 { [p, q] } else { [q, p] };
+        // Which of the threads is made first is drawn as well: the second need not be woken up.
+        let first = usize::from(drawn & 2 == 0);
+        let both_ready = Barrier::new(pair.len());
+        let run = |at: usize| {
+            // The thread goes first, so that the process begins there; a process inherits its place.
+            let placed = go_to(processors[at]);
+            both_ready.wait();
+            placed.and_then(|()| pair[at].run(clock, stdio[at]))
+        };
+        let mut runs = std::thread::scope(|scope| {
+            let threads = [first, 1 - first].map(|at| scope.spawn(move || run(at)));
+            threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        if first == 1 {
+            runs.reverse();
+        }
+        let [one, other] = runs;
+        Ok([one?, other?])
+    }
+}
+
+/// Moves this thread to a processor.
+fn go_to(processor: usize) -> Result<(), SpawnError> {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    let moved = sched_setaffinity(None, &set);
+    moved.map_err(|error| SpawnError::System { call: "sched_setaffinity", source: error.into() })
+}
+
+/// The first processor and the next of another core; just the next, if there is no such.
+fn two_of(allowed: &[usize], siblings: &dyn Fn(usize) -> Vec<i32>) -> Option<[usize; 2]> {
+    let (&first, rest) = allowed.split_first()?;
+    let same_core = siblings(first);
+    let apart = rest.iter().find(|&&other| !same_core.contains(&(other as i32)));
+    apart.or(rest.first()).map(|&second| [first, second])
+}
+
+/// The processors that share a processor's core, as far as the kernel tells.
+fn siblings(processor: usize) -> Vec<i32> {
+    let file = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+    std::fs::read_to_string(file).map_or_else(|_| Vec::new(), |text| numbers(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process_duel::{ProcessDuelError, ProcessMetric, ProcessOptions, process_duel};
+    use vellum_measure::Options;
+    use vellum_process::Command;
+
+    fn shell(script: &str) -> Command {
+        Command {
+            program: "/bin/sh".into(),
+            argv: ["sh", "-c", script].map(Into::into).into(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            stdio: [None, None, None],
+        }
+    }
+
+    fn quick() -> ProcessOptions {
+        ProcessOptions { rounds_min: 8, rounds_max: 8, duet: true, ..ProcessOptions::default() }
+    }
+
+    #[test]
+    fn processors_of_different_cores_are_preferred() {
+        let pairs = |processor: usize| vec![processor as i32 & !1, processor as i32 | 1];
+        assert_eq!(two_of(&[0, 1, 2, 3], &pairs), Some([0, 2]));
+        assert_eq!(two_of(&[0, 1], &pairs), Some([0, 1]));
+        assert_eq!(two_of(&[3, 5], &|_| Vec::new()), Some([3, 5]));
+        assert_eq!((two_of(&[3], &pairs), two_of(&[], &pairs)), (None, None));
+    }
+
+    /// Each process sees one processor, the two of a pair see different ones, and both see either in time.
+    #[test]
+    fn pairs_run_at_the_same_time_on_processors_that_they_exchange() {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        let looks = |name: &str| {
+            let place = "$(grep Cpus_allowed_list /proc/self/status | tr -dc 0-9,-)";
+            shell(&format!("echo {name} {place} >> {}; sleep 0.05", seen.display()))
+        };
+        let duel = match process_duel(&[&looks("a"), &looks("b")], &quick()) {
+            Ok(duel) => duel,
+            Err(ProcessDuelError::Duet(error)) => return vellum_skip::skip(error),
+            Err(other) => panic!("{other}"),
+        };
+        let places = duel.processors.unwrap();
+        for round in &duel.rounds {
+            assert_eq!((round.runs.len(), round.beside.len()), (3, 2));
+            for (arm, beside) in (1..).zip(&round.beside) {
+                let (one, other) = (beside, round.runs[arm]);
+                let both = one.start_ns.max(other.start_ns) as f64;
+                let over = [*one, other].map(|run| run.start_ns as f64 + run.wall_ns);
+                assert!(over.iter().all(|over| *over > both), "they do not overlap: {round:?}");
+            }
+        }
+        let seen = std::fs::read_to_string(seen).unwrap();
+        for name in ["a", "b"] {
+            for place in places {
+                let line = format!("{name} {place}");
+                assert!(seen.lines().any(|one| one == line), "{name} was never on {place} (seed 1): {seen}");
+            }
+        }
+        // Warm-up has one pair; a round has A three times.
+        assert_eq!(seen.lines().filter(|line| line.starts_with('a')).count(), 1 + 8 * 3);
+        assert_eq!(duel.series("a", 0).label("order"), Some("duet"));
+    }
+
+    #[test]
+    fn each_ratio_is_of_those_that_ran_together() {
+        let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
+        let light = shell(":");
+        let duel = match process_duel(&[&light, &busy, &light], &quick()) {
+            Ok(duel) => duel,
+            Err(ProcessDuelError::Duet(error)) => return vellum_skip::skip(error),
+            Err(other) => panic!("{other}"),
+        };
+        for (round, [a, control, b]) in duel.rounds.iter().zip(duel.values(ProcessMetric::Cpu, 2)) {
+            assert_eq!([a, b], [round.beside[1].cpu_ns(), round.runs[2].cpu_ns()]);
+            let own = round.runs[1].cpu_ns() / round.beside[0].cpu_ns();
+            assert!((control / a - own).abs() < 1e-9 * own, "{control} over {a} is not {own}");
+        }
+        let ratio =
+            |arm| duel.compare(ProcessMetric::Cpu, arm, &Options::default()).unwrap().headline.ratio.estimate;
+        assert!(ratio(2) > 1.5 && ratio(2) > ratio(3), "{} {}", ratio(2), ratio(3));
+    }
+
+    #[test]
+    fn a_failure_of_either_ends_it() {
+        let failing = shell("echo the reason >&2; exit 3");
+        for (programs, arm) in [([&failing, &shell(":")], "A"), ([&shell(":"), &failing], "B")] {
+            match process_duel(&programs, &quick()) {
+                Err(ProcessDuelError::Duet(error)) => return vellum_skip::skip(error),
+                Err(error) => {
+                    let expected = format!("{arm} (/bin/sh) exited with status 3 and said: the reason");
+                    assert!(error.to_string().contains(&expected), "{error}");
+                }
+                Ok(_) => panic!("{arm} failed"),
+            }
+        }
+        let ignoring = ProcessOptions { ignore_failure: true, ..quick() };
+        let duel = process_duel(&[&failing, &shell(":")], &ignoring).unwrap();
+        assert_eq!(duel.failures, vec![8, 8, 0]);
+    }
+
+    #[test]
+    fn one_processor_is_too_few() {
+        let before = sched_getaffinity(None).unwrap();
+        let first = (0..CpuSet::MAX_CPU).find(|&number| before.is_set(number)).unwrap();
+        // This thread alone is moved.
+        go_to(first).unwrap();
+        let error = process_duel(&[&shell(":"), &shell(":")], &quick()).unwrap_err();
+        sched_setaffinity(None, &before).unwrap();
+        assert!(error.to_string().contains("needs two processors, and 1 is allowed"), "{error}");
+    }
+}

@@ -1,0 +1,153 @@
+//! What a duel of processes gave: every round, and what is compared of it.
+
+use super::DOUBLE;
+use super::nothing::NothingCost;
+use super::spawn::ProcessRun;
+use crate::ArmOrder;
+use crate::arms;
+use vellum_measure::{CompareError, Comparison, Observation, Options, Series, Unit};
+use vellum_timing::clock::Clock;
+
+/// The kernel accounts processes' times in microseconds.
+pub(super) const CPU_STEP_NS: f64 = 1000.0;
+/// The length of a program's name, of the environment and where the stack begins change the number of
+/// instructions by some tens to hundreds, as the loader and the C library walk over them.
+const INSTRUCTIONS_STEP: f64 = 1000.0;
+
+/// One round: how each arm went, A, A', B and so on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessRound {
+    /// The runs by arm: the first program's two, then one of each other program.
+    pub runs: Vec<ProcessRun>,
+    /// The arms in the order in which they ran.
+    pub order: Vec<usize>,
+    /// In a duet: the first program's run beside that of each arm but the first. By turns, none.
+    pub beside: Vec<ProcessRun>,
+}
+
+/// What a duel of processes gave: every round, in order.
+#[derive(Clone, Debug)]
+pub struct ProcessDuel {
+    /// The rounds.
+    pub rounds: Vec<ProcessRound>,
+    /// What running nothing costs.
+    pub nothing: NothingCost,
+    /// How many processes of each arm failed.
+    pub failures: Vec<usize>,
+    /// The two processors of a duet.
+    pub processors: Option<[usize; 2]>,
+    pub(super) clock: Clock,
+    pub(super) order: ArmOrder,
+    pub(super) subtract_nothing: bool,
+}
+
+/// What is compared of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessMetric {
+    /// Nanoseconds from its start to its end.
+    Wall,
+    /// User and system time, nanoseconds.
+    Cpu,
+    /// Instructions executed in user mode; 0 where nothing counted them.
+    Instructions,
+}
+
+impl ProcessDuel {
+    /// In which order the arms ran.
+    #[must_use]
+    pub fn order(&self) -> ArmOrder {
+        self.order
+    }
+
+    /// The stable name of how the programs ran: that of the order, or `duet`.
+    #[must_use]
+    pub fn order_name(&self) -> &'static str {
+        if self.processors.is_some() { "duet" } else { self.order.name() }
+    }
+
+    /// Each round's figures of one kind: A, A' and the program of this arm; times less what running nothing
+    /// costs, if that was asked. In a duet, A is the one beside the program.
+    pub fn values(&self, metric: ProcessMetric, arm: usize) -> impl Iterator<Item = [f64; 3]> {
+        let base = match metric {
+            ProcessMetric::Wall if self.subtract_nothing => self.nothing.wall.min,
+            ProcessMetric::Cpu if self.subtract_nothing => self.nothing.cpu.min,
+            _ => 0.0,
+        };
+        let value = move |run: &ProcessRun| run.value(metric) - base;
+        self.rounds.iter().map(move |round| {
+            let [a, control, b] = [0, DOUBLE, arm].map(|arm| value(&round.runs[arm]));
+            match [DOUBLE, arm].map(|arm| round.beside.get(arm - 1).map(value)) {
+                // Each pair has its own A. The control is brought to the other pair's: its ratio stays.
+                [Some(own), Some(a)] => [a, a * control / own, b],
+                _ => [a, control, b],
+            }
+        })
+    }
+
+    /// The program of this arm against the first one, with A' against A beside it. The step of the metric is
+    /// filled in.
+    ///
+    /// # Errors
+    /// As for [`Comparison::of`].
+    pub fn compare(
+        &self,
+        metric: ProcessMetric,
+        arm: usize,
+        options: &Options,
+    ) -> Result<Comparison, CompareError> {
+        arms::compare(self.values(metric, arm), self.step(metric), options)
+    }
+
+    /// How finely figures can differ, in their unit: the clock's step, the kernel's for CPU time, or what
+    /// instructions differ by without another program.
+    #[must_use]
+    pub fn step(&self, metric: ProcessMetric) -> f64 {
+        match metric {
+            ProcessMetric::Wall => self.clock.step_ns(),
+            ProcessMetric::Cpu => CPU_STEP_NS,
+            ProcessMetric::Instructions => INSTRUCTIONS_STEP,
+        }
+    }
+
+    /// One arm's processes as a series of observations. It has bases if subtracting was asked.
+    #[must_use]
+    pub fn series(&self, name: &str, arm: usize) -> Series {
+        let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let observation = |round: &ProcessRound| {
+            let run = &round.runs[arm];
+            Observation {
+                start_ns: run.start_ns,
+                wall_ns: run.wall_ns,
+                cpu_ns: Some(run.cpu_ns()),
+                minor: count(run.usage.minor_faults),
+                major: count(run.usage.major_faults),
+                voluntary: count(run.usage.voluntary_switches),
+                involuntary: count(run.usage.involuntary_switches),
+                steal_ns: None,
+            }
+        };
+        Series {
+            base: self.subtract_nothing.then(|| self.nothing.wall.clone()),
+            cpu_base: self.subtract_nothing.then(|| self.nothing.cpu.clone()),
+            observations: self.rounds.iter().map(observation).collect(),
+            ..arms::series(name, arm, self.order_name(), &self.clock)
+        }
+    }
+
+    /// How many instructions one arm's processes executed.
+    #[must_use]
+    pub fn instructions(&self, name: &str, arm: usize) -> Series {
+        let observation = |round: &ProcessRound| {
+            let run = &round.runs[arm];
+            let wall_ns = run.value(ProcessMetric::Instructions);
+            Observation { start_ns: run.start_ns, wall_ns, ..Observation::default() }
+        };
+        Series {
+            quantity: "Instructions".to_owned(),
+            unit: Unit::Instructions,
+            clock: None,
+            observations: self.rounds.iter().map(observation).collect(),
+            ..arms::series(name, arm, self.order_name(), &self.clock)
+        }
+    }
+}
