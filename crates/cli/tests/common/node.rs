@@ -1,0 +1,191 @@
+//! A node: control groups of our own with real jobs in them, and the agent that watches them.
+//!
+//! All groups are below one, and go with the test, also when it fails or is killed.
+
+use super::VELLUM;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use vellum_process::confine::Undoing;
+
+/// A hang is one after this.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TOKEN: &str = "a-token-of-the-test";
+pub(crate) const BUSY: &str = "while :; do :; done";
+
+pub(crate) fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(done) = done() {
+            return done;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A child that ends with its owner.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The root of a hierarchy of our own, with the jobs in it; removed with all that is in it.
+pub(crate) struct Node {
+    pub(crate) root: PathBuf,
+    pub(crate) jobs: Vec<(PathBuf, Running)>,
+    _undoing: Undoing,
+}
+
+/// Ends the jobs of the hierarchy `$1`, and removes it.
+const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
+    find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ]";
+
+impl Node {
+    pub(crate) fn make(name: &str) -> Option<Node> {
+        match vellum_fleet::usual_root() {
+            Ok(top) => Node::make_in(&top, name),
+            Err(why) => {
+                vellum_skip::skip(why);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn make_in(top: &Path, name: &str) -> Option<Node> {
+        let root = top.join(format!("vellum-agent-test-{}-{name}", std::process::id()));
+        if let Err(why) = fs::create_dir(&root) {
+            vellum_skip::skip(format_args!("no control group can be made in {}: {why}", top.display()));
+            return None;
+        }
+        let undoing = Undoing::by(UNDO, &[root.as_os_str()]);
+        let node = Node { root, jobs: Vec::new(), _undoing: undoing };
+        if let Err(why) = fs::read_to_string(node.root.join("cgroup.procs")) {
+            vellum_skip::skip(format_args!("a control group cannot be used: {why}"));
+            return None;
+        }
+        Some(node)
+    }
+
+    /// Starts a busy job in a group of its own.
+    pub(crate) fn add(&mut self, path: &str) {
+        let group = self.root.join(path);
+        fs::create_dir_all(&group).unwrap();
+        let job = Running::start(Command::new("sh").args(["-c", BUSY]));
+        let procs = group.join("cgroup.procs");
+        let pid = job.0.id().to_string();
+        self.jobs.push((group, job));
+        fs::write(procs, pid).unwrap();
+    }
+
+    pub(crate) fn remove(&mut self, path: &str) {
+        let group = self.root.join(path);
+        self.jobs.retain(|(place, _)| *place != group);
+        until("a group can be removed", || fs::remove_dir(&group).ok());
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.jobs.clear();
+        let began = Instant::now();
+        while self.root.exists() && began.elapsed() < PATIENCE {
+            remove(&self.root);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Removes a group and those below it, as far as they are empty.
+fn remove(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    let _ = fs::remove_dir(group);
+}
+
+pub(crate) fn id(number: u32) -> String {
+    format!("{number:064x}")
+}
+
+pub(crate) fn uid(number: u32) -> String {
+    format!("{number:08x}-7d54-4c88-9a51-3b2f4d5e6f70")
+}
+
+/// The group of a pod's container, as the kubelet's two drivers name it.
+pub(crate) fn by_cgroupfs(number: u32) -> String {
+    format!("kubepods/burstable/pod{}/{}", uid(number), id(number))
+}
+
+pub(crate) fn by_systemd(number: u32) -> String {
+    let uid = uid(number).replace('-', "_");
+    format!(
+        "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice/cri-containerd-{}.scope",
+        id(number)
+    )
+}
+
+/// An agent, and where its metrics are.
+pub(crate) struct Agent {
+    pub(crate) running: Running,
+    /// HOST:PORT
+    pub(crate) address: String,
+    pub(crate) lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Agent {
+    pub(crate) fn start(root: &Path, options: &[&str]) -> Agent {
+        let mut command = Command::new(VELLUM);
+        command.args(["agent", "--listen", "127.0.0.1:0", "--delay", "100us", "--total", "50%"]);
+        command.arg("--root").arg(root).args(options).stdout(Stdio::piped());
+        let mut running = Running::start(&mut command);
+        let out = BufReader::new(running.0.stdout.take().unwrap());
+        let (sender, lines) = std::sync::mpsc::channel();
+        // Read to its end, so that the agent never waits for us.
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let first = lines.recv_timeout(PATIENCE).expect("a first line");
+        let address = first.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
+        Agent { running, address, lines }
+    }
+
+    /// The answer to a request with these headers.
+    pub(crate) fn ask(&self, headers: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{headers}\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        self.ask(&format!("Authorization: Bearer {TOKEN}\r\n"))
+    }
+
+    /// The value of a series, by the start of its labels.
+    pub(crate) fn value(&self, series: &str) -> Option<f64> {
+        let metrics = self.metrics();
+        let line = metrics.lines().find(|line| line.starts_with(series))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+}
