@@ -1,6 +1,6 @@
 //! `vellum agent` by https: certificates that openssl made, asked for by curl.
 //!
-//! The root of the groups is an ordinary folder: what is served is not the matter here.
+//! The root of the groups is an ordinary folder: the page itself is tested elsewhere.
 
 mod common;
 
@@ -185,7 +185,7 @@ fn a_handshake_that_does_not_end_holds_up_nobody() {
     let peers = slow(2 * CONNECTIONS);
     until("no handshake is waited for without end", || (!peers.iter().any(is_waited_for)).then_some(()));
     until("and then others are answered", || place.is_served("one", &agent).then_some(()));
-    // What is no handshake at all ends it, too.
+    // Nonsense ends a handshake at once.
     let mut nonsense = TcpStream::connect(&agent.address).unwrap();
     nonsense.write_all(&[&[22][..], &[255; 100]].concat()).unwrap();
     until("nonsense is not waited for", || (!is_waited_for(&nonsense)).then_some(()));

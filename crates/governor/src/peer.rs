@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The time for all that a peer sends, a handshake included; and the longest wait while it takes nothing.
 pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// The time for a connection in all: that for which Prometheus waits unless it is told otherwise.
+/// The time for a connection in all: Prometheus' usual one for a scrape.
 pub(crate) const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
 /// A connection, and since when.
