@@ -7,18 +7,18 @@
 mod common;
 
 use common::VELLUM;
-use common::node::{Agent, Node, PATIENCE, Running, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
+use common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
+use common::prometheus::Prometheus;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 #[test]
 fn groups_come_and_go_and_their_curves_arrive() {
     let Some(mut node) = Node::make("curves") else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let (pods, token) = (folder.path().join("pods.json"), folder.path().join("token"));
+    let folder = node.folder.path().to_owned();
+    let (pods, token) = (folder.join("pods.json"), folder.join("token"));
     let listed = |number: u32| {
         format!(
             "{{\"metadata\":{{\"name\":\"web-{number}\",\"namespace\":\"shop\",\"uid\":\"{}\"}},\"status\":{{\"containerStatuses\":[{{\"name\":\"nginx\",\"containerID\":\"containerd://{}\"}}]}}}}",
@@ -70,7 +70,7 @@ fn groups_come_and_go_and_their_curves_arrive() {
     });
     assert!(!agent.metrics().contains(&nameless), "and by no other");
     by_curl(&agent);
-    by_prometheus(&agent, &token, folder.path());
+    by_prometheus(&agent, &node, &token);
     let said: Vec<String> = agent.lines.try_iter().collect();
     assert!(said.iter().any(|line| line.ends_with("shop/web-1/nginx: gone")), "{said:?}");
     assert_eq!(
@@ -98,52 +98,31 @@ fn by_curl(agent: &Agent) {
 }
 
 /// A real Prometheus fetches the metrics, with the token, and finds in them what was served.
-fn by_prometheus(agent: &Agent, token: &Path, folder: &Path) {
-    let config = folder.join("prometheus.yml");
+fn by_prometheus(agent: &Agent, node: &Node, token: &Path) {
+    let folder = node.folder.path();
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/prometheus/fleet.yml");
-    let text = format!(
+    let config = format!(
         "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{rules:?}]\nscrape_configs:\n- job_name: vellum\n  honor_labels: true\n  \
          authorization: {{credentials_file: {token:?}}}\n  static_configs: [{{targets: [\"{}\"]}}]\n",
         agent.address
     );
-    fs::write(&config, text).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let listen = format!("127.0.0.1:{port}");
-    let mut command = Command::new("prometheus");
-    command
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-        .arg(format!("--web.listen-address={listen}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .stdin(Stdio::null());
-    let Ok(child) = command.spawn() else {
-        return vellum_skip::skip("there is no prometheus here (Debian: prometheus)");
+    let Some(prometheus) = Prometheus::start(folder, &config, |command| node.enter("services", command))
+    else {
+        return;
     };
-    let _running = Running(child);
-    let query = |query: &str| -> Option<serde_json::Value> {
-        let mut stream = TcpStream::connect(&listen).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        stream.write_all(format!("GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
-    };
-    let first = |answer: serde_json::Value| answer["data"]["result"].get(0).cloned();
-    let found = until("prometheus has fetched", || {
-        query("vellum_job_advised_bytes%7Bpod%3D%22web-2%22%7D").and_then(first)
-    });
+    let found =
+        until("prometheus has fetched", || prometheus.first("vellum_job_advised_bytes{pod=\"web-2\"}"));
     assert_eq!(found["metric"]["namespace"], "shop", "{found}");
     assert_eq!(found["metric"]["container"], "nginx", "{found}");
     let series = agent.metrics().lines().filter(|line| line.starts_with("vellum_")).count();
     let count = until("and has all", || {
-        let found = query("scrape_samples_scraped").and_then(first)?;
+        let found = prometheus.first("scrape_samples_scraped")?;
         found["value"][1].as_str()?.parse::<usize>().ok().filter(|count| *count > 0)
     });
     // Ages and windows that are known meanwhile are more series.
     assert!(count * 2 > series && count < series * 2, "{count} of {series}");
-    until("a recording rule has a value", || query("vellum:fleet_advised:bytes").and_then(first));
-    recommended(&listen, folder);
+    until("a recording rule has a value", || prometheus.first("vellum:fleet_advised:bytes"));
+    recommended(&prometheus.listen, folder);
 }
 
 /// What Prometheus remembers of a service becomes a drop-in, and only what is asked for is written.

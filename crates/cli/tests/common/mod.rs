@@ -4,6 +4,7 @@
 pub(crate) mod certificate;
 pub(crate) mod held;
 pub(crate) mod node;
+pub(crate) mod prometheus;
 
 use serde_json::Value;
 use std::os::unix::process::CommandExt;

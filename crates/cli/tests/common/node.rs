@@ -6,9 +6,11 @@ use super::VELLUM;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use vellum_process::confine::Undoing;
 
 /// A hang is one after this.
@@ -16,13 +18,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const TOKEN: &str = "a-token-of-the-test";
 pub(crate) const BUSY: &str = "while :; do :; done";
 
-pub(crate) fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+/// Waits for something that must happen.
+pub(crate) fn until<T>(what: &str, done: impl FnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, done)
+}
+
+/// The same for what takes longer.
+pub(crate) fn within<T>(patience: Duration, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(done) = done() {
             return done;
         }
-        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+        assert!(began.elapsed() < patience, "{what}: it does not happen");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -43,16 +51,17 @@ impl Drop for Running {
     }
 }
 
-/// The root of a hierarchy of our own, with the jobs in it; removed with all that is in it.
+/// The root of a hierarchy of our own, with the jobs in it, and a folder; removed with all that is in them.
 pub(crate) struct Node {
     pub(crate) root: PathBuf,
+    pub(crate) folder: TempDir,
     pub(crate) jobs: Vec<(PathBuf, Running)>,
     _undoing: Undoing,
 }
 
-/// Ends the jobs of the hierarchy `$1`, and removes it.
+/// Ends the processes of the hierarchy `$1`, and removes it, and then the folder `$2`.
 const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
-    find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ]";
+    find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ] && rm -rf \"$2\"";
 
 impl Node {
     pub(crate) fn make(name: &str) -> Option<Node> {
@@ -71,8 +80,9 @@ impl Node {
             vellum_skip::skip(format_args!("no control group can be made in {}: {why}", top.display()));
             return None;
         }
-        let undoing = Undoing::by(UNDO, &[root.as_os_str()]);
-        let node = Node { root, jobs: Vec::new(), _undoing: undoing };
+        let folder = tempfile::tempdir().unwrap();
+        let undoing = Undoing::by(UNDO, &[root.as_os_str(), folder.path().as_os_str()]);
+        let node = Node { root, folder, jobs: Vec::new(), _undoing: undoing };
         if let Err(why) = fs::read_to_string(node.root.join("cgroup.procs")) {
             vellum_skip::skip(format_args!("a control group cannot be used: {why}"));
             return None;
@@ -82,13 +92,18 @@ impl Node {
 
     /// Starts a busy job in a group of its own.
     pub(crate) fn add(&mut self, path: &str) {
-        let group = self.root.join(path);
-        fs::create_dir_all(&group).unwrap();
-        let job = Running::start(Command::new("sh").args(["-c", BUSY]));
-        let procs = group.join("cgroup.procs");
-        let pid = job.0.id().to_string();
-        self.jobs.push((group, job));
-        fs::write(procs, pid).unwrap();
+        self.run(path, Command::new("sh").args(["-c", BUSY]));
+    }
+
+    /// Starts a job in a group of its own.
+    pub(crate) fn run(&mut self, path: &str, job: &mut Command) {
+        self.enter(path, job);
+        self.jobs.push((self.root.join(path), Running::start(job)));
+    }
+
+    /// Has a command run in one of the groups.
+    pub(crate) fn enter(&self, path: &str, command: &mut Command) {
+        enter(&self.root.join(path), command);
     }
 
     pub(crate) fn remove(&mut self, path: &str) {
@@ -96,6 +111,14 @@ impl Node {
         self.jobs.retain(|(place, _)| *place != group);
         until("a group can be removed", || fs::remove_dir(&group).ok());
     }
+}
+
+/// Has a command run in a group from its first instruction: should the test be killed, so is it.
+pub(crate) fn enter(group: &Path, command: &mut Command) {
+    fs::create_dir_all(group).unwrap();
+    let mut procs = fs::File::options().write(true).open(group.join("cgroup.procs")).unwrap();
+    // SAFETY: one write to a file that is open, of the number by which the kernel knows who writes.
+    unsafe { command.pre_exec(move || procs.write_all(b"0")) };
 }
 
 impl Drop for Node {
@@ -149,11 +172,22 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// An agent at any port, which may cost much.
     pub(crate) fn start(root: &Path, options: &[&str]) -> Agent {
+        let mut command = Agent::command(root);
+        Agent::run(command.args(["--listen", "127.0.0.1:0", "--total", "50%"]).args(options))
+    }
+
+    /// The command for a root.
+    pub(crate) fn command(root: &Path) -> Command {
         let mut command = Command::new(VELLUM);
-        command.args(["agent", "--listen", "127.0.0.1:0", "--delay", "100us", "--total", "50%"]);
-        command.arg("--root").arg(root).args(options).stdout(Stdio::piped());
-        let mut running = Running::start(&mut command);
+        command.args(["agent", "--delay", "100us"]).arg("--root").arg(root);
+        command
+    }
+
+    /// Runs it until it serves.
+    pub(crate) fn run(command: &mut Command) -> Agent {
+        let mut running = Running::start(command.stdout(Stdio::piped()));
         let out = BufReader::new(running.0.stdout.take().unwrap());
         let (sender, lines) = std::sync::mpsc::channel();
         // Read to its end, so that the agent never waits for us.

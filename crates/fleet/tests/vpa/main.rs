@@ -1,5 +1,6 @@
 //! Recommendations for Kubernetes: against a server that fails in every way, and against a real API server.
 
+mod cluster;
 mod faults;
 mod real;
 mod server;
