@@ -1,5 +1,5 @@
 //! Kubernetes' interface, as far as a recommender needs it: objects read and written by REST, quantities, a
-//! lease for one leader.
+//! lease for one leader, changes noticed as they happen.
 //!
 //! ```text
 //! Lease ──▶ may write?            Api ──▶ Server (http) ──▶ the API server
@@ -11,10 +11,12 @@
 mod api;
 mod lease;
 mod quantity;
+mod watch;
 
 pub use api::{Api, ApiError, Patience};
 pub use lease::{Lease, LeaseName};
 pub(crate) use quantity::bytes;
+pub use watch::Watch;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::SystemTime;

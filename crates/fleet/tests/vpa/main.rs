@@ -4,6 +4,7 @@ mod cluster;
 mod faults;
 mod real;
 mod server;
+mod watch;
 
 use server::{Answer, Server};
 use std::time::Duration;

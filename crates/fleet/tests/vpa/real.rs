@@ -29,6 +29,7 @@ fn a_real_server_takes_the_numbers() {
     ]);
     let mut pass = pass(cluster.server(), &prometheus);
     pass.api = cluster.api();
+    let watch = pass.watch().unwrap();
     pass.is_dry = true;
     assert_eq!(pass.run(|_| panic!("nobody writes")).unwrap().written, 3);
     pass.is_dry = false;
@@ -61,9 +62,28 @@ fn a_real_server_takes_the_numbers() {
     first.give_back(&api);
     assert!(second.hold(&api).unwrap());
 
+    // Nothing of all that was written until now is a change. The watch may begin late, and then knows an
+    // object already.
+    let (mut late, mut changes) = (0, 0);
+    cluster.until("a new object is noticed", || {
+        cluster.autoscaler(&format!("late{late}"), "Deployment", &json!([]));
+        late += 1;
+        changes += watch.take();
+        (changes > 0).then_some(())
+    });
+    assert!(changes <= late && watch.trouble().is_none(), "{changes} of {late}: {:?}", watch.trouble());
+    assert_eq!(pass.run(|_| Ok(true)).unwrap().objects, 3 + late);
+
     cluster.kill_store();
     assert!(pass.run(|_| Ok(true)).is_err(), "without a store there is no list");
     cluster.restore();
     let again = cluster.until("recovery", || pass.run(|_| Ok(true)).ok());
-    assert_eq!((again.objects, again.written), (3, 0), "{again:?}");
+    assert_eq!((again.objects, again.written), (3 + late, 0), "{again:?}");
+    let mut last = watch.take();
+    cluster.until("and so is one after the trouble", || {
+        cluster.autoscaler(&format!("late{late}"), "Deployment", &json!([]));
+        late += 1;
+        last += watch.take();
+        (last > 0).then_some(())
+    });
 }
