@@ -22,7 +22,7 @@ mod common;
 
 use cluster::{Cluster, OBJECTS, Programs};
 use common::certificate::{EC, certificate};
-use common::node::{Agent, Node, Running, TOKEN, by_cgroupfs, by_systemd, enter, id, uid, within};
+use common::node::{Agent, Node, Running, TOKEN, by_cgroupfs, by_systemd, enter, id, port, uid, within};
 use common::prometheus::Prometheus;
 use common::{VELLUM, text};
 use serde_json::{Value, json};
@@ -182,7 +182,8 @@ impl Fleet {
             fs::create_dir(folder.join("cluster")).unwrap();
             Cluster::start(&folder.join("cluster"), programs, Box::new(services(&node)))
         });
-        let agents: Vec<Agent> = (0..NODES).map(|number| agent(&node, number, "127.0.0.1:0")).collect();
+        let agents: Vec<Agent> =
+            (0..NODES).map(|number| agent(&node, number, &format!("127.0.0.1:{}", port()))).collect();
         let targets: Vec<&String> = agents.iter().map(|agent| &agent.address).collect();
         let at = |name: &str| folder.join(name);
         let config = format!(

@@ -5,10 +5,11 @@
 use super::VELLUM;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use vellum_process::confine::Undoing;
@@ -33,6 +34,15 @@ pub(crate) fn within<T>(patience: Duration, what: &str, mut done: impl FnMut() -
         assert!(began.elapsed() < patience, "{what}: it does not happen");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// A port that is free, below those that the kernel gives to those who ask for any: it stays free while the
+/// program that has it is started again.
+pub(crate) fn port() -> u16 {
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    let from = 20_000 + (std::process::id() % 1000) as u16 * 10;
+    let mut ports = std::iter::from_fn(|| Some(from + GIVEN.fetch_add(1, Ordering::Relaxed)));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// A child that ends with its owner.

@@ -1,9 +1,9 @@
 //! A real Prometheus of a test's own.
 
-use super::node::{PATIENCE, Running};
+use super::node::{PATIENCE, Running, port};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,8 +24,7 @@ impl Prometheus {
             return None;
         }
         fs::write(folder.join("prometheus.yml"), config).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let listen = format!("127.0.0.1:{port}");
+        let listen = format!("127.0.0.1:{}", port());
         let mut prometheus = Prometheus { running: None, folder: folder.to_owned(), listen };
         prometheus.begin(prepare);
         Some(prometheus)
