@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Lease ──▶ may write?            Api ──▶ Server (http) ──▶ the API server
-//! Quantity: "64Mi" ──▶ bytes       └ passing trouble waited for, conflicts handed up
+//! Watch ──▶ anything new?          └ passing trouble waited for, conflicts handed up
+//! Quantity: "64Mi" ──▶ bytes
 //! ```
 //!
 //! Source: Kubernetes' documentation, "Kubernetes API Concepts"; client-go `tools/leaderelection`.
@@ -17,6 +18,7 @@ pub use api::{Api, ApiError, Patience};
 pub use lease::{Lease, LeaseName};
 pub(crate) use quantity::bytes;
 pub use watch::Watch;
+pub(crate) use watch::version;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::SystemTime;

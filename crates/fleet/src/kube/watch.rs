@@ -105,6 +105,39 @@ struct Event {
     object: Value,
 }
 
+/// What a line says.
+enum Said {
+    /// Something about an object, and the version from which to go on.
+    Event(Event, String),
+    /// The version from which was to be gone on is not there any more.
+    Stale,
+}
+
+impl Said {
+    /// The meaning of a line, or why it has none.
+    fn read(line: &[u8]) -> Result<Said, String> {
+        let event: Event = serde_json::from_slice(line).map_err(|why| why.to_string())?;
+        if event.kind == "ERROR" {
+            return match event.object["code"].as_u64() {
+                Some(code) if code == u64::from(GONE) => Ok(Said::Stale),
+                _ => Err(event.object["message"].as_str().unwrap_or("an error").to_owned()),
+            };
+        }
+        match event.object["metadata"]["resourceVersion"].as_str().map(str::to_owned) {
+            Some(version) if !version.is_empty() => Ok(Said::Event(event, version)),
+            _ => Err("an event without a version".to_owned()),
+        }
+    }
+}
+
+/// The version that an event in these bytes names.
+pub(crate) fn version(line: &[u8]) -> Option<String> {
+    match Said::read(line) {
+        Ok(Said::Event(_, version)) => Some(version),
+        _ => None,
+    }
+}
+
 /// How a request ended.
 enum End {
     /// It can be gone on from the last version.
@@ -192,20 +225,12 @@ impl Follower {
             if self.told.stop.load(Ordering::Acquire) {
                 return Ok(End::Over);
             }
-            let event: Event = match serde_json::from_slice(&line) {
-                Ok(event) => event,
-                Err(why) => return Err(self.nonsense(&why.to_string())),
+            let (event, now) = match Said::read(&line) {
+                Ok(Said::Event(event, now)) => (event, now),
+                Ok(Said::Stale) => return Ok(End::Stale),
+                Err(why) => return Err(self.nonsense(&why)),
             };
-            if event.kind == "ERROR" {
-                return match event.object["code"].as_u64() {
-                    Some(code) if code == u64::from(GONE) => Ok(End::Stale),
-                    _ => Err(self.nonsense(event.object["message"].as_str().unwrap_or("an error"))),
-                };
-            }
-            match event.object["metadata"]["resourceVersion"].as_str() {
-                Some(now) if !now.is_empty() => now.clone_into(version),
-                _ => return Err(self.nonsense("an event without a version")),
-            }
+            *version = now;
             self.tell(None);
             self.failures = 0;
             self.take_in(&event);
