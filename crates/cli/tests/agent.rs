@@ -7,197 +7,18 @@
 mod common;
 
 use common::VELLUM;
+use common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
+use common::prometheus::Prometheus;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use vellum_process::confine::Undoing;
-
-/// A hang is one after this.
-const PATIENCE: Duration = Duration::from_secs(120);
-const TOKEN: &str = "a-token-of-the-test";
-const BUSY: &str = "while :; do :; done";
-
-fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(done) = done() {
-            return done;
-        }
-        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// A child that ends with its owner.
-struct Running(Child);
-
-impl Running {
-    fn start(command: &mut Command) -> Running {
-        Running(command.stdin(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The root of a hierarchy of our own, with the jobs in it; removed with all that is in it.
-struct Node {
-    root: PathBuf,
-    jobs: Vec<(PathBuf, Running)>,
-    _undoing: Undoing,
-}
-
-/// Ends the jobs of the hierarchy `$1`, and removes it.
-const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
-    find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ]";
-
-impl Node {
-    fn make(name: &str) -> Option<Node> {
-        match vellum_fleet::usual_root() {
-            Ok(top) => Node::make_in(&top, name),
-            Err(why) => {
-                vellum_skip::skip(why);
-                None
-            }
-        }
-    }
-
-    fn make_in(top: &Path, name: &str) -> Option<Node> {
-        let root = top.join(format!("vellum-agent-test-{}-{name}", std::process::id()));
-        if let Err(why) = fs::create_dir(&root) {
-            vellum_skip::skip(format_args!("no control group can be made in {}: {why}", top.display()));
-            return None;
-        }
-        let undoing = Undoing::by(UNDO, &[root.as_os_str()]);
-        let node = Node { root, jobs: Vec::new(), _undoing: undoing };
-        if let Err(why) = fs::read_to_string(node.root.join("cgroup.procs")) {
-            vellum_skip::skip(format_args!("a control group cannot be used: {why}"));
-            return None;
-        }
-        Some(node)
-    }
-
-    /// Starts a busy job in a group of its own.
-    fn add(&mut self, path: &str) {
-        let group = self.root.join(path);
-        fs::create_dir_all(&group).unwrap();
-        let job = Running::start(Command::new("sh").args(["-c", BUSY]));
-        let procs = group.join("cgroup.procs");
-        let pid = job.0.id().to_string();
-        self.jobs.push((group, job));
-        fs::write(procs, pid).unwrap();
-    }
-
-    fn remove(&mut self, path: &str) {
-        let group = self.root.join(path);
-        self.jobs.retain(|(place, _)| *place != group);
-        until("a group can be removed", || fs::remove_dir(&group).ok());
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.jobs.clear();
-        let began = Instant::now();
-        while self.root.exists() && began.elapsed() < PATIENCE {
-            remove(&self.root);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-/// Removes a group and those below it, as far as they are empty.
-fn remove(group: &Path) {
-    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove(&entry.path());
-        }
-    }
-    let _ = fs::remove_dir(group);
-}
-
-fn id(number: u32) -> String {
-    format!("{number:064x}")
-}
-
-fn uid(number: u32) -> String {
-    format!("{number:08x}-7d54-4c88-9a51-3b2f4d5e6f70")
-}
-
-/// The group of a pod's container, as the kubelet's two drivers name it.
-fn by_cgroupfs(number: u32) -> String {
-    format!("kubepods/burstable/pod{}/{}", uid(number), id(number))
-}
-
-fn by_systemd(number: u32) -> String {
-    let uid = uid(number).replace('-', "_");
-    format!(
-        "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice/cri-containerd-{}.scope",
-        id(number)
-    )
-}
-
-/// An agent, and where its metrics are.
-struct Agent {
-    running: Running,
-    address: String,
-    lines: std::sync::mpsc::Receiver<String>,
-}
-
-impl Agent {
-    fn start(node: &Node, options: &[&str]) -> Agent {
-        let mut command = Command::new(VELLUM);
-        command.args(["agent", "--listen", "127.0.0.1:0", "--delay", "100us", "--total", "50%"]);
-        command.arg("--root").arg(&node.root).args(options).stdout(Stdio::piped());
-        let mut running = Running::start(&mut command);
-        let out = BufReader::new(running.0.stdout.take().unwrap());
-        let (sender, lines) = std::sync::mpsc::channel();
-        // Read to its end, so that the agent never waits for us.
-        std::thread::spawn(move || {
-            for line in out.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
-        let first = lines.recv_timeout(PATIENCE).expect("a first line");
-        let address = first.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
-        Agent { running, address, lines }
-    }
-
-    /// The answer to a request with these headers.
-    fn ask(&self, headers: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{headers}\r\n").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    fn metrics(&self) -> String {
-        self.ask(&format!("Authorization: Bearer {TOKEN}\r\n"))
-    }
-
-    /// The value of a series, by the start of its labels.
-    fn value(&self, series: &str) -> Option<f64> {
-        let metrics = self.metrics();
-        let line = metrics.lines().find(|line| line.starts_with(series))?;
-        line.rsplit(' ').next()?.parse().ok()
-    }
-}
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn groups_come_and_go_and_their_curves_arrive() {
     let Some(mut node) = Node::make("curves") else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let (pods, token) = (folder.path().join("pods.json"), folder.path().join("token"));
+    let folder = node.folder.path().to_owned();
+    let (pods, token) = (folder.join("pods.json"), folder.join("token"));
     let listed = |number: u32| {
         format!(
             "{{\"metadata\":{{\"name\":\"web-{number}\",\"namespace\":\"shop\",\"uid\":\"{}\"}},\"status\":{{\"containerStatuses\":[{{\"name\":\"nginx\",\"containerID\":\"containerd://{}\"}}]}}}}",
@@ -212,7 +33,7 @@ fn groups_come_and_go_and_their_curves_arrive() {
     node.add("system.slice/worker.service");
     node.add("slurm/uid_7/job_42/step_batch");
     let agent = Agent::start(
-        &node,
+        &node.root,
         &["--pods", common::text(&pods), "--token-file", common::text(&token), "--budget", "50%"],
     );
     for number in [1, 2] {
@@ -249,7 +70,7 @@ fn groups_come_and_go_and_their_curves_arrive() {
     });
     assert!(!agent.metrics().contains(&nameless), "and by no other");
     by_curl(&agent);
-    by_prometheus(&agent, &token, folder.path());
+    by_prometheus(&agent, &node, &token);
     let said: Vec<String> = agent.lines.try_iter().collect();
     assert!(said.iter().any(|line| line.ends_with("shop/web-1/nginx: gone")), "{said:?}");
     assert_eq!(
@@ -277,52 +98,31 @@ fn by_curl(agent: &Agent) {
 }
 
 /// A real Prometheus fetches the metrics, with the token, and finds in them what was served.
-fn by_prometheus(agent: &Agent, token: &Path, folder: &Path) {
-    let config = folder.join("prometheus.yml");
+fn by_prometheus(agent: &Agent, node: &Node, token: &Path) {
+    let folder = node.folder.path();
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/prometheus/fleet.yml");
-    let text = format!(
+    let config = format!(
         "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{rules:?}]\nscrape_configs:\n- job_name: vellum\n  honor_labels: true\n  \
          authorization: {{credentials_file: {token:?}}}\n  static_configs: [{{targets: [\"{}\"]}}]\n",
         agent.address
     );
-    fs::write(&config, text).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let listen = format!("127.0.0.1:{port}");
-    let mut command = Command::new("prometheus");
-    command
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-        .arg(format!("--web.listen-address={listen}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .stdin(Stdio::null());
-    let Ok(child) = command.spawn() else {
-        return vellum_skip::skip("there is no prometheus here (Debian: prometheus)");
+    let Some(prometheus) = Prometheus::start(folder, &config, |command| node.enter("services", command))
+    else {
+        return;
     };
-    let _running = Running(child);
-    let query = |query: &str| -> Option<serde_json::Value> {
-        let mut stream = TcpStream::connect(&listen).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        stream.write_all(format!("GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
-    };
-    let first = |answer: serde_json::Value| answer["data"]["result"].get(0).cloned();
-    let found = until("prometheus has fetched", || {
-        query("vellum_job_advised_bytes%7Bpod%3D%22web-2%22%7D").and_then(first)
-    });
+    let found =
+        until("prometheus has fetched", || prometheus.first("vellum_job_advised_bytes{pod=\"web-2\"}"));
     assert_eq!(found["metric"]["namespace"], "shop", "{found}");
     assert_eq!(found["metric"]["container"], "nginx", "{found}");
     let series = agent.metrics().lines().filter(|line| line.starts_with("vellum_")).count();
     let count = until("and has all", || {
-        let found = query("scrape_samples_scraped").and_then(first)?;
+        let found = prometheus.first("scrape_samples_scraped")?;
         found["value"][1].as_str()?.parse::<usize>().ok().filter(|count| *count > 0)
     });
     // Ages and windows that are known meanwhile are more series.
     assert!(count * 2 > series && count < series * 2, "{count} of {series}");
-    until("a recording rule has a value", || query("vellum:fleet_advised:bytes").and_then(first));
-    recommended(&listen, folder);
+    until("a recording rule has a value", || prometheus.first("vellum:fleet_advised:bytes"));
+    recommended(&prometheus.listen, folder);
 }
 
 /// What Prometheus remembers of a service becomes a drop-in, and only what is asked for is written.
@@ -380,7 +180,7 @@ fn an_agent_that_is_killed_leaves_nothing() {
     node.add("docker/0000000000000000000000000000000000000000000000000000000000000001");
     fs::write(node.root.join("x"), "").unwrap_err();
     let before: Vec<_> = fs::read_dir(&node.root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    let mut agent = Agent::start(&node, &["--burst", "1s"]);
+    let mut agent = Agent::start(&node.root, &["--burst", "1s"]);
     until("it watches", || {
         agent
             .value("vellum_job_watch_state{name=\"docker/000000000000\",state=\"watched\"}")
@@ -403,7 +203,7 @@ fn groups_of_version_2_are_watched_and_their_stalls_counted() {
     };
     let Some(mut node) = Node::make_in(top, "two") else { return };
     node.add(&by_systemd(1));
-    let agent = Agent::start(&node, &["--burst", "1s", "--budget", "50%"]);
+    let agent = Agent::start(&node.root, &["--burst", "1s", "--budget", "50%"]);
     until("a curve arrives", || agent.value("vellum_job_worth_bytes{").filter(|worth| *worth > 0.0));
     if node.jobs[0].0.join("memory.pressure").exists() {
         let stalled = agent.value("vellum_job_pressure_seconds_total{");
@@ -448,6 +248,13 @@ fn what_cannot_be_done_is_said_before_anything_is_done() {
         (vec!["--root", common::text(folder.path())], "root of a hierarchy"),
         (vec!["--root", root, "--token-file", "/nowhere/t"], "--token-file /nowhere/t: No such file"),
         (vec!["--root", root, "--token-file", empty], "no token"),
+        (vec!["--root", root, "--tls-certificate", "/nowhere/c"], "--tls-key"),
+        (
+            vec!["--root", root, "--tls-certificate", "/nowhere/c", "--tls-key", empty],
+            "--tls-certificate /nowhere/c: No such file",
+        ),
+        (vec!["--root", root, "--tls-certificate", empty, "--tls-key", "/nowhere/k"], "--tls-key /nowhere/k"),
+        (vec!["--root", root, "--tls-certificate", empty, "--tls-key", empty], "no certificate in it"),
         (vec!["--root", root, "--listen", &address, "--delay", "1ms"], "cannot listen"),
         (vec!["--root", root, "--listen", "here"], "--listen"),
         (vec!["--root", root, "--pods", "ftp://127.0.0.1:10250/pods"], "https://HOST:PORT/pods"),

@@ -155,6 +155,24 @@ impl Server {
         body: &[u8],
         limits: &Limits,
     ) -> Result<Vec<u8>, HttpError> {
+        let mut answer = self.send(method, path, body, limits)?;
+        answer.body_mut().with_config().limit(limits.bytes).read_to_vec().map_err(why)
+    }
+
+    /// The body of the answer to a question as it comes.
+    pub(crate) fn follow(&self, path: &str, limits: &Limits) -> Result<ureq::BodyReader<'static>, HttpError> {
+        let answer = self.send(Method::Get, path, &[], limits)?;
+        Ok(answer.into_body().into_with_config().limit(limits.bytes).reader())
+    }
+
+    /// The answer, of which only the head was read, if it is no refusal.
+    fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: &[u8],
+        limits: &Limits,
+    ) -> Result<ureq::http::Response<ureq::Body>, HttpError> {
         let (verb, kind) = match method {
             Method::Get => ("GET", None),
             Method::Post => ("POST", Some("application/json")),
@@ -178,18 +196,18 @@ impl Server {
             _ => self.run(request.body(body).map_err(nonsense)?, limits),
         };
         let mut answer = answer.map_err(why)?;
+        let code = answer.status().as_u16();
+        if let 200..=299 = code {
+            return Ok(answer);
+        }
         let after =
             answer.headers().get(RETRY_AFTER).and_then(|text| text.to_str().ok()?.trim().parse().ok());
-        let code = answer.status().as_u16();
         let read = answer.body_mut().with_config().limit(limits.bytes).read_to_vec();
-        match code {
-            200..=299 => read.map_err(why),
-            _ => Err(HttpError::Status {
-                code,
-                after: after.map(Duration::from_secs),
-                said: said(&read.unwrap_or_default(), token.as_deref()),
-            }),
-        }
+        Err(HttpError::Status {
+            code,
+            after: after.map(Duration::from_secs),
+            said: said(&read.unwrap_or_default(), token.as_deref()),
+        })
     }
 
     fn run<B: ureq::AsSendBody>(

@@ -25,6 +25,12 @@ pub fn patch(object: &[u8], memory: &Memory) -> Option<String> {
     crate::recommend::vpa::patch(object, memory)
 }
 
+/// The version of the object that an event of a watch is about.
+#[must_use]
+pub fn event(line: &[u8]) -> Option<String> {
+    crate::kube::version(line)
+}
+
 /// A quantity of Kubernetes, in bytes.
 #[must_use]
 pub fn quantity(text: &str) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! What recommenders read: objects of Kubernetes, quantities in them, and Slurm's accounting.
+//! What recommenders read: objects of Kubernetes, their events, quantities in them, and Slurm's accounting.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub(crate) const WORDS: &[&str] = &[
     "\"status\":{\"recommendation\":{\"containerRecommendations\":[",
     "{\"containerName\":\"nginx\",\"target\":{\"memory\":\"115343360\"}}",
     "\"conditions\":[{\"type\":\"RecommendationProvided\",\"status\":\"True\"}]",
+    "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"}}}",
+    "{\"type\":\"ERROR\",\"object\":{\"code\":410}}",
     "1|1000|train|COMPLETED\n",
     "OUT_OF_MEMORY",
     "1.5Gi",
@@ -27,7 +29,8 @@ pub(crate) const WORDS: &[&str] = &[
 const ADVISED: f64 = 100.0 * 1048576.0;
 
 /// Whatever an object says: a patch is JSON of its version, with numbers in order that are not below the
-/// advice unless its own bounds are. A table has a line a row.
+/// advice unless its own bounds are. An event that can be gone on from has a version. A table has a line a
+/// row.
 pub fn recommend(data: &[u8]) {
     let history = History { known_seconds: Some(1e6), advised: Some(ADVISED), ..History::default() };
     let containers = [("nginx".to_owned(), Remembered { history, stalled_under: None })].into();
@@ -45,6 +48,7 @@ pub fn recommend(data: &[u8]) {
             assert!(lower <= target && target <= upper && upper <= 1 << 60, "{patch}");
         }
     }
+    assert!(readers::event(data).is_none_or(|version| !version.is_empty()));
     let Ok(text) = std::str::from_utf8(data) else { return };
     assert!(readers::quantity(text).is_none_or(|bytes| bytes <= 1 << 60), "{text:?}");
     let needs: BTreeMap<String, f64> = [("1".to_owned(), ADVISED)].into();

@@ -1,24 +1,27 @@
 //! A page of metrics over HTTP, as Prometheus fetches it.
 //!
-//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once, and
-//! [`REQUEST_TIME`] in all for its request. So a silent or slow peer costs a thread for two seconds and
-//! delays nobody. The only request is `GET /metrics`; where there is a token it must bring it along
-//! (`Authorization: Bearer`), and what it brought is written nowhere.
+//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once, in which
+//! there is also the handshake of TLS; [`Peer`] bounds what it may take. So a silent or slow peer costs a
+//! thread for seconds and delays nobody. The only request is `GET /metrics`; where there is a token it must
+//! bring it along (`Authorization: Bearer`), and what it brought is written nowhere. Where there is a
+//! certificate, a request without TLS is refused.
 //!
 //! The page is made anew for each request, by the thread that answers it.
 
+use crate::peer::Peer;
+use crate::tls::{HANDSHAKE, TlsFiles};
 use crate::token::TokenFile;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The most connections at once.
 pub(crate) const CONNECTIONS_MAX: usize = 8;
-/// The time for a request, and the time for reading the answer.
-pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(2);
+/// For how long the end waits to wake the thread that accepts.
+const WAKE_TIME: Duration = Duration::from_secs(2);
 /// The longest request.
 pub(crate) const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// The most lines of a request's head.
@@ -39,13 +42,14 @@ type Page = Box<dyn Fn() -> String + Send + Sync>;
 struct Shared {
     page: Page,
     token: Option<TokenFile>,
+    tls: Option<TlsFiles>,
     stop: AtomicBool,
     connections: AtomicUsize,
 }
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Shared").field("token", &self.token).finish_non_exhaustive()
+        to.debug_struct("Shared").field("token", &self.token).field("tls", &self.tls).finish_non_exhaustive()
     }
 }
 
@@ -58,20 +62,22 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Serves `page` at `address`; port 0 takes any that is free. With a `token` only to those who have it.
+    /// Serves `page` at `address`; port 0 takes any that is free. With a `token` only to those who have it,
+    /// and with a certificate (`tls`) only by https.
     ///
     /// # Errors
     /// [`MetricsError`] where the address cannot be had.
     pub fn start(
         address: SocketAddr,
         token: Option<TokenFile>,
+        tls: Option<TlsFiles>,
         page: impl Fn() -> String + Send + Sync + 'static,
     ) -> Result<Exposition, MetricsError> {
         let failed = |source| MetricsError { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (stop, connections) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { page: Box::new(page), token, stop, connections });
+        let shared = Arc::new(Shared { page: Box::new(page), token, tls, stop, connections });
         let theirs = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("metrics".into()).spawn(move || accept(&listener, &theirs));
@@ -83,13 +89,20 @@ impl Exposition {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// What to fetch.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/metrics", self.address)
+    }
 }
 
 impl Drop for Exposition {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         // Wakes the thread that accepts. If that fails it is left to the end of the process.
-        if TcpStream::connect_timeout(&self.address, REQUEST_TIME).is_ok()
+        if TcpStream::connect_timeout(&self.address, WAKE_TIME).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -124,28 +137,53 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
-    let (asked, authorization) = request(&mut stream)?;
-    let let_in = || shared.token.as_ref().is_none_or(|token| token.admits(authorization.as_deref()));
-    let (status, kind, body) = match asked {
-        Asked::Metrics if let_in() => {
-            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", (shared.page)())
+fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    let mut peer = Peer::new(stream);
+    let Some(tls) = &shared.tls else { return answer(&mut peer, shared) };
+    match peer.first()? {
+        None => Ok(()),
+        Some(HANDSHAKE) => {
+            let mut stream = tls.over(peer)?;
+            answer(&mut stream, shared)?;
+            // The peer knows by it that nothing was cut off.
+            stream.conn.send_close_notify();
+            stream.flush()
         }
-        Asked::Metrics => (
+        Some(_) => {
+            // Read, or closing would take the answer away. What it brought along is not looked at.
+            request(&mut peer)?;
+            respond(&mut peer, "400 Bad Request", "text/plain", "this is served by TLS only: ask by https\n")
+        }
+    }
+}
+
+fn answer(stream: &mut (impl Read + Write), shared: &Shared) -> io::Result<()> {
+    let (asked, authorization) = request(stream)?;
+    let let_in = || shared.token.as_ref().is_none_or(|token| token.admits(authorization.as_deref()));
+    match asked {
+        Asked::Metrics if let_in() => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            respond(stream, "200 OK", kind, &(shared.page)())
+        }
+        Asked::Metrics => respond(
+            stream,
             "401 Unauthorized\r\nWWW-Authenticate: Bearer",
             "text/plain",
-            "the token of --token-file is needed: Authorization: Bearer TOKEN\n".to_owned(),
+            "the token of --token-file is needed: Authorization: Bearer TOKEN\n",
         ),
-        Asked::Other => ("404 Not Found", "text/plain", "there is /metrics\n".to_owned()),
-        Asked::Method => ("405 Method Not Allowed", "text/plain", "only GET\n".to_owned()),
-        Asked::Nonsense => ("400 Bad Request", "text/plain", "this is no request\n".to_owned()),
-    };
-    stream.set_write_timeout(Some(REQUEST_TIME))?;
+        Asked::Other => respond(stream, "404 Not Found", "text/plain", "there is /metrics\n"),
+        Asked::Method => respond(stream, "405 Method Not Allowed", "text/plain", "only GET\n"),
+        Asked::Nonsense => respond(stream, "400 Bad Request", "text/plain", "this is no request\n"),
+    }
+}
+
+fn respond(stream: &mut impl Write, status: &str, kind: &str, body: &str) -> io::Result<()> {
+    let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all((head + &body).as_bytes())
+    stream.write_all((head + body).as_bytes())?;
+    stream.flush()
 }
 
 /// The request.
@@ -158,16 +196,10 @@ pub(crate) enum Asked {
 }
 
 /// The request, and the credentials that it brings along.
-fn request(stream: &mut TcpStream) -> io::Result<(Asked, Option<Vec<u8>>)> {
-    let until = Instant::now() + REQUEST_TIME;
+fn request(stream: &mut impl Read) -> io::Result<(Asked, Option<Vec<u8>>)> {
     let mut text = Vec::with_capacity(1024);
     let mut piece = [0; 1024];
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
         let read = stream.read(&mut piece)?;
         text.extend_from_slice(&piece[..read]);
         match asked(&text) {
@@ -214,7 +246,7 @@ mod tests {
     }
 
     fn serving(token: Option<TokenFile>) -> Exposition {
-        Exposition::start("127.0.0.1:0".parse().unwrap(), token, || "# EOF\n".to_owned()).unwrap()
+        Exposition::start("127.0.0.1:0".parse().unwrap(), token, None, || "# EOF\n".to_owned()).unwrap()
     }
 
     #[test]

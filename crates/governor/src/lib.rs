@@ -66,6 +66,7 @@ mod keeper;
 mod machine;
 mod members;
 mod metrics;
+mod peer;
 mod place;
 pub mod policy;
 #[doc(hidden)]
@@ -77,6 +78,7 @@ mod start;
 mod state_socket;
 mod stop;
 mod take;
+mod tls;
 mod token;
 mod user;
 
@@ -95,4 +97,5 @@ pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State, Untouched};
 pub use start::StartError;
 pub use stop::{Stop, StopError};
 pub use take::may_page_out;
+pub use tls::{TlsError, TlsFiles};
 pub use token::{TokenError, TokenFile};

@@ -46,7 +46,7 @@ impl MetricsServer {
         let latest: Arc<Mutex<Arc<Snapshot>>> = Arc::default();
         let theirs = Arc::clone(&latest);
         let page = move || render(&Arc::clone(&theirs.lock().unwrap_or_else(PoisonError::into_inner)));
-        Ok(MetricsServer { exposition: Exposition::start(address, None, page)?, latest })
+        Ok(MetricsServer { exposition: Exposition::start(address, None, None, page)?, latest })
     }
 
     /// Where it listens.

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting};
-use vellum_governor::{DEVICE_DELAY, Exposition, Stop, TokenFile};
+use vellum_governor::{DEVICE_DELAY, Exposition, Stop, TlsFiles, TokenFile};
 use vellum_reference::{Delay, Options};
 use vellum_report::stdout::{self, say};
 use vellum_report::units;
@@ -28,14 +28,15 @@ const ONCE: Duration = Duration::from_secs(300);
 ///
 /// Finds control groups as they come and go (Kubernetes, docker, podman, cri-o, systemd, Slurm; versions 1
 /// and 2), watches each as `vellum watch --cgroup` does, in turns and within one bound for all, and serves
-/// metrics at http://ADDRESS/metrics (docs/fleet.md). It limits, suspends and writes nothing. Root is needed
-/// to see the processes of others.
+/// metrics at http://ADDRESS/metrics, or by https (docs/fleet.md). It limits, suspends and writes nothing.
+/// Root is needed to see the processes of others.
 ///
 /// Exit status: 0 when it was asked to stop, when the time is over, or when --once has ended; 125 if the
 /// hierarchy, the address or a file cannot be used.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  vellum agent\n  vellum agent --listen 0.0.0.0:9189 --token-file /etc/vellum/token\n  \
+    after_help = "Examples:\n  vellum agent\n  vellum agent --listen 0.0.0.0:9189 --token-file /etc/vellum/token \\\n    \
+    --tls-certificate /etc/vellum/tls.crt --tls-key /etc/vellum/tls.key\n  \
     vellum agent --pods http://127.0.0.1:10255/pods\n  vellum agent --once > /var/lib/node-exporter/vellum.prom"
 )]
 pub(crate) struct AgentArgs {
@@ -52,6 +53,15 @@ pub(crate) struct AgentArgs {
     /// request.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
+
+    /// Serve by TLS (https) alone, with the certificate in this file (PEM), and behind it those that vouch
+    /// for it. It is read again for each connection.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+
+    /// The certificate's key (PEM, without a passphrase). It is read again for each connection.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
 
     /// Where the names of pods come from: the kubelet's endpoint, such as http://127.0.0.1:10255/pods
     /// (read-only) or https://127.0.0.1:10250/pods, or a file that `kubectl get pods -A -o json` writes.
@@ -142,6 +152,9 @@ impl AgentArgs {
 pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     let open = |file: &Option<PathBuf>| file.as_deref().map(TokenFile::open).transpose().map_err(Failure::of);
     let (token, pods_token) = (open(&args.token_file)?, open(&args.pods_token_file)?);
+    let tls = args.tls_certificate.as_deref().zip(args.tls_key.as_deref());
+    let tls =
+        tls.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose().map_err(Failure::of)?;
     // Before there is another thread: those made later inherit it.
     let stop = Stop::hold()?;
     args.options().check().map_err(Failure::of)?;
@@ -161,15 +174,18 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
         true => None,
         false => {
             let page = page.clone();
-            Some(Exposition::start(args.listen, token, move || page.text()).map_err(Failure::of)?)
+            Some(
+                Exposition::start(args.listen, token, tls.clone(), move || page.text())
+                    .map_err(Failure::of)?,
+            )
         }
     };
-    let teller = Teller { quiet: args.once, began: Instant::now() };
+    let mut teller = Teller { quiet: args.once, began: Instant::now(), trouble: None };
     let mut heard = teller.greet(&agent, server.as_ref(), &of_delay)?;
     let limit = args.time.or(args.once.then_some(ONCE));
     while heard {
         let (notices, wait) = agent.step();
-        heard = teller.notices(&notices)?;
+        heard = teller.notices(&notices)? && teller.certificate(tls.as_ref())?;
         let left = limit.map(|limit| limit.saturating_sub(teller.began.elapsed()));
         if left.is_some_and(|left| left.is_zero()) || (args.once && agent.is_answered()) {
             break;
@@ -191,13 +207,15 @@ struct Teller {
     /// Standard output is for metrics: only trouble is said, to standard error.
     quiet: bool,
     began: Instant,
+    /// What was said last of the certificate.
+    trouble: Option<String>,
 }
 
 impl Teller {
     fn greet(&self, agent: &Agent, server: Option<&Exposition>, delay: &str) -> Result<bool, Failure> {
         let Some(server) = server else { return Ok(true) };
         let root = agent.root().display();
-        say(&format!("groups below {root}; metrics at http://{}/metrics\n{delay}\n", server.address()))
+        say(&format!("groups below {root}; metrics at {}\n{delay}\n", server.url()))
     }
 
     /// Whether anybody still reads.
@@ -206,11 +224,29 @@ impl Teller {
         for notice in notices {
             let line = notice.to_string().replace(char::is_control, "?");
             match self.quiet {
-                false => text += &format!("{:9.1} s  {line}\n", self.began.elapsed().as_secs_f64()),
+                false => text += &self.line(&line),
                 true if notice.is_trouble() => say!("vellum: {line}"),
                 true => {}
             }
         }
         say(&text)
+    }
+
+    /// Whether anybody still reads, after it was said if a renewed certificate cannot be used, or again can.
+    fn certificate(&mut self, tls: Option<&TlsFiles>) -> Result<bool, Failure> {
+        let now = tls.and_then(TlsFiles::trouble);
+        if now == self.trouble {
+            return Ok(true);
+        }
+        let line = match &now {
+            Some(why) => format!("{why}. The certificate of before stays in force"),
+            None => "the new certificate is in force".to_owned(),
+        };
+        self.trouble = now;
+        say(&self.line(&line.replace(char::is_control, "?")))
+    }
+
+    fn line(&self, text: &str) -> String {
+        format!("{:9.1} s  {text}\n", self.began.elapsed().as_secs_f64())
     }
 }

@@ -5,6 +5,7 @@
 //! ```
 //!
 //! A pass that fails is said and, with `--every`, tried again at the next turn; nothing is left half done.
+//! A change of an object brings the next turn forward ([`Watch`](vellum_fleet::kube::Watch)).
 
 use super::{Made, Prometheus, address, token};
 use crate::failure::Failure;
@@ -18,6 +19,10 @@ use vellum_fleet::{Access, Address, Server};
 use vellum_governor::Stop;
 use vellum_report::stdout::{self, say};
 
+/// Changes of objects are gathered for this long, …
+const GATHERED: Duration = Duration::from_secs(1);
+/// … and a pass for their sake begins no earlier than this after the last one.
+const APART: Duration = Duration::from_secs(10);
 /// Where a pod finds what it needs to speak with its cluster.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -65,7 +70,8 @@ pub(super) struct Kubernetes {
     #[arg(long, value_name = "NAME", value_parser = namespace)]
     namespace: Option<String>,
 
-    /// Do it again and again, this long after the last time, as the one leader.
+    /// Do it again and again, this long after the last time, as the one leader; objects that are new or
+    /// changed are noticed within seconds where they may be watched.
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
 
@@ -138,13 +144,16 @@ pub(super) fn recommend(args: &Kubernetes) -> Result<u8, Failure> {
 fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Result<u8, Failure> {
     let stop = Stop::hold()?;
     let mut lease = Lease::new(args.lease.clone(), holder());
+    let watch = pass.watch().map_err(|source| Failure::of(Unwatched(source)))?;
     let (mut next, mut before) = (Instant::now(), String::new());
+    let (mut ended, mut trouble) = (None, None);
     loop {
         let mut may_write = |api: &Api| if args.dry_run { Ok(true) } else { lease.hold(api) };
         let said = match may_write(&pass.api) {
             Ok(true) if next > Instant::now() => None,
             Ok(true) => {
                 let done = pass.run(may_write);
+                ended = Some(Instant::now());
                 next = Instant::now() + every;
                 Some(done.map_or_else(|why| format!("{why}\n"), |summary| text(&summary, args.dry_run)))
             }
@@ -162,14 +171,37 @@ fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Result<u8
             }
             before = said;
         }
+        let now = watch.trouble();
+        if now != trouble && !say::<Failure>(&noticed(now.as_deref()))? {
+            break;
+        }
+        trouble = now;
         let left = next.saturating_duration_since(Instant::now());
         let wait = if left.is_zero() { Lease::RENEW } else { left.min(Lease::RENEW) };
-        if stop.wait(wait) {
+        if stop.wait_with(wait, [watch.wake()]) {
             break;
+        }
+        if watch.take() > 0 {
+            let soon = Instant::now() + GATHERED;
+            next = next.min(ended.map_or(soon, |ended| soon.max(ended + APART)));
         }
     }
     lease.give_back(&pass.api);
     Ok(0)
+}
+
+/// No thread can be had.
+#[derive(Debug, thiserror::Error)]
+#[error("objects cannot be watched: {0}; raise the limit of threads or of open files")]
+struct Unwatched(std::io::Error);
+
+fn noticed(trouble: Option<&str>) -> String {
+    match trouble {
+        Some(why) => {
+            format!("changed objects are not noticed at once: {}\n", why.replace(char::is_control, "?"))
+        }
+        None => "changed objects are noticed at once\n".to_owned(),
+    }
 }
 
 fn text(summary: &Summary, is_dry: bool) -> String {

@@ -1,7 +1,10 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod certificate;
 pub(crate) mod held;
+pub(crate) mod node;
+pub(crate) mod prometheus;
 
 use serde_json::Value;
 use std::os::unix::process::CommandExt;

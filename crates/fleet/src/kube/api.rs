@@ -8,6 +8,7 @@
 use crate::address::Address;
 use crate::http::{HttpError, Limits, Method, Server};
 use serde_json::Value;
+use std::io::Read;
 use std::time::{Duration, SystemTime};
 
 /// Bounds of an answer. A page of objects is limited by its count, too.
@@ -120,6 +121,11 @@ impl Api {
     /// # Errors
     /// [`ApiError`] if any page cannot be had: a part of a list is none.
     pub fn list(&self, path: &str) -> Result<Vec<Value>, ApiError> {
+        self.list_at(path).map(|(all, _)| all)
+    }
+
+    /// The same, and the version of the list.
+    pub(super) fn list_at(&self, path: &str) -> Result<(Vec<Value>, String), ApiError> {
         let (mut all, mut next) = (Vec::new(), String::new());
         for _ in 0..PAGES_MAX {
             let more = match next.as_str() {
@@ -133,12 +139,26 @@ impl Api {
             };
             all.extend(items);
             match page["metadata"]["continue"].as_str().unwrap_or_default() {
-                "" => return Ok(all),
+                "" => {
+                    let version = page["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+                    return Ok((all, version.to_owned()));
+                }
                 more => next = more.to_owned(),
             }
         }
         let why = format!("it has more than {PAGES_MAX} pages");
         Err(ApiError::Nonsense { what: path.to_owned(), why })
+    }
+
+    /// The body of an answer as it comes, within these limits in all.
+    pub(super) fn follow(&self, path: &str, limits: &Limits) -> Result<impl Read + use<>, ApiError> {
+        let what = || path.split('?').next().unwrap_or_default().to_owned();
+        self.server.follow(path, limits).map_err(|source| ApiError::Http { what: what(), source })
+    }
+
+    /// The pause before the next request of somebody who goes on for ever, after that many failures in a row.
+    pub(super) fn pause_after(&self, failures: u32) -> Duration {
+        (self.patience.pause * 2_u32.saturating_pow(failures.min(16))).min(self.patience.most)
     }
 
     fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
@@ -178,5 +198,19 @@ impl Api {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let more = 1.0 + f64::from(now.subsec_nanos() % 1000) / 2000.0;
         (pause * 2_u32.saturating_pow(tries - 1)).mul_f64(more).min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Access;
+
+    #[test]
+    fn pauses_between_requests_without_end_double_and_are_bounded() {
+        let server = Server::new(Address::parse("http://h", "").unwrap(), &Access::default()).unwrap();
+        let api = Api::new(server, Patience::default());
+        let pauses = [0, 1, 2, 3, 16, u32::MAX].map(|failures| api.pause_after(failures).as_millis());
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 10_000, 10_000]);
     }
 }

@@ -1,9 +1,10 @@
 //! Kubernetes' interface, as far as a recommender needs it: objects read and written by REST, quantities, a
-//! lease for one leader.
+//! lease for one leader, changes noticed as they happen.
 //!
 //! ```text
 //! Lease ──▶ may write?            Api ──▶ Server (http) ──▶ the API server
-//! Quantity: "64Mi" ──▶ bytes       └ passing trouble waited for, conflicts handed up
+//! Watch ──▶ anything new?          └ passing trouble waited for, conflicts handed up
+//! Quantity: "64Mi" ──▶ bytes
 //! ```
 //!
 //! Source: Kubernetes' documentation, "Kubernetes API Concepts"; client-go `tools/leaderelection`.
@@ -11,10 +12,13 @@
 mod api;
 mod lease;
 mod quantity;
+mod watch;
 
 pub use api::{Api, ApiError, Patience};
 pub use lease::{Lease, LeaseName};
 pub(crate) use quantity::bytes;
+pub use watch::Watch;
+pub(crate) use watch::version;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::SystemTime;

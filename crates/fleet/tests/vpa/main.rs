@@ -1,8 +1,10 @@
 //! Recommendations for Kubernetes: against a server that fails in every way, and against a real API server.
 
+mod cluster;
 mod faults;
 mod real;
 mod server;
+mod watch;
 
 use server::{Answer, Server};
 use std::time::Duration;

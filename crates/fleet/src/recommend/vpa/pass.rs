@@ -7,11 +7,12 @@
 use super::object::Object;
 use super::status::wanted;
 use crate::http::Server;
-use crate::kube::{Api, ApiError};
+use crate::kube::{Api, ApiError, Watch};
 use crate::prometheus::HistoryError;
 use crate::recommend::containers::{self, Memory, Question};
 use crate::recommend::decide::Rules;
 use serde_json::Value;
+use std::io;
 use std::time::{Duration, SystemTime};
 
 /// How often an object is read again that somebody else changed meanwhile.
@@ -123,6 +124,15 @@ impl Pass {
             }
         }
         Ok(summary)
+    }
+
+    /// Watches the objects that ask for our numbers.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn watch(&self) -> io::Result<Watch> {
+        let asks = |value: &Value| Object::read(value).is_ok_and(|object| object.is_ours());
+        Watch::start(self.api.clone(), self.collection(), asks)
     }
 
     fn collection(&self) -> String {

@@ -1,0 +1,69 @@
+//! A real Prometheus of a test's own.
+
+use super::node::{PATIENCE, Running, port};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A Prometheus, and its files.
+pub(crate) struct Prometheus {
+    running: Option<Running>,
+    folder: PathBuf,
+    /// HOST:PORT
+    pub(crate) listen: String,
+}
+
+impl Prometheus {
+    /// One with this configuration, in a folder that outlives it; `None`, which is said, where there is none.
+    /// Each command is prepared before it is run.
+    pub(crate) fn start(folder: &Path, config: &str, prepare: impl Fn(&mut Command)) -> Option<Prometheus> {
+        if Command::new("prometheus").arg("--version").output().is_err() {
+            vellum_skip::skip("there is no prometheus here (Debian: prometheus)");
+            return None;
+        }
+        fs::write(folder.join("prometheus.yml"), config).unwrap();
+        let listen = format!("127.0.0.1:{}", port());
+        let mut prometheus = Prometheus { running: None, folder: folder.to_owned(), listen };
+        prometheus.begin(prepare);
+        Some(prometheus)
+    }
+
+    /// Starts it (again) with what it remembers.
+    pub(crate) fn begin(&mut self, prepare: impl Fn(&mut Command)) {
+        let at = |name: &str| self.folder.join(name).display().to_string();
+        let log = fs::File::options().create(true).append(true).open(at("prometheus.log")).unwrap();
+        let mut command = Command::new("prometheus");
+        command
+            .arg(format!("--config.file={}", at("prometheus.yml")))
+            .arg(format!("--storage.tsdb.path={}", at("data")))
+            .arg(format!("--web.listen-address={}", self.listen))
+            .stdout(Stdio::null())
+            .stderr(log);
+        prepare(&mut command);
+        self.running = Some(Running::start(&mut command));
+    }
+
+    /// Ends it by `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.running = None;
+    }
+
+    /// The rows that answer a query; `None` while there is no answer.
+    pub(crate) fn rows(&self, query: &str) -> Option<Vec<serde_json::Value>> {
+        let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let mut stream = TcpStream::connect(&self.listen).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.write_all(format!("GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let answer: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+        answer["data"]["result"].as_array().cloned()
+    }
+
+    /// The first of them.
+    pub(crate) fn first(&self, query: &str) -> Option<serde_json::Value> {
+        self.rows(query)?.first().cloned()
+    }
+}

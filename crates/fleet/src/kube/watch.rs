@@ -1,0 +1,277 @@
+//! Changes of the objects of a list, noticed as they happen.
+//!
+//! ```text
+//! list ─▶ version ─▶ watch from there ─▶ event, event, bookmark, … ─▶ end ─▶ watch from the last version
+//!   ▲                                                        └─ that version is too old (410) ─┐
+//!   └──────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A thread follows. It only counts what has changed; who is woken reads the objects anew. An object has
+//! changed if it is new or its `generation` is another: a status that is written changes no generation, so
+//! nobody is woken by what they wrote themselves.
+//!
+//! Nothing depends on it: where objects may not be watched, [`Watch::trouble`] says why, it is tried again,
+//! and who looks at them from time to time anyway goes on to do so.
+//!
+//! Invariants: a line is at most [`LINE_MAX`]; between two requests there is a pause, however the first one
+//! ended; after a gap everything counts as changed.
+//!
+//! Source: Kubernetes' documentation, "Efficient detection of changes".
+
+use super::{Api, ApiError};
+use crate::address::encoded;
+use crate::http::Limits;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The longest event. An object has at most 1.5 MiB in etcd.
+const LINE_MAX: u64 = 4 << 20;
+/// For how many seconds a server is asked to go on.
+const LASTS: u64 = 240;
+/// A server that does not end by itself is left after this.
+const LIMITS: Limits = Limits { bytes: 1 << 30, time: Duration::from_secs(LASTS + 30) };
+/// The status of a version that the server no longer has.
+const GONE: u16 = 410;
+
+/// What the thread tells.
+#[derive(Debug, Default)]
+struct Told {
+    changes: AtomicU64,
+    trouble: Mutex<Option<String>>,
+    stop: AtomicBool,
+}
+
+/// A list that is watched until this is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    told: Arc<Told>,
+    wake: UnixStream,
+}
+
+impl Watch {
+    /// Watches the list at `path`, and of its objects those that are `wanted`.
+    pub(crate) fn start(api: Api, path: String, wanted: fn(&Value) -> bool) -> io::Result<Watch> {
+        let (wake, bell) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        let told = Arc::new(Told::default());
+        let theirs = Arc::clone(&told);
+        let mut follower =
+            Follower { api, path, wanted, told: theirs, bell, known: HashMap::new(), failures: 0 };
+        std::thread::Builder::new().name("watch".into()).spawn(move || follower.run())?;
+        Ok(Watch { told, wake })
+    }
+
+    /// Becomes readable when something has changed.
+    #[must_use]
+    pub fn wake(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// How many changes there were since the last call. A gap counts as one.
+    #[must_use]
+    pub fn take(&self) -> u64 {
+        let mut bytes = [0; 64];
+        while (&self.wake).read(&mut bytes).is_ok_and(|read| read == bytes.len()) {}
+        self.told.changes.swap(0, Ordering::AcqRel)
+    }
+
+    /// Why changes are not noticed at once.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.told.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // The thread may be waiting for an event: it ends with that, or with the process.
+        self.told.stop.store(true, Ordering::Release);
+    }
+}
+
+/// An event, as Kubernetes writes it.
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    object: Value,
+}
+
+/// What a line says.
+enum Said {
+    /// Something about an object, and the version from which to go on.
+    Event(Event, String),
+    /// The version from which was to be gone on is not there any more.
+    Stale,
+}
+
+impl Said {
+    /// The meaning of a line, or why it has none.
+    fn read(line: &[u8]) -> Result<Said, String> {
+        let event: Event = serde_json::from_slice(line).map_err(|why| why.to_string())?;
+        if event.kind == "ERROR" {
+            return match event.object["code"].as_u64() {
+                Some(code) if code == u64::from(GONE) => Ok(Said::Stale),
+                _ => Err(event.object["message"].as_str().unwrap_or("an error").to_owned()),
+            };
+        }
+        match event.object["metadata"]["resourceVersion"].as_str().map(str::to_owned) {
+            Some(version) if !version.is_empty() => Ok(Said::Event(event, version)),
+            _ => Err("an event without a version".to_owned()),
+        }
+    }
+}
+
+/// The version that an event in these bytes names.
+pub(crate) fn version(line: &[u8]) -> Option<String> {
+    match Said::read(line) {
+        Ok(Said::Event(_, version)) => Some(version),
+        _ => None,
+    }
+}
+
+/// How a request ended.
+enum End {
+    /// It can be gone on from the last version.
+    Over,
+    /// The server does not have that version any more.
+    Stale,
+}
+
+struct Follower {
+    api: Api,
+    path: String,
+    wanted: fn(&Value) -> bool,
+    told: Arc<Told>,
+    bell: UnixStream,
+    /// The generation of each object, by UID.
+    known: HashMap<String, i64>,
+    /// Since the last event.
+    failures: u32,
+}
+
+impl Follower {
+    fn run(&mut self) {
+        let (mut version, mut is_first) = (None, true);
+        while !self.told.stop.load(Ordering::Acquire) {
+            let done = match &mut version {
+                None => self.list(is_first).map(|listed| {
+                    version = Some(listed);
+                    is_first = false;
+                    End::Over
+                }),
+                Some(version) => self.follow(version),
+            };
+            match done {
+                Ok(End::Over) => {}
+                Ok(End::Stale) => {
+                    version = None;
+                    self.failures += 1;
+                }
+                Err(why) => {
+                    self.tell(Some(why.to_string()));
+                    self.failures += 1;
+                    // From the same version on the same nonsense would come.
+                    version = version.filter(|_| !matches!(why, ApiError::Nonsense { .. }));
+                }
+            }
+            std::thread::sleep(self.api.pause_after(self.failures));
+        }
+    }
+
+    /// The version of the list as it is, from which on changes are events.
+    fn list(&mut self, is_first: bool) -> Result<String, ApiError> {
+        let (objects, version) = self.api.list_at(&self.path)?;
+        if version.is_empty() {
+            return Err(self.nonsense("the list has no version"));
+        }
+        let wanted = objects.iter().filter(|object| (self.wanted)(object));
+        self.known = wanted.filter_map(identity).collect();
+        if !is_first {
+            self.ring();
+        }
+        Ok(version)
+    }
+
+    /// Follows from a version on, which is then that of the last event.
+    fn follow(&mut self, version: &mut String) -> Result<End, ApiError> {
+        let path = format!(
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={LASTS}&resourceVersion={}",
+            self.path,
+            encoded(version)
+        );
+        let body = match self.api.follow(&path, &LIMITS) {
+            Ok(body) => body,
+            Err(ApiError::Http { source, .. }) if source.status() == Some(GONE) => return Ok(End::Stale),
+            Err(why) => return Err(why),
+        };
+        let (mut body, mut line) = (BufReader::new(body), Vec::new());
+        loop {
+            line.clear();
+            // A connection that breaks off, or is quiet to the end of its time, is begun again.
+            match body.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+                Ok(1..) if line.ends_with(b"\n") => {}
+                Ok(read) if read as u64 == LINE_MAX => return Err(self.nonsense("an event without end")),
+                _ => return Ok(End::Over),
+            }
+            if self.told.stop.load(Ordering::Acquire) {
+                return Ok(End::Over);
+            }
+            let (event, now) = match Said::read(&line) {
+                Ok(Said::Event(event, now)) => (event, now),
+                Ok(Said::Stale) => return Ok(End::Stale),
+                Err(why) => return Err(self.nonsense(&why)),
+            };
+            *version = now;
+            self.tell(None);
+            self.failures = 0;
+            self.take_in(&event);
+        }
+    }
+
+    fn take_in(&mut self, event: &Event) {
+        let Some((uid, generation)) = identity(&event.object) else { return };
+        let has_changed = match event.kind.as_str() {
+            "ADDED" | "MODIFIED" if (self.wanted)(&event.object) => {
+                self.known.insert(uid, generation) != Some(generation)
+            }
+            "ADDED" | "MODIFIED" | "DELETED" => {
+                self.known.remove(&uid);
+                false
+            }
+            // Bookmarks, which are of no object, and what others there may be.
+            _ => false,
+        };
+        if has_changed {
+            self.ring();
+        }
+    }
+
+    fn ring(&mut self) {
+        self.told.changes.fetch_add(1, Ordering::AcqRel);
+        // Where nothing more can be written it is readable already.
+        let _ = self.bell.write(&[0]);
+    }
+
+    fn tell(&self, trouble: Option<String>) {
+        *self.told.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    fn nonsense(&self, why: &str) -> ApiError {
+        ApiError::Nonsense { what: self.path.clone(), why: why.to_owned() }
+    }
+}
+
+fn identity(object: &Value) -> Option<(String, i64)> {
+    let metadata = &object["metadata"];
+    let generation = metadata["generation"].as_i64().unwrap_or_default();
+    metadata["uid"].as_str().map(|uid| (uid.to_owned(), generation))
+}
