@@ -465,12 +465,12 @@ static void hang(unsigned turn)
     for (unsigned depth = 0; depth < 10; depth++)
         old = (turn >> depth & 1) ? old->left : old->right;
     struct node *left = old->left;
-    struct node *new = tree(1, left->number);
-    new->left->left = left->left->left;
-    new->left->right = left->left->right;
-    new->right->left = left->right->left;
-    new->right->right = left->right->right;
-    old->left = new;
+    struct node *fresh = tree(1, left->number);
+    fresh->left->left = left->left->left;
+    fresh->left->right = left->left->right;
+    fresh->right->left = left->right->left;
+    fresh->right->right = left->right->right;
+    old->left = fresh;
 }
 
 /* A child that the library does not know of has the descriptors of its parent, but not its memory: the
