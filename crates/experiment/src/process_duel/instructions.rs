@@ -37,6 +37,16 @@ pub enum Counter {
     Valgrind(PathBuf),
 }
 
+impl Counter {
+    /// Finds out whether it can be used here.
+    ///
+    /// # Errors
+    /// [`CountError`], as an experiment with it would end.
+    pub fn check(&self) -> Result<(), CountError> {
+        Counting::open(Some(self)).map(drop)
+    }
+}
+
 /// Instructions could not be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum CountError {
