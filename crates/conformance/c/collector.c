@@ -428,8 +428,8 @@ static struct vel_gc_stats churn(unsigned collections)
     return now;
 }
 
-/* Old marks stay from one collection to the next, until the program forbids itself what that takes. */
-static void filtered(void)
+/* A heap whose old marks stay from one collection to the next, with a tree in it, after some collections. */
+static struct vel_gc_stats keep_marks(void)
 {
     struct vel_gc_config config;
     memset(&config, 0, sizeof config);
@@ -440,7 +440,13 @@ static void filtered(void)
     EXPECT(vel_gc_init(&config) == 0);
     make_type();
     kept = tree(16, 1);
-    struct vel_gc_stats before = churn(20);
+    return churn(20);
+}
+
+/* Until the program forbids itself what that takes. */
+static void filtered(void)
+{
+    struct vel_gc_stats before = keep_marks();
     if (before.partial == 0)
         fprintf(stderr, "skipped: the kernel does not track writes here\n");
     /* ioctl kills; all else is allowed. */
@@ -477,15 +483,7 @@ static void hang(unsigned turn)
    parent's writes are not its own, and it must not take the parent's for seen. */
 static void forked_behind(void)
 {
-    struct vel_gc_config config;
-    memset(&config, 0, sizeof config);
-    config.config_bytes = sizeof config;
-    config.sticky_marks = 1;
-    config.eager = 1u << 31;
-    EXPECT(vel_gc_init(&config) == 0);
-    make_type();
-    kept = tree(16, 1);
-    churn(20);
+    keep_marks();
     int ready[2];
     EXPECT(pipe(ready) == 0);
     pid_t child = (pid_t)syscall(SYS_fork);

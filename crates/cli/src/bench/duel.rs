@@ -6,13 +6,12 @@ use super::programs::Chosen;
 use super::report::{How, Program, Start};
 use super::steps::Steps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::ffi::OsStr;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use vellum_experiment::ArmOrder;
 use vellum_experiment::process_duel::{Counter, ProcessDuel, ProcessMetric, ProcessOptions, process_duel};
 use vellum_measure::{Series, TELLING_FROM, median};
-use vellum_process::{Command, locate};
+use vellum_process::Command;
 use vellum_report::units::many;
 use vellum_timing::load::{BUSY_FROM, Waited};
 
@@ -113,8 +112,7 @@ fn counter(args: &Bench) -> Result<Option<Counter>, BenchFailure> {
     if !args.under_valgrind() {
         return Ok(Some(Counter::Hardware));
     }
-    let found = locate(OsStr::new(VALGRIND), std::env::var_os("PATH").as_deref());
-    found.map(|path| Some(Counter::Valgrind(path))).map_err(BenchFailure::Valgrind)
+    Counter::valgrind().map(Some).map_err(BenchFailure::Valgrind)
 }
 
 impl Metric {

@@ -73,28 +73,37 @@ fn times(ratio: Interval) -> String {
 mod tests {
     use super::*;
 
+    fn said_of(metric: Metric, [estimate, low, high]: [f64; 3], direction: Direction) -> String {
+        verdict(metric, Interval { estimate, low, high }, direction, ["old", "new"])
+    }
+
     fn said(estimate: f64, low: f64, high: f64, direction: Direction) -> String {
-        verdict(Metric::Cpu, Interval { estimate, low, high }, direction, ["old", "new"])
+        said_of(Metric::Cpu, [estimate, low, high], direction)
     }
 
     #[test]
     fn instructions_are_more_or_fewer() {
-        let said = |estimate, low, high, direction| {
-            verdict(Metric::Instructions, Interval { estimate, low, high }, direction, ["old", "new"])
-        };
-        assert_eq!(
-            said(1.01, 1.008, 1.012, Direction::More),
-            "new executes 1.00 % more instructions than old (0.800 to 1.20 %): shown"
-        );
-        assert_eq!(
-            said(0.5, 0.4, 0.6, Direction::Less),
-            "new executes 50.0 % fewer instructions than old (40.0 to 60.0 %): shown"
-        );
-        assert_eq!(
-            said(2.0, 1.98, 2.02, Direction::More),
-            "new executes 2.00 times (1.98 to 2.02) as many instructions as old: shown"
-        );
-        assert!(said(1.0, 0.9, 1.1, Direction::NotShown).starts_with("no difference between new and old"));
+        for (ratio, direction, expected) in [
+            (
+                [1.01, 1.008, 1.012],
+                Direction::More,
+                "new executes 1.00 % more instructions than old (0.800 to 1.20 %): shown",
+            ),
+            (
+                [0.5, 0.4, 0.6],
+                Direction::Less,
+                "new executes 50.0 % fewer instructions than old (40.0 to 60.0 %): shown",
+            ),
+            (
+                [2.0, 1.98, 2.02],
+                Direction::More,
+                "new executes 2.00 times (1.98 to 2.02) as many instructions as old: shown",
+            ),
+        ] {
+            assert_eq!(said_of(Metric::Instructions, ratio, direction), expected);
+        }
+        let none = said_of(Metric::Instructions, [1.0, 0.9, 1.1], Direction::NotShown);
+        assert!(none.starts_with("no difference between new and old"), "{none}");
     }
 
     #[test]

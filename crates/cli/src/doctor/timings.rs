@@ -1,11 +1,10 @@
 //! What profiles and benchmarks find: events of the kernel, clocks, and what moves timings.
 
 use super::row::{Row, Section, State};
-use std::ffi::OsStr;
 use vellum_cost::FaultWatch;
 use vellum_experiment::process_duel::Counter;
 use vellum_measure::{Machine, Unit};
-use vellum_process::{locate, privilege};
+use vellum_process::privilege;
 use vellum_report::units::size;
 use vellum_timing::clock::{Clock, ClockKind};
 use vellum_timing::profile::{self, ProfileOptions, Sampler};
@@ -115,7 +114,7 @@ fn instructions() -> Row {
     let row = Row::works(Section::Benchmarks, "instructions", "the processor counts instructions");
     let Err(refused) = Counter::Hardware.check() else { return row };
     let setting = "kernel.perf_event_paranoid of 2 or less, and a machine that lends its counters";
-    match locate(OsStr::new("valgrind"), std::env::var_os("PATH").as_deref()) {
+    match Counter::valgrind() {
         Ok(_) => row.falls_back(
             "bench --metric instructions --counter valgrind, 4 to 30 times as slow",
             refused.to_string(),

@@ -125,18 +125,9 @@ fn siblings(processor: usize) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_duel::tests::shell;
     use crate::process_duel::{ProcessDuelError, ProcessMetric, ProcessOptions, process_duel};
     use vellum_measure::Options;
-    use vellum_process::Command;
-
-    fn shell(script: &str) -> Command {
-        Command {
-            program: "/bin/sh".into(),
-            argv: ["sh", "-c", script].map(Into::into).into(),
-            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            stdio: [None, None, None],
-        }
-    }
 
     fn quick() -> ProcessOptions {
         ProcessOptions { rounds_min: 8, rounds_max: 8, duet: true, ..ProcessOptions::default() }

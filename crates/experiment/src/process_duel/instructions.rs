@@ -15,13 +15,14 @@
 
 use super::ProcessDuelError;
 use super::spawn::ProcessRun;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use vellum_process::Command;
 use vellum_process::ring::kernel::*;
 use vellum_process::ring::{Attributes, Counted, Event};
+use vellum_process::{Command, LocateError, locate};
 
 /// Who may read the processor's counters.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -38,6 +39,14 @@ pub enum Counter {
 }
 
 impl Counter {
+    /// The valgrind that is found in `PATH`.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub fn valgrind() -> Result<Counter, LocateError> {
+        locate(OsStr::new("valgrind"), std::env::var_os("PATH").as_deref()).map(Counter::Valgrind)
+    }
+
     /// Finds out whether it can be used here.
     ///
     /// # Errors
@@ -237,18 +246,9 @@ fn total(file: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_duel::tests::shell;
     use crate::process_duel::{ProcessMetric, ProcessOptions, process_duel};
-    use std::ffi::OsStr;
-    use vellum_process::{SpawnError, locate};
-
-    fn shell(script: &str) -> Command {
-        Command {
-            program: "/bin/sh".into(),
-            argv: ["sh", "-c", script].map(Into::into).into(),
-            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            stdio: [None, None, None],
-        }
-    }
+    use vellum_process::SpawnError;
 
     /// Page faults stand in for instructions: events of software are opened, inherited, enabled and read in
     /// the same way, and the kernel's account of the process has them as well.
@@ -301,11 +301,11 @@ mod tests {
 
     #[test]
     fn valgrind_counts_a_program_and_its_children() {
-        let Ok(valgrind) = locate(OsStr::new("valgrind"), None) else {
+        let Ok(valgrind) = Counter::valgrind() else {
             return vellum_skip::skip("there is no valgrind");
         };
         let options = ProcessOptions {
-            counter: Some(Counter::Valgrind(valgrind)),
+            counter: Some(valgrind),
             rounds_min: 2,
             rounds_max: 2,
             warm_up: 0,

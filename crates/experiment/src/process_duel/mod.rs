@@ -366,7 +366,8 @@ mod tests {
     use std::ffi::OsString;
     use vellum_process::SpawnError;
 
-    fn shell(script: &str) -> Command {
+    /// The shell, with a script.
+    pub(super) fn shell(script: &str) -> Command {
         Command {
             program: "/bin/sh".into(),
             argv: ["sh", "-c", script].map(OsString::from).into(),
