@@ -29,6 +29,7 @@ mod meter;
 mod only;
 /// Who is compared.
 pub mod peer;
+pub mod programs;
 mod raw;
 mod report;
 mod suite;
@@ -42,7 +43,7 @@ mod worker;
 pub use only::{chooses, names_section, only};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
-pub use suite::{Plan, Section, govern, hardened, numpy, pager, suite, watch};
+pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_experiment::campaign::{

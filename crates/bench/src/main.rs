@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
 use vellum_bench::{
-    Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, names_section,
-    numpy, pager, peer, watch,
+    Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
+    names_section, numpy, pager, peer, watch,
 };
-use vellum_bench::{advice, gc, heap};
+use vellum_bench::{advice, gc, heap, programs};
 use vellum_measure::{Machine, Verdict};
 use vellum_report::stdout;
 use vellum_timing::machine;
@@ -45,8 +45,8 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
-    /// this; timing, watch, govern, pager, numpy, hardened, gc, heap and advice, and their cells, run only
-    /// when named so
+    /// this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs and advice, and their
+    /// cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -61,6 +61,9 @@ struct Options {
     /// Measure this library as Vellum instead of building the workspace's
     #[arg(long, value_name = "FILE")]
     vellum: Option<PathBuf>,
+    /// Write the section `programs` as one table of Markdown to this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// Name the cells that would be run, and end
     #[arg(long)]
     list: bool,
@@ -104,10 +107,12 @@ fn main() -> anyhow::Result<()> {
     let of_watching = of_governing || named(watch::WATCH);
     let of_holders = named(heap::SECTION);
     let of_collectors = named(gc::SECTION);
+    let of_programs = named(programs::SECTION);
     let (full, quick) = match (of_timings, of_collectors, of_watching) {
         (true, ..) => (timing::REPEATS, timing::REPEATS_QUICK),
         (_, true, _) => (gc::ROUNDS, gc::ROUNDS_QUICK),
         _ if of_holders => (heap::ROUNDS, heap::ROUNDS_QUICK),
+        _ if of_programs => (programs::ROUNDS, programs::ROUNDS_QUICK),
         (.., true) => (watch::ROUNDS, watch::ROUNDS_QUICK),
         _ => (ROUNDS, ROUNDS_QUICK),
     };
@@ -131,6 +136,9 @@ fn main() -> anyhow::Result<()> {
     if of_holders {
         return holders(&options, &plan);
     }
+    if of_programs {
+        return whole_programs(&options, &plan);
+    }
     let mut sections = if of_timings { Vec::new() } else { vellum_bench::suite(&plan) };
     if of_timings || options.list {
         sections.push(timing::section(&plan));
@@ -144,6 +152,9 @@ fn main() -> anyhow::Result<()> {
     }
     if options.list || named(numpy::NUMPY) {
         sections.push(numpy::section(&plan));
+    }
+    if options.list || named(lent::LENT) {
+        sections.push(lent::section(&plan));
     }
     let mut missing = plan.roster.missing.clone();
     if options.list || named(hardened::HARDENED) {
@@ -168,6 +179,7 @@ fn main() -> anyhow::Result<()> {
         if options.only.is_none() {
             lines.extend(gc::names().into_iter().map(|name| (gc::SECTION, name)));
             lines.extend(heap::names().into_iter().map(|name| (heap::SECTION, name)));
+            lines.extend(programs::names().into_iter().map(|name| (programs::SECTION, name)));
             lines.extend(advice::names().into_iter().map(|name| (advice::SECTION, name)));
         }
         return list(lines);
@@ -230,6 +242,17 @@ fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
         let (tables, goals) = prepared.besides()?;
         Ok(Found::besides(&tables, goals))
+    })
+}
+
+/// The section of whole programs: their inputs are made first, and gone when it ends.
+fn whole_programs(options: &Options, plan: &Plan) -> anyhow::Result<()> {
+    if is_listed(options, programs::SECTION, programs::names())? {
+        return Ok(());
+    }
+    let prepared = programs::prepare(plan, options.only.as_deref()).context("making the programs' inputs")?;
+    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
+        Ok(Found::default())
     })
 }
 
@@ -314,8 +337,17 @@ fn campaign(
         .collect();
     let mut found = Found::of(&sheets, plan.seed);
     let besides = besides()?;
-    let others =
-        [gc::found(&sheets, plan.seed), heap::found(&sheets, plan.seed), (besides.text, besides.goals)];
+    let (of_programs, goals) = programs::found(&sheets, plan.seed);
+    let others = [
+        gc::found(&sheets, plan.seed),
+        heap::found(&sheets, plan.seed),
+        (of_programs.iter().map(|table| table.text() + "\n").collect(), goals),
+        (besides.text, besides.goals),
+    ];
+    if let Some(file) = &options.markdown {
+        let text = programs::markdown(&sheets, plan.seed);
+        std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
     for (text, goals) in others.into_iter().filter(|(text, _)| !text.is_empty()) {
         let between = if found.text.is_empty() { "" } else { "\n" };
         found.text = format!("{}{between}{text}", found.text);

@@ -2,15 +2,11 @@
 
 mod common;
 
+use common::browser::{browser, draw, pictures};
 use common::held::{SOURCES, compiled, heap, runtime};
 use common::{VELLUM, report, said, text};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Where to put the pictures of the documentation, if anywhere.
-const PICTURES_ENV: &str = "VELLUM_TEST_PICTURES";
-/// The longest picture's bytes.
-const PICTURE_MAX: u64 = 150_000;
+use std::path::Path;
+use std::process::Command;
 
 /// What every page must be: one file that fetches nothing and runs nothing.
 fn check_alone(page: &str) {
@@ -94,44 +90,6 @@ fn a_program_that_cannot_be_profiled_is_said_and_nothing_shown() {
     assert!(!said(&output).contains("held at") && !page.contains("Held at"), "{}", said(&output));
 }
 
-/// The browser.
-fn browser() -> Option<PathBuf> {
-    let found = |name: &&str| {
-        Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status()
-    };
-    let name =
-        ["chromium", "chromium-browser"].into_iter().find(|name| found(name).is_ok_and(|it| it.success()));
-    if name.is_none() {
-        vellum_skip::skip("no chromium is here: pages are not drawn");
-    }
-    name.map(PathBuf::from)
-}
-
-/// Draws `page` into `picture`, of this width and height in points.
-fn draw(browser: &Path, page: &Path, picture: &Path, (width, height): (u32, u32), is_dark: bool) {
-    let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(browser);
-    command.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--disable-dev-shm-usage",
-    ]);
-    command.arg(format!("--user-data-dir={}", home.path().display()));
-    if is_dark {
-        command.arg("--blink-settings=preferredColorScheme=0");
-    }
-    command.arg(format!("--window-size={width},{height}")).arg(format!("--screenshot={}", picture.display()));
-    command.arg(format!("file://{}", page.display())).env("HOME", home.path());
-    let output = command.output().expect("the browser starts");
-    assert!(output.status.success(), "{}", said(&output));
-    let drawn = std::fs::read(picture).expect("a picture");
-    let side = |at: usize| u32::from_be_bytes(drawn[at..at + 4].try_into().unwrap());
-    assert_eq!((&drawn[1..4], side(16), side(20)), (&b"PNG"[..], width, height));
-    assert!(drawn.len() as u64 <= PICTURE_MAX, "{} bytes: {}", drawn.len(), picture.display());
-}
-
 #[test]
 fn a_browser_draws_the_page_and_the_flame_graph() {
     let Some(browser) = browser() else { return };
@@ -143,7 +101,7 @@ fn a_browser_draws_the_page_and_the_flame_graph() {
     let outputs = ["-i", "32K", "-o", "heap.html", "-o", "heap.svg"];
     let output = heap(&outputs, &["/usr/bin/python3", "orders.py"], place.path());
     assert!(output.status.success(), "{}", said(&output));
-    let pictures = std::env::var_os(PICTURES_ENV).map_or(place.path().to_path_buf(), PathBuf::from);
+    let pictures = pictures(place.path());
     let page = place.path().join("heap.html");
     draw(&browser, &page, &pictures.join("heap-page.png"), (1000, 800), false);
     draw(&browser, &page, &place.path().join("dark.png"), (1000, 800), true);

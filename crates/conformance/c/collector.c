@@ -130,7 +130,7 @@ static void returns(void)
     EXPECT(vel_gc_collect() == 0 && vel_gc_collect() == 0);
     struct vel_gc_stats stats;
     vel_gc_get_stats(&stats, sizeof stats);
-    size_t live = stats.live_bytes, bound = live + live / 5 + ((size_t)7 << 20);
+    size_t live = stats.live_bytes, bound = live + live / 5 + ((size_t)4 << 20);
     EXPECT(live < (size_t)PARTS * CELLS * 64 / 5);
     EXPECT(resident() <= bound);
 }
@@ -486,7 +486,7 @@ static void forked_behind(void)
     keep_marks();
     int ready[2];
     EXPECT(pipe(ready) == 0);
-    pid_t child = (pid_t)syscall(SYS_fork);
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     EXPECT(child >= 0);
     if (child == 0) {
         char byte;

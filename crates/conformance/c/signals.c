@@ -195,7 +195,7 @@ static void show(const char *how, int signal, const void *before)
     printf("%s %d: before %s, errno %d; now %d %s, flags %x, restorer %d, mask", how, signal,
            before == (void *)nothing ? "nothing" : before == (void *)SIG_ERR ? "error" : before ? "ignored" : "default", errno, status,
            told.sa_handler == nothing ? "nothing" : told.sa_handler ? "other" : "default", (unsigned)told.sa_flags,
-           told.sa_restorer ? 1 : 0);
+           told.sa_flags & 0x04000000 && told.sa_restorer ? 1 : 0); /* SA_RESTORER */
     for (size_t i = 0; i < sizeof(uint64_t); i++)
         printf(" %02x", ((unsigned char *)&told.sa_mask)[i]);
     puts("");

@@ -201,7 +201,7 @@ static void a_crowd_of_threads(void)
     enum { CROWD = 300 };
     pthread_t threads[CROWD];
     pthread_attr_t attributes;
-    CHECK(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, 64 * KIB) == 0);
+    CHECK(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, 128 * KIB) == 0);
     CHECK(pthread_barrier_init(&barrier, NULL, CROWD) == 0);
     for (size_t t = 0; t < CROWD; t++)
         CHECK(pthread_create(&threads[t], &attributes, crowd, (void *)t) == 0);

@@ -30,6 +30,6 @@ pub mod scenario;
 pub use group::Group;
 pub use library::library;
 pub use program::{Place, tool};
-pub use run::{Outcome, Seat, plain, same, served, settle};
+pub use run::{Outcome, Seat, plain, same, seated, served, settle};
 pub use scenario::check_all;
 pub use vellum_skip::skip;

@@ -117,14 +117,20 @@ pub fn plain(mut command: Command) -> Outcome {
 
 /// Runs `command` with Vellum preloaded. What the command sets in `LD_PRELOAD` itself comes first.
 pub fn served(mut command: Command) -> Outcome {
-    let board = BoardFile::create().expect("a board can be made");
-    settle(&mut command);
     let own = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, value)| value);
     let preload = match own {
         Some(own) => format!("{}:{}", own.to_string_lossy(), library().display()),
         None => library().display().to_string(),
     };
-    command.env("LD_PRELOAD", preload).env("VELLUM_BOARD", board.path());
+    command.env("LD_PRELOAD", preload);
+    seated(command)
+}
+
+/// Runs `command`, which has the library loaded by itself, with a board for it.
+pub fn seated(mut command: Command) -> Outcome {
+    let board = BoardFile::create().expect("a board can be made");
+    settle(&mut command);
+    command.env("VELLUM_BOARD", board.path());
     let mut outcome = watched(command);
     outcome.seats = board.claimed().iter().map(Seat::read).collect();
     outcome

@@ -192,7 +192,15 @@ impl Server {
         }
         let nonsense = |_| HttpError::Nonsense("the request cannot be written".to_owned());
         let answer = match method {
-            Method::Get => self.run(request.body(()).map_err(nonsense)?, limits),
+            Method::Get => {
+                let request = request.body(()).map_err(nonsense)?;
+                // A connection that was kept may be closed by the server in the very moment in which it is
+                // used again. What only reads may then be asked once more (RFC 9112, section 9.3.1).
+                match self.run(request.clone(), limits) {
+                    Err(error) if is_hung_up(&error) => self.run(request, limits),
+                    answer => answer,
+                }
+            }
             _ => self.run(request.body(body).map_err(nonsense)?, limits),
         };
         let mut answer = answer.map_err(why)?;
@@ -218,6 +226,13 @@ impl Server {
         let request = self.agent.configure_request(request).timeout_global(Some(limits.time)).build();
         self.agent.run(request)
     }
+}
+
+/// Whether the server closed the connection before it answered.
+fn is_hung_up(error: &ureq::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let ureq::Error::Io(error) = error else { return false };
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
 fn why(error: ureq::Error) -> HttpError {
@@ -288,6 +303,8 @@ fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientCert, Acces
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
 
     #[test]
     fn refusals_are_shown_in_one_line_without_credentials() {
@@ -296,6 +313,29 @@ mod tests {
         assert_eq!(said(b"too\nlong", None), ": too");
         assert_eq!(said(b"", None), "");
         assert_eq!(said(&[b'x'; 5000], None).len(), 2 + SAID_MAX);
+    }
+
+    /// The server hangs up when the connection that it kept is used again, and answers on the next.
+    #[test]
+    fn a_kept_connection_that_is_closed_is_made_anew() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let thread = std::thread::spawn(move || {
+            for is_kept in [true, false] {
+                let mut stream = listener.accept().unwrap().0;
+                assert_ne!(stream.read(&mut [0; 1024]).unwrap(), 0);
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+                if is_kept {
+                    assert_ne!(stream.read(&mut [0; 1024]).unwrap(), 0);
+                }
+            }
+        });
+        let server = Server::new(Address::parse(&address, "").unwrap(), &Access::default()).unwrap();
+        let limits = Limits { bytes: 100, time: Duration::from_secs(60) };
+        for _ in 0..2 {
+            assert_eq!(server.get("/", &limits).unwrap(), b"ok");
+        }
+        thread.join().unwrap();
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum StartError {
     /// There is no memory or address space for it.
     OutOfMemory,
     /// A setting is not served, or out of range: its name. `precise_stacks` is for programs that keep frames
-    /// of their own.
+    /// of their own; under `only_starts` words with tags would keep nothing.
     NotServed(&'static str),
 }
 
@@ -82,6 +82,9 @@ impl Heap {
         expect_running("the heap is started");
         if config.precise_stacks {
             return Err(StartError::NotServed("precise_stacks"));
+        }
+        if config.only_starts {
+            return Err(StartError::NotServed("only_starts"));
         }
         match gc::init(config) {
             Ok(()) => Ok(Heap(())),

@@ -36,6 +36,9 @@
 //! ([`Scope`]) keeps alive as long as it lasts. A *field* ([`Field`]) is a pointer from object to object.
 //! What must outlive every scope is held by a [`Root`]; what must not keep its object, by a [`Weak`].
 //!
+//! For languages whose values have types at run time there are *families* of types ([`family!`]), *words*
+//! ([`Word`]), which lead to objects of any of these or are immediates, and the machine's [`Stack`] of them.
+//!
 //! ```text
 //! stack, Vec, Box ... ── Gc<'s, T> ──▶ object ── Field<U> ──▶ object
 //!                           │            ▲ ▲
@@ -57,6 +60,8 @@
 //! * Any thread may have handles to any object: objects are [`Sync`], and what changes in them is fields and
 //!   atomics. Only a thread that the collector can stop changes a field, as that takes a scope of its own.
 //! * In [`Heap::blocking`] a thread can reach no scope; what it may reach of the heap by other ways panics.
+//! * A word's tag says its object's type, as each tag means one type; so pointers into objects must count
+//!   (`only_starts` is refused).
 //! * Stacks are scanned always: a heap that relies on frames of the program's own (`precise_stacks`) is
 //!   refused, as there are none here.
 //!
@@ -81,7 +86,9 @@ mod heap;
 mod object;
 mod root;
 mod scope;
+mod stack;
 mod weak;
+mod word;
 
 pub use array::Array;
 pub use ephemeron::Keyed;
@@ -92,8 +99,12 @@ pub use heap::{Heap, Held, StartError};
 pub use object::{Object, Plain, Pointers, TypeCell};
 pub use root::Root;
 pub use scope::Scope;
+pub use stack::Stack;
 pub use vellum_gc::{AfterMajor, Config, Plan, Sizing, Stats};
 pub use weak::Weak;
+#[doc(hidden)]
+pub use word::are_disjoint;
+pub use word::{Any, Family, IMMEDIATE_MIN, Member, Word};
 
 /// There is no memory for that many bytes, or none below the heap's limits, after a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,14 +50,20 @@ impl<'s> Scope<'s> {
     /// Keeps an object, and makes a handle to it.
     #[inline(always)]
     pub(crate) fn root<T: Object>(&self, object: NonNull<T>) -> Gc<'s, T> {
+        self.enter(object.as_ptr().cast());
+        // SAFETY: the list keeps the object as long as the scope is open, which is as long as 's.
+        unsafe { Gc::new(object) }
+    }
+
+    /// Enters an object into the list.
+    #[inline(always)]
+    pub(crate) fn enter(&self, object: *const ()) {
         if self.used.get() == HANDLES {
             self.grow();
         }
         // SAFETY: the scope's own chunk.
-        unsafe { self.chunk.get().as_ref() }.slots[self.used.get()].set(object.as_ptr().cast());
+        unsafe { self.chunk.get().as_ref() }.slots[self.used.get()].set(object);
         self.used.set(self.used.get() + 1);
-        // SAFETY: the list keeps the object as long as the scope is open, which is as long as 's.
-        unsafe { Gc::new(object) }
     }
 
     #[cold]

@@ -10,8 +10,7 @@ use crate::heap::Heap;
 use crate::mode::{self, Mode};
 use crate::slab::{Block, Slab};
 use crate::space::{Space, push_remote, slab_at};
-use crate::{foreign, harden, large, misuse, passthrough, registry, tls};
-use core::arch::asm;
+use crate::{arch, foreign, harden, large, misuse, passthrough, registry, tls};
 use core::mem::offset_of;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
@@ -125,19 +124,9 @@ unsafe fn push_checked(slab: &'static Slab, address: *mut u8) {
     // SAFETY: the block is free memory now.
     unsafe { (*block).link(slab.free.get()) };
     slab.free.set(block);
-    // SAFETY: counts down a word of the slab that nobody else writes now; the machine stores in order, so
-    // that who sees the count sees the list: see `Slab::live`. Of the compiler's making it would be four
-    // instructions.
-    unsafe {
-        asm!(
-            "dec dword ptr [{slab} + {needed}]",
-            "jz {settle}",
-            slab = in(reg) slab,
-            needed = const offset_of!(Slab, needed),
-            settle = label { settle(slab) },
-            options(nostack),
-        );
-    }
+    // SAFETY: nobody else writes that word of the slab now. Who sees the count sees the list: see
+    // `Slab::live`.
+    unsafe { arch::count_down::<Slab, { offset_of!(Slab, needed) }>(slab, || settle(slab)) };
 }
 
 /// # Safety

@@ -11,7 +11,8 @@
 //!
 //! Every word is checked to be readable first, as the stack may be what was overwritten.
 
-use crate::modules::{Module, here, module, rule};
+use crate::arch::here;
+use crate::modules::{Module, module, rule};
 use core::ffi::{CStr, c_char};
 use vellum_sys::{Line, stack};
 

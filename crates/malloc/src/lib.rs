@@ -29,6 +29,7 @@
 
 mod align;
 mod alloc;
+mod arch;
 mod background;
 mod backtrace;
 mod batch;

@@ -9,7 +9,7 @@ use core::mem::{MaybeUninit, transmute};
 use core::ptr::null_mut;
 use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-use vellum_unwind::{Frame, Rule, Tables};
+use vellum_unwind::{Rule, Tables};
 
 /// glibc's `_dl_find_object`, if it has one.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -39,25 +39,6 @@ struct LinkMap {
 pub(crate) fn prepare() {
     // SAFETY: plain call with a C string.
     FIND.store(unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) }, Relaxed);
-}
-
-/// The frame of the function this is inlined into.
-#[inline(always)]
-pub(crate) fn here() -> Frame {
-    let (pc, sp, bp): (u64, u64, u64);
-    // SAFETY: reads three registers.
-    unsafe {
-        core::arch::asm!(
-            "lea {pc}, [rip + 1]",
-            "mov {sp}, rsp",
-            "mov {bp}, rbp",
-            pc = out(reg) pc,
-            sp = out(reg) sp,
-            bp = out(reg) bp,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    Frame { pc, sp, bp }
 }
 
 /// The module that the instruction at `pc` lies in.

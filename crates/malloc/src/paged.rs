@@ -20,7 +20,10 @@ use vellum_sys::round_up;
 const MADV_DONTNEED_LOCKED: c_int = 24;
 const MADV_COLLAPSE: c_int = 25;
 
-pub use process::{GUARDED, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging};
+pub use process::{
+    GUARDED, compress_in, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging,
+};
+pub use vellum_pager::COMPRESSED_PERCENT_MAX;
 
 /// Has memory paged from now on, in page frames of `bytes` bytes together, to a store at `path`. False if
 /// there are too few frames or too many, or no such path can be.

@@ -7,7 +7,9 @@
 //! One thing cannot wait for the runtime. The dynamic linker and the constructors of other libraries allocate
 //! before it is asked, and a sanitizer's runtime ends the process if it finds anything mapped where Vellum
 //! has its arenas. So the first request of all looks whether such a runtime is among the loaded objects, by
-//! name, without allocating; from then on it has every request, as it would have without Vellum.
+//! name, without allocating; from then on it has every request, as it would have without Vellum. So it is on
+//! a kernel that Vellum is not made for; where there is no other allocator, as in a static program, that ends
+//! the process with a line.
 
 use core::ffi::CStr;
 use core::mem::transmute;
@@ -148,15 +150,24 @@ fn has_sanitizer() -> bool {
     false
 }
 
-/// Passes requests through if a sanitizer's runtime is there. Vellum serves requests made meanwhile, if any.
+/// Passes requests through if a sanitizer's runtime is there, or the kernel is not suited. Vellum serves
+/// requests made meanwhile, if any.
 #[cold]
 fn look() {
     if HAS_LOOKED.swap(true, Ordering::Relaxed) {
         return;
     }
-    if has_sanitizer()
-        && let Some(next) = Next::find()
-    {
+    let is_suited = vellum_pages::is_suited();
+    if is_suited && !has_sanitizer() {
+        return;
+    }
+    let next = Next::find();
+    if next.is_none() && !is_suited {
+        crate::Line::new().text("vellum: this kernel's pages are not of 4096 bytes, or its programs have too few addresses, and there is no other allocator\n").write();
+        // SAFETY: abort has no preconditions.
+        unsafe { libc::abort() }
+    }
+    if let Some(next) = next {
         static FOUND: Guarded<Option<Next>> = Guarded::new(None);
         *FOUND.lock() = Some(next);
         // SAFETY: written a moment ago, by the only thread that ever comes here, and not changed again.

@@ -30,8 +30,9 @@
 //! The order of stores matters to a forked child, which may find another thread's fast path half done: a
 //! block's seal is written before the block is on a list, and broken after it has left.
 
+use crate::arch;
 use crate::misuse::{self, Fault};
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::Release, compiler_fence};
 
@@ -75,13 +76,8 @@ const _: () = assert!(size_of::<Block>() <= crate::class::GRANULE);
 
 /// Draws the key, before any block is handed out. May be called again, and by several threads.
 pub(crate) fn draw_key() {
-    let place: *const AtomicUsize;
-    // SAFETY: the address of the word above.
-    unsafe {
-        asm!("lea {}, [rip + vellum_key]", out(reg) place, options(pure, nomem, nostack, preserves_flags));
-    };
-    // SAFETY: that word lives for ever, and zero is a number.
-    let key = unsafe { &*place };
+    // SAFETY: the word above lives for ever, and zero is a number.
+    let key = unsafe { &*arch::key().cast::<AtomicUsize>() };
     if key.load(Relaxed) == 0 {
         // The first to come decides. A key of 0 would mean: not drawn.
         let _ = key.compare_exchange(0, key_of(random()), Relaxed, Relaxed);
@@ -97,12 +93,7 @@ fn key_of(random: usize) -> usize {
 /// `word` mixed with the key.
 #[inline(always)]
 pub(crate) fn keyed(word: usize) -> usize {
-    let mut word = word;
-    // SAFETY: reads the word above, which does not change once a block has been handed out.
-    unsafe {
-        asm!("xor {}, qword ptr [rip + vellum_key]", inout(reg) word, options(pure, readonly, nostack));
-    }
-    word
+    arch::xor_key(word)
 }
 
 /// A random word from the kernel, or what it gave the process at its start.
@@ -127,12 +118,7 @@ impl Block {
     /// What the seal must be if the block leads to `next`.
     #[inline(always)]
     fn seal_of(&self, next: *mut Block) -> usize {
-        let mut word = (next as usize).wrapping_add(core::ptr::from_ref(self) as usize);
-        // SAFETY: reads the key, which does not change once a block has been handed out.
-        unsafe {
-            asm!("add {}, qword ptr [rip + vellum_key]", inout(reg) word, options(pure, readonly, nostack));
-        }
-        word
+        arch::add_key((next as usize).wrapping_add(core::ptr::from_ref(self) as usize))
     }
 
     /// Makes the block a free one that leads to `next`.

@@ -20,12 +20,12 @@
 //! and `limit`, `whole_limit` and `vacated`, which everybody reads and the owner changes, or who holds its
 //! gate; the second is shared, apart from `kept` and `looked`.
 
+use crate::arch;
 use crate::class::{SHAPES, Shape};
 use crate::heap::Heap;
 use crate::pace::Listed;
 use crate::remote::{RemoteList, Wakeable};
 pub(crate) use crate::seal::Block;
-use core::arch::asm;
 use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::null_mut;
@@ -199,20 +199,8 @@ impl Slab {
     /// Whether the slab belongs to `heap`.
     #[inline(always)]
     pub(crate) fn is_owned_by(&self, heap: &Heap) -> bool {
-        // SAFETY: compares `owner`, an aligned word, which the machine reads at one go. A relaxed load and a
-        // comparison, which the compiler does not make one instruction.
-        unsafe {
-            asm!(
-                "cmp qword ptr [{slab} + {owner}], {heap}",
-                "jne {another}",
-                slab = in(reg) self,
-                owner = const offset_of!(Slab, owner),
-                heap = in(reg) heap,
-                another = label { return false },
-                options(readonly, nostack),
-            );
-        }
-        true
+        // SAFETY: `owner` is there.
+        unsafe { arch::holds::<Slab, Heap, { offset_of!(Slab, owner) }>(self, heap) }
     }
 
     /// For a unit that is no slab: a word for each of its pages, zero at first, which the slab's second line

@@ -5,13 +5,11 @@
 //! pointing to [`empty`], a heap of zeros whose lists are all empty and whose span has no bytes: every
 //! request of a thread without a heap falls through the ordinary tests to the slow path.
 //!
-//! Only x86-64 is provided; another machine needs its own five lines here.
+//! How the variable is reached is the machine's: see [`crate::arch`].
 
+use crate::arch;
 use crate::heap::Heap;
-use core::arch::{asm, global_asm};
-
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("vellum-malloc reaches its thread's heap by x86-64 Linux thread-local addressing");
+use core::arch::global_asm;
 
 global_asm!(
     ".pushsection .bss.vellum_empty_heap,\"aw\",@nobits",
@@ -47,73 +45,31 @@ global_asm!(
 /// The calling thread's heap, or [`empty`].
 #[inline(always)]
 pub(crate) fn heap() -> &'static Heap {
-    let heap: *const Heap;
-    // SAFETY: reads the thread's own variable, which always points to a heap.
-    unsafe {
-        asm!(
-            "mov {heap}, qword ptr [rip + vellum_heap@GOTTPOFF]",
-            "mov {heap}, qword ptr fs:[{heap}]",
-            heap = out(reg) heap,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-        &*heap
-    }
+    // SAFETY: the thread's variable always leads to a heap, and heaps are never unmapped.
+    unsafe { &*arch::thread_heap().cast::<Heap>() }
 }
 
 /// Makes `heap` the calling thread's.
 pub(crate) fn set_heap(heap: &'static Heap) {
-    // SAFETY: writes the thread's own variable.
-    unsafe {
-        asm!(
-            "mov {offset}, qword ptr [rip + vellum_heap@GOTTPOFF]",
-            "mov qword ptr fs:[{offset}], {heap}",
-            offset = out(reg) _,
-            heap = in(reg) core::ptr::from_ref(heap),
-            options(nostack, preserves_flags),
-        );
-    }
+    // SAFETY: it is a heap.
+    unsafe { arch::set_thread_heap(core::ptr::from_ref(heap).cast()) };
 }
 
 /// The calling thread's heap behind the empty one, in the hardened mode, if it has got one.
 pub(crate) fn inner_heap() -> Option<&'static Heap> {
-    let heap: *const Heap;
-    // SAFETY: reads the thread's own variable, which is null or points to a heap.
-    unsafe {
-        asm!(
-            "mov {heap}, qword ptr [rip + vellum_inner_heap@GOTTPOFF]",
-            "mov {heap}, qword ptr fs:[{heap}]",
-            heap = out(reg) heap,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-        heap.as_ref()
-    }
+    // SAFETY: the thread's variable is null or leads to a heap.
+    unsafe { arch::inner_heap().cast::<Heap>().as_ref() }
 }
 
 /// Makes `heap` the calling thread's one behind the empty one.
 pub(crate) fn set_inner_heap(heap: Option<&'static Heap>) {
-    // SAFETY: writes the thread's own variable.
-    unsafe {
-        asm!(
-            "mov {offset}, qword ptr [rip + vellum_inner_heap@GOTTPOFF]",
-            "mov qword ptr fs:[{offset}], {heap}",
-            offset = out(reg) _,
-            heap = in(reg) heap.map_or(core::ptr::null(), core::ptr::from_ref),
-            options(nostack, preserves_flags),
-        );
-    }
+    // SAFETY: it is null or a heap.
+    unsafe { arch::set_thread_inner_heap(heap.map_or(core::ptr::null(), core::ptr::from_ref).cast()) };
 }
 
 /// The heap of threads that have none. Never written.
 #[inline(always)]
 pub(crate) fn empty() -> &'static Heap {
-    let heap: *const Heap;
-    // SAFETY: the address of the static above, whose zeros are a valid heap.
-    unsafe {
-        asm!(
-            "lea {heap}, [rip + vellum_empty_heap]",
-            heap = out(reg) heap,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-        &*heap
-    }
+    // SAFETY: the static above, whose zeros are a valid heap.
+    unsafe { &*arch::empty_heap().cast::<Heap>() }
 }

@@ -17,7 +17,8 @@
 //!
 //! Invariants: `r[0]` is 1, and all others lie in -1 ..= 1.
 
-use rustfft::FftPlanner;
+use crate::transform::transform;
+use rustfft::FftDirection;
 use rustfft::num_complex::Complex;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -55,10 +56,9 @@ impl Autocorrelation {
         let size = (n + lags).next_power_of_two();
         let mut line = vec![Complex::new(0.0, 0.0); size];
         line.iter_mut().zip(values).for_each(|(slot, value)| slot.re = value - mean);
-        let mut planner = FftPlanner::new();
-        planner.plan_fft_forward(size).process(&mut line);
+        transform(size, FftDirection::Forward).process(&mut line);
         line.iter_mut().for_each(|slot| *slot = Complex::new(slot.norm_sqr(), 0.0));
-        planner.plan_fft_inverse(size).process(&mut line);
+        transform(size, FftDirection::Inverse).process(&mut line);
         let squares = line[0].re;
         let mut r: Vec<f64> = line[..=lags].iter().map(|slot| (slot.re / squares).clamp(-1.0, 1.0)).collect();
         r[0] = 1.0;

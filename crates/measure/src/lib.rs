@@ -129,6 +129,7 @@ mod segments;
 mod spectrum;
 mod steady;
 mod summary;
+mod transform;
 mod unit;
 mod validity;
 #[cfg(test)]

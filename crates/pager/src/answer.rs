@@ -185,6 +185,11 @@ impl<B: Backing + Send> Pager<B> {
                         self.stats.count(if write { Event::WriteRead } else { Event::ReadRead }, 1);
                     }
                 }
+                State::Stored if is_needed && inner.tier.has(page) => {
+                    if !self.unpack(&mut inner, page, write) {
+                        continue;
+                    }
+                }
                 State::Stored if is_needed => {
                     if !self.read(&mut inner, page, write) {
                         continue;
@@ -261,7 +266,7 @@ impl<B: Backing + Send> Pager<B> {
 
     /// How many pages from `first` on, at most `wanted`, are `page`, which somebody waits for, or needed and
     /// `alike`.
-    fn run(
+    pub(crate) fn run(
         &self,
         inner: &Inner,
         first: PageNo,
@@ -327,7 +332,7 @@ impl<B: Backing + Send> Pager<B> {
         // With fewer frames than were wanted the page must be among those that come.
         let first = PageNo(cluster.first.0.max((page.0 + 1).saturating_sub(count)));
         for page in first.0..first.0 + count {
-            inner.free_slot(PageNo(page));
+            inner.drop_copies(PageNo(page));
         }
         self.deliver(inner, place, first, count);
         inner.streams.tell(cluster.stream, first, count);
@@ -427,6 +432,7 @@ impl<B: Backing + Send> Pager<B> {
         for page in (first.0..first.0 + count).map(PageNo) {
             let stamp = inner.record(page).stamp();
             inner.waits.read(stamp, frames);
+            inner.record(page).set_lone(count == 1);
         }
         inner.streams.tell(stream, first, count);
         let goes_on = !has_probe && count == wanted && wanted > 1;

@@ -39,11 +39,8 @@ const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Has the two cache lines from `place` on fetched.
 fn ahead(place: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    for line in [place, place.wrapping_add(64)] {
-        // SAFETY: a hint, which does nothing where nothing is mapped.
-        unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast()) };
-    }
+    vellum_sys::prefetch(place);
+    vellum_sys::prefetch(place.wrapping_add(64));
 }
 
 impl Key {

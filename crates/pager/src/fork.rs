@@ -225,6 +225,12 @@ fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
                 // empty.
                 unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, PAGE) };
             }
+            State::Stored | State::Reading if inner.tier.has(page) => {
+                // SAFETY: the page is ordinary memory of this process now, and nobody writes there.
+                if !unsafe { inner.unpack(page, to) } {
+                    trouble::spoilt(to);
+                }
+            }
             State::Stored | State::Reading => {
                 let slot = inner.record(page).slot().map_or(0, |slot| slot.0);
                 read_page(store, slot, to);
@@ -236,6 +242,7 @@ fn give_everything(inner: &mut Inner, marks: Marks<'_>, store: i32) {
             State::Fresh | State::Mapped | State::Vague => {}
         }
     }
+    inner.tier.flush();
     // SAFETY: what the pool held has been copied.
     let _ = unsafe { map::flush(inner.pool.start(), inner.pool.bytes()) };
 }

@@ -13,11 +13,13 @@ use crate::record::{Record, State, flag};
 use crate::share::Beside;
 use crate::streams::Streams;
 use crate::table::Table;
+use crate::tier::{RESERVE, SEGMENT_FRAMES, Tier};
 use crate::units::{BATCH, PageNo, Place, SlotNo};
 use crate::waits::Waits;
 use crate::writer::Queue;
 use rustix::io::Errno;
 use vellum_sys::credentials::Change;
+use vellum_sys::text::Share as Portion;
 
 /// Slots beyond one for each page of an object, so that a cluster can be written to new slots before its old
 /// ones are free.
@@ -44,7 +46,8 @@ pub(crate) enum Request {
 pub(crate) struct Inner {
     /// Pages that were to be kept where they are.
     pub(crate) staying: u32,
-    /// Frames there are, those that were asked for, and those that the limits on the process allow now: where
+    /// Frames there are, without those whose memory the tier has; those that were asked for, and those that
+    /// the limits on the process allow now: where
     /// there are more, free ones are given back until there are not.
     pub(crate) frames: u32,
     pub(crate) asked: u32,
@@ -62,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) links: Table<Link>,
     pub(crate) sums: Table<Sum>,
     pub(crate) pool: Pool,
+    /// Pages that are compressed.
+    pub(crate) tier: Tier,
     pub(crate) free_slots: Bits,
     /// Slots there is room for in the store.
     pub(crate) reserved: u32,
@@ -99,6 +104,9 @@ pub(crate) struct Inner {
 /// One frame in this many may be that of a page that is kept where it is.
 const STAYING_SHARE: u32 = 4;
 
+/// Frames that may be owed for the tier's memory: a round of pages that are compressed frees more.
+const OWED_MAX: u32 = RESERVE * SEGMENT_FRAMES;
+
 /// How many pages one go may concern, with this many frames.
 fn chunk_of(frames: u32) -> u32 {
     /// The part of all.
@@ -122,6 +130,7 @@ impl Inner {
             links: Table::empty(),
             sums: Table::empty(),
             pool: Pool::none(),
+            tier: Tier::none(),
             free_slots: Bits::empty(),
             reserved: 0,
             committed: 0,
@@ -153,6 +162,7 @@ impl Inner {
         near: u32,
         pages: u32,
         choice: Choice,
+        compressed: Portion,
     ) -> Result<Inner, Errno> {
         let (pool, key) = (Pool::new(frames)?, Key::random());
         // SAFETY: a page of the pool that nobody has written to yet.
@@ -169,6 +179,7 @@ impl Inner {
             links: Table::new(pages as usize)?,
             sums: Table::new(pages as usize)?,
             pool,
+            tier: Tier::new(compressed, frames, pages)?,
             free_slots: Bits::new(pages + SLACK + STEP)?,
             units: Objects::new(0, near)?,
             near,
@@ -195,11 +206,49 @@ impl Inner {
     pub(crate) fn allow(&mut self) {
         let left = if self.near > 0 { self.beside.leaves(self.asked) } else { self.asked };
         self.allowed = self.share.min(left);
+        self.tier.follow(self.allowed);
     }
 
     /// Frames that there are beyond those allowed.
     pub(crate) fn surplus(&self) -> u32 {
-        self.frames.saturating_sub(self.allowed)
+        self.all_frames().saturating_sub(self.allowed)
+    }
+
+    /// Frames that there are, with those whose memory the tier has.
+    pub(crate) fn all_frames(&self) -> u32 {
+        self.frames + self.tier.frames()
+    }
+
+    /// Those of them that are in memory.
+    pub(crate) fn resident(&self) -> u32 {
+        self.pool.resident(self.frames) + self.tier.frames()
+    }
+
+    /// Has another segment for the tier, whose frames are owed until some are free ([`Inner::settle`]). False
+    /// if it has all that it may have, or too many are owed already.
+    pub(crate) fn feed_tier(&mut self) -> bool {
+        if !self.tier.may_grow() || self.surplus() >= OWED_MAX || !self.tier.adopt() {
+            return false;
+        }
+        self.settle();
+        true
+    }
+
+    /// Gives up free frames for those beyond the allowed ones.
+    pub(crate) fn settle(&mut self) {
+        let free = self.pool.free();
+        self.frames -= self.pool.retire(self.surplus().min(free));
+        self.chunk = chunk_of(self.frames);
+    }
+
+    /// Has frames again for the memory of a free segment. False if none is free.
+    pub(crate) fn starve_tier(&mut self) -> bool {
+        if !self.tier.disown() {
+            return false;
+        }
+        self.frames += self.pool.add(SEGMENT_FRAMES);
+        self.chunk = chunk_of(self.frames);
+        true
     }
 
     /// Has as many frames as are allowed, as far as free ones can be given back. True if the number has
@@ -211,8 +260,8 @@ impl Inner {
         if self.surplus() > 0 {
             let free = self.pool.free().saturating_sub(self.spare().min(self.pool.free()));
             self.frames -= self.pool.retire(self.surplus().min(free));
-        } else if self.allowed - self.frames >= (self.frames / STEP).max(1) {
-            self.frames += self.pool.add(self.allowed - self.frames);
+        } else if self.allowed - self.all_frames() >= (self.frames / STEP).max(1) {
+            self.frames += self.pool.add(self.allowed - self.all_frames());
         }
         self.chunk = chunk_of(self.frames);
         self.frames != before
@@ -223,7 +272,7 @@ impl Inner {
     pub(crate) fn has_grown(&self) -> bool {
         /// The part of all that were asked for.
         const SHARE: u32 = 64;
-        self.pool.resident(self.frames) > self.seen_resident + self.asked / SHARE
+        self.resident() > self.seen_resident + self.asked / SHARE
     }
 
     /// Held pages wanted, as a second chance.
@@ -246,8 +295,9 @@ impl Inner {
         &mut self.records[page.index()]
     }
 
-    /// Forgets the page's copy in the store.
-    pub(crate) fn free_slot(&mut self, page: PageNo) {
+    /// Forgets the page's copies, in the tier and in the store.
+    pub(crate) fn drop_copies(&mut self, page: PageNo) {
+        self.tier.remove(page);
         if let Some(slot) = self.record(page).slot() {
             self.record(page).set_slot(None);
             self.free_slots.insert(slot.0, 1);
@@ -269,7 +319,7 @@ impl Inner {
     pub(crate) fn release(&mut self, page: PageNo, state: State) {
         let place = self.record(page).place();
         if matches!(state, State::Fresh | State::Vague) {
-            self.free_slot(page);
+            self.drop_copies(page);
         }
         self.stored += u32::from(state == State::Stored);
         if state == State::Stored {
@@ -286,11 +336,11 @@ impl Inner {
     pub(crate) fn forget(&mut self, page: PageNo) {
         match self.record(page).state() {
             State::Mapped | State::Held => {
-                self.free_slot(page);
+                self.drop_copies(page);
                 self.policy.discardable(&mut self.links, page);
             }
             State::Stored => {
-                self.free_slot(page);
+                self.drop_copies(page);
                 self.stored -= 1;
                 self.record(page).set(State::Vague);
             }
@@ -328,7 +378,7 @@ impl Inner {
             }
             State::Writing | State::Reading => self.record(page).flags |= flag::DROPPED | flag::RENEWED,
             state @ (State::Stored | State::Vague) => {
-                self.free_slot(page);
+                self.drop_copies(page);
                 self.stored -= u32::from(state == State::Stored);
                 self.record(page).set(State::Fresh);
             }
@@ -347,7 +397,9 @@ impl Inner {
                 State::Mapped => mapped += 1,
                 State::Held => held += 1,
                 State::Writing | State::Reading | State::Arriving => writing += 1,
-                State::Stored if record.slot().is_none() => return Err("a stored page is nowhere"),
+                State::Stored if record.slot().is_none() && !self.tier.has(PageNo(index as u32)) => {
+                    return Err("a stored page is nowhere");
+                }
                 State::Stored => stored += 1,
                 _ => {}
             }
@@ -376,6 +428,7 @@ impl Inner {
         if writing == 0 && self.free_slots.count() + slots != self.reserved {
             return Err("slots were lost or made");
         }
+        self.tier.validate(|page| self.records[page.index()].state())?;
         Ok(())
     }
 

@@ -24,9 +24,10 @@
 //! (*vague*).
 //!
 //! # Invariants
-//! * Mapped, held and free frames are `frames` together, always ([`Pager::validate`]).
-//! * A page's contents are in one place that counts: its frame if it has one, else its slot. A held page can
-//!   be reached by nobody.
+//! * Mapped, held and free frames and the memory of compressed pages are `frames` together, always
+//!   ([`Pager::validate`]).
+//! * A page's contents are in one place that counts: its frame if it has one, else its compressed copy and
+//!   its slot, which hold the same if there are both. A held page can be reached by nobody.
 //! * Every page of every object has room in the store before it is handed out.
 //! * A page that comes back has the checksum with which it went, or the program is stopped.
 //! * What is marked discardable when its frame is given up, after it was taken away, is not needed (`marks`
@@ -44,7 +45,8 @@
 //! `writer` what is written; `inner` is what the lock guards, `entry` how a program's thread takes it, over
 //! `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams`
 //! sees who goes through memory in order, `reader` reads ahead of them, `neighbours` learns what it pays to
-//! bring for others; `exchange` moves frames, [`store`] keeps pages, `checksum` knows them again, `marks`
+//! bring for others; `exchange` moves frames, [`store`] keeps pages, `tier` has some in memory, compressed,
+//! over `behind` (the writer's part) and `unpack` (the answerer's), `checksum` knows pages again, `marks`
 //! says which nobody needs; `share` follows the limits of control groups; [`process`] is the one pager that a
 //! process has; [`stats`] counts as the source's tables do, `waits` what paging costs; `fork` is for
 //! children.
@@ -60,6 +62,7 @@
 #![cfg_attr(not(test), no_std)]
 
 mod answer;
+mod behind;
 mod bits;
 mod checksum;
 mod entry;
@@ -81,8 +84,10 @@ pub mod stats;
 pub mod store;
 mod streams;
 mod table;
+mod tier;
 mod trouble;
 mod units;
+mod unpack;
 mod waits;
 mod writer;
 
@@ -91,4 +96,5 @@ pub use pager::{Config, Pager, Refused, StartError};
 pub use policy::Choice;
 pub use stats::Event;
 pub use store::{Backing, FileStore};
+pub use tier::COMPRESSED_PERCENT_MAX;
 pub use units::{FRAMES_MAX, FRAMES_MIN, PAGE, PageNo, SPAN_PAGES, SlotNo};

@@ -12,10 +12,13 @@ use vellum_sys::Line;
 use vellum_sys::credentials::Change;
 use vellum_sys::fault::Reach;
 use vellum_sys::lock::Guarded;
+use vellum_sys::text::Share;
 use vellum_sys::thread::Undisturbed;
 use vellum_wire::Slot;
 
 static PAGER: Pager<FileStore> = Pager::new();
+/// How many of its frames may be taken for compressed pages.
+static COMPRESSED: Guarded<Share> = Guarded::new(Share::Off);
 /// What to start it with.
 static WANTED: Guarded<Option<(u32, FileStore)>> = Guarded::new(None);
 /// Who knows a place for its span.
@@ -53,6 +56,11 @@ pub fn page_to(path: &[u8], bytes: u64) -> bool {
     true
 }
 
+/// Has that share of the frames taken for compressed pages, at most, if the pager has not been started.
+pub fn compress_in(share: Share) {
+    *COMPRESSED.lock() = share;
+}
+
 /// The pager, started if it has not been; `None` if nothing is to be paged, or it cannot be started.
 #[inline]
 pub fn ready() -> Option<&'static Pager<FileStore>> {
@@ -77,7 +85,7 @@ fn start() -> bool {
     let Some((frames, store)) = wanted.take() else {
         return STAGE.load(Ordering::Acquire) == ON;
     };
-    let mut config = Config::of_frames(frames);
+    let mut config = Config { compressed: *COMPRESSED.lock(), ..Config::of_frames(frames) };
     if let Some((place, most, near)) = (*PLACER.lock()).and_then(|placer| placer()) {
         let span_pages = config.span_pages.saturating_add(near).min(most);
         config = Config { place: Some(place), near_pages: near, span_pages, ..config };

@@ -144,6 +144,7 @@ impl<B: Backing + Send> Pager<B> {
             let (stamp, frames) = (inner.record(page.plus(index)).stamp(), inner.frames);
             inner.waits.read(stamp, frames);
             let record = inner.record(page.plus(index));
+            record.set_lone(false);
             record.hold(Place(place.0 + index));
             record.set(State::Reading);
         }

@@ -24,7 +24,7 @@ pub(crate) enum State {
     Held = 2,
     /// As `Held`, and being given up: compared with the store's copy, or written there.
     Writing = 3,
-    /// In the store, at [`Record::slot`].
+    /// In the store, at [`Record::slot`], or compressed (`tier`).
     Stored = 4,
     /// Nowhere, and whatever it reads as will do.
     Vague = 5,
@@ -56,13 +56,14 @@ pub(crate) struct Record {
     pub(crate) flags: u8,
     /// It has a lock of the C library's, and is to be kept where it is.
     stays: bool,
-    spare: u8,
+    /// It came back alone, by a fault of its own.
+    lone: bool,
     place: u32,
     /// Plus one; 0 is none.
     slot: u32,
 }
 
-// SAFETY: integers and a bool, for which zero is `false`, and 0 is a state.
+// SAFETY: integers and bools, for which zero is `false`, and 0 is a state.
 unsafe impl Zero for Record {}
 
 const _: () = assert!(size_of::<Record>() == 12);
@@ -113,6 +114,16 @@ impl Record {
     /// Sets whether the page is to be kept where it is; returns whether that is news.
     pub(crate) fn set_stays(&mut self, stays: bool) -> bool {
         core::mem::replace(&mut self.stays, stays) != stays
+    }
+
+    /// Whether the page, which is in memory, came back alone by a fault of its own: what goes on with nothing
+    /// may come again.
+    pub(crate) fn is_lone(&self) -> bool {
+        self.lone
+    }
+
+    pub(crate) fn set_lone(&mut self, lone: bool) {
+        self.lone = lone;
     }
 
     /// The copy in the store, if there is one.

@@ -7,8 +7,10 @@
 //! | *zero-filled* | had no contents yet |
 //! | *not read* | had contents that nobody needs: any frame will do |
 //! | *read* | came from the store |
+//! | *decompressed* | came from the compressed pages in memory |
 //!
-//! and a page that loses its frame is *discarded* (nobody needs it) or *written*; *flushed* are discardable
+//! and a page that loses its frame is *discarded* (nobody needs it), *compressed* or *written*
+//! (a compressed page that is written behind is both, one after the other); *flushed* are discardable
 //! pages whose frames were taken at the program's word, before anybody wanted frames. Beside the tables:
 //! *found* are faults on pages that were held, which cost no transfer; *ahead* are pages brought with
 //! another's fault; *unchanged* are pages that lost their frames unwritten because the store had them
@@ -49,10 +51,16 @@ events! {
     WriteNotRead => PagedWriteNotRead;
     /// A write fault, read.
     WriteRead => PagedWriteRead;
+    /// A read fault, decompressed.
+    ReadUnpacked => PagedReadUnpacked;
+    /// A write fault, decompressed.
+    WriteUnpacked => PagedWriteUnpacked;
     /// A page-out, discarded.
     Discarded => PagedDiscarded;
     /// A page-out, written.
     Written => PagedWritten;
+    /// A page-out, compressed.
+    Packed => PagedPacked;
     /// A page flushed.
     Flushed => PagedFlushed;
     /// A fault on a held page.

@@ -15,6 +15,8 @@ use vellum_sys::{PAGE, map, round_up};
 pub(crate) unsafe trait Zero: Copy {}
 // SAFETY: an integer.
 unsafe impl Zero for u64 {}
+// SAFETY: an integer.
+unsafe impl Zero for u32 {}
 // SAFETY: an array of integers.
 unsafe impl Zero for [u64; 2] {}
 

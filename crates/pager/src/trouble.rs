@@ -28,6 +28,18 @@ pub(crate) fn corrupt(address: usize, slot: u32) -> ! {
     thread::abort()
 }
 
+/// Ends the process because the page that belongs at `address` does not come out of its compressed copy.
+#[cold]
+pub(crate) fn spoilt(address: usize) -> ! {
+    let mut line = Line::new();
+    line.text("vellum: the page at 0x").hex(address).text(
+        " comes back from the compressed pages other than it was given up; something has written to the pager's memory: \
+         the program is stopped\n",
+    );
+    line.write();
+    thread::abort()
+}
+
 /// Ends the process because the page at `address`, which is in memory by the pager's account, is not.
 #[cold]
 pub(crate) fn lost(address: usize) -> ! {

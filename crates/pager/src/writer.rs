@@ -1,5 +1,5 @@
-//! The thread that gives pages up: finds out whether the store has them already, and writes them if it has
-//! not.
+//! The thread that gives pages up: finds out whether the store has them already, and compresses or writes
+//! them if it has not.
 //!
 //! Faults are answered meanwhile: a page being given up has left its address, so nobody can change it, and
 //! somebody who asks for it is given it when that is done. Pages go by batches, sorted. The written pages of
@@ -116,6 +116,8 @@ struct Targets {
 enum Fate {
     /// Nothing: the store has it as it is.
     Unchanged,
+    /// Nothing: it has been compressed.
+    Packed,
     /// Nothing: it is all zeros.
     Zeros,
     Written,
@@ -155,6 +157,10 @@ impl<B: Backing + Send> Pager<B> {
             if inner.surplus() > 0 {
                 self.shrink(&mut inner);
             }
+            let mut is_starving = false;
+            if inner.tier.has_excess() {
+                (inner, is_starving) = self.starve_tier(inner);
+            }
             if self.is_behind(WRITES) {
                 self.obey(WRITES, inner.change);
             }
@@ -166,6 +172,9 @@ impl<B: Backing + Send> Pager<B> {
             }
             if inner.stopping {
                 return;
+            }
+            if is_starving {
+                continue;
             }
             let now = self.now(&inner.policy);
             if inner.policy.is_due(&inner.links, now) {
@@ -183,7 +192,7 @@ impl<B: Backing + Send> Pager<B> {
 
     /// Looks how many frames the limits on this process allow now, and has as many.
     fn follow_limits<'a>(&'a self, inner: Held<'a, Inner>) -> Held<'a, Inner> {
-        let (asked, resident) = (inner.asked, inner.pool.resident(inner.frames));
+        let (asked, resident) = (inner.asked, inner.resident());
         // Files are read, which may take a while.
         drop(inner);
         let allowed = Share::discover().frames(asked, resident);
@@ -196,7 +205,7 @@ impl<B: Backing + Send> Pager<B> {
 
     /// Looks how many frames the memory that is not paged leaves, and has as many.
     fn follow_rest<'a>(&'a self, mut inner: Held<'a, Inner>) -> Held<'a, Inner> {
-        let (before, resident) = (inner.beside, inner.pool.resident(inner.frames));
+        let (before, resident) = (inner.beside, inner.resident());
         inner.seen_resident = resident;
         drop(inner);
         let beside = before.look(resident);
@@ -210,7 +219,7 @@ impl<B: Backing + Send> Pager<B> {
     /// Has as many frames as are allowed, as far as they are free; and more given up if they are not.
     fn shrink(&self, inner: &mut Inner) {
         if inner.follow_allowance() {
-            self.show_frames(inner.frames);
+            self.show_frames(inner.all_frames());
         }
         if inner.surplus() > 0 {
             self.make_ready(inner);
@@ -235,16 +244,43 @@ impl<B: Backing + Send> Pager<B> {
             *sum = unsafe { key.sum(frame as *const u8) };
         }
         inner = self.inner.lock();
-        let mut changed = Few::none();
+        let (mut changed, mut offered) = (Few::none(), Few::none());
         for (&page, &sum) in pages.iter().zip(&sums) {
-            if inner.record(page).slot().is_some() && inner.sums[page.index()] == sum {
-                inner = self.conclude(inner, page, Fate::Unchanged);
+            let is_packed = inner.tier.has(page);
+            let has_copy = is_packed || inner.record(page).slot().is_some();
+            if has_copy && inner.sums[page.index()] == sum {
+                inner.tier.renew(page);
+                // A page that was asked for by itself may be asked for again, and is better found in memory.
+                if !is_packed && inner.record(page).is_lone() && inner.tier.wants() {
+                    offered.push(page);
+                } else {
+                    inner = self.conclude(inner, page, Fate::Unchanged);
+                }
             } else if sum == inner.zero_sum {
                 inner = self.conclude(inner, page, Fate::Zeros);
             } else {
                 inner.sums[page.index()] = sum;
-                changed.push(page);
+                inner.tier.remove(page);
+                if inner.tier.wants() {
+                    // What the store has of it is of no use, whatever becomes of the page.
+                    inner.drop_copies(page);
+                    offered.push(page);
+                } else {
+                    changed.push(page);
+                }
             }
+        }
+        if !offered.as_slice().is_empty() {
+            let refused;
+            (inner, refused) = self.pack(inner, offered.as_slice());
+            for &page in refused.as_slice() {
+                if inner.record(page).slot().is_some() {
+                    inner = self.conclude(inner, page, Fate::Unchanged);
+                } else {
+                    changed.push(page);
+                }
+            }
+            changed.sort();
         }
         if !changed.as_slice().is_empty() {
             inner = self.write_batch(inner, changed.as_slice());
@@ -265,18 +301,9 @@ impl<B: Backing + Send> Pager<B> {
         }
         drop(inner);
         let mut results = [Ok(()); BATCH];
-        let mut at = 0;
-        while at < pages.len() {
-            let first = targets.slots[at];
-            let run = (at..pages.len())
-                .take_while(|&index| targets.slots[index].0 as usize == first.0 as usize + index - at)
-                .count();
-            // SAFETY: the frames are in the pool, and stay there while their pages are recorded as being
-            // written.
-            let result = unsafe { self.store().write(first, &mut parts[at..at + run]) };
-            results[at..at + run].fill(result);
-            at += run;
-        }
+        let slots = &targets.slots[..pages.len()];
+        // SAFETY: the frames are in the pool, and stay there while their pages are recorded as being written.
+        unsafe { self.write_runs(slots, &mut parts[..pages.len()], &mut results) };
         inner = self.inner.lock();
         let mut failed = None;
         for (index, &page) in pages.iter().enumerate() {
@@ -286,6 +313,32 @@ impl<B: Backing + Send> Pager<B> {
             inner = self.finish(inner, page, targets.slots[index], targets.are_new, results[index].is_ok());
         }
         self.after(inner, failed)
+    }
+
+    /// Writes a part to each of `slots`, those to neighbouring ones in one call; says how each went.
+    ///
+    /// # Safety
+    /// The parts can be read.
+    pub(crate) unsafe fn write_runs(
+        &self,
+        slots: &[SlotNo],
+        parts: &mut [libc::iovec],
+        results: &mut [Result<(), Errno>],
+    ) {
+        let mut at = 0;
+        while at < slots.len() {
+            let is_next = |index: &usize| slots[*index].0 as usize == slots[at].0 as usize + index - at;
+            let run = (at..slots.len()).take_while(is_next).count();
+            // SAFETY: by this function's condition.
+            let result = unsafe { self.store().write(slots[at], &mut parts[at..at + run]) };
+            results[at..at + run].fill(result);
+            at += run;
+        }
+    }
+
+    /// Gives the frame of a page up that has been compressed.
+    pub(crate) fn conclude_packed<'a>(&'a self, inner: Held<'a, Inner>, page: PageNo) -> Held<'a, Inner> {
+        self.conclude(inner, page, Fate::Packed)
     }
 
     /// Books what became of one page that was to be written to `slot`.
@@ -301,13 +354,13 @@ impl<B: Backing + Send> Pager<B> {
             inner.free_slots.insert(slot.0, 1);
         } else {
             if is_new {
-                inner.free_slot(page);
+                inner.drop_copies(page);
             }
             inner.record(page).set_slot(Some(slot));
         }
         if !is_written {
             // What its slot holds now is unknown, and its sum is of contents that no slot has.
-            inner.free_slot(page);
+            inner.drop_copies(page);
         }
         self.conclude(inner, page, if is_written { Fate::Written } else { Fate::Failed })
     }
@@ -327,8 +380,10 @@ impl<B: Backing + Send> Pager<B> {
             }
             return inner;
         }
-        if fate == Fate::Written {
-            self.stats.count(Event::Written, 1);
+        match fate {
+            Fate::Written => self.stats.count(Event::Written, 1),
+            Fate::Packed => self.stats.count(Event::Packed, 1),
+            _ => {}
         }
         if fate == Fate::Failed || flags & flag::WANTED != 0 {
             let held = &mut *inner;
@@ -339,7 +394,7 @@ impl<B: Backing + Send> Pager<B> {
             }
             return inner;
         }
-        if fate != Fate::Written {
+        if matches!(fate, Fate::Unchanged | Fate::Zeros) {
             self.stats.count(Event::Unchanged, 1);
         }
         inner.release(page, if fate == Fate::Zeros { State::Fresh } else { State::Stored });
@@ -347,7 +402,7 @@ impl<B: Backing + Send> Pager<B> {
     }
 
     /// Rests after a failure, and gives up after many.
-    fn after<'a>(&'a self, mut inner: Held<'a, Inner>, failed: Option<Errno>) -> Held<'a, Inner> {
+    pub(crate) fn after<'a>(&'a self, mut inner: Held<'a, Inner>, failed: Option<Errno>) -> Held<'a, Inner> {
         let Some(errno) = failed else {
             inner.queue.failures = 0;
             return inner;

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{Random, config, start};
+use common::{Random, config, packing, start};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use vellum_pager::{Event, FRAMES_MIN, FileStore, PAGE, Pager};
+use vellum_pager::{Config, Event, FRAMES_MIN, FileStore, PAGE, Pager};
 
 const PAGES: usize = 6 * FRAMES_MIN as usize;
 
@@ -87,10 +87,15 @@ fn stream(pager: &'static Pager<FileStore>, mut random: Random, is_over: &Atomic
 /// nothing.
 #[test]
 fn children_of_a_process_that_pages_heavily() {
+    fork_while_paging(config(2 * FRAMES_MIN));
+    fork_while_paging(packing(2 * FRAMES_MIN));
+}
+
+fn fork_while_paging(config: Config) {
     let mut random = Random::new();
     let directory = tempfile::tempdir().expect("a directory");
     let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
-    let Some(pager) = start(config(2 * FRAMES_MIN), store) else { return };
+    let Some(pager) = start(config, store) else { return };
     let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
     // SAFETY: within the object.
     let word = |page: usize| unsafe { word(start as *mut u8, page).as_mut().expect("a page") };
@@ -135,9 +140,14 @@ fn with_handlers(pager: &'static Pager<FileStore>) -> impl FnOnce() -> libc::pid
 
 #[test]
 fn children_see_everything_and_change_nothing() {
+    look_from_children(config(FRAMES_MIN), Event::Written);
+    look_from_children(packing(FRAMES_MIN), Event::Packed);
+}
+
+fn look_from_children(config: Config, out: Event) {
     let directory = tempfile::tempdir().expect("a directory");
     let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
-    let Some(pager) = start(config(FRAMES_MIN), store) else { return };
+    let Some(pager) = start(config, store) else { return };
     let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
     // Every third page stays fresh.
     let expected = |page: usize| if page.is_multiple_of(3) { 0 } else { page as u64 * 7 };
@@ -145,7 +155,7 @@ fn children_see_everything_and_change_nothing() {
         // SAFETY: within the object.
         unsafe { word(start, page).write_volatile(expected(page)) };
     }
-    assert!(pager.count(Event::Written) > 0);
+    assert!(pager.count(out) > 0);
     // Pages free by then have been used, and are still mapped.
     let used = pager.create(3 * PAGE, 1, false).expect("room");
     // SAFETY: within the object, which is used no more afterwards.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Random, SKIPPED, alone, config, is_alone, skip_alone, start};
+use common::{Random, SKIPPED, alone, config, is_alone, packing, skip_alone, start};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -128,7 +128,7 @@ fn children_killed_while_they_are_made_leave_the_parent_as_it_was() {
     }
     let mut random = Random::new();
     let directory = tempfile::tempdir().expect("a directory");
-    let Some(pager) = start(config(FRAMES_MIN), file_store(directory.path())) else { skip_alone() };
+    let Some(pager) = start(packing(FRAMES_MIN), file_store(directory.path())) else { skip_alone() };
     let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
     let word = |page: usize| (start + page * PAGE) as *mut u64;
     // SAFETY: within the object.

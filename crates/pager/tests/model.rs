@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Random, Shaky, alone, config, is_alone, start};
+use common::{Random, Shaky, alone, config, is_alone, packing, start};
 use std::ptr::NonNull;
 use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, FileStore, PAGE, Pager};
+use vellum_sys::text::Share;
 use vellum_sys::{Caps, caps};
 
 /// An object and what it must hold; `None` is a byte that may be anything.
@@ -128,16 +129,22 @@ fn exercise<B: Backing + Send + Sync>(pager: &'static Pager<B>, random: &mut Ran
 fn a_file_store() {
     let mut random = Random::new();
     let directory = tempfile::tempdir().expect("a directory");
-    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
-    let Some(pager) = start(config(FRAMES_MIN), store) else { return };
-    exercise(pager, &mut random, 6000);
-    assert!(
-        pager.count(Event::Written) > 0
-            && pager.count(Event::ReadRead) > 0
-            && pager.count(Event::Discarded) > 0
-    );
-    // SAFETY: every object is gone.
-    unsafe { pager.stop() };
+    let scarce = Config { compressed: Share::Bytes(128 << 10), ..packing(FRAMES_MIN) };
+    for config in [config(FRAMES_MIN), packing(FRAMES_MIN), scarce] {
+        let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+        let Some(pager) = start(config, store) else { return };
+        exercise(pager, &mut random, 6000);
+        let packs = config.compressed != Share::Off;
+        for event in [Event::Packed, Event::ReadUnpacked, Event::WriteUnpacked] {
+            assert_eq!(pager.count(event) > 0, packs, "{event:?}");
+        }
+        let goes_out = !packs;
+        for event in [Event::Discarded, Event::Written, Event::ReadRead] {
+            assert!(pager.count(event) > 0 || !goes_out, "{event:?}");
+        }
+        // SAFETY: every object is gone.
+        unsafe { pager.stop() };
+    }
 }
 
 #[test]
@@ -155,10 +162,12 @@ fn a_window_and_more_frames() {
 #[test]
 fn a_store_that_fails_now_and_then_loses_nothing() {
     let mut random = Random::new();
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(7, 8192)) else { return };
-    exercise(pager, &mut random, 3000);
-    // SAFETY: every object is gone.
-    unsafe { pager.stop() };
+    for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
+        let Some(pager) = start(config, Shaky::new(7, 8192)) else { return };
+        exercise(pager, &mut random, 3000);
+        // SAFETY: every object is gone.
+        unsafe { pager.stop() };
+    }
 }
 
 /// What a kernel without `UFFDIO_MOVE` does, and without privilege. In a process of its own, as the flags are
@@ -172,11 +181,13 @@ fn without_moving_and_without_privilege() {
     }
     caps::drop(Caps::MOVE | Caps::KERNEL_FAULTS);
     let mut random = Random::new();
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
-    assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
-    exercise(pager, &mut random, 4000);
-    // SAFETY: every object is gone.
-    unsafe { pager.stop() };
+    for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
+        let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
+        assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
+        exercise(pager, &mut random, 4000);
+        // SAFETY: every object is gone.
+        unsafe { pager.stop() };
+    }
 }
 
 #[test]
@@ -341,10 +352,18 @@ fn runs_of_pages_come_back_to_several_mappings() {
 /// seen.
 #[test]
 fn threads_share_pages() {
+    let mut seeds = Random::new();
+    for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
+        let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
+        share_pages(pager, &mut seeds);
+        // SAFETY: the object is used no more.
+        unsafe { pager.stop() };
+    }
+}
+
+fn share_pages(pager: &'static Pager<Shaky>, seeds: &mut Random) {
     const THREADS: usize = 4;
     const PAGES: usize = 5 * FRAMES_MIN as usize;
-    let mut seeds = Random::new();
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
     let object = pager.create(PAGES * PAGE, 1, true).expect("room");
     let start = object.as_ptr().addr();
     let threads: Vec<_> = (0..THREADS)
@@ -373,6 +392,4 @@ fn threads_share_pages() {
         thread.join().expect("a thread found its own words");
     }
     pager.validate().expect("an invariant");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
 }

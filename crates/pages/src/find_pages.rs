@@ -5,11 +5,13 @@
 //! where address space is short.
 
 use crate::arena::Taken;
+use crate::huge_window::Range;
 use crate::pages::Pages;
 use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, State, Use};
 use crate::tag::Kind;
-use crate::units::{PAGE, UNIT_PAGES};
+use crate::units::{HUGE, PAGE, UNIT_PAGES, round_up};
 use vellum_sys::lock::Held;
+use vellum_sys::{clock, map};
 use vellum_wire::Counter;
 
 impl Pages {
@@ -126,13 +128,29 @@ impl Pages {
         let cached = state.free_pages(Kind::Warm);
         let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
         drop(state);
-        advice.give();
+        self.heed(advice);
         if look {
             self.respect_limits();
         }
         if advice.watch {
             self.look_near(start, end);
             self.request_look(advice.wanted.is_some());
+        }
+    }
+
+    /// Tells the kernel, and tries the first huge page where that is due. One found dear stays, as it is paid
+    /// for; those that were granted with it are taken back.
+    pub(crate) fn heed(&self, advice: &Advice) {
+        advice.give();
+        let Some(range) = advice.wanted.filter(|_| advice.is_trial) else { return };
+        let before = clock::thread_cpu_ns();
+        // A page that is there already, or is no huge page, costs next to nothing and shows nothing. If
+        // memory is not to be had, it is the program's touch that has to learn it.
+        let _ = map::populate(range.start, PAGE);
+        let ns = clock::thread_cpu_ns() - before;
+        if self.state.lock().windows.paid(ns) {
+            let rest = Range { start: round_up(range.start + 1, HUGE), ..range };
+            Advice { unwanted: (rest.start < rest.end).then_some(rest), ..Advice::NONE }.give();
         }
     }
 }

@@ -251,12 +251,15 @@ impl Pages {
     /// Looks at every window once.
     fn look_at_fences(&self) -> Looked {
         let mut seen = NO_WINDOWS;
-        let count = self.state.lock().windows.snapshot(&mut seen);
+        let (count, can_grant) = {
+            let mut state = self.state.lock();
+            (state.windows.snapshot(&mut seen), state.windows.can_grant())
+        };
         let mut looked = Looked { any: count > 0, blocks: false, moved: false };
         for (index, window) in seen.iter().enumerate() {
             let Some(window) = window else { continue };
-            looked.moved |= self.look_at_window(index, window);
-            looked.blocks |= window.is_open_block();
+            looked.moved |= self.look_at_window(index, window) && can_grant;
+            looked.blocks |= window.is_open_block() && can_grant;
         }
         looked
     }
@@ -282,8 +285,11 @@ impl Pages {
         {
             state.granted_to = state.granted_to.max(range.end);
         }
+        // An arena's is tried where its memory is taken.
+        let is_trial = !window.is_arena() && state.windows.is_tried();
+        let advice = Advice { is_trial, ..Advice::huge(wanted) };
         drop(state);
-        Advice::huge(wanted).give();
+        self.heed(&advice);
         true
     }
 

@@ -20,6 +20,7 @@
 //! The kernel learns it by advice on address ranges, which splits map entries at a window's end: the number
 //! of windows is limited, and one that reaches its block's end leaves no entry behind.
 
+use crate::huge_price::Price;
 use crate::units::{HUGE, PAGE, round_down, round_up};
 use vellum_sys::map;
 
@@ -109,6 +110,11 @@ impl Window {
         self.at.saturating_sub(self.proved)
     }
 
+    /// Whether it is an arena's.
+    pub(crate) fn is_arena(&self) -> bool {
+        self.is_arena
+    }
+
     /// Whether it is a block's, and the block has more to be granted.
     pub(crate) fn is_open_block(&self) -> bool {
         !self.is_arena && self.at < self.end
@@ -133,11 +139,14 @@ fn is_touched(start: usize, end: usize) -> bool {
 pub(crate) struct Windows {
     list: [Option<Window>; WINDOWS_MAX],
     proved: usize,
+    price: Price,
+    /// What the arena was granted last, until its price is known.
+    untried: Option<Range>,
 }
 
 impl Windows {
     pub(crate) const fn new() -> Windows {
-        Windows { list: [None; WINDOWS_MAX], proved: 0 }
+        Windows { list: [None; WINDOWS_MAX], proved: 0, price: Price::new(), untried: None }
     }
 
     fn unproved(&self) -> usize {
@@ -147,6 +156,30 @@ impl Windows {
     /// Bytes that may be granted now without proof.
     fn allowance(&self) -> usize {
         (GRACE + self.proved / TRUST).saturating_sub(self.unproved())
+    }
+
+    /// Whether huge pages are granted at all, as far as their price goes.
+    pub(crate) fn can_grant(&mut self) -> bool {
+        self.price.limit(self.proved) > 0
+    }
+
+    /// Whether what is granted has to show that it is cheap.
+    pub(crate) fn is_tried(&mut self) -> bool {
+        self.price.is_tried()
+    }
+
+    /// The part of what the arena was granted last that has to show its price, now that `taken` memory
+    /// reaches it. Not before: memory that nobody takes would stay.
+    pub(crate) fn arena_trial(&mut self, taken: Range) -> Option<Range> {
+        let range = self.untried.filter(|range| taken.start < taken.end && taken.end > range.start)?;
+        self.untried = None;
+        let start = taken.start.max(range.start);
+        (start < range.end).then_some(Range { start, ..range })
+    }
+
+    /// A huge page that was tried took `ns` of processor time. Whether that was too much.
+    pub(crate) fn paid(&mut self, ns: u64) -> bool {
+        self.price.paid(ns, self.proved)
     }
 
     /// Sets up the window of an arena, whose memory is handed out from the low end.
@@ -183,6 +216,7 @@ impl Windows {
         let range = Range { start: window.start, end: window.at };
         self.proved -= window.proved - window.start;
         (window.proved, window.at) = (window.start, window.start);
+        self.untried = None;
         Some(range)
     }
 
@@ -211,7 +245,8 @@ impl Windows {
             }
         }
         let place = self.list.iter().position(Option::is_none)?;
-        let window = round_down(self.allowance(), HUGE).min(GRACE).min(end - start);
+        let affordable = self.allowance().min(self.price.limit(self.proved));
+        let window = round_down(affordable, HUGE).min(GRACE).min(end - start);
         let at = start + window;
         self.list[place] = Some(Window { start, proved: start, at, end, ahead: 0, is_arena: false });
         (window > 0).then_some(Range { start, end: at })
@@ -312,13 +347,19 @@ impl Windows {
             _ => GRACE,
         };
         let length = round_down((proved - window.start) / TRUST, HUGE).max(least);
+        let length = length.min(self.price.limit(self.proved));
         let range =
             Range { start: window.at.max(proved), end: (proved + length).clamp(window.at, window.end) };
         window.at = range.end.max(proved);
+        let is_arena = window.is_arena;
         if proved >= window.end {
             self.list[index] = None;
         }
-        (range.start < range.end).then_some(range)
+        let granted = (range.start < range.end).then_some(range);
+        if is_arena && granted.is_some() && self.price.is_tried() {
+            self.untried = granted;
+        }
+        granted
     }
 }
 
@@ -333,13 +374,20 @@ mod tests {
 
     const BASE: usize = 1 << 40;
 
+    /// Windows of a machine whose free memory is its own.
+    fn trusting() -> Windows {
+        let mut windows = Windows::new();
+        windows.price.trust_for_test();
+        windows
+    }
+
     fn window_of(windows: &Windows, index: usize) -> Window {
         windows.list[index].expect("a window")
     }
 
     #[test]
     fn the_first_blocks_share_the_grace() {
-        let mut windows = Windows::new();
+        let mut windows = trusting();
         let block =
             |index: usize| Range { start: BASE + (index << 30), end: BASE + (index << 30) + (1 << 29) };
         let first = windows.watch_block(block(0)).expect("the grace");
@@ -352,7 +400,7 @@ mod tests {
 
     #[test]
     fn proof_moves_a_fence_to_its_end() {
-        let mut windows = Windows::new();
+        let mut windows = trusting();
         let block = Range { start: BASE, end: BASE + (64 << 20) };
         windows.watch_block(block);
         let mut granted = GRACE;
@@ -370,7 +418,7 @@ mod tests {
 
     #[test]
     fn an_overtaken_fence_jumps_and_stale_looks_change_nothing() {
-        let mut windows = Windows::new();
+        let mut windows = trusting();
         windows.watch_block(Range { start: BASE, end: BASE + (64 << 20) });
         let seen = window_of(&windows, 0);
         let more = windows.advance(0, &seen, BASE + GRACE + HUGE).expect("a window");
@@ -381,7 +429,7 @@ mod tests {
 
     #[test]
     fn an_arena_grants_nothing_before_much_has_proved_dense() {
-        let mut windows = Windows::new();
+        let mut windows = trusting();
         windows.watch_arena(Range { start: BASE, end: BASE + (1 << 30) });
         for proved in 1..8 {
             let seen = window_of(&windows, 0);
@@ -393,10 +441,44 @@ mod tests {
 
     #[test]
     fn small_tails_stay_base_pages() {
-        let mut windows = Windows::new();
+        let mut windows = trusting();
         let got =
             windows.watch_block(Range { start: BASE, end: BASE + HUGE + HUGE / 2 }).expect("one huge page");
         assert_eq!(got, Range { start: BASE, end: BASE + HUGE });
         assert_eq!(windows.watch_block(Range { start: BASE + PAGE, end: BASE + HUGE }), None);
+    }
+
+    #[test]
+    fn where_free_memory_is_lent_out_nothing_is_granted_on_trust() {
+        let mut windows = Windows::new();
+        windows.price.try_for_test();
+        assert_eq!(windows.watch_block(Range { start: BASE, end: BASE + (64 << 20) }), None);
+        let (mut granted, mut first) = (0, None);
+        for proved in 1.. {
+            let Some(window) = windows.list[0] else { break };
+            if let Some(more) = windows.advance(0, &window, (BASE + proved * HUGE).min(BASE + (64 << 20))) {
+                granted += more.len();
+                first.get_or_insert(proved * HUGE);
+                assert!(!windows.paid(0));
+            }
+        }
+        assert_eq!(first, Some(16 << 20));
+        assert_eq!(granted, 48 << 20);
+    }
+
+    #[test]
+    fn an_arena_is_tried_where_its_memory_is_taken() {
+        let mut windows = Windows::new();
+        windows.price.try_for_test();
+        windows.watch_arena(Range { start: BASE, end: BASE + (1 << 30) });
+        let proved = BASE + (16 << 20);
+        let seen = window_of(&windows, 0);
+        let range = windows.advance(0, &seen, proved).expect("a grant");
+        assert_eq!(range.start, proved);
+        let taken = |from: usize, to: usize| Range { start: proved + from - PAGE, end: proved + to - PAGE };
+        assert_eq!(windows.arena_trial(taken(0, PAGE)), None, "memory before it");
+        let trial = windows.arena_trial(taken(PAGE * 3, PAGE * 9)).expect("memory in it");
+        assert_eq!(trial, Range { start: proved + 2 * PAGE, end: range.end });
+        assert_eq!(windows.arena_trial(taken(PAGE * 9, PAGE * 12)), None, "once");
     }
 }

@@ -41,11 +41,12 @@
 //! what the lock guards; `fill_from_cache` moves cached frames to where they are needed; `release` gives
 //! frames back, `discard` says in which mode, `vacant` what of used memory is vacated; `inside` (over
 //! `holes`) gives back pages of units in use, `tables` those of tables; `walk` finds what is handed out for
-//! those who count; `huge_window` decides on huge pages, `scan_backoff` how soon it is looked at again;
-//! `relocate` moves; `mappings` follows what the program does to its own mappings, `elsewhere` counts what it
-//! maps from the kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of
-//! `decay_clock`, and is away for a `rest` when the process forks; `advice` follows a governor; `available`
-//! says what memory there is; [`Buffer`] is the growable vector built on it all.
+//! those who count; `huge_window` decides on huge pages, `huge_price` whether they are cheap, `scan_backoff`
+//! how soon windows are scanned again; `relocate` moves; `mappings` follows what the program does to its own
+//! mappings, `elsewhere` counts what it maps from the kernel; `annex` lends address space to a pager;
+//! `helper` is the background, by the ticks of `decay_clock`, and is away for a `rest` when the process
+//! forks; `advice` follows a governor; `available` says what memory there is; [`Buffer`] is the growable
+//! vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -65,6 +66,7 @@ mod find_pages;
 mod free_extent;
 mod helper;
 mod holes;
+mod huge_price;
 mod huge_window;
 mod inside;
 mod low_water;
@@ -76,6 +78,7 @@ mod rest;
 mod scan_backoff;
 mod shortage;
 mod state;
+mod suited;
 mod tables;
 mod tag;
 mod units;
@@ -89,6 +92,7 @@ pub use discard::{Discard, Elsewhere};
 pub use error::{Misuse, OutOfMemory};
 pub use mappings::{Owner, Unclaimed};
 pub use pages::{Extent, Pages, Request};
+pub use suited::is_suited;
 pub use units::{
     ALIGN_MAX, ANNEX_BYTES, ANNEX_UNITS, BLOCK_MAX, DENSE_MIN, HUGE, LARGE_MIN, MOVE_MIN, PAGE, UNIT,
     UNIT_SIDE, round_up,

@@ -19,6 +19,7 @@ use crate::arena::{Arena, Place, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::huge_window::{Range, Windows};
 use crate::low_water::{LeastHeadroom, LowWater};
+use crate::suited::{LOWEST, is_suited};
 use crate::tag::{Kind, flag};
 use crate::units::{
     ALIGN_MAX, ANNEX_BYTES, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, round_down, round_up,
@@ -51,10 +52,7 @@ const LIMITS: [u32; ARENAS] = {
     limits
 };
 const _: () = assert!(LARGE + 1 == ARENAS);
-/// Where arenas are placed: above position-independent executables and their heaps (from 85 TiB on) and the
-/// random hints of language runtimes (below 64 TiB), below the libraries and what else the kernel places
-/// (down from 128 TiB).
-const LOWEST: usize = 96 << 40;
+/// Where arenas may be placed, from [`LOWEST`] on.
 const PLACES: usize = 24 << 10;
 /// Places tried before giving up.
 const TRIES: usize = 64;
@@ -178,6 +176,9 @@ impl State {
     pub(crate) fn init(&mut self) -> bool {
         if self.is_init {
             return true;
+        }
+        if !is_suited() {
+            return false;
         }
         let short = limits::address_space_is_accounted();
         for attempt in 0..TRIES {
@@ -340,7 +341,8 @@ impl State {
             end: self.arenas[arena].address(taken.start + taken.pages),
         };
         if arena == DENSE && self.windows.is_near_arena_window(cold) {
-            return Advice { watch: true, ..Advice::NONE };
+            let wanted = self.windows.arena_trial(cold);
+            return Advice { wanted, is_trial: wanted.is_some(), watch: true, ..Advice::NONE };
         }
         if arena != LARGE || cold.start >= cold.end || !caps::has(Caps::HUGE_PAGES) {
             return Advice::NONE;
@@ -362,7 +364,8 @@ impl State {
             .then_some(Range { start: round_up(kept, HUGE), end: round_up(cold.end, HUGE) });
         self.granted_to = self.granted_to.max(kept);
         let watch = self.config.huge == HugePolicy::Auto && usage != Use::Batch && kept < cold.end;
-        Advice { wanted, unwanted, watch }
+        let is_trial = wanted.is_some() && self.config.huge == HugePolicy::Auto && self.windows.is_tried();
+        Advice { wanted, unwanted, watch, is_trial }
     }
 
     /// The advice on memory by which a block grew in place.
@@ -408,10 +411,12 @@ pub(crate) struct Advice {
     pub(crate) unwanted: Option<Range>,
     /// A window may have to move soon.
     pub(crate) watch: bool,
+    /// The first huge page that is wanted has to show that it is cheap.
+    pub(crate) is_trial: bool,
 }
 
 impl Advice {
-    pub(crate) const NONE: Advice = Advice { wanted: None, unwanted: None, watch: false };
+    pub(crate) const NONE: Advice = Advice { wanted: None, unwanted: None, watch: false, is_trial: false };
 
     /// Huge pages for `wanted`, if any.
     pub(crate) fn huge(wanted: Option<Range>) -> Advice {

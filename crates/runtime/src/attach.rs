@@ -13,6 +13,8 @@ use vellum_wire::Attach;
 pub(crate) fn decide(knobs: &Knobs) -> Attach {
     if knobs.disable {
         Attach::Disabled
+    } else if !vellum_pages::is_suited() {
+        Attach::Unsuited
     } else if is_checked() {
         Attach::MemoryChecker
     } else if !is_first_malloc() {

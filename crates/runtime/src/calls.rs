@@ -10,6 +10,7 @@
 //! on this architecture the older ones ended with glibc 2.3 (`realpath`, `sched_getaffinity`, `timer_create`)
 //! and 2.15 (`posix_spawn`).
 
+use crate::arch::numbers;
 use crate::jump::{find, jump};
 use crate::shadow::Kind::{
     Bits, Filled, In, InBy, Letter, LetterBox, Name, Near, NearText, Out, OutBy, Path, PerPage, Plain, Sized,
@@ -57,9 +58,13 @@ macro_rules! calls {
         $($( jump!($name, guarded::$name, found::$name, look_up::$name); )*)*
 
         /// The system calls whose arguments are known.
-        static NUMBERS: &[(c_long, Shape)] = &[$($((libc::$number, shape($shape)),)*)*];
+        static NUMBERS: &[(c_long, Shape)] = &[$($((numbers::$number, shape($shape)),)*)*];
     };
 }
+
+/// Bytes of what is said of a file, and of what happened to a descriptor: machines differ.
+const STAT: u16 = size_of::<libc::stat>() as u16;
+const EVENT: u16 = size_of::<libc::epoll_event>() as u16;
 
 calls! {
     // Paths and other texts.
@@ -87,11 +92,12 @@ calls! {
     [Text, Text, Filled(3, 1)] Function: getxattr lgetxattr | SYS_getxattr SYS_lgetxattr;
 
     // Files.
-    [Text, Out(144)] Function: stat stat64 lstat lstat64 | SYS_stat SYS_lstat;
-    [Plain, Out(144)] Function: fstat fstat64 getrusage | SYS_fstat SYS_getrusage;
-    [Plain, Text, Out(144)] Function: fstatat fstatat64 __xstat __xstat64 __lxstat __lxstat64 | SYS_newfstatat;
-    [Plain, Plain, Out(144)] Function: __fxstat __fxstat64 | ;
-    [Plain, Plain, Text, Out(144)] Function: __fxstatat __fxstatat64 | ;
+    [Text, Out(STAT)] Function: stat stat64 lstat lstat64 | SYS_stat SYS_lstat;
+    [Plain, Out(STAT)] Function: fstat fstat64 | SYS_fstat;
+    [Plain, Out(144)] Function: getrusage | SYS_getrusage;
+    [Plain, Text, Out(STAT)] Function: fstatat fstatat64 __xstat __xstat64 __lxstat __lxstat64 | SYS_newfstatat;
+    [Plain, Plain, Out(STAT)] Function: __fxstat __fxstat64 | ;
+    [Plain, Plain, Text, Out(STAT)] Function: __fxstatat __fxstatat64 | ;
     [Plain, Text, Plain, Plain, Out(256)] Function: statx | SYS_statx;
     [Text, Out(120)] Function: statfs statfs64 | SYS_statfs;
     [Plain, Out(120)] Function: fstatfs fstatfs64 | SYS_fstatfs;
@@ -117,12 +123,12 @@ calls! {
     [Plain, Bits, Bits, Bits, Out(16)] Function: select | SYS_select;
     [Plain, Bits, Bits, Bits, In(16), In(128)] Function: pselect | ;
     [Plain, Bits, Bits, Bits, Out(16), Near] Function: | SYS_pselect6;
-    [Plain, Plain, Plain, In(12)] Function: epoll_ctl | SYS_epoll_ctl;
-    [Plain, Filled(INT + 2, 12)] Function: epoll_wait | SYS_epoll_wait;
-    [Plain, Filled(INT + 2, 12), Plain, Plain, In(128)] Function: epoll_pwait | ;
-    [Plain, Filled(INT + 2, 12), Plain, Plain, In(8)] Function: | SYS_epoll_pwait;
-    [Plain, Filled(INT + 2, 12), Plain, In(16), In(128)] Function: epoll_pwait2 | ;
-    [Plain, Filled(INT + 2, 12), Plain, In(16), In(8)] Function: | SYS_epoll_pwait2;
+    [Plain, Plain, Plain, In(EVENT)] Function: epoll_ctl | SYS_epoll_ctl;
+    [Plain, Filled(INT + 2, EVENT)] Function: epoll_wait | SYS_epoll_wait;
+    [Plain, Filled(INT + 2, EVENT), Plain, Plain, In(128)] Function: epoll_pwait | ;
+    [Plain, Filled(INT + 2, EVENT), Plain, Plain, In(8)] Function: | SYS_epoll_pwait;
+    [Plain, Filled(INT + 2, EVENT), Plain, In(16), In(128)] Function: epoll_pwait2 | ;
+    [Plain, Filled(INT + 2, EVENT), Plain, In(16), In(8)] Function: | SYS_epoll_pwait2;
 
     // Sockets.
     [Plain, Plain, Plain, Out(8)] Function: socketpair | SYS_socketpair;

@@ -9,8 +9,7 @@
 //!
 //! In assembly: the compiler makes calls of these functions of such loops.
 
-use crate::attach;
-use core::arch::global_asm;
+use crate::{arch, attach};
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -45,81 +44,4 @@ pub(crate) fn find() {
     }
 }
 
-global_asm!(
-    ".macro vellum_jump name, place",
-    ".pushsection .text.\\name, \"ax\", @progbits",
-    ".globl \\name",
-    ".hidden \\name",
-    ".type \\name, @function",
-    ".p2align 4",
-    "\\name: jmp qword ptr [rip + \\place]",
-    ".size \\name, . - \\name",
-    ".popsection",
-    ".endm",
-    "vellum_jump memcpy, {memcpy}",
-    "vellum_jump memmove, {memmove}",
-    "vellum_jump memset, {memset}",
-    "vellum_jump bcmp, {bcmp}",
-    "vellum_jump strlen, {strlen}",
-    ".purgem vellum_jump",
-    ".macro vellum_begin name",
-    ".globl \\name",
-    ".hidden \\name",
-    ".type \\name, @function",
-    ".p2align 4",
-    "\\name:",
-    ".endm",
-    ".pushsection .text.vellum_plain, \"ax\", @progbits",
-    // to, from, bytes
-    "vellum_begin vellum_plain_move",
-    "mov rax, rdi",
-    "sub rax, rsi",
-    "cmp rax, rdx",
-    "jae vellum_plain_copy",
-    // It lies behind and overlaps: from the last byte to the first.
-    "mov rax, rdi",
-    "mov rcx, rdx",
-    "lea rdi, [rdi + rcx - 1]",
-    "lea rsi, [rsi + rcx - 1]",
-    "std",
-    "rep movsb",
-    "cld",
-    "ret",
-    "vellum_begin vellum_plain_copy",
-    "mov rax, rdi",
-    "mov rcx, rdx",
-    "rep movsb",
-    "ret",
-    // start, byte, bytes
-    "vellum_begin vellum_plain_set",
-    "mov r8, rdi",
-    "mov eax, esi",
-    "mov rcx, rdx",
-    "rep stosb",
-    "mov rax, r8",
-    "ret",
-    // one, other, bytes
-    "vellum_begin vellum_plain_differs",
-    "xor eax, eax",
-    "2: sub rdx, 1",
-    "jb 3f",
-    "movzx ecx, byte ptr [rdi + rdx]",
-    "cmp cl, byte ptr [rsi + rdx]",
-    "je 2b",
-    "mov eax, 1",
-    "3: ret",
-    // start
-    "vellum_begin vellum_plain_length",
-    "mov rax, -1",
-    "2: add rax, 1",
-    "cmp byte ptr [rdi + rax], 0",
-    "jne 2b",
-    "ret",
-    ".popsection",
-    ".purgem vellum_begin",
-    memcpy = sym MEMCPY,
-    memmove = sym MEMMOVE,
-    memset = sym MEMSET,
-    bcmp = sym BCMP,
-    strlen = sym STRLEN,
-);
+arch::copying!(MEMCPY, MEMMOVE, MEMSET, BCMP, STRLEN);

@@ -13,7 +13,7 @@
 //! own operators need no care: they come before a preloaded library's.
 
 use crate::attach::{first, next};
-use crate::loaded;
+use crate::{arch, loaded};
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
@@ -53,26 +53,7 @@ macro_rules! operator {
         pub unsafe extern "C" fn $name() {
             const TEXT: &str = concat!(stringify!($name), "\0");
             static NAME: [u8; TEXT.len()] = *TEXT.as_bytes().first_chunk().unwrap();
-            core::arch::naked_asm!(
-                "cmp dword ptr [rip + {whose}], 0",
-                "jne 2f",
-                "jmp {own}",
-                "2:",
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "lea rdi, [rip + {name}]",
-                "lea rsi, [rip + {own}]",
-                "call {choose}",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp rax",
-                whose = sym WHOSE,
-                own = sym $own::$name,
-                name = sym NAME,
-                choose = sym choose,
-            )
+            crate::arch::operator!(WHOSE, $own::$name, NAME, choose)
         }
     };
 }
@@ -107,58 +88,7 @@ extern "C" fn thrower() -> *const c_void {
 /// `operator new` when the fast path had nothing: never returns null.
 #[unsafe(naked)]
 extern "C" fn new_or_throw(bytes: usize, align: usize) -> *mut c_void {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset rbx, 0",
-        "push r12",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset r12, 0",
-        "sub rsp, 8",
-        ".cfi_adjust_cfa_offset 8",
-        "mov rbx, rdi",
-        "mov r12, rsi",
-        "2:",
-        "mov rdi, rbx",
-        "mov rsi, r12",
-        "call {try_once}",
-        "test rax, rax",
-        "jnz 3f",
-        "call {new_handler}",
-        "test rax, rax",
-        "jz 4f",
-        "call rax",
-        "jmp 2b",
-        "3:",
-        ".cfi_remember_state",
-        "add rsp, 8",
-        ".cfi_adjust_cfa_offset -8",
-        "pop r12",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore r12",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbx",
-        "ret",
-        // Nothing left: leave as if the caller had called the thrower.
-        "4:",
-        ".cfi_restore_state",
-        "call {thrower}",
-        "add rsp, 8",
-        ".cfi_adjust_cfa_offset -8",
-        "pop r12",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore r12",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbx",
-        "jmp rax",
-        ".cfi_endproc",
-        try_once = sym try_once,
-        new_handler = sym new_handler,
-        thrower = sym thrower,
-    )
+    arch::try_or_throw!(try_once, new_handler, thrower)
 }
 
 /// The alignment every block has.

@@ -16,8 +16,7 @@
 //! program has no other, which is the same to the program. If it has, one line says what the filter must
 //! allow.
 
-use crate::{calls, identity};
-use core::arch::naked_asm;
+use crate::{arch, calls, identity};
 use core::ffi::{c_int, c_long};
 use vellum_malloc::paged::GUARDED;
 use vellum_malloc::{Line, paged};
@@ -105,18 +104,6 @@ unsafe extern "C" fn watched(
     }
 }
 
-const _: () = assert!(
-    libc::SYS_clone3 == 435
-        && libc::SYS_clone == 56
-        && libc::SYS_fork == 57
-        && libc::SYS_vfork == 58
-        && libc::SYS_rt_sigreturn == 15
-);
-const _: () = assert!(libc::SYS_seccomp == 317 && libc::SYS_prctl == 157 && libc::PR_SET_SECCOMP == 22);
-const _: () = assert!(libc::SYS_mmap == 9 && libc::SYS_mprotect == 10 && libc::SYS_munmap == 11);
-const _: () = assert!(libc::SYS_mremap == 25 && libc::SYS_madvise == 28 && libc::SYS_mlock == 149);
-const _: () = assert!(libc::SYS_mlockall == 151 && libc::SYS_mlock2 == 325 && libc::SYS_pkey_mprotect == 329);
-
 /// `syscall`.
 ///
 /// # Safety
@@ -124,97 +111,7 @@ const _: () = assert!(libc::SYS_mlockall == 151 && libc::SYS_mlock2 == 325 && li
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall() {
-    naked_asm!(
-    // What changes who the caller is, or sets a filter: the numbers of `identity::NUMBERS` and five others.
-    "lea rax, [rdi - 105]",
-    "cmp rax, 21",
-    "ja 3f",
-    "mov r11d, {numbers}",
-    "bt r11d, eax",
-    "jc {watched}",
-    "3:",
-    "cmp rdi, 157",
-    "je {watched}",
-    "cmp rdi, 272",
-    "je {watched}",
-    "cmp rdi, 308",
-    "je {watched}",
-    "cmp rdi, 317",
-    "je {watched}",
-    "cmp rdi, 446",
-    "je {watched}",
-    "cmp rdi, 9",
-    "je 9f",
-    "cmp rdi, 10",
-    "je 9f",
-    "cmp rdi, 11",
-    "je 9f",
-    "cmp rdi, 25",
-    "je 9f",
-    "cmp rdi, 28",
-    "je 9f",
-    "cmp rdi, 149",
-    "je 9f",
-    "cmp rdi, 151",
-    "je 9f",
-    "cmp rdi, 325",
-    "je 9f",
-    "cmp rdi, 329",
-    "je 9f",
-    "2:",
-    "cmp dword ptr [rip + {guarded}], 0",
-    "jne 7f",
-    "8:",
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rcx",
-    "mov r10, r8",
-    "mov r8, r9",
-    "mov r9, [rsp + 8]",
-    "syscall",
-    "cmp rax, -4095",
-    "jae 6f",
-    "ret",
-    "6:",
-    "push rax",
-    "call {location}",
-    "pop rcx",
-    "neg ecx",
-    "mov [rax], ecx",
-    "or rax, -1",
-    "ret",
-    // Big blocks must not be handed to the kernel. What returns twice, or elsewhere, is made here all the
-    // same.
-    "7:",
-    "cmp rdi, 435",
-    "je 8b",
-    "lea rax, [rdi - 56]",
-    "cmp rax, 2",
-    "jbe 8b",
-    "cmp rdi, 15",
-    "je 8b",
-    "sub rsp, 56",
-    "mov [rsp], rsi",
-    "mov [rsp + 8], rdx",
-    "mov [rsp + 16], rcx",
-    "mov [rsp + 24], r8",
-    "mov [rsp + 32], r9",
-    "mov rax, [rsp + 64]",
-    "mov [rsp + 40], rax",
-    "mov rsi, rsp",
-    "call {paged}",
-    "add rsp, 56",
-    "ret",
-    "9:",
-    "jmp {mapping}",
-    mapping = sym crate::mmap::by_number,
-    guarded = sym GUARDED,
-    paged = sym calls::with_paged,
-    numbers = const identity::NUMBERS,
-    watched = sym watched,
-    location = sym errno_location,
-    )
+    arch::system_call!(crate::mmap::by_number, GUARDED, calls::with_paged, watched, errno_location)
 }
 
 extern "C" fn errno_location() -> *mut c_int {

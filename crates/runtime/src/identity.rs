@@ -114,36 +114,6 @@ pub(crate) unsafe fn prctl(args: [usize; 6]) -> isize {
     }
 }
 
-/// The numbers from 105 to 126 that [`by_number`] is for, as bits.
-pub(crate) const NUMBERS: u32 = {
-    let numbers = [
-        libc::SYS_setuid,
-        libc::SYS_setgid,
-        libc::SYS_setreuid,
-        libc::SYS_setregid,
-        libc::SYS_setgroups,
-        libc::SYS_setresuid,
-        libc::SYS_setresgid,
-        libc::SYS_setfsuid,
-        libc::SYS_setfsgid,
-        libc::SYS_capset,
-    ];
-    let (mut bits, mut index) = (0, 0);
-    while index < numbers.len() {
-        bits |= 1 << (numbers[index] - libc::SYS_setuid);
-        index += 1;
-    }
-    bits
-};
-
-const _: () = assert!(
-    libc::SYS_setuid == 105
-        && libc::SYS_capset == 126
-        && libc::SYS_unshare == 272
-        && libc::SYS_setns == 308
-        && libc::SYS_landlock_restrict_self == 446
-);
-
 /// A call of `syscall` that changes who the caller is.
 ///
 /// # Safety

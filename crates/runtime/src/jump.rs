@@ -39,35 +39,7 @@ macro_rules! jump {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                "cmp dword ptr [rip + {guarded}], 0",
-                "jne {slow}",
-                "mov rax, [rip + {next}]",
-                "test rax, rax",
-                "jz 2f",
-                "jmp rax",
-                "2:",
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "sub rsp, 8",
-                "call {look_up}",
-                "add rsp, 8",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp rax",
-                guarded = sym vellum_malloc::paged::GUARDED,
-                slow = sym $slow,
-                next = sym $found,
-                look_up = sym $look_up,
-            )
+            crate::arch::jump!(vellum_malloc::paged::GUARDED, $slow, $found, $look_up)
         }
     };
 }

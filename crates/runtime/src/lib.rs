@@ -35,6 +35,7 @@
 #![cfg_attr(panic = "abort", no_std)]
 
 pub mod aio;
+mod arch;
 mod attach;
 mod board;
 mod bounce;

@@ -5,8 +5,7 @@
 //! loader does depends on who calls (search paths relative to the caller's place), so `dlopen` is left by a
 //! jump that keeps the caller's return address.
 
-use crate::attach;
-use core::arch::naked_asm;
+use crate::{arch, attach};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
@@ -39,23 +38,5 @@ extern "C" fn nothing() -> *mut c_void {
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlopen() {
-    naked_asm!(
-        "and esi, [rip + {kept}]",
-        "mov rax, [rip + {loader}]",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2:",
-        "push rdi",
-        "push rsi",
-        "sub rsp, 8",
-        "call {find}",
-        "add rsp, 8",
-        "pop rsi",
-        "pop rdi",
-        "jmp rax",
-        kept = sym KEPT,
-        loader = sym LOADER,
-        find = sym find,
-    )
+    arch::load!(KEPT, LOADER, find)
 }

@@ -13,8 +13,8 @@
 //!
 //! A shape has no pointers, so that tables of them need no relocation when the library is loaded.
 
+use crate::arch;
 use crate::bounce::Bounce;
-use core::arch::asm;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use vellum_malloc::{paged, set_errno};
@@ -353,10 +353,10 @@ pub(crate) fn touch(start: usize, len: usize) -> bool {
         if let Some(write) = missing(page) {
             let byte = page as *mut u8;
             // SAFETY: a page of a block that may be read, and written if so said; its contents stay as they
-            // are. In assembly, as the compiler reads where it may say that nothing changes.
+            // are.
             unsafe {
                 if write {
-                    asm!("lock or byte ptr [{}], 0", in(reg) byte, options(nostack));
+                    arch::touch_to_write(byte);
                 } else {
                     byte.read_volatile();
                 }

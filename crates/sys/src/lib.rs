@@ -16,6 +16,7 @@
 mod atomics {
     pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
 }
+mod arch;
 pub mod attempt;
 pub mod barrier;
 pub mod bpf;
@@ -25,6 +26,7 @@ pub mod credentials;
 pub mod environment;
 pub mod fault;
 pub mod guard;
+pub mod host;
 #[cfg(any(test, feature = "inject"))]
 pub mod inject;
 pub mod lifecycle;
@@ -50,6 +52,7 @@ pub mod transfer;
 mod uffd;
 pub mod usage;
 
+pub use arch::prefetch;
 pub use caps::Caps;
 pub use line::Line;
 pub use lock::Lock;

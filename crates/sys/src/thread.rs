@@ -13,8 +13,7 @@
 //! `setuid`, does not know of such a thread. Those who start one end it before ([`crate::lifecycle`]), or
 //! have it follow by itself ([`crate::credentials`]).
 
-use crate::raw;
-use core::arch::asm;
+use crate::{arch, raw};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::fs::{Mode, OFlags};
@@ -52,12 +51,8 @@ pub unsafe fn start(
     remember(tid);
     // SAFETY: the control block lies within the caller's memory, below its end.
     let control = unsafe { memory.add(HELPER_BYTES - CONTROL_BYTES / 2) }.cast::<usize>();
-    // SAFETY: the control block lies within the caller's memory; words 0 and 2 are the self pointers that
-    // %fs-relative code expects.
-    unsafe {
-        control.write(control as usize);
-        control.add(2).write(control as usize);
-    }
+    // SAFETY: the control block has half of the control area, below its end.
+    unsafe { arch::prepare_control(control) };
     // SAFETY: the stack is the memory below the control area, 16-byte aligned.
     let stack = unsafe { memory.add(HELPER_BYTES - CONTROL_BYTES) };
     let all: u64 = !0;
@@ -65,31 +60,9 @@ pub unsafe fn start(
     let block = [libc::SIG_SETMASK as usize, &raw const all as usize, &raw mut old as usize, 8, 0, 0];
     // SAFETY: plain rt_sigprocmask with two 8-byte sets that live here. The child inherits the full mask.
     unsafe { raw::syscall(libc::SYS_rt_sigprocmask, block)? };
-    let result: isize;
-    // SAFETY: in the parent this is an ordinary system call. The child continues after `syscall` with a stack
-    // of its own and every register the parent had, and goes straight to `entry`, which never returns.
-    unsafe {
-        asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, r13",
-            "call r12",
-            "ud2",
-            "2:",
-            inlateout("rax") libc::SYS_clone as isize => result,
-            in("rdi") FLAGS,
-            in("rsi") stack,
-            in("rdx") tid.as_ptr(),
-            in("r10") tid.as_ptr(),
-            in("r8") control,
-            in("r12") entry,
-            in("r13") argument,
-            lateout("rcx") _,
-            lateout("r11") _,
-        );
-    }
+    let birth = arch::Birth { flags: FLAGS, stack, id: tid.as_ptr(), control, entry, argument };
+    // SAFETY: the caller's memory and word outlive the thread.
+    let result = unsafe { arch::clone(&birth) };
     let restore = [libc::SIG_SETMASK as usize, &raw const old as usize, 0, 8, 0, 0];
     // The thread is there, if it is, whatever becomes of this: its memory must not be taken away again.
     // SAFETY: as the first call; restores what the caller had.
@@ -162,11 +135,7 @@ pub fn close_inherited() {
 /// The calling thread's thread pointer: the C library keeps beside it what is the thread's alone. 0 if the
 /// kernel does not say.
 pub fn pointer() -> usize {
-    const GET_FS: usize = 0x1003;
-    let mut pointer = 0usize;
-    // SAFETY: the kernel writes the one word.
-    let _ = unsafe { raw::syscall(libc::SYS_arch_prctl, [GET_FS, &raw mut pointer as usize, 0, 0, 0, 0]) };
-    pointer
+    arch::thread_pointer()
 }
 
 /// Makes the calling thread prompt: its sleeps end when asked, not up to 50 µs later, and it asks the
@@ -242,9 +211,7 @@ const SLICE_NS: u64 = 100_000;
 /// Ends the calling helper thread (never a thread of the C library).
 pub fn exit() -> ! {
     // SAFETY: `exit` of this thread alone; it holds nothing of the C library's.
-    unsafe {
-        asm!("syscall", in("rax") libc::SYS_exit, in("rdi") 0, options(noreturn));
-    }
+    unsafe { arch::exit() }
 }
 
 /// How long threads that were asked to end may take.

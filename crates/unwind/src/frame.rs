@@ -3,7 +3,7 @@
 //! Invariant: the stack pointer grows with each step, by at most [`FRAME_BYTES_MAX`]: a walk ends, and one
 //! led astray by a wrong rule does not get far.
 
-use crate::{Cfa, Rule, SavedBp};
+use crate::{Cfa, Rule, SavedBp, arch};
 
 /// The largest frame that is believed.
 pub const FRAME_BYTES_MAX: u64 = 1 << 20;
@@ -34,12 +34,13 @@ impl Frame {
                 self.is_near(at).then(|| load(at))??
             }
         };
+        let at = cfa.wrapping_add_signed(arch::return_address(rule.bp)?);
         if cfa <= self.sp || cfa < WORD || !self.is_near(cfa - WORD) || cfa % WORD != 0 {
             return None;
         }
-        let pc = load(cfa - WORD)?;
+        let pc = arch::plain(self.saved(at, &load)?);
         let bp = match rule.bp {
-            SavedBp::Same => self.bp,
+            SavedBp::Same | SavedBp::Beside(_) => self.bp,
             SavedBp::AtCfa(offset) => self.saved(plus(cfa, offset), &load)?,
             SavedBp::AtBp(offset) => self.saved(plus(self.bp, offset), &load)?,
         };

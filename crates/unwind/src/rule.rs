@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! bits  0..2   what the CFA is reckoned from (1 sp, 2 bp, 3 the word at bp+offset; 0: no rule)
-//! bits  2..4   where the caller's bp is (0 unchanged, 1 at CFA+n, 2 at bp+n)
+//! bits  2..4   where the caller's bp is (0 unchanged, 1 at CFA+n, 2 at bp+n; 3 unchanged, and the return
+//!              address at CFA+n)
 //! bits 16..32  n / 8, signed
 //! bits 32..64  the CFA's offset, signed
 //! ```
 //!
-//! Invariants: the return address is at CFA−8, as every x86-64 call leaves it;
+//! Invariants: where the return address is follows from where the caller's bp is (`arch`);
 //! `Rule::from_bits(rule.bits()) == Some(rule)`.
 
 /// How the CFA is found.
@@ -30,6 +31,8 @@ pub enum SavedBp {
     AtCfa(i32),
     /// In the word at this offset from the frame pointer.
     AtBp(i32),
+    /// Still in the register, while the return address was saved at this offset from the CFA.
+    Beside(i32),
 }
 
 /// How to leave one frame.
@@ -49,7 +52,7 @@ impl Rule {
     pub fn new(cfa: Cfa, bp: SavedBp) -> Option<Rule> {
         let fits = match bp {
             SavedBp::Same => true,
-            SavedBp::AtCfa(offset) | SavedBp::AtBp(offset) => {
+            SavedBp::AtCfa(offset) | SavedBp::AtBp(offset) | SavedBp::Beside(offset) => {
                 offset % WORD == 0 && i16::try_from(offset / WORD).is_ok()
             }
         };
@@ -67,6 +70,7 @@ impl Rule {
             SavedBp::Same => (0, 0),
             SavedBp::AtCfa(offset) => (1, offset),
             SavedBp::AtBp(offset) => (2, offset),
+            SavedBp::Beside(offset) => (3, offset),
         };
         base | kind << 2 | ((saved / WORD) as u16 as u64) << 16 | (offset as u32 as u64) << 32
     }
@@ -85,7 +89,7 @@ impl Rule {
             0 => SavedBp::Same,
             1 => SavedBp::AtCfa(saved),
             2 => SavedBp::AtBp(saved),
-            _ => return None,
+            _ => SavedBp::Beside(saved),
         };
         Some(Rule { cfa, bp })
     }
@@ -98,7 +102,13 @@ mod tests {
     #[test]
     fn rules_survive_being_numbers() {
         for cfa in [Cfa::Sp(8), Cfa::Sp(1 << 20), Cfa::Bp(16), Cfa::AtBp(-8)] {
-            for bp in [SavedBp::Same, SavedBp::AtCfa(-16), SavedBp::AtBp(0), SavedBp::AtCfa(-32768)] {
+            for bp in [
+                SavedBp::Same,
+                SavedBp::AtCfa(-16),
+                SavedBp::AtBp(0),
+                SavedBp::AtCfa(-32768),
+                SavedBp::Beside(-16),
+            ] {
                 let rule = Rule::new(cfa, bp).unwrap();
                 assert_eq!(Rule::from_bits(rule.bits()), Some(rule));
                 assert_ne!(rule.bits(), 0);

@@ -4,18 +4,16 @@
 //! The parsing is gimli's. Its unwinding context lies on the stack here, about [`RULES_MAX`] register rules
 //! times [`ROWS_MAX`] saved rows: some kilobytes for the length of a call.
 
-use crate::{Cfa, Rule, SavedBp};
+use crate::{Cfa, Rule, SavedBp, arch};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, Expression, NativeEndian, RegisterRule,
-    UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection, X86_64,
+    UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection,
 };
 
 /// Register rules of one row that are kept: the callee-saved registers and the return address, twice over.
 const RULES_MAX: usize = 16;
 /// Rows that a function may save and restore around an early return.
 const ROWS_MAX: usize = 4;
-/// `DW_OP_breg6`: the frame pointer plus an offset.
-const OP_BREG_BP: u8 = 0x76;
 /// `DW_OP_deref`.
 const OP_DEREF: u8 = 0x06;
 
@@ -55,7 +53,8 @@ impl<'a> Tables<'a> {
     pub fn rule_at(&self, pc: u64) -> Option<Rule> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(self.index_at).set_eh_frame(self.entries_at);
         let index = EhFrameHdr::new(self.index, NativeEndian).parse(&bases, 8).ok()?;
-        let entries = EhFrame::new(self.entries, NativeEndian);
+        let mut entries = EhFrame::new(self.entries, NativeEndian);
+        entries.set_vendor(arch::VENDOR);
         let table = index.table()?;
         let entry = table.lookup(pc, &bases).ok()?;
         // An index may say that an entry lies before all entries: the table's own arithmetic would not bear
@@ -72,22 +71,18 @@ impl<'a> Tables<'a> {
         let row = entry.unwind_info_for_address(&entries, &bases, &mut context, pc).ok()?;
         let small = |offset: i64| i32::try_from(offset).ok();
         let cfa = match row.cfa() {
-            CfaRule::RegisterAndOffset { register: X86_64::RSP, offset } => Cfa::Sp(small(*offset)?),
-            CfaRule::RegisterAndOffset { register: X86_64::RBP, offset } => Cfa::Bp(small(*offset)?),
+            CfaRule::RegisterAndOffset { register: arch::SP, offset } => Cfa::Sp(small(*offset)?),
+            CfaRule::RegisterAndOffset { register: arch::BP, offset } => Cfa::Bp(small(*offset)?),
             CfaRule::RegisterAndOffset { .. } => return None,
             CfaRule::Expression(expression) => Cfa::AtBp(at_bp(expression, &entries, true)?),
         };
-        match row.register(X86_64::RA)? {
-            RegisterRule::Offset(-8) => {}
-            _ => return None,
-        }
-        let bp = match row.register(X86_64::RBP) {
+        let bp = match row.register(arch::BP) {
             None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => SavedBp::Same,
             Some(RegisterRule::Offset(offset)) => SavedBp::AtCfa(small(offset)?),
             Some(RegisterRule::Expression(expression)) => SavedBp::AtBp(at_bp(&expression, &entries, false)?),
             Some(_) => return None,
         };
-        Rule::new(cfa, bp)
+        Rule::new(cfa, arch::saved(bp, &row.register(arch::RA)?)?)
     }
 }
 
@@ -98,7 +93,7 @@ fn at_bp(expression: &UnwindExpression<usize>, entries: &EhFrame<Bytes<'_>>, der
     let (first, rest) = bytes.slice().split_first()?;
     let (offset, rest) = signed(rest)?;
     let expected: &[u8] = if deref { &[OP_DEREF] } else { &[] };
-    (*first == OP_BREG_BP && rest == expected).then_some(offset)
+    (*first == arch::OP_BREG_BP && rest == expected).then_some(offset)
 }
 
 /// A signed LEB128 number of at most two bytes, and what follows it.

@@ -12,7 +12,7 @@ pub const BOARD_ENV: &str = "VELLUM_BOARD";
 /// The first eight bytes of a board.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
 /// The layout's version.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Bytes a slot takes.
 pub const SLOT_BYTES: usize = 2048;
 /// Slots of a board unless asked otherwise: distinct processes of one job.
@@ -34,6 +34,8 @@ pub enum Attach {
     MemoryChecker = 3,
     /// Switched off by `VELLUM_DISABLE`.
     Disabled = 4,
+    /// The kernel's pages are not of 4 KiB, or its programs have too few addresses.
+    Unsuited = 5,
 }
 
 impl Attach {
@@ -44,6 +46,7 @@ impl Attach {
             2 => Attach::OwnAllocator,
             3 => Attach::MemoryChecker,
             4 => Attach::Disabled,
+            5 => Attach::Unsuited,
             _ => Attach::Claimed,
         }
     }

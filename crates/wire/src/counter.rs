@@ -151,6 +151,16 @@ counters! {
     PeakPagedEnough = "peak_paged_enough", "pages", "frames that would do";
     /// The most pages in memory that are not paged, where all that can be is; else 0.
     PeakUnpagedPages = "peak_unpaged_pages", "pages", "most pages that are not paged";
+    /// Read faults on pages that were compressed in memory.
+    PagedReadUnpacked = "paged_read_decompressed", "pages", "read faults: decompressed";
+    /// Write faults on pages that were compressed in memory.
+    PagedWriteUnpacked = "paged_write_decompressed", "pages", "write faults: decompressed";
+    /// Pages that lost their frames and were compressed in memory.
+    PagedPacked = "paged_out_compressed", "pages", "paged out: compressed";
+    /// Bytes that they were compressed to.
+    PagedPackedBytes = "paged_out_compressed_bytes", "bytes", "what compressed pages took";
+    /// The most of the pager's frames that were memory of compressed pages.
+    PeakPackedFrames = "peak_compressed_frames", "pages", "most frames of compressed pages";
     /// Bytes of blocks in use when blocks were counted last; 0 before the first time.
     NowInUse = "now_in_use_bytes", "bytes", "in blocks";
     /// Bytes free beside them, in slabs and in threads' own lists.
@@ -172,6 +182,7 @@ impl Counter {
                 | Counter::PeakPagedPages
                 | Counter::PeakPagedEnough
                 | Counter::PeakUnpagedPages
+                | Counter::PeakPackedFrames
         )
     }
 }

@@ -4,8 +4,8 @@
 //! With a sample every byte each block is one, and stands for itself: sums and lines are exact then. What
 //! counts are the bytes that were ever allocated, by line; lines of at least 1 % of all.
 
-use super::program::Ready;
 use super::tools::profile;
+use crate::programs::program::Ready;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;

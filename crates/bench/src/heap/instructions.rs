@@ -5,7 +5,7 @@
 //! helper is left out, and the library is a copy in which that name is another.
 
 use super::INTERVALS;
-use super::program::Ready;
+use crate::programs::program::Ready;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vellum_cost::HeldFile;

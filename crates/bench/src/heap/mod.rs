@@ -8,8 +8,9 @@
 //!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
 //! ```
 //!
-//! The programs are real ones (`program`). One that is profiled has the profile's file in its environment, as
-//! `vellum heap` has it: so its CPU time is the program's, without what reads the profile afterwards.
+//! The programs are real ones (`programs/program.rs`). One that is profiled has the profile's file in its
+//! environment, as `vellum heap` has it: so its CPU time is the program's, without what reads the profile
+//! afterwards.
 //! heaptrack's and memray's is what their commands take, which start the program; what they do afterwards is
 //! left out as well (`--raw`), and part of opening. The section runs when it is named (`--only heap`, or a
 //! cell of it).
@@ -17,15 +18,15 @@
 mod exact;
 mod found;
 mod instructions;
-mod program;
 mod tools;
 
 pub use found::found;
 
+use crate::programs::program::{self, PROFILED, Ready};
 use crate::suite::{Plan, Section};
 use crate::target::twin;
 use crate::{Arm, Cell, Launch, Missing, peer};
-use program::{PROGRAMS, Ready};
+
 use std::io;
 use std::path::{Path, PathBuf};
 use vellum_cost::HeldFile;
@@ -86,7 +87,7 @@ pub struct Prepared {
 /// The names of all cells, for `--list`.
 #[must_use]
 pub fn names() -> Vec<String> {
-    PROGRAMS.iter().map(|program| program.name).chain([FAULTS, EXACT, INSTRUCTIONS]).map(name).collect()
+    PROFILED.iter().map(|program| program.name).chain([FAULTS, EXACT, INSTRUCTIONS]).map(name).collect()
 }
 
 fn name(cell: &str) -> String {
@@ -127,7 +128,7 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     }
     let (mut held, mut cells, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let besides: Vec<_> = [FAULTS, EXACT, INSTRUCTIONS].into_iter().filter(|cell| wanted(cell)).collect();
-    for program in PROGRAMS.iter().filter(|program| wanted(program.name) || !besides.is_empty()) {
+    for program in PROFILED.iter().filter(|program| wanted(program.name) || !besides.is_empty()) {
         match program.ready(folder.path()) {
             Some(program) => ready.push(program),
             None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),

@@ -10,6 +10,7 @@ mod growth;
 pub mod hardened;
 mod idle;
 mod large;
+pub mod lent;
 pub mod numpy;
 pub mod pager;
 mod relocate;
@@ -18,6 +19,7 @@ pub mod watch;
 
 use crate::target::{Against, Target, twin};
 use crate::{Arm, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use vellum_report::units::size;
 
@@ -67,6 +69,8 @@ const BACK_HUGE: usize = 512 * MIB;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
+/// Debian's interpreter, to which Debian's numpy belongs.
+const PYTHON: &str = "/usr/bin/python3";
 const GIB: usize = 1 << 30;
 
 /// All sections, in the order of the tables.
@@ -140,6 +144,20 @@ impl Plan {
     }
 }
 
+/// `peer` under a program of Debian's Python, which reports its own figures: start-up is left out.
+fn python(peer: &Peer, script: &str, arguments: [String; 2]) -> Launch {
+    let mut args = vec!["-c".into(), script.into()];
+    args.extend(arguments.map(OsString::from));
+    Launch {
+        program: PYTHON.into(),
+        args,
+        env: Vec::new(),
+        folder: None,
+        preload: peer.library.clone(),
+        reports: true,
+    }
+}
+
 fn line(label: impl Into<String>, cell: &Cell, target: Option<Target>) -> Line {
     Line { label: label.into(), cell: cell.name.clone(), target }
 }
@@ -178,6 +196,7 @@ mod tests {
             sections.push(pager::section(&plan(quick)));
             sections.push(govern::section(&plan(quick)));
             sections.push(numpy::section(&plan(quick)));
+            sections.push(lent::section(&plan(quick)));
             sections.push(hardened::section(&plan(quick), &[]));
             let names: Vec<&str> =
                 sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();

@@ -4,14 +4,12 @@
 //! real interpreter with Debian's numpy and not a workload of ours: it reports its own figures, start-up left
 //! out.
 
-use super::{MIB, Plan, Section, line, table};
+use super::{MIB, Plan, Section, line, python, table};
 use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Launch, Peer, Unit, peer};
+use crate::{Arm, Cell, Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const NUMPY: &str = "numpy";
-/// The interpreter that Debian's numpy belongs to.
-const PYTHON: &str = "/usr/bin/python3";
 
 /// "CPU at most 0.95 of glibc's".
 const CPU: f64 = 0.95;
@@ -74,7 +72,7 @@ fn cell(plan: &Plan, bytes: usize) -> Cell {
     let rounds = (all / bytes).max(6);
     let mut arms = Vec::new();
     for peer in &plan.roster.peers {
-        let launch = launch(peer, bytes, rounds);
+        let launch = python(peer, SCRIPT, [bytes.to_string(), rounds.to_string()]);
         if peer.name == peer::VELLUM {
             let mut unadvised = launch.clone();
             unadvised.env.push((ADVICE.into(), "0".into()));
@@ -87,15 +85,4 @@ fn cell(plan: &Plan, bytes: usize) -> Cell {
     }
     let name = format!("{NUMPY}-{}", super::tag(bytes));
     Cell { name, prepare: None, arms, rounds: plan.rounds, together: false }
-}
-
-fn launch(peer: &Peer, bytes: usize, rounds: usize) -> Launch {
-    Launch {
-        program: PYTHON.into(),
-        args: vec!["-c".into(), SCRIPT.into(), bytes.to_string().into(), rounds.to_string().into()],
-        env: Vec::new(),
-        folder: None,
-        preload: peer.library.clone(),
-        reports: true,
-    }
 }

@@ -102,7 +102,10 @@ pub(super) struct Chosen {
 }
 
 /// The words of each program.
-fn split<'a>(words: &'a [OsString], separator: &OsStr) -> Result<Vec<&'a [OsString]>, BenchFailure> {
+pub(super) fn split<'a>(
+    words: &'a [OsString],
+    separator: &OsStr,
+) -> Result<Vec<&'a [OsString]>, BenchFailure> {
     let lines: Vec<&[OsString]> = words.split(|word| word == separator).collect();
     let missing = lines.iter().position(|line| line.is_empty());
     missing.map_or(Ok(lines), |at| {
@@ -112,7 +115,7 @@ fn split<'a>(words: &'a [OsString], separator: &OsStr) -> Result<Vec<&'a [OsStri
 }
 
 /// The program that these words mean.
-fn found(words: &[OsString], setting: &Setting) -> Result<Chosen, Failure> {
+pub(super) fn found(words: &[OsString], setting: &Setting) -> Result<Chosen, Failure> {
     let argv: Vec<OsString> = words.iter().map(|word| setting.fill(word)).collect();
     let program = locate(&argv[0], std::env::var_os("PATH").as_deref())?;
     let command = Command { program, argv, env: std::env::vars_os().collect(), stdio: [None, None, None] };

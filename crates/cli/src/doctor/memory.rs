@@ -9,7 +9,7 @@ use vellum_report::units::count;
 use vellum_sys::attempt;
 use vellum_sys::caps::{self, Caps};
 use vellum_sys::fault::{Faults, Reach};
-use vellum_sys::{environment, limits};
+use vellum_sys::{environment, host, limits};
 
 /// Whether any user may have the kernel's own page faults reported.
 const UNPRIVILEGED: &str = "/proc/sys/vm/unprivileged_userfaultfd";
@@ -184,6 +184,14 @@ fn with_policy(row: Row, policy: &str) -> Row {
             format!("{HUGE_POLICY} says never"),
             format!("as root: echo madvise > {HUGE_POLICY}"),
         ),
+        policy if host::takes_free_pages() => {
+            let row = Row { what: format!("{} (policy: {policy})", row.what), ..row };
+            row.falls_back(
+                "huge pages are tried, and taken while they are cheap",
+                format!("free pages are reported to the host: {}", host::REPORTING.to_string_lossy()),
+                "free page reporting off in the balloon of the virtual machine",
+            )
+        }
         policy => Row { what: format!("{} (policy: {policy})", row.what), ..row },
     }
 }

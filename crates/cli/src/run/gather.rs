@@ -95,6 +95,7 @@ fn attachment(plan: &Plan, observed: &Observed, slots: &[Slot]) -> Attachment {
         Standing::OwnAllocator => Some("it brings an allocator of its own".to_owned()),
         Standing::MemoryChecker => Some("it runs under a memory checker".to_owned()),
         Standing::Disabled => Some("VELLUM_DISABLE is set".to_owned()),
+        Standing::Unsuited => Some("this kernel's pages are not of 4 KiB".to_owned()),
         Standing::Claimed => Some("it ended before the library was set up".to_owned()),
         Standing::NotPreloaded | Standing::NoAnswer => Some(match plan.obstacle {
             Some(obstacle) => format!("it is {}", obstacle.words()),
@@ -125,6 +126,7 @@ fn standing(slot: &Slot) -> Standing {
         Attach::OwnAllocator => Standing::OwnAllocator,
         Attach::MemoryChecker => Standing::MemoryChecker,
         Attach::Disabled => Standing::Disabled,
+        Attach::Unsuited => Standing::Unsuited,
         Attach::Claimed => Standing::Claimed,
     }
 }

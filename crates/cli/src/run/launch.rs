@@ -100,6 +100,9 @@ impl Plan {
         if let Some(frames) = run.frames {
             knobs.push(("VELLUM_FRAMES", frames.to_string().into()));
         }
+        if let Some(share) = &run.compressed {
+            knobs.push(("VELLUM_COMPRESSED", share.into()));
+        }
         if let Some(path) = &run.store {
             store::check(path).map_err(Failure::of)?;
             // The program may have gone elsewhere when it first needs the store.

@@ -95,6 +95,8 @@ pub(crate) enum Standing {
     MemoryChecker,
     /// The library is there and switched off.
     Disabled,
+    /// The library is there and passes calls through: it is not made for this kernel.
+    Unsuited,
     /// The library arrived and has not said more: the process was not yet, or no longer, set up.
     Claimed,
     /// The library was not put into its environment, because it could not enter.
@@ -187,6 +189,7 @@ impl Standing {
             Standing::OwnAllocator => "its own allocator",
             Standing::MemoryChecker => "a memory checker's",
             Standing::Disabled => "the C library's (disabled)",
+            Standing::Unsuited => "the C library's (not of 4 KiB pages)",
             Standing::Claimed => "not known",
             Standing::NotPreloaded | Standing::NoAnswer => "the C library's",
         }

@@ -168,6 +168,7 @@ fn paging(lines: &mut Lines, report: &Report) {
         lines.cells("waited", &cells);
     }
     unpaged(lines, report);
+    compressed(lines, report);
     let kinds = |zero, not, read| {
         vec![
             format!("{} zero-filled", count(get(zero))),
@@ -187,6 +188,25 @@ fn paging(lines: &mut Lines, report: &Report) {
             format!("{} written", count(get(Counter::PagedWritten))),
             format!("{} unchanged", count(get(Counter::PagedUnchanged))),
             format!("{} flushed", count(get(Counter::PagedFlushed))),
+        ],
+    );
+}
+
+/// The pages that were kept compressed in memory.
+fn compressed(lines: &mut Lines, report: &Report) {
+    let get = |counter| report.pages.get(counter);
+    let pages = get(Counter::PagedPacked);
+    if pages == 0 {
+        return;
+    }
+    let ratio = (pages * PAGE_BYTES) as f64 / get(Counter::PagedPackedBytes).max(1) as f64;
+    let faults = get(Counter::PagedReadUnpacked) + get(Counter::PagedWriteUnpacked);
+    lines.cells(
+        "packed",
+        &[
+            format!("{} compressed {ratio:.1}-fold", many(pages, "page")),
+            format!("up to {} of the frames", bytes(get(Counter::PeakPackedFrames) * PAGE_BYTES)),
+            format!("{} answered from there", many(faults, "fault")),
         ],
     );
 }

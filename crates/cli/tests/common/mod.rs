@@ -1,10 +1,12 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod browser;
 pub(crate) mod certificate;
 pub(crate) mod held;
 pub(crate) mod node;
 pub(crate) mod prometheus;
+pub(crate) mod terminal;
 
 use serde_json::Value;
 use std::os::unix::process::CommandExt;

@@ -6,7 +6,7 @@ use std::process::Command;
 /// The storeys of the house, top first. A crate may use only crates on lines below its own.
 const STOREYS: &[&[&str]] = &[
     // Above everything: they look at the whole from outside, and nothing may use them.
-    &["vellum-bench", "vellum-conformance", "vellum-fuzz"],
+    &["vellum-bench", "vellum-conformance", "vellum-fuzz", "vellum-scheme"],
     &["vellum-studies"],
     &["vellum-cli"],
     &["vellum-studies-options", "vellum-fleet"],
@@ -97,9 +97,12 @@ fn names_follow_folders_and_lints_are_the_workspaces() {
         let name = name(package);
         let manifest = package["manifest_path"].as_str().expect("a path");
         let short = name.strip_prefix("vellum-").expect("crates are called vellum-something");
-        // The papers' experiments are no part of the product.
-        let folder =
-            if short.starts_with("studies") { short.replace('-', "/") } else { format!("crates/{short}") };
+        // The papers' experiments and the examples are no part of the product.
+        let folder = match short {
+            "scheme" => "examples/scheme".to_owned(),
+            _ if short.starts_with("studies") => short.replace('-', "/"),
+            _ => format!("crates/{short}"),
+        };
         assert!(manifest.ends_with(&format!("/{folder}/Cargo.toml")), "{name} lives in {manifest}");
         let text = std::fs::read_to_string(manifest).expect("a manifest");
         let inherits = text

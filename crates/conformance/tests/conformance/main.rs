@@ -1,5 +1,6 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
+mod aarch64;
 mod circles;
 mod collector;
 mod directions;

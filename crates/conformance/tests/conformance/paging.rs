@@ -61,7 +61,55 @@ fn same_paged(make: impl Fn() -> Command, frames: &str, whole: &str) {
         }
         let (written, read) =
             (count(Counter::PagedWritten), count(Counter::PagedReadRead) + count(Counter::PagedWriteRead));
+        let packed = count(Counter::PagedPacked);
+        let unpacked = count(Counter::PagedReadUnpacked) + count(Counter::PagedWriteUnpacked);
+        let (written, read) = (written + packed, read + unpacked);
         assert!(written > 0 && read > 0, "{written} pages written, {read} read: {paged}");
+    }
+}
+
+/// Pages that compress, and are not much more than the frames, come from compressed memory for the most part.
+/// Those that do not compress go to the store, as ever.
+#[test]
+fn compressed_pages() {
+    let Some(python) = tool("python3") else { return skip("no python3") };
+    let program = "
+import hashlib, sys
+kind = sys.argv[1]
+def block(i):
+    seed = hashlib.sha512(bytes([i])).digest()
+    if kind == 'text': return bytearray(seed.hex().encode() * 16384)
+    return bytearray(b''.join(hashlib.sha512(seed + j.to_bytes(4, 'big')).digest() for j in range(32768)))
+blocks = [block(i) for i in range(12)]
+for turn in range(4):
+    for b in blocks[turn % 2::2]:
+        b[turn * 100] ^= 1
+    print([hashlib.sha256(b).hexdigest()[:8] for b in blocks])
+";
+    for (kind, share) in [("text", "50%"), ("text", "off"), ("noise", "50%")] {
+        let make = || {
+            let mut command = Command::new(&python);
+            command.args(["-c", program, kind]);
+            command
+        };
+        let without = plain(make()).succeeded();
+        let mut paged = make();
+        // Big blocks alone, so that what is paged is what the program says.
+        paged.env("VELLUM_FRAMES", "12M").env("VELLUM_MASK", "kernel_faults");
+        paged.env("VELLUM_COMPRESSED", share);
+        let paged = served(paged).succeeded();
+        assert_eq!((&paged.stdout, &paged.stderr), (&without.stdout, &without.stderr), "{kind} {share}");
+        let count = |counter| paged.seats.iter().map(|seat| seat.get(counter)).sum::<u64>();
+        if count(Counter::PeakPagedFrames) == 0 {
+            return skip("this kernel or privilege has no userfaultfd");
+        }
+        let read = count(Counter::PagedReadRead) + count(Counter::PagedWriteRead);
+        let unpacked = count(Counter::PagedReadUnpacked) + count(Counter::PagedWriteUnpacked);
+        match (kind, share) {
+            // A page that leaves before its memory is there goes to the store.
+            ("text", "50%") => assert!(unpacked > 2 * read, "{unpacked} decompressed, {read} read"),
+            _ => assert!(read > unpacked, "{kind} {share}: {unpacked} decompressed, {read} read"),
+        }
     }
 }
 

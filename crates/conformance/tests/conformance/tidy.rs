@@ -67,7 +67,8 @@ fn sources(endings: &[&str]) -> BTreeMap<String, Vec<PathBuf>> {
         files(&folder, endings, &mut found);
         (folder.file_name().expect("a name").to_str().expect("text").to_owned(), found)
     };
-    let folders = folders.map(|entry| entry.expect("an entry").path()).chain([root().join("studies")]);
+    let apart = ["studies", "examples/scheme"].map(|folder| root().join(folder));
+    let folders = folders.map(|entry| entry.expect("an entry").path()).chain(apart);
     folders.map(of).collect()
 }
 
@@ -100,7 +101,11 @@ fn circles_widths_and_idioms_only_fall() {
     let mut found: BTreeMap<String, Counts> = BTreeMap::new();
     for (name, paths) in sources(&["rs", "c", "h", "cc"]) {
         let counts = found.entry(name.clone()).or_default();
-        let parent = if name == "studies" { root() } else { root().join("crates") };
+        let parent = match &*name {
+            "studies" => root(),
+            "scheme" => root().join("examples"),
+            _ => root().join("crates"),
+        };
         let source = parent.join(name).join("src");
         counts.circle = circles::longest(&source);
         // This file has the idioms it looks for.

@@ -27,7 +27,7 @@ impl Thread {
         if let Some(held) = heap::HEAP.try_lock() {
             return held;
         }
-        let mut registers = [0; 6];
+        let mut registers = tls::NO_REGISTERS;
         self.block(tls::spill(&mut registers).min(registers.as_ptr() as usize));
         let held = wait_for_heap();
         core::hint::black_box(&registers);
@@ -138,7 +138,7 @@ fn wait_for_heap() -> Held<'static, Heap> {
 
 /// Calls `body` with the thread blocked: collections do not wait for it.
 pub(crate) fn parked<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R {
-    let mut registers = [0; 6];
+    let mut registers = tls::NO_REGISTERS;
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.block(low);
     let result = body();
@@ -161,7 +161,7 @@ pub(crate) fn active<R>(thread: &'static Thread, body: impl FnOnce() -> R) -> R 
     thread.stop_if_asked();
     let result = body();
     // The scan from here covers the stack of the rest of the region, too: it lies above.
-    let mut registers = [0; 6];
+    let mut registers = tls::NO_REGISTERS;
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.block(low);
     idle_signal::poke();

@@ -3,6 +3,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `thread`, `tls` | a thread's record, and its pointer to that |
+//! | `arch` | what of that depends on the machine |
 //! | `attach`, `access` | how threads join the heap, and reach it |
 //! | `start`, `types` | the start of a heap, and its types |
 //! | `alloc`, `supply` | allocation; where blocks come from |
@@ -19,6 +20,7 @@
 
 pub(crate) mod access;
 pub(crate) mod alloc;
+pub(crate) mod arch;
 pub(crate) mod attach;
 pub(crate) mod budget;
 pub(crate) mod collect;

@@ -22,7 +22,7 @@ impl Heap {
         if self.started {
             return true;
         }
-        if self.begin_slots().is_err() {
+        if !vellum_pages::is_suited() || self.begin_slots().is_err() {
             return false;
         }
         let Some(space) = AddressTable::new() else { return false };

@@ -94,7 +94,7 @@ extern "C" fn on_signal(_signal: libc::c_int) {
 #[inline(never)]
 pub(crate) fn stop_here(thread: &Thread) {
     thread.stop_asked.store(false, Ordering::Relaxed);
-    let mut registers = [0; 6];
+    let mut registers = tls::NO_REGISTERS;
     let low = thread.stops_at(tls::spill(&mut registers).min(registers.as_ptr() as usize));
     loop {
         let epoch = EPOCH.load(Ordering::SeqCst);

@@ -132,7 +132,7 @@ impl Thread {
     /// caller, and nothing else refers to objects from those frames alone.
     #[inline(never)]
     pub(crate) fn standing_here<R>(&self, work: impl FnOnce() -> R) -> R {
-        let mut registers = [0; 6];
+        let mut registers = tls::NO_REGISTERS;
         let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
         let before = self.entered.replace(low);
         let result = work();

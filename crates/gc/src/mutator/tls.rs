@@ -6,16 +6,14 @@
 //!
 //! Rust has no stable way to define an initial-exec thread-local that C can see. So the variable is a static
 //! in a section of thread-local data, and an assembler directive declares the symbol as one of those. Rust
-//! code reaches it only by the assembly below, never by name.
+//! code reaches it only by the machine's assembly ([`crate::mutator::arch`]), never by name.
 
+use crate::mutator::arch;
 use crate::mutator::thread::Thread;
 use crate::space::size_class::SLOTS_MAX;
 use crate::trace::frames::{BOTTOM, Bottom, Frame};
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::cell::Cell;
-
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("vellum-gc reaches its thread's runs by x86-64 Linux thread-local addressing");
 
 /// A run of free memory: `struct vel_gc_run` of the header.
 #[repr(C)]
@@ -53,16 +51,7 @@ global_asm!(".type vel_gc_frames, @tls_object");
 /// The calling thread's variable that leads to its frames.
 #[inline(always)]
 pub(crate) fn frames() -> &'static Cell<*const Frame> {
-    let variable: *const Cell<*const Frame>;
-    // SAFETY: computes the address of the thread's own variable.
-    unsafe {
-        asm!(
-            "mov {variable}, qword ptr [rip + vel_gc_frames@GOTTPOFF]",
-            "add {variable}, qword ptr fs:[0]",
-            variable = out(reg) variable,
-            options(pure, readonly, nostack),
-        );
-    }
+    let variable = arch::frames().cast::<Cell<*const Frame>>();
     // SAFETY: it lives as long as the thread, and no reference to it goes further than that.
     unsafe { &*variable }
 }
@@ -70,16 +59,7 @@ pub(crate) fn frames() -> &'static Cell<*const Frame> {
 /// The calling thread's record; `None` if it is not known yet.
 #[inline(always)]
 pub(crate) fn current() -> Option<&'static Thread> {
-    let local: *const Thread;
-    // SAFETY: reads the thread's own variable: its offset from the thread pointer is in the GOT.
-    unsafe {
-        asm!(
-            "mov {local}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
-            "mov {local}, qword ptr fs:[{local}]",
-            local = out(reg) local,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
+    let local = arch::local().cast::<Thread>();
     if core::ptr::addr_eq(local, &raw const EMPTY) {
         return None;
     }
@@ -90,16 +70,7 @@ pub(crate) fn current() -> Option<&'static Thread> {
 /// The calling thread's run of `slot`; an empty one if the thread is not known yet.
 #[inline(always)]
 pub(crate) fn run(slot: usize) -> &'static Run {
-    let local: *const Run;
-    // SAFETY: reads the thread's own variable: its offset from the thread pointer is in the GOT.
-    unsafe {
-        asm!(
-            "mov {local}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
-            "mov {local}, qword ptr fs:[{local}]",
-            local = out(reg) local,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
+    let local = arch::local().cast::<Run>();
     debug_assert!(slot < SLOTS_MAX);
     // SAFETY: the variable leads to EMPTY, or to a record, which begins with its runs; both have one for each
     // slot, and live for ever.
@@ -109,47 +80,18 @@ pub(crate) fn run(slot: usize) -> &'static Run {
 /// Makes `thread` the calling thread's record, or none.
 pub(crate) fn set_current(thread: Option<&'static Thread>) {
     let local = thread.map_or((&raw const EMPTY).cast(), core::ptr::from_ref::<Thread>);
-    // SAFETY: writes the thread's own variable: its offset from the thread pointer is in the GOT.
-    unsafe {
-        asm!(
-            "mov {offset}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
-            "mov qword ptr fs:[{offset}], {local}",
-            offset = out(reg) _,
-            local = in(reg) local,
-            options(nostack, preserves_flags),
-        );
-    }
+    // SAFETY: it leads to the empty runs, or to a record, which begins with its runs.
+    unsafe { arch::set_local(local.cast()) };
 }
+
+/// Room for the registers that a call must preserve.
+pub(crate) type Registers = [usize; arch::REGISTERS];
+/// No registers yet.
+pub(crate) const NO_REGISTERS: Registers = [0; arch::REGISTERS];
 
 /// Copies the registers that a call must preserve into `registers` and returns the stack pointer. With the
 /// stack above it, that is everything the caller's callers still know.
 #[inline(always)]
-pub(crate) fn spill(registers: &mut [usize; 6]) -> usize {
-    let stack;
-    // SAFETY: writes the six words it is given.
-    unsafe {
-        asm!(
-            "mov [{to}], rbx",
-            "mov [{to} + 8], rbp",
-            "mov [{to} + 16], r12",
-            "mov [{to} + 24], r13",
-            "mov [{to} + 32], r14",
-            "mov [{to} + 40], r15",
-            "mov {stack}, rsp",
-            to = in(reg) registers.as_mut_ptr(),
-            stack = out(reg) stack,
-            options(nostack, preserves_flags),
-        );
-    }
-    stack
-}
-
-/// The thread pointer: static thread-local data lies below it.
-pub(crate) fn thread_pointer() -> usize {
-    let pointer;
-    // SAFETY: by the ABI the word at fs:0 holds the thread pointer itself.
-    unsafe {
-        asm!("mov {pointer}, qword ptr fs:[0]", pointer = out(reg) pointer, options(pure, readonly, nostack));
-    };
-    pointer
+pub(crate) fn spill(registers: &mut Registers) -> usize {
+    arch::spill(registers)
 }

@@ -124,7 +124,7 @@ pub(crate) fn with_world_stopped<R>(
     thread: &Thread,
     work: impl FnOnce(&mut Heap) -> R,
 ) -> R {
-    let mut registers = [0; 6];
+    let mut registers = tls::NO_REGISTERS;
     let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
     thread.stack_low.store(thread.in_use_from(low), Ordering::Relaxed);
     heap.tell(Event::StopBegin);

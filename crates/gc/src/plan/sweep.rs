@@ -10,6 +10,7 @@ use crate::space::block::{Address, Block, Scan};
 use crate::space::block_source;
 use crate::space::size_class::BLOCK;
 use crate::space::survivor_statistics::{Census, STEP_FULL, STEPS};
+use crate::trace::mark_bytes;
 use core::ptr::null;
 use vellum_pages::{Discard, Pages, Severity};
 
@@ -177,6 +178,7 @@ pub(crate) fn give_back(heap: &mut Heap, keep: KeptBlocks, is_major: bool) {
     heap.tell_left();
     if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
+        mark_bytes::flush(&heap.space.table);
     }
 }
 

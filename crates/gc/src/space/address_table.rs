@@ -7,7 +7,6 @@
 use crate::space::block::Block;
 use crate::space::block_source;
 use crate::space::size_class::{BLOCK, BLOCK_SHIFT};
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::ptr::null;
 use vellum_sys::map;
 
@@ -115,8 +114,9 @@ impl AddressTable {
             if let Some(block) = unsafe { self.table.add(index).read().as_ref() } {
                 // A walk from block to block would wait for each descriptor.
                 if (index + AHEAD) / PART == part {
-                    // SAFETY: within the table, in the same part; a prefetch reads nothing.
-                    unsafe { _mm_prefetch::<_MM_HINT_T0>(self.table.add(index + AHEAD).read().cast()) };
+                    // SAFETY: within the table, in the same part.
+                    let later = unsafe { self.table.add(index + AHEAD).read() };
+                    vellum_sys::prefetch(later.cast());
                 }
                 return Some(block);
             }

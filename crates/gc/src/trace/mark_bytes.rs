@@ -9,7 +9,8 @@
 //! address - base  >> 4  ──▶  region of a block: 1024 bytes, of which as many are used as it has objects
 //! ```
 //!
-//! The table is address space. Touched pages, at most a sixteenth of the heap, stay.
+//! The table is address space. Touched pages, at most a sixteenth of the heap, stay until the heap has
+//! shrunk.
 //!
 //! # Invariants
 //! * Between traces of several threads every byte is zero.
@@ -20,7 +21,7 @@ use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index};
 use crate::space::size_class::GRANULE;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use vellum_sys::map;
+use vellum_sys::{PAGE, map, round_down, round_up};
 
 /// The byte of the granule at address 0, by arithmetic: 0 while there is no table.
 static BIASED: AtomicUsize = AtomicUsize::new(0);
@@ -34,6 +35,22 @@ pub(crate) fn make(space: &AddressTable) -> bool {
     let Ok(start) = map::reserve_writable(bytes / GRANULE) else { return false };
     BIASED.store(start.wrapping_sub(base / GRANULE), Ordering::Release);
     true
+}
+
+/// Gives the table's frames back: the heap has shrunk, and most of them belong to memory that is no block's.
+/// Between traces, when every byte is zero: so it stays.
+pub(crate) fn flush(space: &AddressTable) {
+    let biased = BIASED.load(Ordering::Acquire);
+    let (low, high) = space.bounds();
+    if biased == 0 || low >= high {
+        return;
+    }
+    let start = round_down(biased.wrapping_add(low / GRANULE), PAGE);
+    let end = round_up(biased.wrapping_add(high / GRANULE), PAGE);
+    // SAFETY: within the table, which is this module's own, as the span begins and ends at whole pages of it;
+    // nobody marks, and the frames that come next read zero.
+    let flushed = unsafe { map::flush(start, end - start) };
+    debug_assert!(flushed.is_ok());
 }
 
 /// Where the bytes are, for a marker.

@@ -1,10 +1,10 @@
 //! Where a thread's roots are: its stack, and its static thread-local data.
 
-use crate::mutator::tls;
+use crate::mutator::arch;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 
-/// Bytes below the thread pointer in which static thread-local data is looked for.
+/// Bytes beside the thread pointer in which static thread-local data is looked for.
 const STATIC_MAX: usize = 1 << 20;
 
 /// A thread's stack: addresses from `start` up to `end`.
@@ -57,19 +57,20 @@ pub(crate) fn tid() -> u32 {
 /// The calling thread's static thread-local data as start and end. Empty if it lies on the stack, as it does
 /// with threads of glibc.
 pub(crate) fn thread_data(stack: &Stack) -> (usize, usize) {
-    let pointer = tls::thread_pointer();
+    let pointer = arch::thread_pointer();
     if (stack.start..stack.end).contains(&pointer) {
         return (0, 0);
     }
-    let mut found = Found { pointer, low: pointer };
+    let mut found = Found { pointer, low: pointer, high: pointer };
     // SAFETY: the callback gets the pointer to `found`, which lives across the call.
     unsafe { libc::dl_iterate_phdr(Some(module), (&raw mut found).cast()) };
-    (found.low & !(size_of::<usize>() - 1), pointer)
+    (found.low & !(size_of::<usize>() - 1), found.high.next_multiple_of(size_of::<usize>()))
 }
 
 struct Found {
     pointer: usize,
     low: usize,
+    high: usize,
 }
 
 unsafe extern "C" fn module(info: *mut libc::dl_phdr_info, bytes: usize, found: *mut c_void) -> libc::c_int {
@@ -79,7 +80,19 @@ unsafe extern "C" fn module(info: *mut libc::dl_phdr_info, bytes: usize, found: 
     // SAFETY: `dl_iterate_phdr` passes the pointer it was given, and a structure that is at least as long.
     let (info, found) = unsafe { (&*info, &mut *found.cast::<Found>()) };
     let data = info.dlpi_tls_data as usize;
-    if data != 0 && data < found.pointer && found.pointer - data < STATIC_MAX {
+    // Static data has its place on one side of the thread pointer, by the machine.
+    if data == 0
+        || data.abs_diff(found.pointer) >= STATIC_MAX
+        || (data > found.pointer) != arch::IS_DATA_ABOVE
+    {
+        return 0;
+    }
+    if arch::IS_DATA_ABOVE {
+        // SAFETY: the loader's list of the module's headers.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let own = headers.iter().find(|header| header.p_type == libc::PT_TLS);
+        found.high = found.high.max(data + own.map_or(0, |own| own.p_memsz as usize));
+    } else {
         found.low = found.low.min(data);
     }
     0

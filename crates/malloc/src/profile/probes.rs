@@ -6,10 +6,11 @@
 //! the probe; of a section by which prelinking would be seen: none; of a semaphore: none) and three texts
 //! (provider, name, arguments as `SIZE@OPERAND`, a negative size for signed ones).
 
+use crate::arch;
 use core::arch::asm;
 
 /// A note about a probe of such a name and arguments, and the probe.
-macro_rules! probe {
+macro_rules! code {
     ($name:literal, $arguments:literal, $($register:tt = $value:expr),*) => {
         // SAFETY: the code is one instruction that does nothing; all else goes to sections of notes.
         unsafe {
@@ -37,11 +38,11 @@ macro_rules! probe {
 /// A block was sampled: its address, the bytes that were asked for, and the bytes that it stands for.
 #[inline(never)]
 pub(super) fn alloc(address: u64, bytes: u64, stands_for: u64) {
-    probe!("alloc", "8@%rdi 8@%rsi 8@%rdx", "rdi" = address, "rsi" = bytes, "rdx" = stands_for);
+    arch::probe!(code, "alloc", address, bytes, stands_for);
 }
 
 /// A sampled block is freed: its address.
 #[inline(never)]
 pub(super) fn free(address: u64) {
-    probe!("free", "8@%rdi", "rdi" = address);
+    arch::probe!(code, "free", address);
 }

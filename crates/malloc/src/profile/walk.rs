@@ -12,6 +12,7 @@
 
 use super::part::Part;
 use super::python::Lines;
+use crate::arch;
 use crate::modules::{self, Module};
 use core::cell::Cell;
 use core::ffi::c_char;
@@ -79,7 +80,7 @@ impl Walker {
     /// Adds the frames of machine code.
     #[inline(always)]
     fn climb(&mut self, stack: &mut Stack, part: &mut Part) {
-        let mut frame = modules::here();
+        let mut frame = arch::here();
         let Some(mut module) = modules::module(frame.pc) else { return };
         let own = module.start;
         let mut number = self.number(&module, part);

@@ -22,7 +22,9 @@ use std::f64::consts::{LN_2, TAU};
 use std::sync::Arc;
 
 use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
+use rustfft::{Fft, FftDirection};
+
+use crate::transform::transform;
 
 /// Points of the grid on each side of a line that may belong to it.
 const GUARD: usize = 6;
@@ -59,7 +61,7 @@ impl Grid {
         let size = ((8.0 * highest * span).ceil() as usize).next_power_of_two().clamp(64, size_max);
         let step = 0.5 / span;
         let count = (size / 4).min((highest / step) as usize + 1);
-        Self { step, count, fft: FftPlanner::new().plan_fft_forward(size) }
+        Self { step, count, fft: transform(size, FftDirection::Forward) }
     }
 
     /// The unnormalised transform of the events at every point of the grid.

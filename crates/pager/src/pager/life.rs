@@ -70,7 +70,8 @@ impl<B: Backing + Send> Pager<B> {
         }
         let bitmap = Table::<u64>::new(config.span_pages.div_ceil(u64::BITS) as usize)?;
         self.words.store(bitmap.as_ptr().cast_mut().cast(), Ordering::Relaxed);
-        let mut inner = Inner::new(config.frames, base, near, config.span_pages, config.policy)?;
+        let mut inner =
+            Inner::new(config.frames, base, near, config.span_pages, config.policy, config.compressed)?;
         inner.share = Share::discover().frames(config.frames, 0);
         inner.beside = Beside::at_start(config.frames);
         inner.allow();

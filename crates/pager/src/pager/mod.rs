@@ -24,6 +24,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64,
 use rustix::io::Errno;
 use vellum_sys::fault::{Faults, Reach};
 use vellum_sys::lock::Guarded;
+use vellum_sys::text::Share;
 use vellum_sys::thread::Undisturbed;
 use vellum_sys::{Lock, clock, map};
 use vellum_wire::{Counter, Slot};
@@ -41,16 +42,25 @@ pub struct Config {
     pub near_pages: u32,
     /// What to replace.
     pub policy: Choice,
+    /// How many of the frames may be taken for pages that are compressed.
+    pub compressed: Share,
 }
 
 impl Config {
     /// A pager of `frames` frames with room for objects of sixteen times as many pages, and of 64 GiB at
-    /// least.
+    /// least. Nothing is compressed.
     pub fn of_frames(frames: u32) -> Config {
         const SPAN_MIN: u32 = 1 << 24;
         const ROOM: u32 = 16;
         let span_pages = frames.saturating_mul(ROOM).clamp(SPAN_MIN, SPAN_PAGES);
-        Config { frames, span_pages, place: None, near_pages: 0, policy: Choice::Clock }
+        Config {
+            frames,
+            span_pages,
+            place: None,
+            near_pages: 0,
+            policy: Choice::Clock,
+            compressed: Share::Off,
+        }
     }
 }
 
@@ -304,7 +314,7 @@ impl<B: Backing + Send> Pager<B> {
             return;
         }
         self.slot.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
-        let frames = self.enter().frames;
+        let frames = self.enter().all_frames();
         self.show_frames(frames);
         self.publish();
     }
@@ -318,6 +328,8 @@ impl<B: Backing + Send> Pager<B> {
     /// been avoided, and how much of the process's memory is not paged.
     pub(crate) fn show_waits(&self, inner: &Inner) {
         self.show(Counter::PagedWaitNs, inner.waits.waited(clock::now_ns()));
+        self.show(Counter::PeakPackedFrames, u64::from(inner.tier.most()));
+        self.show(Counter::PagedPackedBytes, inner.tier.bytes_in());
         self.show(Counter::PeakPagedEnough, inner.waits.enough(inner.committed_max));
         if inner.near > 0 {
             self.show(Counter::PeakUnpagedPages, inner.beside.most());

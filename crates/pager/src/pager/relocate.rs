@@ -137,13 +137,14 @@ impl<B: Backing + Send> Pager<B> {
 /// Whether a page has neither contents nor frame.
 fn is_blank(inner: &Inner, page: PageNo) -> bool {
     let record = &inner.records[page.index()];
-    matches!(record.state(), State::Fresh | State::Vague) && record.slot().is_none()
+    matches!(record.state(), State::Fresh | State::Vague) && record.slot().is_none() && !inner.tier.has(page)
 }
 
-/// Gives `to` the copy that the store has of `from`, if there is one.
+/// Gives `to` the copies that there are of `from`.
 fn pass_slot(inner: &mut Inner, from: PageNo, to: PageNo) {
     let slot = inner.record(from).slot();
     inner.record(from).set_slot(None);
     inner.record(to).set_slot(slot);
+    inner.tier.pass(from, to);
     inner.sums[to.index()] = inner.sums[from.index()];
 }

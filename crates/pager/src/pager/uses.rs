@@ -131,6 +131,12 @@ impl<B: Backing + Send> Pager<B> {
         Some((u64::from(inner.pool.free()) * PAGE as u64, u64::from(inner.stored) * PAGE as u64))
     }
 
+    /// Frames whose memory compressed pages have now.
+    pub fn compressed_frames(&self) -> u32 {
+        let _undisturbed = Undisturbed::new();
+        self.enter().tier.frames()
+    }
+
     /// The length in bytes of the object that starts at `address`, if one does.
     pub fn len(&self, address: *const u8) -> Option<usize> {
         let page = self.page_at(address)?;
@@ -337,7 +343,7 @@ impl<B: Backing + Send> Pager<B> {
             return;
         }
         inner.policy_gone(page);
-        inner.free_slot(page);
+        inner.drop_copies(page);
         inner.record(page).set(left);
         // The frame has gone to the kernel; the pool may have one of it for any place that is empty.
         inner.pool.return_frame();

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use vellum_pager::{Backing, Config, PAGE, Pager, SlotNo, StartError};
 use vellum_random::Rng;
+use vellum_sys::text::Share;
 
 /// Random numbers.
 pub struct Random(Rng);
@@ -191,6 +192,11 @@ pub fn start<B: Backing + Send + Sync + 'static>(config: Config, store: B) -> Op
         }
         Err(error) => panic!("the pager does not start: {error:?}"),
     }
+}
+
+/// One with as many frames, and as many more for compressed pages.
+pub fn packing(frames: u32) -> Config {
+    Config { compressed: Share::Percent(50), ..config(2 * frames) }
 }
 
 /// A small configuration.

@@ -7,7 +7,6 @@ use super::{ADDRESS, FIELD, MAP_SHIFT, Marker, PART, QUEUE};
 use crate::space::block::{Block, Scan};
 use crate::space::size_class::WORD;
 use crate::trace::movement::Movement;
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 impl<M: Movement> Marker<'_, M> {
     #[inline(always)]
@@ -171,8 +170,7 @@ impl<M: Movement> Marker<'_, M> {
         } else {
             entry & ADDRESS
         };
-        // SAFETY: a prefetch reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead as *const i8) };
+        vellum_sys::prefetch(ahead as *const u8);
     }
 
     /// Empties the queue onto the stack.

@@ -17,7 +17,6 @@ use super::{ADDRESS, MAP_SHIFT, Marker, QUEUE};
 use crate::space::block::{Index, Scan};
 use crate::space::size_class::{BLOCK_SHIFT, WORD};
 use crate::trace::movement::Movement;
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 /// Words by which the mark of the deepest stack goes up at a time.
 const STEP: usize = 512;
@@ -68,8 +67,7 @@ impl<M: Movement> Marker<'_, M> {
             }
             let mut entry = core::mem::take(&mut found);
             if !NEAR {
-                // SAFETY: a prefetch reads nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>((entry & ADDRESS) as *const i8) };
+                vellum_sys::prefetch((entry & ADDRESS) as *const u8);
                 debug_assert!(head < QUEUE);
                 // SAFETY: below the queue's length.
                 entry = core::mem::replace(unsafe { self.queue.get_unchecked_mut(head) }, entry);
@@ -176,8 +174,7 @@ impl<M: Movement> Marker<'_, M> {
         }
         if NEAR {
             // From the second-level cache to the first.
-            // SAFETY: a prefetch reads nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start as *const i8) };
+            vellum_sys::prefetch(start as *const u8);
         }
         run.marked += 1;
         let map = usize::from(block.map.get());

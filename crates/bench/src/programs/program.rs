@@ -1,7 +1,8 @@
-//! The programs that are profiled: real ones, as the distribution has them, on inputs made anew.
+//! Real programs, as the distribution or PyPI has them, on inputs made anew.
 //!
-//! Their files are those of the section `advice`. Each is started so that the process which allocates is the
-//! one that is started: the compiler proper and not its driver, as heaptrack sees no children.
+//! The files of the first are those of the section `advice`. Each is started so that the process which
+//! allocates is the one that is started: the compiler proper and not its driver, as heaptrack sees no
+//! children.
 
 use crate::Launch;
 use crate::advice::program as others;
@@ -12,17 +13,17 @@ use std::process::{Command, Stdio};
 
 /// A program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Program {
-    pub(super) name: &'static str,
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
     /// A line of the shell that prints the file to execute, or fails.
     find: &'static str,
     args: &'static [&'static str],
-    pub(super) is_python: bool,
+    pub(crate) is_python: bool,
     /// Arguments with which it has little to do, for valgrind.
-    pub(super) little: Option<&'static [&'static str]>,
+    pub(crate) little: Option<&'static [&'static str]>,
     /// Whether two runs allocate alike, so that one can be held against the other.
-    pub(super) is_repeatable: bool,
-    pub(super) cure: &'static str,
+    pub(crate) is_repeatable: bool,
+    pub(crate) cure: &'static str,
 }
 
 /// The first that asks is python3 of the path, as it may be the one that has memray.
@@ -51,8 +52,8 @@ const LITTLE_CC: &str = "#include <map>\n#include <string>\nstd::map<int, std::s
 /// Lines of the text that is sorted and counted then.
 const LITTLE_LINES: usize = 40_000;
 
-/// All of them.
-pub(super) const PROGRAMS: [Program; 10] = [
+/// Those that can be profiled by every tool.
+pub(crate) const PROFILED: [Program; 10] = [
     Program {
         little: Some(&["-c", "d = {str(i): [i] * 5 for i in range(60000)}"]),
         cure: "apt-get install python3",
@@ -147,17 +148,85 @@ pub(super) const PROGRAMS: [Program; 10] = [
     },
 ];
 
+/// Others: of other languages, with threads, with a server.
+pub(crate) const OTHERS: [Program; 7] = [
+    Program {
+        cure: "a python3 first in the PATH that has pandas (pip install pandas)",
+        ..python("pandas", "python3 -c 'import pandas, sys; print(sys.executable)'", &["frames.py"])
+    },
+    Program {
+        cure: "a python3 first in the PATH that has polars (pip install polars)",
+        ..python("polars", "python3 -c 'import polars, sys; print(sys.executable)'", &["columns.py"])
+    },
+    Program {
+        cure: "a python3 first in the PATH that has duckdb (pip install duckdb)",
+        ..python("duckdb", "python3 -c 'import duckdb, sys; print(sys.executable)'", &["analysis.py"])
+    },
+    Program {
+        cure: "apt-get install ruby",
+        ..program("ruby", "ruby --disable-gems -e 'puts RbConfig.ruby' -r rbconfig", &["objects.rb"])
+    },
+    Program {
+        cure: "apt-get install lua5.4",
+        ..program("lua", "command -v lua5.4 || command -v lua", &["tables.lua"])
+    },
+    Program { cure: "apt-get install z3", ..program("z3", "command -v z3", &["pigeons.smt2"]) },
+    // By the shell, which starts the server and its clients.
+    Program {
+        cure: "apt-get install redis-server redis-tools",
+        ..program(
+            "redis",
+            "command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null && command -v sh",
+            &["store.sh"],
+        )
+    },
+];
+
+/// The files of the others.
+const FILES: [(&str, &str); 6] = [
+    ("frames.py", include_str!("inputs/frames.py")),
+    ("columns.py", include_str!("inputs/columns.py")),
+    ("analysis.py", include_str!("inputs/analysis.py")),
+    ("objects.rb", include_str!("inputs/objects.rb")),
+    ("tables.lua", include_str!("inputs/tables.lua")),
+    ("store.sh", include_str!("inputs/store.sh")),
+];
+/// Holes for one pigeon less than there are.
+const HOLES: usize = 8;
+
+/// That pigeons do not fit into their holes, as formulas: a solver has to look at many cases.
+fn pigeons() -> String {
+    let mut text = String::from("(set-logic QF_UF)\n");
+    for pigeon in 0..=HOLES {
+        let places: Vec<String> = (0..HOLES).map(|hole| format!("p{pigeon}h{hole}")).collect();
+        for place in &places {
+            text += &format!("(declare-const {place} Bool)\n");
+        }
+        text += &format!("(assert (or {}))\n", places.join(" "));
+    }
+    for (hole, one) in (0..HOLES).flat_map(|hole| (0..=HOLES).map(move |one| (hole, one))) {
+        for other in 0..one {
+            text += &format!("(assert (not (and p{one}h{hole} p{other}h{hole})))\n");
+        }
+    }
+    text + "(check-sat)\n"
+}
+
 /// A program that is here.
 #[derive(Debug, Clone)]
-pub(super) struct Ready {
-    pub(super) program: Program,
+pub(crate) struct Ready {
+    pub(crate) program: Program,
     executable: PathBuf,
 }
 
 /// Makes what the programs work on in `folder`.
-pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
+pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     others::prepare(folder, seed)?;
     std::fs::write(folder.join("little.cc"), LITTLE_CC)?;
+    std::fs::write(folder.join("pigeons.smt2"), pigeons())?;
+    for (name, text) in FILES {
+        std::fs::write(folder.join(name), text)?;
+    }
     let text = std::fs::read_to_string(folder.join("text"))?;
     let little: String = text.split_inclusive('\n').take(LITTLE_LINES).collect();
     std::fs::write(folder.join("little"), little)
@@ -165,7 +234,7 @@ pub(super) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
 
 impl Program {
     /// The program, if it is here.
-    pub(super) fn ready(&self, folder: &Path) -> Option<Ready> {
+    pub(crate) fn ready(&self, folder: &Path) -> Option<Ready> {
         let mut asked = Command::new("sh");
         asked.args(["-c", self.find]).current_dir(folder).stdin(Stdio::null()).stderr(Stdio::null());
         let output = asked.output().ok().filter(|output| output.status.success())?;
@@ -177,7 +246,7 @@ impl Program {
 
 impl Ready {
     /// One run of it, on the C library's memory.
-    pub(super) fn launch(&self, folder: &Path) -> Launch {
+    pub(crate) fn launch(&self, folder: &Path) -> Launch {
         Launch {
             program: self.executable.clone(),
             args: self.program.args.iter().map(Into::into).collect(),
@@ -189,12 +258,12 @@ impl Ready {
     }
 
     /// The file to execute.
-    pub(super) fn executable(&self) -> &Path {
+    pub(crate) fn executable(&self) -> &Path {
         &self.executable
     }
 
     /// Its command, for what starts it.
-    pub(super) fn command(&self) -> Vec<OsString> {
+    pub(crate) fn command(&self) -> Vec<OsString> {
         std::iter::once(self.executable.clone().into())
             .chain(self.program.args.iter().map(Into::into))
             .collect()

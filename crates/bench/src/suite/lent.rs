@@ -1,0 +1,74 @@
+//! A program after a pause, on a machine that may have lent its free memory to a host meanwhile.
+//!
+//! A virtual machine with free page reporting lends the host what has been free for two seconds, in pieces of
+//! 2 MiB: huge pages are dear then, and base pages are not. Without a pause both are cheap. An allocator that
+//! asks for huge pages pays for it in one of the cells and gains in the other.
+
+use super::{Plan, Section, line, python, table};
+use crate::target::{Against, Target, twin};
+use crate::{Arm, Cell, Unit, peer};
+
+/// The section's name, with which all its cells begin.
+pub const LENT: &str = "lent";
+
+/// "no row slower than glibc": in any state of the machine's memory.
+const CPU: f64 = 1.02;
+/// The variable by which an arm says what Vellum is to do about huge pages.
+const HUGE: &str = "VELLUM_HUGE";
+/// Seconds before the program begins: with and without time to lend.
+const PAUSES: [u32; 2] = [0, 5];
+
+/// Tables that grow to some hundred MiB and go again, in the interpreter's own objects.
+const SCRIPT: &str = "
+import json, resource, sys, time
+time.sleep(float(sys.argv[1]))
+def used():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime, usage.ru_minflt
+cpu, faults = used()
+for turn in range(3):
+    rows = {row: (str(row), row * 0.5) for row in range(int(sys.argv[2]) * (turn + 1))}
+    names = sorted(name for name, _ in rows.values())
+    assert len(' '.join(names)) > len(names)
+    del rows, names
+cpu, faults = (after - before for after, before in zip(used(), (cpu, faults)))
+print(json.dumps({'cpu_ns': cpu * 1e9, 'minor_faults': faults}))
+";
+
+/// The cells. They run only when named: most of their time is waiting.
+#[must_use]
+pub fn section(plan: &Plan) -> Section {
+    let rows = plan.pick(400_000, 200_000);
+    let cells = PAUSES.map(|pause| cell(plan, pause, rows));
+    let lines = |target: Option<Target>| {
+        let rows = cells.iter().zip(PAUSES);
+        rows.map(|(cell, pause)| line(format!("{pause} s before"), cell, target.clone())).collect()
+    };
+    let glibc = Target::at_most(CPU, Against::Arm(peer::GLIBC));
+    let cpu =
+        "lent: tables in Python: CPU time, user and system; never, always: Vellum with that for VELLUM_HUGE";
+    let tables = vec![
+        table(cpu, "cpu_ns", Unit::Millis, lines(Some(glibc))),
+        table("lent: the same, minor faults", "minor_faults", Unit::Count, lines(None)),
+    ];
+    Section { name: LENT, cells: cells.into(), tables }
+}
+
+fn cell(plan: &Plan, pause: u32, rows: usize) -> Cell {
+    let mut arms = Vec::new();
+    for peer in &plan.roster.peers {
+        let launch = python(peer, SCRIPT, [pause.to_string(), rows.to_string()]);
+        if peer.name == peer::VELLUM {
+            for policy in ["never", "always"] {
+                let mut launch = launch.clone();
+                launch.env.push((HUGE.into(), policy.into()));
+                arms.push(Arm { label: policy.to_owned(), launch });
+            }
+        }
+        if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
+            arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
+        }
+        arms.push(Arm { label: peer.name.to_owned(), launch });
+    }
+    Cell { name: format!("{LENT}-{pause}s"), prepare: None, arms, rounds: plan.rounds, together: false }
+}

@@ -1,0 +1,226 @@
+//! A person's choices: a job, a column to sort by, a pause. How they are drawn is not known here.
+//!
+//! # Invariants
+//! * The chosen job is one of the table, if the table has any. It is known by its name: its place changes
+//!   with the order.
+
+use super::history::History;
+use crate::jobs_table::{Column, Key};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::cmp::Ordering;
+use vellum_governor::{JobSnapshot, Snapshot};
+
+/// Jobs that a page up or down goes.
+const PAGE: usize = 10;
+
+/// The column that jobs are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) column: Column,
+    pub(super) falls: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct View {
+    state: Snapshot,
+    /// The newest state, while another is shown.
+    held_back: Option<Snapshot>,
+    history: History,
+    chosen: String,
+    order: Option<Order>,
+    paused: bool,
+}
+
+impl View {
+    /// A new state has come.
+    pub(super) fn learn(&mut self, state: Snapshot) {
+        self.history.learn(&state);
+        if self.paused {
+            self.held_back = Some(state);
+        } else {
+            self.state = state;
+        }
+        self.choose_by(0);
+    }
+
+    pub(super) fn state(&self) -> &Snapshot {
+        &self.state
+    }
+
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What the jobs are sorted by; `None`: as in the governor's table.
+    pub(super) fn order(&self) -> Option<Order> {
+        self.order
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// The jobs in the order of the screen.
+    pub(super) fn jobs(&self) -> Vec<&JobSnapshot> {
+        let mut jobs: Vec<&JobSnapshot> = self.state.jobs.iter().collect();
+        if let Some(Order { column, falls }) = self.order {
+            jobs.sort_by(|a, b| by(&column.key(a), &column.key(b), falls));
+        }
+        jobs
+    }
+
+    /// The place of the chosen job in [`View::jobs`].
+    pub(super) fn chosen(&self) -> Option<usize> {
+        self.jobs().iter().position(|job| job.name == self.chosen)
+    }
+
+    /// Does what a key says. False if it is the end.
+    pub(super) fn obey(&mut self, key: KeyEvent) -> bool {
+        if key.kind == KeyEventKind::Release {
+            return true;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c' | 'd') if control => return false,
+            KeyCode::Char('q' | 'Q') | KeyCode::Esc => return false,
+            KeyCode::Up | KeyCode::Char('k') => self.choose_by(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.choose_by(1),
+            KeyCode::PageUp => self.choose_by(-(PAGE as isize)),
+            KeyCode::PageDown => self.choose_by(PAGE as isize),
+            KeyCode::Home => self.choose_by(isize::MIN),
+            KeyCode::End => self.choose_by(isize::MAX),
+            KeyCode::Left | KeyCode::Char('<') => self.sort_beside(-1),
+            KeyCode::Right | KeyCode::Char('>') => self.sort_beside(1),
+            KeyCode::Char('r') => {
+                self.order = self.order.map(|order| Order { falls: !order.falls, ..order });
+            }
+            KeyCode::Char('p' | ' ') => self.pause(),
+            _ => {}
+        }
+        true
+    }
+
+    fn choose_by(&mut self, steps: isize) {
+        let jobs = self.jobs();
+        let last = jobs.len().saturating_sub(1);
+        let at = self.chosen().unwrap_or(0).saturating_add_signed(steps).min(last);
+        self.chosen = jobs.get(at).map_or_else(String::new, |job| job.name.clone());
+    }
+
+    /// Sorts by the column beside; beyond the first and the last the jobs are as in the governor's table.
+    fn sort_beside(&mut self, step: isize) {
+        let columns = Column::ALL.len();
+        let at = self.order.and_then(|order| Column::ALL.iter().position(|column| *column == order.column));
+        // One place more than there are columns: no order.
+        let at =
+            at.map_or(0, |at| at + 1).wrapping_add_signed(step).wrapping_add(columns + 1) % (columns + 1);
+        // Numbers begin with the largest, which is what is looked for.
+        self.order = at
+            .checked_sub(1)
+            .map(|at| Column::ALL[at])
+            .map(|column| Order { column, falls: !column.is_text() });
+    }
+
+    fn pause(&mut self) {
+        self.paused = !self.paused;
+        if let Some(state) = self.held_back.take().filter(|_| !self.paused) {
+            self.state = state;
+            self.choose_by(0);
+        }
+    }
+}
+
+/// Unknown comes last, whichever way the rest goes.
+fn by(a: &Key, b: &Key, falls: bool) -> Ordering {
+    let (a_unknown, b_unknown) = (*a == Key::Unknown, *b == Key::Unknown);
+    let known = a.partial_cmp(b).unwrap_or(Ordering::Equal);
+    a_unknown.cmp(&b_unknown).then(if falls { known.reverse() } else { known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view() -> View {
+        let job = |name: &str, resident_bytes, worth_bytes| JobSnapshot {
+            name: name.into(),
+            resident_bytes,
+            worth_bytes,
+            ..JobSnapshot::default()
+        };
+        let jobs = vec![job("b", 10, None), job("a", 30, Some(5)), job("c", 20, Some(9))];
+        let mut view = View::default();
+        view.learn(Snapshot { jobs, ..Snapshot::default() });
+        view
+    }
+
+    fn names(view: &View) -> String {
+        view.jobs().iter().map(|job| job.name.as_str()).collect()
+    }
+
+    fn press(view: &mut View, codes: &[KeyCode]) {
+        for code in codes {
+            assert!(view.obey(KeyEvent::new(*code, KeyModifiers::NONE)), "{code:?} is not the end");
+        }
+    }
+
+    #[test]
+    fn columns_sort_and_unknown_comes_last_both_ways() {
+        let mut view = view();
+        assert_eq!(names(&view), "bac", "as in the table");
+        press(&mut view, &[KeyCode::Right]);
+        assert_eq!(names(&view), "abc", "by name");
+        press(&mut view, &[KeyCode::Right, KeyCode::Right]);
+        assert_eq!((names(&view).as_str(), view.order().unwrap().column), ("acb", Column::Size));
+        press(&mut view, &[KeyCode::Char('r')]);
+        assert_eq!(names(&view), "bca");
+        press(&mut view, &[KeyCode::Right, KeyCode::Right]);
+        assert_eq!((names(&view).as_str(), view.order().unwrap().column), ("cab", Column::Knee));
+        press(&mut view, &[KeyCode::Char('r')]);
+        assert_eq!(names(&view), "acb", "unknown last");
+        press(&mut view, &[KeyCode::Left; 5]);
+        assert_eq!((names(&view).as_str(), view.order()), ("bac", None));
+        press(&mut view, &[KeyCode::Left]);
+        assert_eq!(view.order().unwrap().column, Column::Suspended, "round the end");
+        press(&mut view, &[KeyCode::Right]);
+        assert_eq!(view.order(), None);
+    }
+
+    #[test]
+    fn the_choice_follows_its_job() {
+        let mut view = view();
+        assert_eq!(view.chosen(), Some(0));
+        press(&mut view, &[KeyCode::Down, KeyCode::Right]);
+        assert_eq!((view.chosen(), names(&view).as_str()), (Some(0), "abc"), "a, now the first");
+        press(&mut view, &[KeyCode::End, KeyCode::Down]);
+        assert_eq!(view.chosen(), Some(2));
+        press(&mut view, &[KeyCode::Home, KeyCode::Up, KeyCode::PageUp]);
+        assert_eq!(view.chosen(), Some(0));
+        view.learn(Snapshot::default());
+        assert_eq!(view.chosen(), None);
+    }
+
+    #[test]
+    fn a_pause_keeps_the_state_and_loses_none() {
+        let mut view = view();
+        press(&mut view, &[KeyCode::Char('p')]);
+        view.learn(Snapshot { at_seconds: 9.0, ..Snapshot::default() });
+        assert_eq!((view.state().at_seconds, view.jobs().len()), (0.0, 3));
+        assert_eq!(view.history().stalls().count(), 2);
+        press(&mut view, &[KeyCode::Char(' ')]);
+        assert_eq!((view.state().at_seconds, view.is_paused()), (9.0, false));
+    }
+
+    #[test]
+    fn keys_that_end_it() {
+        for (code, modifiers) in [
+            (KeyCode::Char('q'), KeyModifiers::NONE),
+            (KeyCode::Esc, KeyModifiers::NONE),
+            (KeyCode::Char('c'), KeyModifiers::CONTROL),
+            (KeyCode::Char('d'), KeyModifiers::CONTROL),
+        ] {
+            assert!(!view().obey(KeyEvent::new(code, modifiers)));
+        }
+        assert!(view().obey(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE)));
+    }
+}

@@ -1,0 +1,53 @@
+//! Pictures of pages, by a browser without a screen.
+
+use super::said;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where to put the pictures of the documentation, if anywhere.
+const PICTURES_ENV: &str = "VELLUM_TEST_PICTURES";
+/// The longest picture's bytes.
+const PICTURE_MAX: u64 = 150_000;
+
+/// Where the documentation's pictures go: where the environment says, or else to `place`.
+pub(crate) fn pictures(place: &Path) -> PathBuf {
+    std::env::var_os(PICTURES_ENV).map_or(place.to_path_buf(), PathBuf::from)
+}
+
+/// The browser.
+pub(crate) fn browser() -> Option<PathBuf> {
+    let found = |name: &&str| {
+        Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status()
+    };
+    let name =
+        ["chromium", "chromium-browser"].into_iter().find(|name| found(name).is_ok_and(|it| it.success()));
+    if name.is_none() {
+        vellum_skip::skip("no chromium is here: pages are not drawn");
+    }
+    name.map(PathBuf::from)
+}
+
+/// Draws `page` into `picture`, of this width and height in points.
+pub(crate) fn draw(browser: &Path, page: &Path, picture: &Path, (width, height): (u32, u32), is_dark: bool) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(browser);
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--disable-dev-shm-usage",
+    ]);
+    command.arg(format!("--user-data-dir={}", home.path().display()));
+    if is_dark {
+        command.arg("--blink-settings=preferredColorScheme=0");
+    }
+    command.arg(format!("--window-size={width},{height}")).arg(format!("--screenshot={}", picture.display()));
+    command.arg(format!("file://{}", page.display())).env("HOME", home.path());
+    let output = command.output().expect("the browser starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let drawn = std::fs::read(picture).expect("a picture");
+    let side = |at: usize| u32::from_be_bytes(drawn[at..at + 4].try_into().unwrap());
+    assert_eq!((&drawn[1..4], side(16), side(20)), (&b"PNG"[..], width, height));
+    assert!(drawn.len() as u64 <= PICTURE_MAX, "{} bytes: {}", drawn.len(), picture.display());
+}

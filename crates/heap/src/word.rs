@@ -1,0 +1,286 @@
+//! Words that are a pointer or an immediate value, and say which: what a dynamically typed language keeps in
+//! its objects.
+//!
+//! ```text
+//!   63      48 47                        4 3   0
+//!  |    0     | address of an object      | tag |   a pointer: the tag says what it leads to
+//!  |  not 0   | as the language likes           |   an immediate: numbers, characters, truth values ...
+//!  |    0     | 0                               |   nothing
+//! ```
+//!
+//! No address of a process has one of its upper 16 bits set, so an immediate is never taken for a pointer,
+//! also where the collector moves objects. Floating-point numbers fit whole: see the Scheme in
+//! `examples/scheme`.
+//!
+//! # Invariants
+//! A tag belongs to one type, by [`Member`]. So a tag that is looked at says the type of the object, and a
+//! handle of that type is made without looking at the object.
+//!
+//! # Source
+//! NaN-boxing (as in JavaScriptCore) for immediates, tags in low bits (Steenkiste and Hennessy, *Tags and
+//! type checking in LISP*, ASPLOS 1987) for pointers. Both at once, as the pointer must remain an address
+//! into its object for the collector.
+
+use crate::handle::Gc;
+use crate::object::{Object, Pointers};
+use crate::scope::Scope;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{NonNull, without_provenance_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use vellum_gc as gc;
+
+/// The least immediate but for 0.
+pub const IMMEDIATE_MIN: u64 = 1 << 48;
+/// Bits of an address that an object's alignment leaves free.
+const TAG: usize = gc::GRANULE - 1;
+
+/// The types that words of one language lead to. Made by [`family!`](crate::family!).
+///
+/// # Safety
+/// No tag is in [`Member::TAGS`] of two members.
+pub unsafe trait Family: Sized + 'static {}
+
+/// A type that words of the family lead to.
+///
+/// # Safety
+/// See [`Family`].
+pub unsafe trait Member<F: Family>: Object {
+    /// The tags, of 0 to 15, that mean this type: a bit each.
+    const TAGS: u16;
+}
+
+/// Whether no tag is in two of the sets.
+#[doc(hidden)]
+pub const fn are_disjoint(sets: &[u16]) -> bool {
+    let (mut all, mut index) = (0, 0);
+    while index < sets.len() {
+        if all & sets[index] != 0 {
+            return false;
+        }
+        all |= sets[index];
+        index += 1;
+    }
+    true
+}
+
+/// Makes a family: `family! { Name { Type: tag | tag, ... } }`. Several tags may mean one type; one tag that
+/// means two types is an error of compilation.
+///
+/// ```
+/// use vellum_heap::{Any, Array, Heap, Word, family, object};
+/// object! {
+///     #[derive(Default)]
+///     struct Pair { head: Word<Lisp>, tail: Word<Lisp> }
+/// }
+/// family! {
+///     /// What a small Lisp has.
+///     Lisp { Pair: 0, Array<Word<Lisp>>: 1 | 2, Array<u8>: 3 }
+/// }
+/// Heap::get().scope(|scope| {
+///     let pair = scope.alloc(Pair::default())?;
+///     scope.put(pair, &pair.head, Any::immediate(7 << 48));
+///     scope.put(pair, &pair.tail, Any::of(scope.alloc_slice(b"text")?, 3));
+///     let tail = pair.tail.get(scope);
+///     assert!(tail.cast::<Pair>().is_none());
+///     assert_eq!(tail.cast::<Array<u8>>().unwrap().items(), b"text");
+///     Ok::<_, vellum_heap::OutOfMemory>(())
+/// })?;
+/// # Ok::<(), vellum_heap::OutOfMemory>(())
+/// ```
+///
+/// ```compile_fail,E0080
+/// vellum_heap::family! { Bad { u64: 1, vellum_heap::Array<u8>: 2 | 1 } }
+/// ```
+#[macro_export]
+macro_rules! family {
+    ($(#[$attribute:meta])* $visibility:vis $name:ident { $($type:ty: $($tag:literal)|+),+ $(,)? }) => {
+        $(#[$attribute])*
+        #[derive(Debug)]
+        $visibility enum $name {}
+        // SAFETY: the assertion below.
+        unsafe impl $crate::Family for $name {}
+        const _: () = assert!(
+            $crate::are_disjoint(&[$(<$type as $crate::Member<$name>>::TAGS),+]),
+            "a tag means one type"
+        );
+        // SAFETY: the assertion above.
+        $(unsafe impl $crate::Member<$name> for $type { const TAGS: u16 = $(1 << $tag)|+; })+
+    };
+}
+
+/// Belongs to a family, without having anything of it.
+pub(crate) type Of<F> = fn() -> F;
+
+/// The value of a word: an immediate, or a handle to an object of one of the family's types.
+pub struct Any<'s, F> {
+    word: *mut (),
+    scope: PhantomData<(&'s (), Of<F>)>,
+}
+
+impl<F> Clone for Any<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Any<'_, F> {}
+
+impl<F> fmt::Debug for Any<'_, F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Any({:#x})", self.word.addr())
+    }
+}
+
+#[inline(always)]
+fn immediate(word: *mut ()) -> Option<u64> {
+    let bits = word.addr() as u64;
+    (bits.wrapping_sub(1) >= IMMEDIATE_MIN - 1).then_some(bits)
+}
+
+impl<'s, F: Family> Any<'s, F> {
+    /// An immediate.
+    ///
+    /// # Panics
+    /// If the bits are not 0, and less than [`IMMEDIATE_MIN`].
+    #[inline(always)]
+    pub const fn immediate(bits: u64) -> Any<'s, F> {
+        assert!(bits == 0 || bits >= IMMEDIATE_MIN, "an immediate is no address");
+        Any { word: without_provenance_mut(bits as usize), scope: PhantomData }
+    }
+
+    /// A handle as a value with that tag.
+    ///
+    /// # Panics
+    /// If the tag does not mean its type. Where the tag is a constant, the check costs nothing.
+    #[inline(always)]
+    pub fn of<T: Member<F>>(object: Gc<'s, T>, tag: u32) -> Any<'s, F> {
+        assert!(tag < 16 && T::TAGS >> tag & 1 != 0, "the tag means the object's type");
+        Any { word: object.as_ptr().cast::<()>().wrapping_byte_add(tag as usize), scope: PhantomData }
+    }
+
+    /// The bits of an immediate; `None` for an object.
+    #[inline(always)]
+    pub fn bits(self) -> Option<u64> {
+        immediate(self.word)
+    }
+
+    /// The tag of an object; `None` for an immediate.
+    #[inline(always)]
+    pub fn tag(self) -> Option<u32> {
+        immediate(self.word).is_none().then_some((self.word.addr() & TAG) as u32)
+    }
+
+    /// The handle, if this is an object of the type.
+    #[inline(always)]
+    pub fn cast<T: Member<F>>(self) -> Option<Gc<'s, T>> {
+        let tag = self.tag()?;
+        if T::TAGS >> tag & 1 == 0 {
+            return None;
+        }
+        let object = NonNull::new(self.word.cast::<T>().wrapping_byte_sub(tag as usize))?;
+        // SAFETY: `of` and `Scope::root_word` made this, of an object that the scope keeps; the tag is the
+        // type's, and no other's.
+        Some(unsafe { Gc::new(object) })
+    }
+
+    /// Whether both are the same immediate, or the same object by the same tag.
+    #[inline(always)]
+    pub fn is(self, other: Any<'_, F>) -> bool {
+        self.word.addr() == other.word.addr()
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(self) -> *mut () {
+        self.word
+    }
+
+    /// A value that is looked at while something else keeps its object, and not cast.
+    #[inline(always)]
+    pub(crate) fn borrowed(word: *mut ()) -> Any<'s, F> {
+        Any { word, scope: PhantomData }
+    }
+}
+
+/// A part of an object that holds an [`Any`]. Set by [`Scope::put`], as a [`Field`](crate::Field) is by
+/// [`Scope::set`], and for the same reasons.
+#[repr(transparent)]
+pub struct Word<F> {
+    word: AtomicPtr<()>,
+    family: PhantomData<Of<F>>,
+}
+
+// SAFETY: one word, which is a field.
+unsafe impl<F: Family> Object for Word<F> {
+    const POINTERS: Pointers = Pointers::ONE;
+}
+
+impl<F: Family> Word<F> {
+    /// An immediate.
+    ///
+    /// # Panics
+    /// As [`Any::immediate`].
+    #[inline(always)]
+    pub const fn new(bits: u64) -> Word<F> {
+        Word { word: AtomicPtr::new(Any::<F>::immediate(bits).word), family: PhantomData }
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub fn get<'s>(&self, scope: &Scope<'s>) -> Any<'s, F> {
+        scope.root_word(self.load())
+    }
+
+    /// The bits of an immediate; `None` for an object. Makes no handle.
+    #[inline(always)]
+    pub fn bits(&self) -> Option<u64> {
+        immediate(self.load())
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(&self) -> *mut () {
+        self.word.load(Ordering::Acquire)
+    }
+}
+
+impl<F: Family> Default for Word<F> {
+    fn default() -> Self {
+        Word::new(0)
+    }
+}
+
+impl<F> fmt::Debug for Word<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Word({:p})", self.word.load(Ordering::Relaxed))
+    }
+}
+
+impl<'s> Scope<'s> {
+    /// A value of this scope, of a word that keeps its object until now.
+    #[inline(always)]
+    pub(crate) fn root_word<F: Family>(&self, word: *mut ()) -> Any<'s, F> {
+        if immediate(word).is_none() {
+            self.enter(word.wrapping_byte_sub(word.addr() & TAG));
+        }
+        Any { word, scope: PhantomData }
+    }
+
+    /// A value of this scope, of one that another keeps: see [`Scope::keep`].
+    #[inline(always)]
+    pub fn keep_any<F: Family>(&self, value: Any<'_, F>) -> Any<'s, F> {
+        self.root_word(value.word)
+    }
+
+    /// Has `word`, which is a part of `object`, hold `value`.
+    ///
+    /// # Panics
+    /// If it is no part of the object.
+    #[inline(always)]
+    pub fn put<T: Object, F: Family>(&self, object: Gc<'_, T>, word: &Word<F>, value: Any<'_, F>) {
+        let place = std::ptr::from_ref(word);
+        let offset = place.addr().wrapping_sub(object.as_ptr().addr());
+        assert!(T::has_field(object.object(), offset), "a word that is set is a part of the object");
+        word.word.store(value.word, Ordering::Release);
+        gc::wrote(place.cast());
+    }
+}

@@ -1,0 +1,182 @@
+//! aarch64: thread-local data by `tpidr_el0`, operands in registers. Stores may be seen out of order, so the
+//! one that publishes others is a release.
+
+use core::arch::asm;
+use core::ffi::c_void;
+use core::ptr::from_ref;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed, Ordering::Release};
+use vellum_unwind::Frame;
+
+/// The calling thread's variable of that name, by initial-exec addressing: its offset from the thread pointer
+/// is in the global offset table.
+macro_rules! variable {
+    ($name:literal) => {{
+        let place: *mut *const c_void;
+        // SAFETY: computes the address of the thread's own variable; the table does not change.
+        unsafe {
+            asm!(
+                concat!("adrp {place}, :gottprel:", $name),
+                concat!("ldr {place}, [{place}, :gottprel_lo12:", $name, "]"),
+                "mrs {pointer}, tpidr_el0",
+                "add {place}, {pointer}, {place}",
+                place = out(reg) place,
+                pointer = out(reg) _,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        place
+    }};
+}
+
+/// The address of the hidden symbol of that name.
+macro_rules! address {
+    ($name:literal) => {{
+        let place: *const c_void;
+        // SAFETY: computes an address.
+        unsafe {
+            asm!(
+                concat!("adrp {place}, ", $name),
+                concat!("add {place}, {place}, :lo12:", $name),
+                place = out(reg) place,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        place
+    }};
+}
+
+/// What the calling thread's `vellum_heap` holds.
+#[inline(always)]
+pub(crate) fn thread_heap() -> *const c_void {
+    let variable = variable!("vellum_heap");
+    // SAFETY: the thread's own variable.
+    unsafe { variable.read() }
+}
+
+/// Writes the calling thread's `vellum_heap`.
+///
+/// # Safety
+/// It always holds a heap.
+#[inline(always)]
+pub(crate) unsafe fn set_thread_heap(heap: *const c_void) {
+    let variable = variable!("vellum_heap");
+    // SAFETY: the thread's own variable.
+    unsafe { variable.write(heap) };
+}
+
+/// What the calling thread's `vellum_inner_heap` holds.
+#[inline(always)]
+pub(crate) fn inner_heap() -> *const c_void {
+    let variable = variable!("vellum_inner_heap");
+    // SAFETY: the thread's own variable.
+    unsafe { variable.read() }
+}
+
+/// Writes the calling thread's `vellum_inner_heap`.
+///
+/// # Safety
+/// It always holds a heap, or null.
+#[inline(always)]
+pub(crate) unsafe fn set_thread_inner_heap(heap: *const c_void) {
+    let variable = variable!("vellum_inner_heap");
+    // SAFETY: the thread's own variable.
+    unsafe { variable.write(heap) };
+}
+
+/// The address of `vellum_empty_heap`.
+#[inline(always)]
+pub(crate) fn empty_heap() -> *const c_void {
+    address!("vellum_empty_heap")
+}
+
+/// The address of `vellum_key`.
+#[inline(always)]
+pub(crate) fn key() -> *const c_void {
+    address!("vellum_key")
+}
+
+/// The key.
+#[inline(always)]
+fn key_word() -> usize {
+    let word;
+    // SAFETY: reads the key, which does not change once a block has been handed out.
+    unsafe {
+        asm!(
+            "adrp {word}, vellum_key",
+            "ldr {word}, [{word}, :lo12:vellum_key]",
+            word = out(reg) word,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    word
+}
+
+/// `word` exclusive-or the key.
+#[inline(always)]
+pub(crate) fn xor_key(word: usize) -> usize {
+    word ^ key_word()
+}
+
+/// `word` plus the key.
+#[inline(always)]
+pub(crate) fn add_key(word: usize) -> usize {
+    word.wrapping_add(key_word())
+}
+
+/// Counts the word at `OFFSET` in `record` down by one. Who sees the count sees all that was stored
+/// before.
+///
+/// # Safety
+/// There is a word, which nobody else writes now.
+#[inline(always)]
+pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: impl FnOnce()) {
+    // SAFETY: by this function's condition.
+    let word = unsafe { &*from_ref(record).byte_add(OFFSET).cast::<AtomicU32>() };
+    let left = word.load(Relaxed).wrapping_sub(1);
+    word.store(left, Release);
+    if left == 0 {
+        at_zero();
+    }
+}
+
+/// Whether the pointer at `OFFSET` in `record` is `wanted`.
+///
+/// # Safety
+/// There is an aligned pointer, which others write at one go.
+#[inline(always)]
+pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) -> bool {
+    // SAFETY: by this function's condition.
+    let word = unsafe { &*from_ref(record).byte_add(OFFSET).cast::<AtomicPtr<W>>() };
+    core::ptr::eq(word.load(Relaxed), wanted)
+}
+
+/// The frame of the function this is inlined into.
+#[inline(always)]
+pub(crate) fn here() -> Frame {
+    let (pc, sp, bp): (u64, u64, u64);
+    // SAFETY: reads three registers.
+    unsafe {
+        asm!(
+            "adr {pc}, 2f",
+            "2:",
+            "mov {sp}, sp",
+            "mov {bp}, x29",
+            pc = out(reg) pc,
+            sp = out(reg) sp,
+            bp = out(reg) bp,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    Frame { pc, sp, bp }
+}
+
+/// Where the words of a probe are: as its note has them, and as `asm!` does.
+macro_rules! probe {
+    ($code:ident, $name:literal, $first:expr) => {
+        $code!($name, "8@x0", "x0" = $first)
+    };
+    ($code:ident, $name:literal, $first:expr, $second:expr, $third:expr) => {
+        $code!($name, "8@x0 8@x1 8@x2", "x0" = $first, "x1" = $second, "x2" = $third)
+    };
+}
+pub(crate) use probe;

@@ -1,0 +1,422 @@
+//! aarch64: the bodies of the functions that are written in assembly. `x16` and `x17` are any call's to
+//! change, and so hold what is jumped to.
+
+use core::ffi::c_long;
+
+/// A jump to the C library's function, or, if big blocks are guarded, to another: see [`crate::jump`].
+macro_rules! jump {
+    ($guarded:path, $slow:path, $next:path, $look_up:path) => {
+        core::arch::naked_asm!(
+            "adrp x16, {guarded}",
+            "ldr w16, [x16, :lo12:{guarded}]",
+            "cbz w16, 3f",
+            "b {slow}",
+            "3:",
+            "adrp x16, {next}",
+            "ldr x16, [x16, :lo12:{next}]",
+            "cbz x16, 2f",
+            "br x16",
+            "2:",
+            "stp x29, x30, [sp, -80]!",
+            "mov x29, sp",
+            "stp x0, x1, [sp, 16]",
+            "stp x2, x3, [sp, 32]",
+            "stp x4, x5, [sp, 48]",
+            "stp x6, x7, [sp, 64]",
+            "bl {look_up}",
+            "mov x16, x0",
+            "ldp x0, x1, [sp, 16]",
+            "ldp x2, x3, [sp, 32]",
+            "ldp x4, x5, [sp, 48]",
+            "ldp x6, x7, [sp, 64]",
+            "ldp x29, x30, [sp], 80",
+            "br x16",
+            guarded = sym $guarded,
+            slow = sym $slow,
+            next = sym $next,
+            look_up = sym $look_up,
+        )
+    };
+}
+pub(crate) use jump;
+
+/// `dlopen` with fewer flags, by a jump: see [`crate::loading`].
+macro_rules! load {
+    ($kept:path, $loader:path, $find:path) => {
+        core::arch::naked_asm!(
+            "adrp x16, {kept}",
+            "ldr w16, [x16, :lo12:{kept}]",
+            "and w1, w1, w16",
+            "adrp x16, {loader}",
+            "ldr x16, [x16, :lo12:{loader}]",
+            "cbz x16, 2f",
+            "br x16",
+            "2:",
+            "stp x29, x30, [sp, -32]!",
+            "mov x29, sp",
+            "stp x0, x1, [sp, 16]",
+            "bl {find}",
+            "mov x16, x0",
+            "ldp x0, x1, [sp, 16]",
+            "ldp x29, x30, [sp], 32",
+            "br x16",
+            kept = sym $kept,
+            loader = sym $loader,
+            find = sym $find,
+        )
+    };
+}
+pub(crate) use load;
+
+/// A jump to Vellum's own operator, or to a library's: see [`crate::cxx`].
+macro_rules! operator {
+    ($whose:path, $own:path, $name:path, $choose:path) => {
+        core::arch::naked_asm!(
+            "adrp x16, {whose}",
+            "ldr w16, [x16, :lo12:{whose}]",
+            "cbnz w16, 2f",
+            "b {own}",
+            "2:",
+            "stp x29, x30, [sp, -48]!",
+            "mov x29, sp",
+            "stp x0, x1, [sp, 16]",
+            "str x2, [sp, 32]",
+            "adrp x0, {name}",
+            "add x0, x0, :lo12:{name}",
+            "adrp x1, {own}",
+            "add x1, x1, :lo12:{own}",
+            "bl {choose}",
+            "mov x16, x0",
+            "ldp x0, x1, [sp, 16]",
+            "ldr x2, [sp, 32]",
+            "ldp x29, x30, [sp], 48",
+            "br x16",
+            whose = sym $whose,
+            own = sym $own,
+            name = sym $name,
+            choose = sym $choose,
+        )
+    };
+}
+pub(crate) use operator;
+
+/// Tries again after each call of a handler, and leaves by throwing where there is none: see [`crate::cxx`].
+macro_rules! try_or_throw {
+    ($try_once:path, $new_handler:path, $thrower:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "stp x29, x30, [sp, -32]!",
+            ".cfi_def_cfa_offset 32",
+            ".cfi_offset x29, -32",
+            ".cfi_offset x30, -24",
+            "mov x29, sp",
+            "stp x19, x20, [sp, 16]",
+            ".cfi_offset x19, -16",
+            ".cfi_offset x20, -8",
+            "mov x19, x0",
+            "mov x20, x1",
+            "2:",
+            "mov x0, x19",
+            "mov x1, x20",
+            "bl {try_once}",
+            "cbnz x0, 3f",
+            "bl {new_handler}",
+            "cbz x0, 4f",
+            "blr x0",
+            "b 2b",
+            "3:",
+            ".cfi_remember_state",
+            "ldp x19, x20, [sp, 16]",
+            "ldp x29, x30, [sp], 32",
+            ".cfi_restore x19",
+            ".cfi_restore x20",
+            ".cfi_restore x29",
+            ".cfi_restore x30",
+            ".cfi_def_cfa_offset 0",
+            "ret",
+            // Nothing left: leave as if the caller had called the thrower.
+            "4:",
+            ".cfi_restore_state",
+            "bl {thrower}",
+            "mov x16, x0",
+            "ldp x19, x20, [sp, 16]",
+            "ldp x29, x30, [sp], 32",
+            ".cfi_restore x19",
+            ".cfi_restore x20",
+            ".cfi_restore x29",
+            ".cfi_restore x30",
+            ".cfi_def_cfa_offset 0",
+            "br x16",
+            ".cfi_endproc",
+            try_once = sym $try_once,
+            new_handler = sym $new_handler,
+            thrower = sym $thrower,
+        )
+    };
+}
+pub(crate) use try_or_throw;
+
+/// `syscall`: see [`crate::filter`].
+macro_rules! system_call {
+    ($mapping:path, $guarded:path, $paged:path, $watched:path, $location:path) => {
+        core::arch::naked_asm!(
+            "mov w16, wzr",
+            "cmp x0, {known}",
+            "b.hs 2f",
+            "adrp x16, {kinds}",
+            "add x16, x16, :lo12:{kinds}",
+            "ldrb w16, [x16, x0]",
+            "cmp w16, {is_watched}",
+            "b.ne 3f",
+            "b {watched}",
+            "3:",
+            "cmp w16, {is_mapping}",
+            "b.ne 2f",
+            "b {mapping}",
+            "2:",
+            "adrp x17, {guarded}",
+            "ldr w17, [x17, :lo12:{guarded}]",
+            "cbnz w17, 7f",
+            "8:",
+            "mov x8, x0",
+            "mov x0, x1",
+            "mov x1, x2",
+            "mov x2, x3",
+            "mov x3, x4",
+            "mov x4, x5",
+            "mov x5, x6",
+            "svc 0",
+            "cmn x0, 4095",
+            "b.hs 6f",
+            "ret",
+            "6:",
+            "stp x29, x30, [sp, -32]!",
+            "mov x29, sp",
+            "str x0, [sp, 16]",
+            "bl {location}",
+            "ldr x1, [sp, 16]",
+            "neg w1, w1",
+            "str w1, [x0]",
+            "mov x0, -1",
+            "ldp x29, x30, [sp], 32",
+            "ret",
+            // Big blocks must not be handed to the kernel. What returns twice, or elsewhere, is made here
+            // all the same.
+            "7:",
+            "cmp w16, {is_odd}",
+            "b.eq 8b",
+            "stp x29, x30, [sp, -64]!",
+            "mov x29, sp",
+            "stp x1, x2, [sp, 16]",
+            "stp x3, x4, [sp, 32]",
+            "stp x5, x6, [sp, 48]",
+            "add x1, sp, 16",
+            "bl {paged}",
+            "ldp x29, x30, [sp], 64",
+            "ret",
+            mapping = sym $mapping,
+            guarded = sym $guarded,
+            paged = sym $paged,
+            kinds = sym $crate::arch::KINDS,
+            known = const $crate::arch::KNOWN,
+            is_watched = const $crate::arch::WATCHED,
+            is_mapping = const $crate::arch::MAPPING,
+            is_odd = const $crate::arch::ODD,
+            watched = sym $watched,
+            location = sym $location,
+        )
+    };
+}
+pub(crate) use system_call;
+
+/// System calls below this number may be of a kind.
+pub(crate) const KNOWN: usize = 448;
+/// One that changes who the caller is, or sets a filter.
+pub(crate) const WATCHED: u8 = 1;
+/// One about mappings.
+pub(crate) const MAPPING: u8 = 2;
+/// One that returns twice, or elsewhere.
+pub(crate) const ODD: u8 = 3;
+
+/// The kind of each system call; 0 for most.
+pub(crate) static KINDS: [u8; KNOWN] = {
+    const fn mark(mut kinds: [u8; KNOWN], kind: u8, numbers: &[c_long]) -> [u8; KNOWN] {
+        let mut index = 0;
+        while index < numbers.len() {
+            kinds[numbers[index] as usize] = kind;
+            index += 1;
+        }
+        kinds
+    }
+    let watched = [
+        libc::SYS_setuid,
+        libc::SYS_setgid,
+        libc::SYS_setreuid,
+        libc::SYS_setregid,
+        libc::SYS_setgroups,
+        libc::SYS_setresuid,
+        libc::SYS_setresgid,
+        libc::SYS_setfsuid,
+        libc::SYS_setfsgid,
+        libc::SYS_capset,
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_landlock_restrict_self,
+        libc::SYS_prctl,
+        libc::SYS_seccomp,
+    ];
+    let mapping = [
+        libc::SYS_mmap,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_mprotect,
+        libc::SYS_pkey_mprotect,
+        libc::SYS_madvise,
+        libc::SYS_mlock,
+        libc::SYS_mlock2,
+        libc::SYS_mlockall,
+    ];
+    let odd = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_rt_sigreturn];
+    mark(mark(mark([0; KNOWN], WATCHED, &watched), MAPPING, &mapping), ODD, &odd)
+};
+
+/// Copying and comparing byte by byte: see [`crate::copying`].
+macro_rules! copying {
+    ($memcpy:path, $memmove:path, $memset:path, $bcmp:path, $strlen:path) => {
+        core::arch::global_asm!(
+            ".macro vellum_jump name, place",
+            ".pushsection .text.\\name, \"ax\", @progbits",
+            ".globl \\name",
+            ".hidden \\name",
+            ".type \\name, @function",
+            ".p2align 4",
+            "\\name: adrp x16, \\place",
+            "ldr x16, [x16, :lo12:\\place]",
+            "br x16",
+            ".size \\name, . - \\name",
+            ".popsection",
+            ".endm",
+            "vellum_jump memcpy, {memcpy}",
+            "vellum_jump memmove, {memmove}",
+            "vellum_jump memset, {memset}",
+            "vellum_jump bcmp, {bcmp}",
+            "vellum_jump strlen, {strlen}",
+            ".purgem vellum_jump",
+            ".macro vellum_begin name",
+            ".globl \\name",
+            ".hidden \\name",
+            ".type \\name, @function",
+            ".p2align 4",
+            "\\name:",
+            ".endm",
+            ".pushsection .text.vellum_plain, \"ax\", @progbits",
+            // to, from, bytes
+            "vellum_begin vellum_plain_move",
+            "sub x3, x0, x1",
+            "cmp x3, x2",
+            "b.hs vellum_plain_copy",
+            // It lies behind and overlaps: from the last byte to the first.
+            "2: cbz x2, 3f",
+            "sub x2, x2, 1",
+            "ldrb w3, [x1, x2]",
+            "strb w3, [x0, x2]",
+            "b 2b",
+            "3: ret",
+            "vellum_begin vellum_plain_copy",
+            "mov x4, xzr",
+            "2: cmp x4, x2",
+            "b.eq 3f",
+            "ldrb w3, [x1, x4]",
+            "strb w3, [x0, x4]",
+            "add x4, x4, 1",
+            "b 2b",
+            "3: ret",
+            // start, byte, bytes
+            "vellum_begin vellum_plain_set",
+            "2: cbz x2, 3f",
+            "sub x2, x2, 1",
+            "strb w1, [x0, x2]",
+            "b 2b",
+            "3: ret",
+            // one, other, bytes
+            "vellum_begin vellum_plain_differs",
+            "2: cbz x2, 3f",
+            "sub x2, x2, 1",
+            "ldrb w3, [x0, x2]",
+            "ldrb w4, [x1, x2]",
+            "cmp w3, w4",
+            "b.eq 2b",
+            "mov w0, 1",
+            "ret",
+            "3: mov w0, wzr",
+            "ret",
+            // start
+            "vellum_begin vellum_plain_length",
+            "mov x1, x0",
+            "2: ldrb w2, [x1], 1",
+            "cbnz w2, 2b",
+            "sub x0, x1, x0",
+            "sub x0, x0, 1",
+            "ret",
+            ".popsection",
+            ".purgem vellum_begin",
+            memcpy = sym $memcpy,
+            memmove = sym $memmove,
+            memset = sym $memset,
+            bcmp = sym $bcmp,
+            strlen = sym $strlen,
+        );
+    };
+}
+pub(crate) use copying;
+
+/// Writes a byte as it is. In assembly, as the compiler reads where it may say that nothing changes.
+///
+/// # Safety
+/// The byte may be written.
+pub(crate) unsafe fn touch_to_write(byte: *mut u8) {
+    // SAFETY: by this function's condition; at one go, so that no other thread's change is lost.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "ldxrb {word:w}, [{byte}]",
+            "stxrb {failed:w}, {word:w}, [{byte}]",
+            "cbnz {failed:w}, 2b",
+            byte = in(reg) byte,
+            word = out(reg) _,
+            failed = out(reg) _,
+            options(nostack),
+        );
+    }
+}
+
+/// The system calls by number, where the ones that only older machines have are none.
+pub(crate) mod numbers {
+    use core::ffi::c_long;
+    pub(crate) use libc::*;
+
+    macro_rules! none {
+        ($($name:ident)*) => { $(
+            #[allow(non_upper_case_globals, reason = "named after its call")]
+            pub(crate) const $name: c_long = -1;
+        )* };
+    }
+    none! {
+        SYS_access SYS_chmod SYS_chown SYS_creat SYS_epoll_wait SYS_futimesat SYS_getdents SYS_lchown SYS_link
+        SYS_lstat SYS_mkdir SYS_mknod SYS_open SYS_pipe SYS_poll SYS_readlink SYS_rename SYS_rmdir SYS_select
+        SYS_signalfd SYS_stat SYS_symlink SYS_time SYS_unlink SYS_utime SYS_utimes
+    }
+}
+
+// The standard library's core was compiled for programs that unwind, and the tables of its code name this
+// function. GNU's linker, other than LLVM's, keeps tables of code that is left out. Nobody unwinds through
+// here: a panic ends the process.
+core::arch::global_asm!(
+    ".pushsection .text.rust_eh_personality, \"ax\", @progbits",
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    ".type rust_eh_personality, @function",
+    "rust_eh_personality: brk 1",
+    ".size rust_eh_personality, . - rust_eh_personality",
+    ".popsection",
+);

@@ -1,0 +1,20 @@
+//! The machine: the bodies of the functions that are written in assembly, as macros that each such function
+//! consists of, and the system calls that only some machines have.
+//!
+//! One file a machine, each with the same names. What a function is for, and why it is assembly, is said
+//! where it is.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::{
+    KINDS, KNOWN, MAPPING, ODD, WATCHED, copying, jump, load, numbers, operator, system_call, touch_to_write,
+    try_or_throw,
+};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{
+    NUMBERS, copying, jump, load, numbers, operator, system_call, touch_to_write, try_or_throw,
+};

@@ -1,0 +1,25 @@
+//! Memory that a virtual machine shares with its host.
+
+use crate::text;
+use core::ffi::CStr;
+
+/// From which power of two pages free memory is reported to the host (`CONFIG_PAGE_REPORTING`).
+pub const REPORTING: &CStr = c"/sys/module/page_reporting/parameters/page_reporting_order";
+/// The largest power of two pages that Linux keeps free in one piece: the setting is beyond where nothing is
+/// reported.
+const ORDER_MAX: u64 = 10;
+
+/// Whether this is a virtual machine that reports free memory to its host, which takes the frames: the first
+/// touch of such memory waits until the host has found others. Linux 5.14 or later says so.
+pub fn takes_free_pages() -> bool {
+    let mut buffer = [0; 16];
+    let order = text::read(REPORTING, &mut buffer).and_then(text::number);
+    order.is_some_and(|order| order <= ORDER_MAX)
+}
+
+/// Bytes of the kernel's pages: 4096, but on some kernels of aarch64.
+pub fn page_bytes() -> usize {
+    // SAFETY: plain call; the C library answers from what the kernel has passed to the process.
+    let said = unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize;
+    if said == 0 { crate::PAGE } else { said }
+}

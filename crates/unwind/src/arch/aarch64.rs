@@ -1,0 +1,41 @@
+//! aarch64: a call leaves the return address in a register. A frame that has saved it has it behind the
+//! caller's frame pointer, or alone; one that has not is the innermost, and not left.
+
+use crate::SavedBp;
+use gimli::{AArch64, Register, RegisterRule, Vendor};
+
+pub(crate) const SP: Register = AArch64::SP;
+pub(crate) const BP: Register = AArch64::X29;
+pub(crate) const RA: Register = AArch64::X30;
+/// Whose own instructions tables may have: one says that return addresses are signed.
+pub(crate) const VENDOR: Vendor = Vendor::AArch64;
+/// `DW_OP_breg29`: the frame pointer plus an offset.
+pub(crate) const OP_BREG_BP: u8 = 0x8d;
+
+/// Bytes of a register on the stack.
+const WORD: i64 = 8;
+/// Bits of an address of a program; a signature lies above them.
+const ADDRESS: u64 = (1 << 48) - 1;
+
+/// Where the return address of such a frame is, from the CFA.
+#[inline(always)]
+pub(crate) fn return_address(bp: SavedBp) -> Option<i64> {
+    match bp {
+        SavedBp::AtCfa(offset) => Some(i64::from(offset) + WORD),
+        SavedBp::Beside(offset) => Some(i64::from(offset)),
+        SavedBp::Same | SavedBp::AtBp(_) => None,
+    }
+}
+
+/// `bp`, if the return address can be said with it.
+pub(crate) fn saved(bp: SavedBp, ra: &RegisterRule<usize>) -> Option<SavedBp> {
+    let RegisterRule::Offset(at) = *ra else { return None };
+    let bp = if bp == SavedBp::Same { SavedBp::Beside(i32::try_from(at).ok()?) } else { bp };
+    (return_address(bp) == Some(at)).then_some(bp)
+}
+
+/// A return address without its signature.
+#[inline(always)]
+pub(crate) fn plain(pc: u64) -> u64 {
+    pc & ADDRESS
+}

@@ -1,0 +1,13 @@
+//! The machine: the numbers of its registers, and where a frame has its return address.
+//!
+//! One file a machine, each with the same names.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(not(target_arch = "aarch64"))]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::{BP, OP_BREG_BP, RA, SP, VENDOR, plain, return_address, saved};
+#[cfg(not(target_arch = "aarch64"))]
+pub(crate) use x86_64::{BP, OP_BREG_BP, RA, SP, VENDOR, plain, return_address, saved};

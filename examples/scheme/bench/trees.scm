@@ -1,0 +1,12 @@
+;; Binary trees of several depths, one of which lives throughout.
+(define (make depth) (if (= depth 0) (cons '() '()) (cons (make (- depth 1)) (make (- depth 1)))))
+(define (check tree) (if (null? (car tree)) 1 (+ 1 (check (car tree)) (check (cdr tree)))))
+(define deepest 18)
+(define lives (make deepest))
+(do ((depth 4 (+ depth 7)))
+    ((> depth deepest))
+  (let ((rounds (expt 2 (- (+ deepest 2) depth))))
+    (do ((i 0 (+ i 1)) (sum 0 (+ sum (check (make depth)))))
+        ((= i rounds) (display (list rounds depth sum)) (newline)))))
+(display (check lives))
+(newline)

@@ -1,0 +1,139 @@
+//! What a procedure of the machine is called with, and what it returns.
+
+use crate::fail::Fail;
+use crate::machine::Machine;
+use crate::memory::{Kind, Scope, Value};
+use crate::printer;
+
+/// A call of a procedure: its arguments lie on the machine's stack.
+#[derive(Debug)]
+pub struct Call<'a, 's> {
+    /// The machine.
+    pub machine: &'a mut Machine,
+    /// In which the result is good.
+    pub scope: &'a Scope<'s>,
+    /// Where the first argument lies.
+    pub base: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// The value of a call.
+pub type Found<'s, T = Value<'s>> = Result<T, Fail<'s>>;
+/// A procedure.
+pub type Primitive = for<'a, 'b, 's> fn(&'b mut Call<'a, 's>) -> Found<'s>;
+/// Procedures and their names.
+pub type Table = &'static [(&'static str, Primitive)];
+
+/// The error of a procedure that was given something else.
+#[cold]
+pub fn wrong<'s>(scope: &Scope<'s>, name: &str, wanted: &str, given: &Value<'_>) -> Fail<'s> {
+    match Value::pair(scope, given, &Value::nil()) {
+        Ok(about) => Fail::Error(format!("{name}: {wanted} was expected, not"), Some(about)),
+        Err(memory) => Fail::Memory(memory),
+    }
+}
+
+impl<'s> Call<'_, 's> {
+    /// An argument; unspecified if there is none.
+    #[inline]
+    pub fn at(&self, index: usize) -> Value<'s> {
+        if index >= self.count {
+            return Value::unspecified();
+        }
+        self.machine.stack.get(self.base + index, self.scope)
+    }
+
+    /// An argument that need not be there.
+    pub fn maybe(&self, index: usize) -> Option<Value<'s>> {
+        (index < self.count).then(|| self.at(index))
+    }
+
+    /// Checks how many arguments there are.
+    ///
+    /// # Errors
+    /// If there are fewer or more.
+    #[inline]
+    pub fn takes(&self, name: &str, least: usize, most: usize) -> Found<'s, ()> {
+        if (least..=most).contains(&self.count) {
+            return Ok(());
+        }
+        let wanted = match most {
+            usize::MAX => format!("at least {least}"),
+            _ if least == most => least.to_string(),
+            _ => format!("{least} to {most}"),
+        };
+        Err(Fail::error(format!("{name} takes {wanted} arguments, not {}", self.count)))
+    }
+
+    /// The error that an argument is not what was wanted.
+    #[cold]
+    pub fn wrong(&self, name: &str, wanted: &str, index: usize) -> Fail<'s> {
+        wrong(self.scope, name, wanted, &self.at(index))
+    }
+
+    /// An argument of a kind.
+    ///
+    /// # Errors
+    /// If it is of another.
+    pub fn object(&self, name: &str, index: usize, kind: Kind, wanted: &str) -> Found<'s> {
+        let value = self.at(index);
+        if value.is_a(kind) { Ok(value) } else { Err(self.wrong(name, wanted, index)) }
+    }
+
+    /// An argument that is text.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn text(&self, name: &str, index: usize) -> Found<'s> {
+        self.object(name, index, Kind::Text, "a string")
+    }
+
+    /// An argument that is an integer.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn integer(&self, name: &str, index: usize) -> Found<'s, i64> {
+        self.at(index).as_integer().ok_or_else(|| self.wrong(name, "an integer", index))
+    }
+
+    /// An argument that is an index, less than `end`.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn index(&self, name: &str, index: usize, end: usize) -> Found<'s, usize> {
+        let found = self.at(index).as_integer().and_then(|number| usize::try_from(number).ok());
+        found.filter(|&number| number < end).ok_or_else(|| {
+            let wanted = format!("an index less than {end}");
+            self.wrong(name, &wanted, index)
+        })
+    }
+
+    /// Two arguments that say a range within `len`; they need not be there.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn range(&self, name: &str, first: usize, len: usize) -> Found<'s, std::ops::Range<usize>> {
+        let start = if first < self.count { self.index(name, first, len + 1)? } else { 0 };
+        let end = if first + 1 < self.count { self.index(name, first + 1, len + 1)? } else { len };
+        if start <= end { Ok(start..end) } else { Err(self.wrong(name, "a start before the end", first)) }
+    }
+
+    /// A new text.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn new_text(&self, text: &str) -> Found<'s> {
+        Ok(Value::text(self.scope, Kind::Text, text)?)
+    }
+
+    /// A value as text.
+    ///
+    /// # Errors
+    /// If it nests too deep.
+    pub fn printed(&self, value: &Value<'_>, is_written: bool) -> Found<'s, String> {
+        let mut text = String::new();
+        printer::print(value, is_written, &mut text).map_err(Fail::error)?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,21 @@
+//! Data to instructions, in two passes.
+//!
+//! ```text
+//! Datum ── derived ──▶ Datum ── analyse ──▶ Expression ── emit ──▶ [Op]
+//!       (forms that are      (variables resolved;      (lexical addresses;
+//!        other forms)         which are assigned)       closures copy what they use)
+//! ```
+//!
+//! # Source
+//! Flat closures and cells for assigned variables: Dybvig, *Three implementation models for Scheme* (1987),
+//! chapter 4. Departure: a procedure that calls itself captures nothing for that (`Op::Itself`).
+
+mod analyse;
+mod derived;
+mod emit;
+mod expression;
+pub mod op;
+
+pub use analyse::Analyser;
+pub use emit::Emitter;
+pub use expression::{Expression, Lambda, Variable};

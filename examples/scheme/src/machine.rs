@@ -1,0 +1,148 @@
+//! The machine: what runs instructions.
+//!
+//! ```text
+//! stack: | ... | saved fp | saved pc | closure | argument 0 | ... | variables, intermediate values |
+//!                                              ▲ fp                                          top ▲
+//! ```
+//!
+//! All values of a running program are on this stack, in global variables or in objects. So a call needs no
+//! stack of Rust's, a continuation is a copy of the stack, and the collector finds everything.
+//!
+//! # Invariants
+//! * No value is held over from one stretch of instructions to the next but by the stack.
+//! * An error leaves the stack in a state that can be run on: the handler's call lies on top of what failed.
+
+use crate::call::Primitive;
+use crate::compiler::op::Op;
+use crate::compiler::{Analyser, Emitter};
+use crate::datum::{Datum, Place};
+use crate::fail::Compile;
+use crate::immediate;
+use crate::memory::{OutOfMemory, Stack, Value, in_scope};
+use crate::symbols::Symbols;
+use crate::value::from_datum;
+
+/// Values on the stack at most.
+pub const STACK_MAX: usize = 1 << 24;
+
+/// Runs programs.
+#[derive(Debug)]
+pub struct Machine {
+    pub(crate) symbols: Symbols,
+    pub(crate) stack: Stack,
+    pub(crate) analyser: Analyser,
+    pub(crate) emitter: Emitter,
+    pub(crate) constants: Stack,
+    pub(crate) globals: Stack,
+    /// Names of what was read, for errors.
+    pub sources: Vec<String>,
+    /// The arguments of `(command-line)`.
+    pub arguments: Vec<String>,
+    pub(crate) procedures: Vec<Primitive>,
+    pub(crate) pc: usize,
+    pub(crate) fp: usize,
+    /// Arguments of the call that is beginning.
+    pub(crate) count: usize,
+    /// What follows that call in the code.
+    pub(crate) called_from: usize,
+    /// What follows the call that had the wrong number of arguments.
+    pub(crate) blame: Option<usize>,
+    /// The number of the global variable that handles errors.
+    pub(crate) throw: u32,
+}
+
+impl Machine {
+    /// A machine with these procedures, whose names have their places in the order of the procedures, and
+    /// without a prelude.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn bare(names: &[&str], procedures: Vec<Primitive>) -> Result<Machine, OutOfMemory> {
+        let mut machine = Machine {
+            symbols: Symbols::default(),
+            stack: Stack::new()?,
+            analyser: Analyser::default(),
+            emitter: Emitter::default(),
+            constants: Stack::new()?,
+            globals: Stack::new()?,
+            sources: Vec::new(),
+            arguments: Vec::new(),
+            procedures,
+            pc: 0,
+            fp: 0,
+            count: 0,
+            called_from: 0,
+            blame: None,
+            throw: 0,
+        };
+        machine.emitter.code.push(Op::Halt);
+        machine.throw = machine.emitter.global(&"%throw".into());
+        for (number, name) in names.iter().enumerate() {
+            let global = machine.emitter.global(&(*name).into());
+            machine.make_globals()?;
+            machine.globals.set(global as usize, &Value::immediate(immediate::primitive(number)));
+        }
+        Ok(machine)
+    }
+
+    /// Compiles a program; returns where its code begins.
+    pub(crate) fn compile(&mut self, datum: &Datum) -> Result<u32, Compile> {
+        let expression = self.analyser.program(datum).map_err(Compile::Syntax)?;
+        let entry = self.emitter.program(expression);
+        self.make_globals().map_err(Compile::Memory)?;
+        for constant in self.emitter.take_constants() {
+            in_scope(|scope| {
+                let value = from_datum(&mut self.symbols, scope, &constant)?;
+                self.constants.push(&value)
+            })
+            .map_err(Compile::Memory)?;
+        }
+        Ok(entry)
+    }
+
+    pub(crate) fn make_globals(&mut self) -> Result<(), OutOfMemory> {
+        while self.globals.len() < self.emitter.globals.len() {
+            self.globals.push(&Value::immediate(immediate::UNBOUND))?;
+        }
+        Ok(())
+    }
+
+    /// A place as text: `FILE:LINE:COLUMN`.
+    pub fn place(&self, place: Option<Place>) -> String {
+        match place.filter(|place| place.line > 0) {
+            Some(place) => {
+                let source = self.sources.get(place.source as usize).map_or("?", |name| name);
+                format!("{source}:{}:{}", place.line, place.column)
+            }
+            None => "?".to_owned(),
+        }
+    }
+
+    /// Where the running instruction stands, if that is not in the prelude.
+    pub(crate) fn here(&self) -> Option<Place> {
+        let mut place = self.emitter.place_before(self.blame.unwrap_or(self.pc) as u32);
+        let mut fp = self.fp;
+        // The prelude is the first source: an error in it is its caller's.
+        while place.is_none_or(|place| place.source == 0) && fp >= 3 {
+            let saved = |at| self.stack.bits(at).and_then(immediate::as_integer);
+            let (Some(pc), Some(above)) = (saved(fp - 2), saved(fp - 3)) else { break };
+            if pc == 0 {
+                break;
+            }
+            place = self.emitter.place_before(pc as u32);
+            fp = above as usize;
+        }
+        place.filter(|place| place.source > 0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn push_bits(&mut self, bits: u64) -> Result<(), OutOfMemory> {
+        self.stack.push(&Value::immediate(bits))
+    }
+
+    #[inline(always)]
+    pub(crate) fn push_frame(&mut self, pc: usize) -> Result<(), OutOfMemory> {
+        self.push_bits(immediate::integer(self.fp as i64))?;
+        self.push_bits(immediate::integer(pc as i64))
+    }
+}

@@ -1,0 +1,131 @@
+//! Memory by reference counts, over `malloc`: an object goes when its last place does; cycles stay for good.
+//!
+//! The counts are by hand rather than `std::rc::Rc`'s, which would take a second word in each object: so that
+//! what is compared is counting, and not a library. What dies with an object is freed by a list through the
+//! dead objects' heads, so that a long list needs no recursion.
+
+use super::Kind;
+use super::raw::{self, Store, TAG, is_object, object};
+use std::cell::Cell;
+
+pub use raw::{Scope, in_scope};
+
+// SAFETY: the C library's, as declared by C.
+unsafe extern "C" {
+    fn malloc(bytes: usize) -> *mut u64;
+    fn free(place: *mut u64);
+}
+
+/// Counts in the objects' heads.
+#[derive(Debug)]
+pub struct Counts;
+
+/// A value.
+pub type Value<'s> = raw::Value<'s, Counts>;
+/// A stack of values.
+pub type Stack = raw::Stack<Counts>;
+/// A symbol.
+pub type Weak = raw::Weak<Counts>;
+
+/// Nothing is to be started.
+///
+/// # Errors
+/// Never.
+pub fn start(_eager: u32, _seed: u64) -> Result<(), String> {
+    Ok(())
+}
+
+/// What is known: nothing.
+pub fn statistics() -> String {
+    "reference counts: no collections".to_owned()
+}
+
+// SAFETY: an object is freed when its count is 0; malloc aligns to 16 bytes on this platform.
+unsafe impl Store for Counts {
+    const HEAD: usize = 1;
+
+    #[inline(always)]
+    fn allocate(bytes: usize, _scanned: bool) -> *mut u64 {
+        // SAFETY: malloc may be called; the head is the first word of what it returns.
+        unsafe {
+            let place = malloc(bytes);
+            if !place.is_null() {
+                place.write(1);
+            }
+            place
+        }
+    }
+
+    #[inline(always)]
+    fn retain(word: u64) {
+        if is_object(word) {
+            // SAFETY: an object that some place has.
+            unsafe { *object(word) += 1 };
+        }
+    }
+
+    #[inline(always)]
+    fn release(word: u64) {
+        // SAFETY: an object that the releasing place had until now.
+        if is_object(word) && unsafe { lose(word) } {
+            // SAFETY: it was the last place.
+            unsafe { free_all(word) };
+        }
+    }
+
+    fn roots(_words: &[Cell<u64>], _are_added: bool) {}
+}
+
+/// Counts down; whether no place is left.
+///
+/// # Safety
+/// The word is an object, which a place has had.
+#[inline(always)]
+unsafe fn lose(word: u64) -> bool {
+    // SAFETY: by this function's condition.
+    unsafe {
+        let count = object(word);
+        *count -= 1;
+        *count == 0
+    }
+}
+
+/// The slots of an object's words.
+///
+/// # Safety
+/// The word is an object of this store.
+unsafe fn slots_of(word: u64) -> (*mut u64, usize) {
+    // SAFETY: by this function's condition, it is laid out as the picture says.
+    unsafe {
+        match Kind::of((word & TAG) as u32) {
+            Kind::Pair => (object(word).add(1), 2),
+            Kind::Text | Kind::Symbol | Kind::Bytes => (object(word), 0),
+            _ => (object(word).add(2), *object(word).add(1) as usize),
+        }
+    }
+}
+
+/// # Safety
+/// No place has the object.
+#[cold]
+#[inline(never)]
+unsafe fn free_all(word: u64) {
+    let mut next = word;
+    // SAFETY: each object on the list has no place; its head, which counts nothing any more, links the list.
+    unsafe {
+        *object(word) = 0;
+        while next != 0 {
+            let dead = next;
+            next = *object(dead);
+            let (slots, len) = slots_of(dead);
+            for index in 0..len {
+                let inner = *slots.add(index);
+                if is_object(inner) && lose(inner) {
+                    *object(inner) = next;
+                    next = inner;
+                }
+            }
+            free(object(dead));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Memory by the Boehm-Demers-Weiser collector, by its C interface (`gc.h`, Debian's libgc-dev).
+//!
+//! It is set up as runtimes with tags in pointers do: pointers into objects count by the tags only, so that a
+//! pair takes 16 bytes. Slots are scanned conservatively; text and bytes are not. Everything else is as it
+//! comes.
+
+use super::raw::{self, Store};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+
+pub use raw::{Scope, in_scope};
+
+#[link(name = "gc")]
+// SAFETY: as declared by `gc.h`.
+unsafe extern "C" {
+    fn GC_set_all_interior_pointers(on: c_int);
+    fn GC_init();
+    fn GC_register_displacement(offset: usize);
+    fn GC_malloc(bytes: usize) -> *mut c_void;
+    fn GC_malloc_atomic(bytes: usize) -> *mut c_void;
+    fn GC_add_roots(start: *mut c_void, end: *mut c_void);
+    fn GC_remove_roots(start: *mut c_void, end: *mut c_void);
+    fn GC_get_gc_no() -> usize;
+    fn GC_get_heap_size() -> usize;
+    fn GC_get_total_bytes() -> usize;
+}
+
+/// The collector.
+#[derive(Debug)]
+pub struct Collector;
+
+/// A value.
+pub type Value<'s> = raw::Value<'s, Collector>;
+/// A stack of values.
+pub type Stack = raw::Stack<Collector>;
+/// A symbol.
+pub type Weak = raw::Weak<Collector>;
+
+/// Starts the collector.
+///
+/// # Errors
+/// Never.
+pub fn start(_eager: u32, _seed: u64) -> Result<(), String> {
+    // SAFETY: before any other call, on the main thread.
+    unsafe {
+        GC_set_all_interior_pointers(0);
+        GC_init();
+        (1..16).for_each(|tag| GC_register_displacement(tag));
+    }
+    Ok(())
+}
+
+/// What the collector did.
+pub fn statistics() -> String {
+    // SAFETY: counters, which may always be read.
+    let (collections, heap, total) = unsafe { (GC_get_gc_no(), GC_get_heap_size(), GC_get_total_bytes()) };
+    format!("{collections} collections; allocated {} KiB, heap {} KiB", total >> 10, heap >> 10)
+}
+
+// SAFETY: the collector finds words in objects, in the registered roots and on the stack, and aligns to 16
+// bytes.
+unsafe impl Store for Collector {
+    const HEAD: usize = 0;
+
+    #[inline(always)]
+    fn allocate(bytes: usize, scanned: bool) -> *mut u64 {
+        // SAFETY: the collector was started.
+        unsafe { if scanned { GC_malloc(bytes) } else { GC_malloc_atomic(bytes) }.cast() }
+    }
+
+    #[inline(always)]
+    fn retain(_word: u64) {}
+
+    #[inline(always)]
+    fn release(_word: u64) {}
+
+    fn roots(words: &[Cell<u64>], are_added: bool) {
+        let range = words.as_ptr_range();
+        let (start, end) = (range.start.cast_mut().cast(), range.end.cast_mut().cast());
+        // SAFETY: the words live until they are removed.
+        unsafe { if are_added { GC_add_roots(start, end) } else { GC_remove_roots(start, end) } };
+    }
+}

@@ -1,0 +1,180 @@
+//! All that the interpreter knows of memory: values, scopes, and the machine's stack.
+//!
+//! There are three implementations of the same few functions, one of which is compiled in:
+//!
+//! | file | memory | feature |
+//! | --- | --- | --- |
+//! | `vellum.rs` | Vellum's collector, by `vellum-heap`, without `unsafe` | (default) |
+//! | `counted.rs` | reference counts, by hand; cycles leak | `counted` |
+//! | `libgc.rs` | the Boehm-Demers-Weiser collector, by its C interface | `libgc` |
+//!
+//! The first is the example. The others are there to compare it with: the same values in the same words, the
+//! same machine, the same programs.
+//!
+//! # Words
+//! A *value* is an immediate (`immediate`) or an object. An object has a [`Kind`], and one of four shapes: a
+//! pair, slots, text, bytes. A *scope* is a stretch of time in which values are good outside objects and
+//! stacks.
+
+#[cfg(all(feature = "counted", not(feature = "libgc")))]
+mod counted;
+#[cfg(feature = "libgc")]
+mod libgc;
+#[cfg(any(feature = "counted", feature = "libgc"))]
+mod raw;
+#[cfg(not(any(feature = "counted", feature = "libgc")))]
+mod vellum;
+
+#[cfg(all(feature = "counted", not(feature = "libgc")))]
+pub use counted::{Scope, Stack, Value, Weak, in_scope, start, statistics};
+#[cfg(feature = "libgc")]
+pub use libgc::{Scope, Stack, Value, Weak, in_scope, start, statistics};
+#[cfg(not(any(feature = "counted", feature = "libgc")))]
+pub use vellum::{Scope, Stack, Value, Weak, in_scope, start, statistics};
+
+use crate::immediate as word;
+
+/// What an object is: the tag of the pointers to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Two slots: [`CAR`] and [`CDR`].
+    Pair = 0,
+    /// Slots: elements.
+    Vector = 1,
+    /// Slots: where the code begins, and the values of captured variables.
+    Closure = 2,
+    /// Slots: its type, and its fields.
+    Record = 3,
+    /// One slot: a variable that is both captured and assigned to.
+    Cell = 4,
+    /// Slots: all that was on the stack.
+    Continuation = 5,
+    /// Slots: several values.
+    Values = 6,
+    /// Slots: how many there are, and a vector of lists of pairs.
+    Table = 7,
+    /// Slots: see `primitives::ports`.
+    Port = 8,
+    /// Slots: a record type's name and the names of its fields.
+    Type = 9,
+    /// Slots: whether it is there, and the value or what makes it.
+    Promise = 10,
+    /// Text that does not change.
+    Text = 11,
+    /// Text of which there is one of a name.
+    Symbol = 12,
+    /// Bytes that may change.
+    Bytes = 13,
+}
+
+impl Kind {
+    const ALL: [Kind; 14] = [
+        Kind::Pair,
+        Kind::Vector,
+        Kind::Closure,
+        Kind::Record,
+        Kind::Cell,
+        Kind::Continuation,
+        Kind::Values,
+        Kind::Table,
+        Kind::Port,
+        Kind::Type,
+        Kind::Promise,
+        Kind::Text,
+        Kind::Symbol,
+        Kind::Bytes,
+    ];
+
+    /// The kind of that tag.
+    #[inline(always)]
+    fn of(tag: u32) -> Kind {
+        Kind::ALL[tag as usize]
+    }
+}
+
+/// A pair's first slot.
+pub const CAR: usize = 0;
+/// A pair's second slot.
+pub const CDR: usize = 1;
+
+/// There is no memory for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub bytes: usize,
+}
+
+impl<'s> Value<'s> {
+    /// `()`.
+    pub fn nil() -> Value<'s> {
+        Value::immediate(word::NIL)
+    }
+
+    /// A value not worth having.
+    pub fn unspecified() -> Value<'s> {
+        Value::immediate(word::UNSPECIFIED)
+    }
+
+    /// `#t` or `#f`.
+    pub fn boolean(holds: bool) -> Value<'s> {
+        Value::immediate(word::boolean(holds))
+    }
+
+    /// An integer that there is room for.
+    pub fn integer(number: i64) -> Value<'s> {
+        Value::immediate(word::integer(number))
+    }
+
+    /// An inexact number.
+    pub fn float(number: f64) -> Value<'s> {
+        Value::immediate(word::float(number))
+    }
+
+    /// A character.
+    pub fn character(character: char) -> Value<'s> {
+        Value::immediate(word::character(character))
+    }
+
+    /// The integer that it is.
+    pub fn as_integer(&self) -> Option<i64> {
+        self.bits().and_then(word::as_integer)
+    }
+
+    /// The character that it is.
+    pub fn as_character(&self) -> Option<char> {
+        self.bits().and_then(word::as_character)
+    }
+
+    /// Whether it is this immediate.
+    pub fn is_immediate(&self, bits: u64) -> bool {
+        self.bits() == Some(bits)
+    }
+
+    /// Whether it is `()`.
+    pub fn is_nil(&self) -> bool {
+        self.is_immediate(word::NIL)
+    }
+
+    /// Whether it counts as false.
+    pub fn is_false(&self) -> bool {
+        self.is_immediate(word::FALSE)
+    }
+
+    /// Whether it is an object of the kind.
+    pub fn is_a(&self, kind: Kind) -> bool {
+        self.kind() == Some(kind)
+    }
+
+    /// An object of slots that have these values.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn of_slots(scope: &Scope<'s>, kind: Kind, slots: &[&Value<'_>]) -> Result<Value<'s>, OutOfMemory> {
+        let object = Value::slots(scope, kind, slots.len(), word::UNSPECIFIED)?;
+        for (index, slot) in slots.iter().enumerate() {
+            object.set(scope, index, slot);
+        }
+        Ok(object)
+    }
+}

@@ -1,0 +1,25 @@
+//! Procedures of the machine: those that Scheme cannot say, or should not for speed. The others are in the
+//! prelude.
+
+pub mod control;
+pub mod lists;
+pub mod numbers;
+pub mod ports;
+pub mod records;
+pub mod tables;
+pub mod text;
+pub mod vectors;
+
+use crate::call::Table;
+
+/// All procedures: their numbers are their places here, one table after the other.
+pub static PRIMITIVES: [Table; 8] = [
+    control::TABLE,
+    lists::TABLE,
+    numbers::TABLE,
+    ports::TABLE,
+    records::TABLE,
+    tables::TABLE,
+    text::TABLE,
+    vectors::TABLE,
+];

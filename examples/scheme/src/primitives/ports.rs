@@ -1,0 +1,170 @@
+//! Input from texts and files, output to texts and standard output.
+//!
+//! ```text
+//! input:  #t | text | bytes read
+//! output: #f | list of texts, the last one first | unused
+//! ```
+
+use crate::call::{Call, Found, Table};
+use crate::datum::SyntaxError;
+use crate::fail::Fail;
+use crate::immediate;
+use crate::memory::{CAR, CDR, Kind, Value};
+use crate::reader::Reader;
+use crate::value::from_datum;
+use std::cell::RefCell;
+use std::io::{BufWriter, Stdout, Write, stdout};
+
+/// The procedures.
+pub const TABLE: Table = &[
+    ("display", |call| print(call, "display", false)),
+    ("write", |call| print(call, "write", true)),
+    ("write-string", |call| print(call, "write-string", false)),
+    ("write-char", |call| print(call, "write-char", false)),
+    ("newline", newline),
+    ("open-output-string", open_output),
+    ("get-output-string", output),
+    ("open-input-string", open_input),
+    ("open-input-file", open_file),
+    ("read-char", |call| next_char(call, "read-char", true)),
+    ("peek-char", |call| next_char(call, "peek-char", false)),
+    ("read-line", read_line),
+    ("read", read),
+    ("eof-object", |_| Ok(Value::immediate(immediate::EOF))),
+    ("eof-object?", |call| Ok(Value::boolean(call.at(0).is_immediate(immediate::EOF)))),
+    ("port?", |call| Ok(Value::boolean(call.at(0).is_a(Kind::Port)))),
+];
+
+thread_local! {
+    /// Standard output, which is written in pieces of some size: the library's own goes out with each line.
+    static OUTPUT: RefCell<BufWriter<Stdout>> = RefCell::new(BufWriter::new(stdout()));
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// Those of standard output.
+pub fn put(text: &str) -> std::io::Result<()> {
+    OUTPUT.with_borrow_mut(|output| output.write_all(text.as_bytes()))
+}
+
+/// Has all that was written go out.
+///
+/// # Errors
+/// Those of standard output.
+pub fn flush() -> std::io::Result<()> {
+    OUTPUT.with_borrow_mut(BufWriter::flush)
+}
+
+fn write<'s>(call: &Call<'_, 's>, name: &str, port: Option<usize>, text: &str) -> Found<'s> {
+    match port.filter(|&index| index < call.count) {
+        None => put(text).map_err(|error| Fail::error(format!("{name}: standard output: {error}")))?,
+        Some(index) => {
+            let port = call.object(name, index, Kind::Port, "a port")?;
+            if !port.get(call.scope, 0).is_false() {
+                return Err(call.wrong(name, "a port for output", index));
+            }
+            let text = call.new_text(text)?;
+            let texts = Value::pair(call.scope, &text, &port.get(call.scope, 1))?;
+            port.set(call.scope, 1, &texts);
+        }
+    }
+    Ok(Value::unspecified())
+}
+
+fn print<'s>(call: &mut Call<'_, 's>, name: &str, is_written: bool) -> Found<'s> {
+    call.takes(name, 1, 2)?;
+    let text = call.printed(&call.at(0), is_written)?;
+    write(call, name, Some(1), &text)
+}
+
+fn newline<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    call.takes("newline", 0, 1)?;
+    write(call, "newline", Some(0), "\n")
+}
+
+fn open_output<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    let (mode, nothing) = (Value::boolean(false), Value::nil());
+    Ok(Value::of_slots(call.scope, Kind::Port, &[&mode, &nothing, &nothing])?)
+}
+
+fn output<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    call.takes("get-output-string", 1, 1)?;
+    let port = call.object("get-output-string", 0, Kind::Port, "a port")?;
+    let (mut texts, mut place) = (Vec::new(), port.get(call.scope, 1));
+    while place.is_a(Kind::Pair) {
+        texts.push(place.get(call.scope, CAR).as_text().to_owned());
+        place = place.get(call.scope, CDR);
+    }
+    texts.reverse();
+    let text = call.new_text(&texts.concat())?;
+    // Joined texts need not be joined again.
+    port.set(call.scope, 1, &Value::pair(call.scope, &text, &Value::nil())?);
+    Ok(text)
+}
+
+fn input<'s>(call: &Call<'_, 's>, text: &Value<'_>) -> Found<'s> {
+    Ok(Value::of_slots(call.scope, Kind::Port, &[&Value::boolean(true), text, &Value::integer(0)])?)
+}
+
+fn open_input<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    call.takes("open-input-string", 1, 1)?;
+    input(call, &call.text("open-input-string", 0)?)
+}
+
+fn open_file<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    call.takes("open-input-file", 1, 1)?;
+    let value = call.text("open-input-file", 0)?;
+    let name = value.as_text();
+    let text = std::fs::read_to_string(name)
+        .map_err(|error| Fail::error(format!("open-input-file: {name}: {error}")))?;
+    input(call, &call.new_text(&text)?)
+}
+
+/// The port's rest: the port, its text, and where the rest begins.
+fn rest<'s>(call: &Call<'_, 's>, name: &str) -> Found<'s, (Value<'s>, Value<'s>, usize)> {
+    call.takes(name, 1, 1)?;
+    let port = call.object(name, 0, Kind::Port, "a port")?;
+    let at = port.get(call.scope, 2).as_integer();
+    let at = at.ok_or_else(|| call.wrong(name, "a port for input", 0))?;
+    Ok((port.kept(call.scope), port.get(call.scope, 1), at as usize))
+}
+
+fn advance(call: &Call<'_, '_>, port: &Value<'_>, to: usize) {
+    port.set(call.scope, 2, &Value::integer(to as i64));
+}
+
+fn next_char<'s>(call: &mut Call<'_, 's>, name: &str, takes: bool) -> Found<'s> {
+    let (port, text, at) = rest(call, name)?;
+    let Some(next) = text.as_text()[at..].chars().next() else {
+        return Ok(Value::immediate(immediate::EOF));
+    };
+    if takes {
+        advance(call, &port, at + next.len_utf8());
+    }
+    Ok(Value::character(next))
+}
+
+fn read_line<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    let (port, text, at) = rest(call, "read-line")?;
+    let rest = &text.as_text()[at..];
+    if rest.is_empty() {
+        return Ok(Value::immediate(immediate::EOF));
+    }
+    let line = rest.split('\n').next().unwrap_or(rest);
+    advance(call, &port, (at + line.len() + 1).min(text.len()));
+    call.new_text(line)
+}
+
+fn read<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
+    let (port, text, at) = rest(call, "read")?;
+    let mut reader = Reader::new(&text.as_text()[at..], 0);
+    let datum = reader.next_datum().map_err(|SyntaxError { place, message, .. }| {
+        Fail::error(format!("read: {message} (line {}, column {})", place.line, place.column))
+    })?;
+    advance(call, &port, text.len() - reader.rest().len());
+    match datum {
+        Some(datum) => Ok(from_datum(&mut call.machine.symbols, call.scope, &datum)?),
+        None => Ok(Value::immediate(immediate::EOF)),
+    }
+}

@@ -1,0 +1,13 @@
+;; Symbols that nothing holds go, and come back the same; garbage of every kind.
+(define (churn n) (if (> n 0) (begin (string->symbol (string-append "s" (number->string n))) (churn (- n 1)))))
+(churn 3000)
+(write (eq? (string->symbol "s5") 's5)) (newline)
+(define kept (map (lambda (i) (string->symbol (number->string i))) (iota 50)))
+(churn 3000)
+(write (eq? (list-ref kept 7) (string->symbol "7"))) (newline)
+(define ring (list 1 2 3))
+(set-cdr! (cddr ring) ring)
+(write (list-ref ring 100)) (newline)
+(define (garbage n) (if (> n 0) (begin (vector n (list n (number->string n)) (lambda () n) (make-hash-table)) (garbage (- n 1)))))
+(garbage 3000)
+(write (vector-ref (make-vector 1000 'x) 999)) (newline)
