@@ -2,6 +2,8 @@
 //! "//=".
 
 mod common;
+#[path = "common/python.rs"]
+mod python;
 
 use common::{VELLUM, report, said, text};
 use serde_json::Value;
@@ -534,4 +536,55 @@ fn the_programs_input_and_output_are_its_own() {
     assert_eq!(output.status.code(), Some(128 + libc::SIGTERM), "{}", said(&output));
     assert_eq!(output.status.signal(), None);
     assert!(said(&output).contains("by operation"), "{}", said(&output));
+}
+
+/// Lines of Python are places, in all threads, and a library's lines are their caller's.
+#[test]
+fn lines_of_python_are_counted_exactly() {
+    let pythons = python::pythons();
+    if pythons.is_empty() {
+        return vellum_skip::skip("no Python of 3.11 to 3.13 is here");
+    }
+    let script = Path::new(SOURCES).canonicalize().unwrap().join("lines.py");
+    let source = std::fs::read_to_string(&script).unwrap();
+    for (python, version) in pythons {
+        let place = tempfile::tempdir().unwrap();
+        let folded = place.path().join("folded");
+        for options in [&[][..], &["--folded", text(&folded)]] {
+            let (output, report) = measured(options, &[text(&python), text(&script)], place.path());
+            assert!(output.status.success(), "{version}: {}", said(&output));
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1\n");
+            let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
+            let mut counts = Counts::new();
+            for item in report["items"].as_array().unwrap().iter().filter(big) {
+                let place = &item["place"];
+                if place["file"] == text(&script) {
+                    let key = ("lines.py".to_owned(), place["line"].as_u64().unwrap(), "malloc".to_owned());
+                    *counts.entry(key).or_default() += item["count"].as_u64().unwrap();
+                }
+            }
+            let copying = source.lines().position(|line| line.contains("deepcopy")).unwrap() as u64 + 1;
+            let copies = counts.remove(&("lines.py".to_owned(), copying, "malloc".to_owned()));
+            assert!(copies >= Some(1), "{version}: {counts:?}");
+            let expected = expected("lines.py");
+            // Imports have such blocks, too.
+            counts.retain(|line, _| expected.contains_key(line));
+            assert_eq!(counts, expected, "{version}: {}", said(&output));
+            let of_text: u64 = report["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(big)
+                .filter(|item| item["place"]["file"] == "<string>" && item["place"]["function"] == "<module>")
+                .map(|item| item["count"].as_u64().unwrap())
+                .sum();
+            assert_eq!(of_text, 50, "{version}: {}", said(&output));
+        }
+        let folded = std::fs::read_to_string(&folded).unwrap();
+        let stack = ["main;Store.fill", "Thread.run;copied"];
+        assert!(stack.iter().all(|stack| folded.contains(stack)), "{version}: {folded}");
+        // The interpreter's own beginning has no lines.
+        let both = |stack: &&str| stack.contains(";main;") && stack.contains("_PyEval_EvalFrameDefault");
+        assert_eq!(folded.lines().find(both), None, "{version}: {folded}");
+    }
 }

@@ -6,6 +6,7 @@
 //! Invariant: every length read is checked against the file, and that of a log entry against its chunk: a
 //! program may have written anywhere.
 
+use crate::script::ScriptLine;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -13,20 +14,24 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use vellum_process::library;
 use vellum_wire::cost::{
     ASIDE_BIT, ChunkHead, ChunkKind, ENTRY_ALIGN, EntryHead, EntryKind, FRAMES_MAX, GRAIN, GRAINS,
-    LEDGER_BYTES, LedgerView, MODULE_WORDS, NO_PARENT, Record, STACK_WORDS,
+    LEDGER_BYTES, LINE_BIT, LINE_WORDS, LedgerView, MODULE_WORDS, NO_PARENT, Record, STACK_WORDS,
 };
 use vellum_wire::operation::Operation;
+use vellum_wire::script::SCRIPT_FRAMES_MAX;
 
 /// The longest path of a module.
 const PATH_MAX: usize = 4096;
 /// The longest entry of a log: a module with its path, or a whole stack, which is shorter.
 const ENTRY_BYTES_MAX: usize = MODULE_WORDS * 8 + PATH_MAX;
-const _: () = assert!((STACK_WORDS + FRAMES_MAX) * 8 <= ENTRY_BYTES_MAX);
+/// The most words of a stack's entry.
+const STACK_WORDS_MAX: usize = STACK_WORDS + FRAMES_MAX + SCRIPT_FRAMES_MAX;
+const _: () = assert!(STACK_WORDS_MAX * 8 <= ENTRY_BYTES_MAX);
 
 /// A ledger in a file, mapped here.
 #[derive(Debug)]
@@ -62,8 +67,10 @@ pub struct Recorded {
     pub parent: Option<u32>,
     /// Its modules, in the order in which they were met.
     pub modules: Vec<MappedModule>,
-    /// Its stacks by their hashes: return addresses, innermost first.
+    /// Its stacks by their hashes: return addresses, innermost first, then the keys of lines.
     pub stacks: HashMap<u64, Vec<u64>>,
+    /// Lines of interpreted programs by their keys.
+    pub lines: HashMap<u64, Arc<ScriptLine>>,
 }
 
 /// One record.
@@ -256,9 +263,11 @@ impl LedgerFile {
                 into.modules.extend(module(&body));
             } else if kind == EntryKind::Stack as u32 {
                 let words = words(&body);
-                if words.len() > STACK_WORDS && words.len() <= STACK_WORDS + FRAMES_MAX {
+                if (STACK_WORDS + 1..=STACK_WORDS_MAX).contains(&words.len()) {
                     into.stacks.insert(words[0], words[STACK_WORDS..].to_vec());
                 }
+            } else if kind == EntryKind::Line as u32 {
+                into.lines.extend(script_line(&body).map(|(key, line)| (key, Arc::new(line))));
             }
             at += (size_of::<EntryHead>() + body.len()).next_multiple_of(ENTRY_ALIGN);
         }
@@ -281,6 +290,16 @@ fn module(body: &[u8]) -> Option<MappedModule> {
     let [epoch, start, end, bias] = words(numbers).try_into().ok()?;
     let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
     Some(MappedModule { epoch: epoch as u32, start, end, bias, path })
+}
+
+/// A line of an interpreted program, and its key.
+fn script_line(body: &[u8]) -> Option<(u64, ScriptLine)> {
+    let (numbers, texts) = body.split_at_checked(LINE_WORDS * 8)?;
+    let [key, line, name_bytes] = words(numbers).try_into().ok()?;
+    let (name, file) = texts.split_at_checked(usize::try_from(name_bytes).ok()?)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
+    let line = ScriptLine { file: text(file), line: u32::try_from(line).ok()?, function: text(name) };
+    (key & LINE_BIT != 0).then_some((key, line))
 }
 
 fn name(words: &[AtomicU64; 2]) -> String {

@@ -12,12 +12,13 @@
 //! itself, is named beside it. Where there is no such line: the innermost function of an executable without
 //! debug information; else of a library that is not the system's; else the innermost function of all.
 
-use crate::script::{ScriptLine, is_interpreter, is_package};
+use crate::script::{ScriptLine, is_interpreter};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vellum_process::{Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library};
+use vellum_wire::script::is_package;
 
 /// An instruction of a module, or a line of an interpreted program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -242,6 +243,10 @@ const ALLOCATOR: &str = "the allocator";
 pub fn names(stack: &[Instruction], symbols: &mut Symbols) -> Vec<String> {
     let mut names = Vec::new();
     for at in stack.iter().rev() {
+        if let Some(line) = &at.line {
+            names.push(line.function.to_string());
+            continue;
+        }
         let Some(module) = at.module.as_deref() else {
             names.push("?".to_owned());
             continue;

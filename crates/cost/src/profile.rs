@@ -14,6 +14,7 @@
 use super::faults::Faults;
 use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};
 use super::place::{Cause, Causes, Instruction, names};
+use super::script::in_order;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use vellum_measure::{Base, Stat};
 use vellum_process::Symbols;
 use vellum_timing::clock::Clock;
-use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, STACK_BIT};
+use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, LINE_BIT, STACK_BIT};
 use vellum_wire::operation::{Kind, Operation};
 
 /// Forks of forks that are followed to find a module or stack.
@@ -244,7 +245,7 @@ pub fn profile(sources: Sources<'_>, symbols: &mut Symbols) -> Profile {
     let base_cycles = head.own.min.load(Relaxed) as f64;
     let mut flames = Vec::new();
     for entry in &entries {
-        let stack = stack(entry, &processes, &mut paths);
+        let stack = in_order(stack(entry, &processes, &mut paths), symbols);
         let cause = causes.cause(&stack, symbols);
         operations = operations.saturating_add(entry.count);
         timed = timed.saturating_add(entry.times.all());
@@ -392,11 +393,19 @@ fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -
     };
     addresses
         .iter()
-        // Return addresses: the call is before.
-        .map(|address| address.wrapping_sub(1))
-        .map(|pc| match module_of(pc, entry, processes) {
-            Some(module) => Instruction::at(Some(paths.of(&module.path)), pc.wrapping_sub(module.bias)),
-            None => Instruction::at(None, pc),
+        .map(|&word| {
+            if word & LINE_BIT != 0 {
+                let mut known =
+                    lineage(entry.process, processes).filter_map(|process| process.lines.get(&word));
+                let line = known.next().cloned();
+                return Instruction { module: None, address: 0, line };
+            }
+            // A return address: the call is before.
+            let pc = word.wrapping_sub(1);
+            match module_of(pc, entry, processes) {
+                Some(module) => Instruction::at(Some(paths.of(&module.path)), pc.wrapping_sub(module.bias)),
+                None => Instruction::at(None, pc),
+            }
         })
         .collect()
 }

@@ -14,11 +14,10 @@ use crate::place::Instruction;
 use std::path::Path;
 use std::sync::Arc;
 use vellum_process::Symbols;
+use vellum_wire::script;
 
 /// What CPython calls the function that runs code, also in parts (`.cold`).
 const RUNS: &str = "_PyEval_EvalFrameDefault";
-/// Where Python keeps its own modules, and packages of others.
-const LIBRARIES: &[&str] = &["/lib/python3", "/lib64/python3", "/site-packages/", "/dist-packages/"];
 
 /// A line of an interpreted program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,23 +31,15 @@ pub struct ScriptLine {
 }
 
 impl ScriptLine {
-    /// Whether it is the user's: of no module of Python's own, and of no package.
+    /// Whether it is the user's.
     pub(crate) fn is_users(&self) -> bool {
-        let file = &*self.file;
-        let is_frozen = file.starts_with('<') && file != "<string>" && file != "<stdin>";
-        !is_frozen && !is_package(file)
+        script::is_users(&self.file)
     }
-}
-
-/// Whether a file is one of Python's own, or of a package.
-pub(crate) fn is_package(file: &str) -> bool {
-    LIBRARIES.iter().any(|place| file.contains(place))
 }
 
 /// Whether a module is the interpreter.
 pub(crate) fn is_interpreter(module: &Path) -> bool {
-    let name = module.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("python") || name.starts_with("libpython")
+    script::is_interpreter(module.file_name().unwrap_or_default().as_encoded_bytes())
 }
 
 /// A stack with its lines where the interpreter ran them.
@@ -69,23 +60,4 @@ pub fn in_order(mut stack: Vec<Instruction>, symbols: &mut Symbols) -> Vec<Instr
         symbols.functions(module, at.address).iter().any(|function| function.name.is_some())
     });
     stack
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_users_lines_are_those_of_no_library() {
-        let is_users =
-            |file: &str| ScriptLine { file: file.into(), line: 1, function: "f".into() }.is_users();
-        assert!(["/home/a/job.py", "job.py", "<string>"].into_iter().all(is_users));
-        let others = [
-            "<frozen importlib._bootstrap>",
-            "/usr/lib/python3.11/json/decoder.py",
-            "/usr/lib/python3/dist-packages/numpy/core/numeric.py",
-            "/venv/lib/python3.12/site-packages/pandas/io.py",
-        ];
-        assert!(!others.into_iter().any(is_users));
-    }
 }

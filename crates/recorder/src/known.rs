@@ -2,7 +2,7 @@
 //! frame.
 //!
 //! ```text
-//! bits 4, 5 and 6 of a Rule's number, which a rule leaves free: READY, USERS, KNOWN_RULE
+//! bits 4 to 7 of a Rule's number, which a rule leaves free: READY, USERS, KNOWN_RULE, INTERPRETS
 //! ```
 
 use vellum_unwind::Rule;
@@ -10,7 +10,8 @@ use vellum_unwind::Rule;
 const READY: u64 = 1 << 4;
 const USERS: u64 = 1 << 5;
 const KNOWN_RULE: u64 = 1 << 6;
-const FLAGS: u64 = READY | USERS | KNOWN_RULE;
+const INTERPRETS: u64 = 1 << 7;
+const FLAGS: u64 = READY | USERS | KNOWN_RULE | INTERPRETS;
 
 /// Facts about an instruction.
 #[derive(Clone, Copy)]
@@ -18,15 +19,22 @@ pub(crate) struct Known(u64);
 
 impl Known {
     /// What there is to know.
-    pub(crate) fn new(is_users: bool, rule: Option<Rule>) -> Known {
+    pub(crate) fn new(is_users: bool, interprets: bool, rule: Option<Rule>) -> Known {
         let rule = rule.map_or(0, |rule| rule.bits() | KNOWN_RULE);
-        Known(READY | rule | if is_users { USERS } else { 0 })
+        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+        Known(READY | rule | flag(is_users, USERS) | flag(interprets, INTERPRETS))
     }
 
     /// Whether it belongs to the user's source.
     #[inline]
     pub(crate) fn is_users(self) -> bool {
         self.0 & USERS != 0
+    }
+
+    /// Whether it is an interpreter's, which may run lines of a program: see [`crate::python`].
+    #[inline]
+    pub(crate) fn interprets(self) -> bool {
+        self.0 & INTERPRETS != 0
     }
 
     /// How to leave its frame.

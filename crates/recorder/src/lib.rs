@@ -22,7 +22,9 @@
 //! | `thread` | the thread's table, in thread-local storage |
 //! | `table`, `record` | records: finding, adding, growing; their words |
 //! | `timing` | which operations are timed, and how |
-//! | `walk`, `frames`, `memo` | from a library's frame up to the user's |
+//! | `walk`, `memo` | from a library's frame up to the user's |
+//! | `frames`, `facts` | what is known of an instruction |
+//! | `python` | lines of Python on the stack |
 //! | `modules`, `ask`, `known` | what an instruction belongs to |
 //! | `process` | the ledger's mapping, this process's part of it, forks |
 //! | `attach`, `start` | threads' tables; the library's first moment |
@@ -40,6 +42,7 @@ mod attach;
 pub mod cxx;
 mod early;
 pub mod entry;
+mod facts;
 mod frames;
 mod known;
 mod memo;
@@ -48,6 +51,7 @@ mod moved;
 mod next;
 mod own;
 mod process;
+mod python;
 mod record;
 mod spent;
 mod start;

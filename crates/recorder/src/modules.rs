@@ -9,16 +9,17 @@
 
 use crate::known::Known;
 use crate::next::Next;
-use crate::{ask, process};
+use crate::{ask, process, python};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::slice;
 use core::sync::atomic::{
-    AtomicU32, AtomicU64,
+    AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use vellum_unwind::{Rule, Tables};
 use vellum_wire::cost::{Answer, EntryKind, MODULE_WORDS};
+use vellum_wire::script::is_interpreter;
 
 /// Modules that are known at a time; a program with more has the rest's instructions looked up each time.
 const MODULES_MAX: usize = 1024;
@@ -30,6 +31,7 @@ struct Module {
     end: AtomicU64,
     epoch: AtomicU32,
     answer: AtomicU32,
+    interprets: AtomicBool,
     logged_at: AtomicU64,
 }
 
@@ -39,6 +41,7 @@ static MODULES: [Module; MODULES_MAX] = [const {
         end: AtomicU64::new(0),
         epoch: AtomicU32::new(0),
         answer: AtomicU32::new(0),
+        interprets: AtomicBool::new(false),
         logged_at: AtomicU64::new(0),
     }
 }; MODULES_MAX];
@@ -77,7 +80,7 @@ pub(crate) fn describe(pc: u64, epoch: u32) -> Known {
 
 fn describe_now(pc: u64, epoch: u32) -> Known {
     let Some(found) = find(pc - 1) else {
-        return Known::new(false, None);
+        return Known::new(false, false, None);
     };
     // SAFETY: the loader's record of a module that is mapped.
     let bias = unsafe { &*found.link }.bias;
@@ -95,7 +98,8 @@ fn describe_now(pc: u64, epoch: u32) -> Known {
         // With nobody to ask, the program itself is as good a guess as any.
         matches!(answer, Answer::Stop | Answer::StopModule | Answer::None)
     });
-    Known::new(is_users, rule(&found, pc - 1))
+    let interprets = module.is_some_and(|module| module.interprets.load(Relaxed));
+    Known::new(is_users, interprets, rule(&found, pc - 1))
 }
 
 fn find(address: u64) -> Option<Found> {
@@ -120,6 +124,7 @@ fn module(found: &Found, bias: u64, epoch: u32) -> Option<&'static Module> {
     // Before the lock is taken: the loader may be waiting for somebody who waits for it.
     let mut path = [0u8; PATH_MAX];
     let length = path_of(found, &mut path);
+    let file = path[..length].rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let words: [u64; MODULE_WORDS] = [u64::from(epoch), found.start, found.end, bias];
     let logged_at = process::log(EntryKind::Module, &words, &path[..length])?;
     let adding = &process::state().adding;
@@ -129,6 +134,7 @@ fn module(found: &Found, bias: u64, epoch: u32) -> Option<&'static Module> {
         free.start.store(found.start, Relaxed);
         free.epoch.store(epoch, Relaxed);
         free.logged_at.store(logged_at, Relaxed);
+        free.interprets.store(python::is_there() && is_interpreter(file), Relaxed);
         free.end.store(found.end, Release);
         Some(free)
     });

@@ -49,19 +49,8 @@ impl Next {
 
     #[cold]
     fn find(&self) -> *const c_void {
-        let thread = thread::this();
-        if thread.resolving.replace(1) != 0 {
-            return null_mut();
-        }
-        // What the loader allocates meanwhile is not the program's.
-        let (guard, now) = (thread.guard.get(), thread.now.get());
-        thread.close(usize::MAX);
-        // SAFETY: plain call with a C string.
-        let found = spending(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
-        thread.guard.set(guard);
-        thread.now.set(now);
-        thread.resolving.set(0);
-        self.found.store(found, Relaxed);
+        let found = look_up(libc::RTLD_NEXT, self.name);
+        self.found.store(found.cast_mut(), Relaxed);
         found
     }
 
@@ -99,6 +88,29 @@ impl Next {
         }
         self.settled.store(true, Relaxed);
     }
+}
+
+/// The first definition of a symbol in the whole program, or null.
+pub(crate) fn first(name: &CStr) -> *const c_void {
+    look_up(libc::RTLD_DEFAULT, name)
+}
+
+/// The definition that is found from `from` on; null if there is none, or this thread is just looking one
+/// up.
+fn look_up(from: *mut c_void, name: &CStr) -> *const c_void {
+    let thread = thread::this();
+    if thread.resolving.replace(1) != 0 {
+        return null_mut();
+    }
+    // What the loader allocates meanwhile is not the program's.
+    let (guard, now) = (thread.guard.get(), thread.now.get());
+    thread.close(usize::MAX);
+    // SAFETY: plain call with a C string.
+    let found = spending(|| unsafe { libc::dlsym(from, name.as_ptr()) });
+    thread.guard.set(guard);
+    thread.now.set(now);
+    thread.resolving.set(0);
+    found
 }
 
 /// Where the object that holds `address` was loaded; null for none.

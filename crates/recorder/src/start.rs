@@ -2,7 +2,7 @@
 //! recording costs.
 
 use crate::spent::spending;
-use crate::{attach, modules, own, thread};
+use crate::{attach, modules, own, python, thread};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -11,6 +11,7 @@ static CONSTRUCTOR: extern "C" fn() = start;
 extern "C" fn start() {
     let thread = thread::this();
     modules::prepare();
+    python::look();
     if attach::attach(thread) {
         thread.open();
         spending(|| own::measure_once(thread));

@@ -4,6 +4,7 @@
 //! return address ── record there? ─────────────────────────────▶ record (the usual way: one probe)
 //!        └─ is it the user's? ─ yes ─────────────── new record ─▶
 //!                └─ no: step to the caller, and again ─▶ stack ─▶ record of the stack's hash
+//!                        └─ an interpreter's: the lines that it runs ─▶ the same
 //! ```
 //!
 //! The second time nothing is walked: [`crate::memo`].
@@ -16,12 +17,13 @@ use crate::known::Known;
 use crate::record::is_due;
 use crate::spent::spending;
 use crate::thread::{self, Thread};
-use crate::{attach, frames, memo, process, table, timing};
+use crate::{attach, frames, memo, process, python, table, timing};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_unwind::{Cfa, Frame};
 use vellum_wire::cost::{EntryKind, FRAMES_MAX, Record, STACK_BIT, STACK_WORDS};
 use vellum_wire::operation::Operation;
+use vellum_wire::script::SCRIPT_FRAMES_MAX;
 
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -116,8 +118,9 @@ pub(crate) fn counted_by_stack(operation: Operation, caller: Caller) -> bool {
         return count_quickly(record);
     }
     let epoch = (what >> 32) as u32;
-    let place = place(caller, epoch, |pc| frames::known(pc, epoch));
-    place.and_then(|place| table::find(thread, place, what)).is_some_and(count_quickly)
+    place(caller, epoch, &AtOnce)
+        .and_then(|place| table::find(thread, place, what))
+        .is_some_and(count_quickly)
 }
 
 /// Counts unless the operation is due to be timed.
@@ -232,7 +235,7 @@ fn locate(thread: &'static Thread, operation: Operation, caller: Caller) -> Opti
 #[inline(never)]
 fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option<&'static Record> {
     let epoch = (what >> 32) as u32;
-    let known = place(caller, epoch, |pc| frames::known(pc, epoch));
+    let known = place(caller, epoch, &AtOnce);
     let met = known.and_then(|place| Some((place, table::find(thread, place, what)?)));
     let (place, record) = met.or_else(|| spending(|| meet(thread, what, caller)))?;
     if place & STACK_BIT != 0
@@ -247,7 +250,7 @@ fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option
 #[cold]
 fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'static Record)> {
     let epoch = (what >> 32) as u32;
-    let place = place(caller, epoch, |pc| Some(frames::of(pc, epoch)))?;
+    let place = place(caller, epoch, &InTime)?;
     let (record, is_new) = added(table::find_or_add(thread, place, what))?;
     if is_new && place & STACK_BIT != 0 {
         log_stack(place, epoch, caller);
@@ -255,20 +258,60 @@ fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'st
     Some((place, record))
 }
 
+/// Where facts about instructions and lines come from.
+trait Look {
+    fn frame(&self, pc: u64, epoch: u32) -> Option<Known>;
+    fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool>;
+}
+
+/// What is known at once.
+struct AtOnce;
+
+impl Look for AtOnce {
+    #[inline(always)]
+    fn frame(&self, pc: u64, epoch: u32) -> Option<Known> {
+        frames::known(pc, epoch)
+    }
+
+    #[inline(always)]
+    fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
+        python::known(is_whole, take)
+    }
+}
+
+/// What may have to be worked out.
+struct InTime;
+
+impl Look for InTime {
+    fn frame(&self, pc: u64, epoch: u32) -> Option<Known> {
+        Some(frames::of(pc, epoch))
+    }
+
+    fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
+        Some(python::all(is_whole, take))
+    }
+}
+
 /// What the operations of `caller` are recorded under: its address, if it is the user's own, else the hash of
-/// its stack. `None` if `known` does not know an instruction.
+/// its stack. `None` if `look` does not know an instruction or a line.
 #[inline(always)]
-fn place(caller: Caller, epoch: u32, known: impl Fn(u64) -> Option<Known>) -> Option<u64> {
+fn place(caller: Caller, epoch: u32, look: &impl Look) -> Option<u64> {
     let whole = process::WHOLE_STACKS.load(Relaxed);
+    let mixed = |hash: u64, word: u64| (hash ^ word).wrapping_mul(SPREAD).rotate_left(29);
     let mut hash = SPREAD ^ u64::from(epoch);
     let mut frame = caller.first();
+    let mut has_lines = None;
     for depth in 0..FRAMES_MAX {
-        let here = known(frame.pc)?;
-        let is_last = here.is_users() && !whole;
-        if is_last && depth == 0 {
+        let here = look.frame(frame.pc, epoch)?;
+        if here.interprets() && has_lines.is_none() {
+            has_lines = Some(look.lines(whole, |key| hash = mixed(hash, key))?);
+        }
+        let is_script = has_lines == Some(true);
+        let is_last = (here.is_users() || is_script) && !whole;
+        if is_last && !is_script && depth == 0 {
             return Some(frame.pc);
         }
-        hash = (hash ^ frame.pc).wrapping_mul(SPREAD).rotate_left(29);
+        hash = mixed(hash, frame.pc);
         if is_last {
             break;
         }
@@ -288,6 +331,10 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
     let mut frame = caller.first();
     let mut known = frames::of(frame.pc, epoch);
     for step in &mut steps {
+        // Of the same stack, other lines may run.
+        if known.interprets() {
+            return None;
+        }
         if known.is_users() {
             break;
         }
@@ -297,7 +344,7 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
         *step = (u32::try_from(frame.sp - 8 - caller.frame as u64).ok()?, frame.pc);
         known = frames::of(frame.pc, epoch);
     }
-    known.is_users().then_some(steps)
+    (known.is_users() && !known.interprets()).then_some(steps)
 }
 
 /// The caller's frame.
@@ -308,24 +355,34 @@ fn above(frame: Frame, known: Known) -> Option<Frame> {
     frame.caller(known.rule()?, |at| Some(unsafe { *(at as *const u64) }))
 }
 
-/// Enters a stack in the log.
+/// Enters a stack in the log, as [`place`] hashes it.
 #[cold]
 fn log_stack(place: u64, epoch: u32, caller: Caller) {
-    let mut words = [0u64; STACK_WORDS + FRAMES_MAX];
+    let is_whole = process::WHOLE_STACKS.load(Relaxed);
+    let mut words = [0u64; STACK_WORDS + FRAMES_MAX + SCRIPT_FRAMES_MAX];
     (words[0], words[1]) = (place, u64::from(epoch));
-    let mut frame = caller.first();
     let mut length = STACK_WORDS;
-    while length < words.len() {
+    let mut frame = caller.first();
+    let (mut lines, mut count, mut has_lines) = ([0; SCRIPT_FRAMES_MAX], 0, None);
+    while length < STACK_WORDS + FRAMES_MAX {
         words[length] = frame.pc;
         length += 1;
         let known = frames::of(frame.pc, epoch);
-        if known.is_users() && !process::WHOLE_STACKS.load(Relaxed) {
+        if known.interprets() && has_lines.is_none() {
+            let take = |key| {
+                lines[count] = key;
+                count += 1;
+            };
+            has_lines = Some(python::all(is_whole, take));
+        }
+        if (known.is_users() || has_lines == Some(true)) && !is_whole {
             break;
         }
         let Some(above) = above(frame, known) else { break };
         frame = above;
     }
-    process::log(EntryKind::Stack, &words[..length], &[]);
+    words[length..][..count].copy_from_slice(&lines[..count]);
+    process::log(EntryKind::Stack, &words[..length + count], &[]);
 }
 
 /// Counts an operation that found no room.

@@ -20,6 +20,9 @@
 //! the *CFA* is the stack pointer's value in the caller just before its call. A *return address* names the
 //! instruction after the call: what it belongs to is found one byte before it.
 //!
+//! Frames of a program that CPython runs are the interpreter's own, and are read by themselves
+//! ([`Interpreter`]).
+//!
 //! Frames that a [`Rule`] cannot express (other registers as bases, general expressions, signal frames) end
 //! the walk. x86-64 and aarch64 are provided, of which a program has the one it is compiled for (`arch`).
 
@@ -27,9 +30,11 @@
 
 mod arch;
 mod frame;
+mod python;
 mod rule;
 mod tables;
 
 pub use frame::{FRAME_BYTES_MAX, Frame};
+pub use python::{Code, Interpreter, NAME_MAX, Python, Read, Running};
 pub use rule::{Cfa, Rule, SavedBp};
 pub use tables::Tables;

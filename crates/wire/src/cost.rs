@@ -13,7 +13,8 @@
 //!
 //! - A **table** is open-addressed: slot 0 is its [`ChunkHead`], the others are [`Record`]s, one for each
 //!   pair of a place in the program and an operation. Only the thread that has the table writes to it.
-//! - A **log** is a list of entries: modules that were mapped, and stacks too long for a record's one word.
+//! - A **log** is a list of entries: modules that were mapped, stacks too long for a record's one word, and
+//!   lines of an interpreted program on those.
 //! - An **ask** is a question to the command: whether an instruction belongs to the user's own source.
 //!
 //! Invariants: all fields are atomics or are written before the word that announces them; a chunk whose kind
@@ -27,7 +28,7 @@ pub const LEDGER_ENV: &str = "VELLUM_LEDGER";
 /// The first eight bytes of a ledger.
 pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0C");
 /// The layout's version.
-pub const LEDGER_VERSION: u32 = 2;
+pub const LEDGER_VERSION: u32 = 3;
 /// Bytes of the file, nearly all of them never touched.
 pub const LEDGER_BYTES: usize = 1 << 30;
 /// The unit in which space is handed out.
@@ -38,6 +39,8 @@ pub const ASKS: usize = 64;
 pub const FRAMES_MAX: usize = 128;
 /// Set in [`Record::place`] when it is a stack's hash and not an address.
 pub const STACK_BIT: u64 = 1 << 63;
+/// Set in the key of a line of an interpreted program, which no address is.
+pub const LINE_BIT: u64 = 1 << 63;
 /// Set in [`Record::what`] of a record of asides: timings of the same place and operation that took longer
 /// than [`DISTURBED_US`] although the shortest takes less than a microsecond. Its `count` is their number,
 /// its `sum` and `squares` are theirs.
@@ -233,8 +236,12 @@ pub struct Record {
 pub enum EntryKind {
     /// A module that is mapped: words `epoch, start, end, bias`, then its path.
     Module = 1,
-    /// A stack: words `hash, epoch`, then the return addresses, innermost first.
+    /// A stack: words `hash, epoch`, then the return addresses, innermost first, then the keys of lines of an
+    /// interpreted program ([`LINE_BIT`]), innermost first.
     Stack = 2,
+    /// A line of an interpreted program: words `key, line, bytes of the function's name`, then that name, then
+    /// the file's.
+    Line = 3,
 }
 
 /// The head of a log's entry; padded to [`ENTRY_ALIGN`].
@@ -253,6 +260,8 @@ pub const ENTRY_ALIGN: usize = 8;
 pub const MODULE_WORDS: usize = 4;
 /// Words before the addresses of a stack's entry.
 pub const STACK_WORDS: usize = 2;
+/// Words before the names of a line's entry.
+pub const LINE_WORDS: usize = 3;
 
 /// Where the asks begin.
 pub const ASKS_AT: usize = size_of::<Ledger>();

@@ -21,6 +21,7 @@
 //! So at any time the value at the peak is the note, if its number is the head's, or else what the stack
 //! holds now ([`Held::at_peak`]).
 
+use crate::script::SCRIPT_FRAMES_MAX;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed},
@@ -44,8 +45,6 @@ pub const HELD_BYTES: u64 = HEAD_BYTES as u64 + PARTS as u64 * PART_BYTES as u64
 pub const ENTRY_WORDS: usize = (PART_BYTES - HEAD_BYTES) / 8;
 /// Frames of machine code that are recorded of a stack.
 pub const NATIVE_FRAMES_MAX: usize = 128;
-/// Lines of an interpreted program that are.
-pub const SCRIPT_FRAMES_MAX: usize = 64;
 /// Frames of a stack.
 pub const STACK_FRAMES_MAX: usize = NATIVE_FRAMES_MAX + SCRIPT_FRAMES_MAX;
 /// Counts of blocks are in units of one block divided by this.

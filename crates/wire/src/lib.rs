@@ -41,6 +41,7 @@ mod exported;
 pub mod held;
 pub mod interface;
 pub mod operation;
+pub mod script;
 
 pub use board::{
     Attach, BOARD_ENV, Board, Header, MAGIC, SLOT_BYTES, SLOTS_DEFAULT, SLOTS_MAX, Slot, VERSION,

@@ -1,0 +1,111 @@
+//! A table of facts that are worked out once, such as what an instruction belongs to: a key, a word.
+//!
+//! In private memory that a forked child gets with all it holds; read by everybody without a lock.
+//!
+//! Invariants: a key is written once, by compare-and-swap, before its value; a value of 0 is one still being
+//! filled in, for which another thread works it out again.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicPtr, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Places in a table.
+const SLOTS: usize = 1 << 17;
+/// Probes before a full neighbourhood is given up, and its facts are worked out each time.
+const PROBES_MAX: usize = 64;
+
+struct Slot {
+    key: AtomicU64,
+    value: AtomicU64,
+}
+
+/// A table, mapped when it is first filled.
+pub(crate) struct Facts(AtomicPtr<Slot>);
+
+impl Facts {
+    /// An empty one.
+    pub(crate) const fn new() -> Facts {
+        Facts(AtomicPtr::new(null_mut()))
+    }
+
+    /// The word of `key`, which is not 0, worked out now if it is not there. No word is 0.
+    pub(crate) fn of(&self, key: u64, work_out: impl FnOnce() -> u64) -> u64 {
+        let Some(slot) = self.slot_of(key) else {
+            return work_out();
+        };
+        let value = slot.value.load(Acquire);
+        if value != 0 {
+            return value;
+        }
+        let value = work_out();
+        slot.value.store(value, Release);
+        value
+    }
+
+    /// The word of `key`, if it has been worked out and is where it belongs, or one further.
+    #[inline(always)]
+    pub(crate) fn known(&self, key: u64) -> Option<u64> {
+        let table = self.0.load(Relaxed);
+        if table.is_null() {
+            return None;
+        }
+        let start = start(key);
+        // SAFETY: the indices are within the table, which stays.
+        let slots = unsafe { [&*table.add(start), &*table.add((start + 1) % SLOTS)] };
+        let slot = slots.into_iter().find(|slot| slot.key.load(Relaxed) == key)?;
+        let value = slot.value.load(Acquire);
+        (value != 0).then_some(value)
+    }
+
+    /// The key's slot, which becomes its own if it had none.
+    fn slot_of(&self, key: u64) -> Option<&Slot> {
+        let table = self.table()?;
+        let start = start(key);
+        for probe in 0..PROBES_MAX {
+            // SAFETY: the index is within the table, which stays.
+            let slot = unsafe { &*table.add((start + probe) % SLOTS) };
+            match slot.key.load(Relaxed) {
+                there if there == key => return Some(slot),
+                0 => match slot.key.compare_exchange(0, key, Relaxed, Relaxed) {
+                    Err(theirs) if theirs != key => {}
+                    _ => return Some(slot),
+                },
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn table(&self) -> Option<*const Slot> {
+        let table = self.0.load(Acquire);
+        if !table.is_null() {
+            return Some(table);
+        }
+        let bytes = SLOTS * size_of::<Slot>();
+        // SAFETY: a new mapping wherever the kernel likes; zeros are empty slots.
+        let fresh = unsafe {
+            rustix::mm::mmap_anonymous(
+                null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        };
+        let fresh = fresh.ok()?.cast::<Slot>();
+        match self.0.compare_exchange(null_mut(), fresh, Release, Acquire) {
+            Ok(_) => Some(fresh),
+            Err(theirs) => {
+                // SAFETY: the mapping just made, which nobody else knows.
+                let _ = unsafe { rustix::mm::munmap(fresh.cast(), bytes) };
+                Some(theirs)
+            }
+        }
+    }
+}
+
+fn start(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % SLOTS
+}

@@ -1,0 +1,149 @@
+//! Lines of Python on a stack.
+//!
+//! An operation of CPython's, or of a library that it calls, is recorded under the line that runs: the walk
+//! up the stack ends where it reaches the interpreter, and goes on along the interpreter's own frames
+//! ([`vellum_unwind::Interpreter`]), to the first line that is of no library.
+//!
+//! ```text
+//! malloc's caller ─ list_resize (interpreter)      decode (json/decoder.py:355) ─ load (job.py:12)
+//!                                    └─────────────────▶                              ▲ the place
+//! ```
+//!
+//! A line's **key** is made of its code, its instruction and what the code refers to. It stands for the line
+//! in a stack's hash, and in the log.
+//!
+//! Frames and code are read directly, as this happens with each operation, once the kernel has read a stack
+//! and found code wherever the layout says there is some. Until then, and for a stack that is not so, there
+//! are no lines.
+
+use crate::facts::Facts;
+use crate::{next, process};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use vellum_sys::map;
+use vellum_unwind::{Code, Interpreter, NAME_MAX, Python, Running};
+use vellum_wire::cost::{EntryKind, LINE_BIT, LINE_WORDS};
+use vellum_wire::script::{SCRIPT_FRAMES_MAX, is_users};
+
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Words of [`LINES`].
+const LIBRARYS: u64 = 1;
+const USERS: u64 = 2;
+/// The line cannot be read.
+const NONE: u64 = 3;
+
+/// Whether a stack was found laid out as it should be: not looked yet, yes, no.
+const UNSEEN: u32 = 0;
+const HOLDS: u32 = 1;
+const FAILS: u32 = 2;
+
+static INTERPRETER: Interpreter = Interpreter::none();
+static LAYOUT: AtomicU32 = AtomicU32::new(UNSEEN);
+/// By key: whose the line is.
+static LINES: Facts = Facts::new();
+
+/// Looks for an interpreter in the program. For the library's first moment, when no other thread can hold the
+/// loader's lock.
+pub(crate) fn look() {
+    INTERPRETER.look(next::first, by_kernel);
+}
+
+/// Whether there is one.
+pub(crate) fn is_there() -> bool {
+    INTERPRETER.get().is_some()
+}
+
+/// Hands out the keys of the lines that this thread runs, innermost first: all of them, or those up to the
+/// first of the user's. Whether there were any; `None` if that takes [`all`] to find out.
+#[inline(always)]
+pub(crate) fn known(is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
+    each(is_whole, |_, _, _, key| LINES.known(key), take)
+}
+
+/// The same, also of lines that are met for the first time, which are entered in the log.
+#[cold]
+pub(crate) fn all(is_whole: bool, take: impl FnMut(u64)) -> bool {
+    if LAYOUT.load(Relaxed) == UNSEEN
+        && let Some(python) = INTERPRETER.get()
+        && let Some(holds) = holds(&python)
+    {
+        LAYOUT.store(if holds { HOLDS } else { FAILS }, Relaxed);
+    }
+    let whose = |python: &Python, running, code, key| {
+        Some(LINES.of(key, || match process::keeping_errno(|| describe(python, running, code, key)) {
+            Some(true) => USERS,
+            Some(false) => LIBRARYS,
+            None => NONE,
+        }))
+    };
+    each(is_whole, whose, take) == Some(true)
+}
+
+#[inline(always)]
+fn each(
+    is_whole: bool,
+    whose: impl Fn(&Python, Running, Code, u64) -> Option<u64>,
+    mut take: impl FnMut(u64),
+) -> Option<bool> {
+    let Some(python) = INTERPRETER.get() else { return Some(false) };
+    match LAYOUT.load(Relaxed) {
+        HOLDS => {}
+        UNSEEN => return None,
+        _ => return Some(false),
+    }
+    let mut count = 0;
+    for running in python.running(directly) {
+        let Some(code) = python.code(running, directly) else { break };
+        let key = key(running, code);
+        let whose = whose(&python, running, code, key)?;
+        if whose == NONE {
+            continue;
+        }
+        take(key);
+        count += 1;
+        if count == SCRIPT_FRAMES_MAX || (whose == USERS && !is_whole) {
+            break;
+        }
+    }
+    Some(count > 0)
+}
+
+/// Whether this thread's stack is laid out as it should be; `None` if there is none to look at.
+fn holds(python: &Python) -> Option<bool> {
+    let mut all = python.running(by_kernel).map(|running| python.code(running, by_kernel).is_some());
+    let first = all.next()?;
+    Some(first && all.all(|is_code| is_code))
+}
+
+/// Enters a line in the log: whether it is the user's, or `None` if it cannot be read.
+fn describe(python: &Python, running: Running, code: Code, key: u64) -> Option<bool> {
+    let (mut file, mut name) = ([0; NAME_MAX], [0; NAME_MAX]);
+    let line = python.line(running, code, by_kernel);
+    let file = python.file(code, &mut file, by_kernel)?;
+    let name = python.name(code, &mut name, by_kernel)?;
+    let mut text = [0; 2 * NAME_MAX];
+    text[..name.len()].copy_from_slice(name);
+    text[name.len()..][..file.len()].copy_from_slice(file);
+    let words: [u64; LINE_WORDS] = [key, line.into(), name.len() as u64];
+    process::log(EntryKind::Line, &words, &text[..name.len() + file.len()])?;
+    Some(is_users(core::str::from_utf8(file).unwrap_or_default()))
+}
+
+#[inline(always)]
+fn key(running: Running, code: Code) -> u64 {
+    let [file, name, lines, first] = code.words();
+    let words = [running.code, running.instruction, file, name, lines, first];
+    words.into_iter().fold(SPREAD, |hash, word| (hash ^ word).wrapping_mul(SPREAD).rotate_left(29)) | LINE_BIT
+}
+
+fn by_kernel(at: u64, into: &mut [u8]) -> bool {
+    map::copy_from(at as usize, into) == into.len()
+}
+
+#[inline(always)]
+fn directly(at: u64, into: &mut [u8]) -> bool {
+    // SAFETY: only frames and code that the calling thread runs are read so, once `holds` has found this
+    // process's interpreter laid out as its version says: they are there as long as the thread runs them.
+    unsafe { into.as_mut_ptr().copy_from_nonoverlapping(at as *const u8, into.len()) };
+    true
+}

@@ -1,0 +1,462 @@
+//! Lines of Python on a stack, for CPython 3.11 to 3.13.
+//!
+//! The interpreter's own frames are a list, innermost first, that begins in the state of the thread:
+//!
+//! ```text
+//! thread state ─▶ frame ─▶ frame ─▶ ...          each: code, instruction
+//!                                                 code: file, name, first line, table of lines
+//! ```
+//!
+//! A thread reads its own, which nobody else changes. Which field is
+//! where is a matter of the version ([`Layout`]; CPython's `Include/internal/pycore_frame.h` and
+//! `Include/cpython/code.h`); the table of lines is that of PEP 626 in the form of
+//! `Objects/locations.md`. An interpreter without a global lock, of another version, or loaded by `dlopen`
+//! shows no lines.
+//!
+//! All reading is the caller's ([`Read`]): by the kernel, which finds out what cannot be read, or directly,
+//! where the layout has been seen to hold. What is taken for code must be of the type of code: an interpreter
+//! that is not laid out as its version says costs lines, not the program.
+
+use core::ffi::{CStr, c_ulong, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// Bytes of a file's or function's name that are read, its last ones.
+pub const NAME_MAX: usize = 512;
+/// Frames that are looked at, those that C code put there among them.
+const STEPS_MAX: usize = 128;
+/// Bytes of the table of lines that are read at a time.
+const CHUNK: usize = 512;
+
+/// Words of a frame, and of code, that are read.
+const FRAME_WORDS: usize = 10;
+const CODE_WORDS: usize = 18;
+/// Offsets in code: the same from 3.11 to 3.13.
+const TYPE: usize = 8;
+const FILE: usize = 112;
+const NAME: usize = 128;
+const LINES: usize = 136;
+/// Offsets in a `bytes` object, and in text.
+const LENGTH: usize = 16;
+const BYTES: usize = 32;
+const FORM: usize = 32;
+/// The frame is one that C code put on the list, of no function.
+const OWNED_BY_C: u8 = 3;
+
+/// Reads as many bytes as there is room for from an address; false if they cannot be read.
+pub trait Read: Fn(u64, &mut [u8]) -> bool + Copy {}
+
+impl<R: Fn(u64, &mut [u8]) -> bool + Copy> Read for R {}
+
+/// Which field is where, in bytes.
+#[derive(Debug)]
+struct Layout {
+    version: c_ulong,
+    /// From the thread's state to the innermost frame: fields to be followed.
+    innermost: &'static [usize],
+    code: usize,
+    previous: usize,
+    owner: usize,
+    first_line: usize,
+    /// Instructions, in the code.
+    instructions: usize,
+    /// Text of ASCII alone, and other text.
+    ascii: usize,
+    other: usize,
+}
+
+/// The frame's instruction: the same from 3.11 to 3.13.
+const INSTRUCTION: usize = 56;
+
+static LAYOUTS: [Layout; 3] = [
+    Layout {
+        version: 0x030b,
+        innermost: &[56, 8],
+        code: 32,
+        previous: 48,
+        owner: 69,
+        first_line: 72,
+        instructions: 184,
+        ascii: 48,
+        other: 72,
+    },
+    Layout {
+        version: 0x030c,
+        innermost: &[56, 0],
+        code: 0,
+        previous: 8,
+        owner: 70,
+        first_line: 68,
+        instructions: 192,
+        ascii: 40,
+        other: 56,
+    },
+    Layout {
+        version: 0x030d,
+        innermost: &[72],
+        code: 0,
+        previous: 8,
+        owner: 70,
+        first_line: 68,
+        instructions: 200,
+        ascii: 40,
+        other: 56,
+    },
+];
+
+/// The interpreter of this process, once it has been found.
+#[derive(Debug)]
+pub struct Interpreter {
+    /// The number of the layout, from 1; 0: there is no Python that is known.
+    layout: AtomicUsize,
+    /// `PyGILState_GetThisThreadState`.
+    own: AtomicPtr<c_void>,
+    /// `PyCode_Type`.
+    code: AtomicPtr<c_void>,
+}
+
+/// A Python of a known version.
+#[derive(Clone, Copy, Debug)]
+pub struct Python {
+    layout: &'static Layout,
+    own: *const c_void,
+    code: u64,
+}
+
+/// A function that runs: its code, and the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The address of its code.
+    pub code: u64,
+    /// The address of the instruction; before the first one, none of the code's.
+    pub instruction: u64,
+}
+
+/// What the code of a [`Running`] refers to. Other code may lie at its address later, and will refer to
+/// something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Where the file's and the function's name and the table of lines are.
+    file: u64,
+    name: u64,
+    lines: u64,
+    first_line: u32,
+}
+
+impl Interpreter {
+    /// None that is known.
+    pub const fn none() -> Interpreter {
+        Interpreter {
+            layout: AtomicUsize::new(0),
+            own: AtomicPtr::new(null_mut()),
+            code: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    /// Looks for an interpreter in the program. `find` finds symbols of the program's, or says null.
+    pub fn look(&self, find: impl Fn(&CStr) -> *const c_void, read: impl Read) {
+        // SAFETY: where the symbol is, it is a number, which never changes.
+        let Some(version) = (unsafe { find(c"Py_Version").cast::<c_ulong>().as_ref() }) else { return };
+        let Some(number) = LAYOUTS.iter().position(|layout| layout.version == version >> 16) else { return };
+        let mut free_threaded = [0; 8];
+        // Of 3.13, tables of its layout begin with 8 letters, its version, and whether there is no lock.
+        let runtime = find(c"_PyRuntime");
+        if number == 2 && !(read(runtime as u64 + 16, &mut free_threaded) && free_threaded == [0; 8]) {
+            return;
+        }
+        let found = [c"PyGILState_GetThisThreadState", c"PyCode_Type"].map(find);
+        if found.iter().any(|symbol| symbol.is_null()) {
+            return;
+        }
+        for (place, symbol) in [&self.own, &self.code].into_iter().zip(found) {
+            place.store(symbol.cast_mut(), Relaxed);
+        }
+        self.layout.store(number + 1, Release);
+    }
+
+    /// The interpreter, if one was found.
+    #[inline]
+    pub fn get(&self) -> Option<Python> {
+        let layout = LAYOUTS.get(self.layout.load(Acquire).wrapping_sub(1))?;
+        Some(Python { layout, own: self.own.load(Relaxed), code: self.code.load(Relaxed) as u64 })
+    }
+}
+
+impl Python {
+    /// The functions that the calling thread runs, innermost first; none if it is no thread of Python's.
+    #[inline]
+    pub fn running<R: Read>(&self, read: R) -> impl Iterator<Item = Running> + use<R> {
+        let layout = self.layout;
+        let follow = |at: u64, &offset: &usize| Some(word(at + offset as u64, read)?).filter(|&at| at != 0);
+        let first = self.thread().and_then(|thread| layout.innermost.iter().try_fold(thread, follow));
+        let mut at = first.unwrap_or(0);
+        let all = (0..STEPS_MAX).map_while(move |_| {
+            let frame: [u64; FRAME_WORDS] = (at != 0).then(|| words(at, read))??;
+            at = frame[layout.previous / 8];
+            let owner = frame[layout.owner / 8].to_ne_bytes()[layout.owner % 8];
+            let running = Running { code: frame[layout.code / 8], instruction: frame[INSTRUCTION / 8] };
+            Some((owner != OWNED_BY_C).then_some(running))
+        });
+        all.flatten()
+    }
+
+    /// The code of a function that runs, if it is code.
+    #[inline]
+    pub fn code(&self, running: Running, read: impl Read) -> Option<Code> {
+        let words: [u64; CODE_WORDS] = words(running.code, read)?;
+        let [file, name, lines] = [FILE, NAME, LINES].map(|offset| words[offset / 8]);
+        let first = self.layout.first_line;
+        let first_line = (words[first / 8] >> (first % 8 * 8)) as u32;
+        (words[TYPE / 8] == self.code).then_some(Code { file, name, lines, first_line })
+    }
+
+    /// The line that runs, from 1, of such code.
+    pub fn line(&self, running: Running, code: Code, read: impl Read) -> u32 {
+        let instructions = running.code + self.layout.instructions as u64;
+        // Two bytes each. Before the first there is the function's beginning.
+        let index = running.instruction.checked_sub(instructions).map_or(0, |bytes| bytes / 2);
+        line_of(code.lines, code.first_line, index, read).unwrap_or(code.first_line)
+    }
+
+    /// The file of such code, or the last bytes of its name, in UTF-8.
+    pub fn file<'a>(&self, code: Code, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
+        text(self.layout, code.file, into, read)
+    }
+
+    /// The function of such code, with the classes and functions it is in, likewise.
+    pub fn name<'a>(&self, code: Code, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
+        text(self.layout, code.name, into, read)
+    }
+
+    /// This thread's state, if it is one of Python's.
+    #[inline]
+    fn thread(&self) -> Option<u64> {
+        // SAFETY: the function of this name and form, of the versions that are known: it takes nothing, and
+        // returns what the thread keeps for itself.
+        let own: extern "C" fn() -> *mut c_void = unsafe { core::mem::transmute(self.own) };
+        Some(own() as u64).filter(|&own| own != 0)
+    }
+}
+
+impl Code {
+    /// What it refers to, as numbers.
+    #[inline]
+    pub fn words(self) -> [u64; 4] {
+        [self.file, self.name, self.lines, self.first_line.into()]
+    }
+}
+
+#[inline]
+fn words<const N: usize>(at: u64, read: impl Read) -> Option<[u64; N]> {
+    let mut words = [0u64; N];
+    // SAFETY: words are bytes, and all values of those are words.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(&words)) };
+    read(at, bytes).then_some(words)
+}
+
+#[inline]
+fn word(at: u64, read: impl Read) -> Option<u64> {
+    words::<1>(at, read).map(|[word]| word)
+}
+
+/// A text in UTF-8, or its last bytes.
+fn text<'a>(layout: &Layout, at: u64, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
+    let length = usize::try_from(word(at + LENGTH as u64, read)?).ok()?;
+    let form = word(at + FORM as u64, read)? as u32;
+    let (width, is_compact, is_ascii) = ((form >> 2 & 7) as usize, form & 1 << 5 != 0, form & 1 << 6 != 0);
+    if !is_compact || !matches!(width, 1 | 2 | 4) {
+        return None;
+    }
+    let start = at as usize + if is_ascii { layout.ascii } else { layout.other };
+    // A letter takes at most three bytes more in UTF-8 than it has there.
+    let kept = length.min(if is_ascii { NAME_MAX } else { NAME_MAX / 4 });
+    let mut raw = [0; NAME_MAX];
+    let raw = &mut raw[..kept * width];
+    if !read((start + (length - kept) * width) as u64, raw) {
+        return None;
+    }
+    let mut used = 0;
+    for letter in raw.chunks_exact(width) {
+        let number = letter.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
+        let letter = char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER);
+        used += letter.encode_utf8(&mut into[used..]).len();
+    }
+    Some(&into[..used])
+}
+
+/// The line of the instruction of that index, by a table of lines: `Objects/locations.md` of CPython 3.11.
+fn line_of(table: u64, first: u32, index: u64, read: impl Read) -> Option<u32> {
+    let length = word(table + LENGTH as u64, read)?;
+    let mut bytes = Bytes { at: table + BYTES as u64, left: length, chunk: [0; CHUNK], from: 0, to: 0, read };
+    let (mut line, mut passed) = (i64::from(first), 0);
+    loop {
+        let head = bytes.next()?;
+        passed += u64::from(head & 7) + 1;
+        let code = head >> 3 & 15;
+        let (delta, more) = match code {
+            15 => (None, 0),
+            14 => (Some(bytes.signed()?), 3),
+            13 => (Some(bytes.signed()?), 0),
+            10..=12 => (Some(i64::from(code) - 10), 2),
+            _ => (Some(0), 1),
+        };
+        for _ in 0..more {
+            // Columns, and the last line: numbers where the line is one, else bytes.
+            if code == 14 { bytes.number().map(|_| ())? } else { bytes.next().map(|_| ())? }
+        }
+        line += delta.unwrap_or(0);
+        if index < passed {
+            return delta.and_then(|_| u32::try_from(line).ok());
+        }
+    }
+}
+
+/// Bytes of the program's memory, one after the other.
+struct Bytes<R> {
+    at: u64,
+    left: u64,
+    chunk: [u8; CHUNK],
+    from: usize,
+    to: usize,
+    read: R,
+}
+
+impl<R: Read> Bytes<R> {
+    fn next(&mut self) -> Option<u8> {
+        if self.from == self.to {
+            let count = (CHUNK as u64).min(self.left) as usize;
+            if count == 0 || !(self.read)(self.at, &mut self.chunk[..count]) {
+                return None;
+            }
+            (self.from, self.to) = (0, count);
+            self.at += count as u64;
+            self.left -= count as u64;
+        }
+        self.from += 1;
+        Some(self.chunk[self.from - 1])
+    }
+
+    /// Six bits a byte, the least first; a seventh says that there are more.
+    fn number(&mut self) -> Option<u64> {
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let byte = self.next()?;
+            number |= u64::from(byte & 63) << shift;
+            shift += 6;
+            if byte & 64 == 0 || shift > 58 {
+                return Some(number);
+            }
+        }
+    }
+
+    /// The sign is the last bit.
+    fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        let value = (number >> 1) as i64;
+        Some(if number & 1 == 0 { value } else { -value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads what a test has made.
+    fn there(at: u64, into: &mut [u8]) -> bool {
+        // SAFETY: tests give addresses of their own objects, and lengths that are in them.
+        into.copy_from_slice(unsafe { core::slice::from_raw_parts(at as *const u8, into.len()) });
+        true
+    }
+
+    fn nowhere(_: u64, _: &mut [u8]) -> bool {
+        false
+    }
+
+    /// A `bytes` object with that table.
+    fn table(entries: &[u8]) -> Vec<u8> {
+        let mut object = vec![0; BYTES];
+        object[LENGTH..LENGTH + 8].copy_from_slice(&(entries.len() as u64).to_ne_bytes());
+        object.extend(entries);
+        object
+    }
+
+    #[test]
+    fn lines_are_found_by_the_table() {
+        let entries = [
+            // Two units of the first line, a short form: a byte of columns.
+            0x80 | 1,
+            0x11,
+            // One unit, two lines on: two bytes of columns.
+            0x80 | 12 << 3,
+            4,
+            9,
+            // Three units of no line.
+            0x80 | 15 << 3 | 2,
+            // One unit, 50 lines back, without columns.
+            0x80 | 13 << 3,
+            101 & 63 | 64,
+            101 >> 6,
+            // Eight units, 3 lines on, the last line 0 on, columns of two bytes and of one.
+            0x80 | 14 << 3 | 7,
+            6,
+            0,
+            70 & 63 | 64,
+            1,
+            5,
+        ];
+        let object = table(&entries);
+        let at = object.as_ptr() as u64;
+        let found = |index| line_of(at, 100, index, there);
+        assert_eq!([0, 1, 2, 3, 5].map(found), [Some(100), Some(100), Some(102), None, None]);
+        assert_eq!([6, 7, 14, 15].map(found), [Some(52), Some(55), Some(55), None]);
+    }
+
+    #[test]
+    fn tables_of_nonsense_end() {
+        let mut state = 0x1234_5678_9abc_def0_u64;
+        for _ in 0..200 {
+            let bytes: Vec<u8> = (0..900)
+                .map(|_| {
+                    state = (state ^ 7).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+                    (state >> 40) as u8
+                })
+                .collect();
+            let object = table(&bytes);
+            for index in [0, 100, 100_000] {
+                let _ = line_of(object.as_ptr() as u64, 1, index, there);
+            }
+        }
+        assert_eq!(line_of(8, 1, 0, nowhere), None, "of memory that is not there");
+    }
+
+    #[test]
+    fn texts_are_read_in_all_widths() {
+        let layout = &LAYOUTS[1];
+        let made = |letters: &str, width: usize, is_ascii: bool| {
+            let start = if is_ascii { layout.ascii } else { layout.other };
+            let mut object = vec![0; start];
+            object[LENGTH..LENGTH + 8].copy_from_slice(&(letters.chars().count() as u64).to_ne_bytes());
+            object[FORM] = (width << 2 | 1 << 5 | usize::from(is_ascii) << 6) as u8;
+            for letter in letters.chars() {
+                object.extend(&(letter as u32).to_le_bytes()[..width]);
+            }
+            object
+        };
+        let long = "x".repeat(NAME_MAX + 9);
+        for (letters, width, is_ascii) in [
+            ("plain.py", 1, true),
+            ("grün", 1, false),
+            ("имя", 2, false),
+            ("𝒳y", 4, false),
+            (&*long, 1, true),
+        ] {
+            let object = made(letters, width, is_ascii);
+            let mut into = [0; NAME_MAX];
+            let read = text(layout, object.as_ptr() as u64, &mut into, there).expect("it is text");
+            assert_eq!(
+                core::str::from_utf8(read).unwrap(),
+                &letters[letters.len().saturating_sub(NAME_MAX)..]
+            );
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Which lines of an interpreted program are the user's: what the recorder ends a stack at, and what reports
+//! show.
+
+/// Lines of an interpreted program on a stack that are recorded.
+pub const SCRIPT_FRAMES_MAX: usize = 64;
+
+/// Where Python keeps its own modules, and packages of others.
+const LIBRARIES: [&str; 4] = ["/lib/python3", "/lib64/python3", "/site-packages/", "/dist-packages/"];
+
+/// Whether a line of such a file is the user's: of no module of Python's own, and of no package.
+#[must_use]
+pub fn is_users(file: &str) -> bool {
+    let is_frozen = file.starts_with('<') && file != "<string>" && file != "<stdin>";
+    !is_frozen && !is_package(file)
+}
+
+/// Whether a file is one of Python's own, or of a package.
+#[must_use]
+pub fn is_package(file: &str) -> bool {
+    LIBRARIES.iter().any(|place| file.contains(place))
+}
+
+/// Whether a module with such a file name is the interpreter.
+#[must_use]
+pub fn is_interpreter(name: &[u8]) -> bool {
+    name.starts_with(b"python") || name.starts_with(b"libpython")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_lines_are_those_of_no_library() {
+        assert!(["/home/a/job.py", "job.py", "<string>"].into_iter().all(is_users));
+        let others = [
+            "<frozen importlib._bootstrap>",
+            "/usr/lib/python3.11/json/decoder.py",
+            "/usr/lib/python3/dist-packages/numpy/core/numeric.py",
+            "/venv/lib/python3.12/site-packages/pandas/io.py",
+        ];
+        assert!(!others.into_iter().any(is_users));
+    }
+}
