@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vellum_process::jit_map;
 use vellum_wire::held as wire;
 use vellum_wire::held::{
     Amount, CLASSES_MAX, ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held,
@@ -228,6 +229,7 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
     let mut modules: Vec<Arc<Path>> = Vec::new();
     let mut known: HashMap<PathBuf, Arc<Path>> = HashMap::new();
     let mut lines: HashMap<u64, Arc<ScriptLine>> = HashMap::new();
+    let list = jit_map(pid).map(Arc::from);
     let mut rest = entries;
     while let Some(&first) = rest.first() {
         let length = (first >> 32) as usize;
@@ -242,7 +244,8 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
             kind if kind == EntryKind::Stack as u32 && length >= STACK_WORDS => {
                 let holding = holding(entry, offset_of!(StackHead, held) / WORD, Some(peak));
                 let frames = entry[STACK_WORDS..].iter().take(STACK_FRAMES_MAX);
-                let stack = frames.map(|&frame| instruction(frame, &modules, &lines)).collect();
+                let stack =
+                    frames.map(|&frame| instruction(frame, &modules, &lines, list.as_ref())).collect();
                 let pins = entry[offset_of!(StackHead, pins) / WORD];
                 process.stacks.push(HeldStack { stack, holding, pins });
             }
@@ -289,12 +292,17 @@ fn line_of(entry: &[u64]) -> ScriptLine {
 }
 
 /// A frame's instruction: the call, which is before the return address.
-fn instruction(frame: u64, modules: &[Arc<Path>], lines: &HashMap<u64, Arc<ScriptLine>>) -> Instruction {
+fn instruction(
+    frame: u64,
+    modules: &[Arc<Path>],
+    lines: &HashMap<u64, Arc<ScriptLine>>,
+    list: Option<&Arc<Path>>,
+) -> Instruction {
     let (number, offset) = (frame >> OFFSET_BITS, frame & ((1 << OFFSET_BITS) - 1));
     if let Some(line) = lines.get(&offset).filter(|_| number == PYTHON) {
         return Instruction { module: None, address: 0, line: Some(line.clone()) };
     }
-    let module = modules.get(number as usize).filter(|_| number != NO_MODULE).cloned();
+    let module = if number == NO_MODULE { list.cloned() } else { modules.get(number as usize).cloned() };
     Instruction::at(module, offset.wrapping_sub(1))
 }
 

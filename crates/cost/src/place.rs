@@ -17,7 +17,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vellum_process::{Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library};
+use vellum_process::{
+    Function, Standing, Symbols, is_jit_map, is_own_library, is_recorder, is_systems_library,
+};
 use vellum_wire::script::is_package;
 
 /// An instruction of a module, or a line of an interpreted program.
@@ -144,6 +146,14 @@ impl Causes {
                 called = None;
                 continue;
             };
+            // What was made at run time is the user's program, but for what the compiler made for itself.
+            if is_jit_map(module) {
+                let name = outermost_name(&symbols.functions(module, instruction.address));
+                match name.filter(|name| !COMPILERS_OWN.iter().any(|own| name.starts_with(own))) {
+                    Some(name) => return Some(self.made(module, &name, called)),
+                    None => continue,
+                }
+            }
             // The recorder only passes calls on.
             if is_recorder(module) {
                 continue;
@@ -169,6 +179,13 @@ impl Causes {
             }
         }
         None
+    }
+
+    /// A function that was made at run time, and what it called.
+    fn made(&mut self, module: &Path, name: &str, called: Option<String>) -> Cause {
+        let place =
+            Place::Function { module: self.text(&module.to_string_lossy()), function: self.text(name) };
+        Cause { place, via: called.map(|name| self.text(&name)) }
     }
 
     /// A line of an interpreted program, and what it called.
@@ -235,6 +252,9 @@ fn shown(module: &Path, name: &Option<String>) -> Option<String> {
     let file = || module.file_name().map(|file| file.to_string_lossy().into_owned());
     name.clone().filter(|name| !name.is_empty()).or_else(file)
 }
+
+/// How the names of functions begin that a compiler at run time (V8) made for itself.
+const COMPILERS_OWN: [&str; 4] = ["Builtin:", "BytecodeHandler:", "Stub:", "RegExp:"];
 
 /// The name of all functions of our runtime.
 const ALLOCATOR: &str = "the allocator";

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_measure::{Base, Stat};
-use vellum_process::Symbols;
+use vellum_process::{Symbols, jit_map};
 use vellum_timing::clock::Clock;
 use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, LINE_BIT, STACK_BIT};
 use vellum_wire::operation::{Kind, Operation};
@@ -404,10 +404,16 @@ fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -
             let pc = word.wrapping_sub(1);
             match module_of(pc, entry, processes) {
                 Some(module) => Instruction::at(Some(paths.of(&module.path)), pc.wrapping_sub(module.bias)),
-                None => Instruction::at(None, pc),
+                None => Instruction::at(list_of(entry.process, processes, paths), pc),
             }
         })
         .collect()
+}
+
+/// The list of code that was made at run time, of the process or the nearest that it was forked from.
+fn list_of(process: u32, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -> Option<Arc<Path>> {
+    let path = lineage(process, processes).find_map(|process| jit_map(process.pid))?;
+    Some(paths.of(&path))
 }
 
 /// The module at `pc` when the entry was made: the last of those known by then.

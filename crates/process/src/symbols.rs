@@ -10,10 +10,13 @@
 //!
 //! and what debug files share (dwz) by `.gnu_debugaltlink`. The reading is addr2line's and object's.
 //!
+//! Code that belongs to no file has the names that its compiler wrote down ([`crate::jit_map`]).
+//!
 //! A source line is the *user's* if it lies outside the directories in which systems and compilers keep
 //! theirs, in a module that is no system library. A line of a system header, instantiated or inlined into the
 //! user's code, is the library's: the line that calls it is the user's.
 
+use crate::jit::{JitMap, is_jit_map};
 use crate::names::short_name;
 use addr2line::Loader;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
@@ -87,6 +90,8 @@ pub fn is_users_source(file: &str) -> bool {
 #[derive(Default)]
 pub struct Symbols {
     modules: HashMap<PathBuf, Option<Module>>,
+    /// Lists of code that was made at run time, by their paths ([`is_jit_map`]).
+    lists: HashMap<PathBuf, JitMap>,
     files: HashMap<Box<str>, Arc<str>>,
 }
 
@@ -127,6 +132,9 @@ struct Unwind {
 impl Symbols {
     /// The standing of the module of that file.
     pub fn standing(&mut self, module: &Path) -> Standing {
+        if is_jit_map(module) {
+            return Standing::Bare;
+        }
         self.open(module).map_or(Standing::Library, |module| module.standing)
     }
 
@@ -145,8 +153,13 @@ impl Symbols {
     /// The functions at `address` of a module's file, the innermost first. Never empty for a module that can
     /// be read; without debug information it is one with at most a name.
     pub fn functions(&mut self, module: &Path, address: u64) -> Arc<[Function]> {
+        if is_jit_map(module) {
+            let list = self.lists.entry(module.to_path_buf()).or_insert_with_key(|path| JitMap::open(path));
+            let name = list.name(address).map(str::to_owned);
+            return Arc::new([Function { name, ..Function::default() }]);
+        }
         // Borrowed apart, as a module's look-up makes names of files.
-        let Symbols { modules, files } = self;
+        let Symbols { modules, files, .. } = self;
         let opened = modules.entry(module.to_path_buf()).or_insert_with_key(|path| Module::open(path));
         let Some(opened) = opened else { return Arc::new([]) };
         if let Some(known) = opened.looked_up.get(&address) {

@@ -59,6 +59,10 @@ impl Rule {
         fits.then_some(Rule { cfa, bp })
     }
 
+    /// What holds in code that keeps a frame pointer, as compilers at run time mostly do. To be tried where
+    /// there are no tables, with words that are known to be on the stack.
+    pub const BY_FRAME_POINTER: Rule = Rule { cfa: Cfa::Bp(16), bp: SavedBp::AtCfa(-16) };
+
     /// The rule as a number that is never 0.
     pub const fn bits(self) -> u64 {
         let (base, offset) = match self.cfa {

@@ -6,6 +6,9 @@
 //! Modules come and go (`dlclose`): a memory of an instruction holds while its module is the same by range,
 //! path and dynamic section, which is asked of the loader again for each stack.
 //!
+//! Code that belongs to no file has no tables: its frame pointer is followed, which compilers at run time mostly
+//! keep.
+//!
 //! Words of the stack are read after it was made sure that they can be read, many pages at a time: the tables
 //! of hand-written code may be wrong, and coroutines have stacks that end anywhere. A process that filters
 //! its system calls is not asked to make one more; there the tables are believed.
@@ -90,8 +93,16 @@ impl Walker {
             let pc = frame.pc - 1;
             if !(module.start..module.end).contains(&pc) {
                 let Some(found) = modules::module(pc) else {
+                    // Code that was made at run time.
                     stack.push(packed(NO_MODULE, frame.pc));
-                    break;
+                    is_inside = false;
+                    let caller = frame.caller(Rule::BY_FRAME_POINTER, |at| readable.known_word(at));
+                    let Some(caller) = caller else { break };
+                    if stack.length == NATIVE_FRAMES_MAX {
+                        break;
+                    }
+                    frame = caller;
+                    continue;
                 };
                 module = found;
                 number = self.number(&module, part);
@@ -199,6 +210,11 @@ impl Window {
             to: Cell::new(vellum_sys::round_down(from, PAGE) + PAGE),
             asks: caps::has(Caps::HELPER),
         }
+    }
+
+    /// The word at an address that no table vouches for, if it can be read.
+    fn known_word(&self, at: u64) -> Option<u64> {
+        self.asks.then(|| self.word(at))?
     }
 
     /// The word at an address of the stack, if it can be read.
