@@ -476,24 +476,28 @@ fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
     assert!(!place.path().join("ran").exists());
 }
 
-/// Code that was made at run time has the names of its compiler's list, and what called it is found.
+/// Code that was made at run time has the names of its compiler's list, and what called it is found, also in
+/// a program with holes between its parts.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn code_made_at_run_time_is_named() {
-    let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("jitted.c", &[], place.path()) else { return };
-    let output = heap(&["-i", "1", "-o", "heap.json", "-o", "heap.folded"], &[text(&program)], place.path());
-    if output.status.code() == Some(77) {
-        return vellum_skip::skip("no memory can be written and executed, or no list written to /tmp");
+    for flags in [&[][..], &["-no-pie", "-Wl,--section-start=.text=0x900000"]] {
+        let place = tempfile::tempdir().unwrap();
+        let Some(program) = compiled("jitted.c", flags, place.path()) else { return };
+        let options = ["-i", "1", "-o", "heap.json", "-o", "heap.folded"];
+        let output = heap(&options, &[text(&program)], place.path());
+        if output.status.code() == Some(77) {
+            return vellum_skip::skip("no memory can be written and executed, or no list written to /tmp");
+        }
+        assert!(output.status.success(), "{}", said(&output));
+        std::fs::remove_file(String::from_utf8_lossy(&output.stdout).trim()).unwrap();
+        let folded = std::fs::read_to_string(place.path().join("heap.folded")).unwrap();
+        for stack in ["main;Function:*outer;take 20000000", "main;Function:*direct 20000000"] {
+            assert!(folded.contains(stack), "{flags:?}: {stack}: {folded}");
+        }
+        let document = report(&place.path().join("heap.json"));
+        let sites = document["sites"].as_array().unwrap();
+        let direct = sites.iter().find(|site| site["place"]["function"] == "Function:*direct").unwrap();
+        assert_eq!(direct["held"]["peak"]["bytes"], 20_000_000);
     }
-    assert!(output.status.success(), "{}", said(&output));
-    std::fs::remove_file(String::from_utf8_lossy(&output.stdout).trim()).unwrap();
-    let folded = std::fs::read_to_string(place.path().join("heap.folded")).unwrap();
-    for stack in ["main;Function:*outer;take 20000000", "main;Function:*direct 20000000"] {
-        assert!(folded.contains(stack), "{stack}: {folded}");
-    }
-    let document = report(&place.path().join("heap.json"));
-    let sites = document["sites"].as_array().unwrap();
-    let direct = sites.iter().find(|site| site["place"]["function"] == "Function:*direct").unwrap();
-    assert_eq!(direct["held"]["peak"]["bytes"], 20_000_000);
 }

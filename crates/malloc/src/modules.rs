@@ -7,8 +7,8 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::ptr::null_mut;
-use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use vellum_sys::segment;
 use vellum_unwind::{Rule, Tables};
 
 /// glibc's `_dl_find_object`, if it has one.
@@ -87,26 +87,8 @@ pub(crate) fn rule(module: &Module, pc: u64) -> Option<Rule> {
     Tables::new(index, index_at, mapped_from(module, entries_at)?, entries_at).rule_at(pc)
 }
 
-/// The bytes from `address` to the end of the segment it lies in.
+/// The bytes from `address` to the end of the part of the module that it lies in.
 fn mapped_from(module: &Module, address: u64) -> Option<&'static [u8]> {
-    let bias = module.bias();
-    // SAFETY: a module begins with its file's head, which is mapped with its first segment.
-    let head = unsafe { &*(module.start as *const libc::Elf64_Ehdr) };
-    if head.e_ident[..4] != *b"\x7fELF" || usize::from(head.e_phentsize) != size_of::<libc::Elf64_Phdr>() {
-        return None;
-    }
-    // SAFETY: the loader has read the program headers from here.
-    let segments = unsafe {
-        slice::from_raw_parts(
-            (module.start + head.e_phoff) as *const libc::Elf64_Phdr,
-            usize::from(head.e_phnum),
-        )
-    };
-    let holds = |segment: &&libc::Elf64_Phdr| {
-        segment.p_type == libc::PT_LOAD && address.wrapping_sub(bias + segment.p_vaddr) < segment.p_filesz
-    };
-    let segment = segments.iter().find(holds)?;
-    let length = bias + segment.p_vaddr + segment.p_filesz - address;
-    // SAFETY: within a segment that is mapped, of a module that is.
-    Some(unsafe { slice::from_raw_parts(address as *const u8, length as usize) })
+    // SAFETY: the loader says so, and nobody uses the bytes for longer than the module is mapped.
+    unsafe { segment::mapped_from(module.start as usize, module.bias() as usize, address as usize) }
 }

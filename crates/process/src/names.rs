@@ -11,6 +11,10 @@ pub fn short_name(raw: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(raw) {
         return format!("{name:#}");
     }
+    // Without the mark of C++, a name is one as it is: a function `b` is not `bool`.
+    if !raw.starts_with("_Z") {
+        return raw.to_owned();
+    }
     let options = DemangleOptions::new().no_params().no_return_type();
     let full = Symbol::new(raw).ok().and_then(|symbol| symbol.demangle_with_options(&options).ok());
     let Some(full) = full else { return raw.to_owned() };
@@ -45,6 +49,8 @@ mod tests {
     fn what_tells_functions_apart_stays() {
         for (raw, name) in [
             ("main", "main"),
+            ("b", "b"),
+            ("PKc", "PKc"),
             ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector::push_back"),
             ("_ZN3foo3barEi", "foo::bar"),
             ("_ZN3foolsERKS_", "foo::operator<<"),

@@ -12,11 +12,11 @@ use crate::next::Next;
 use crate::{ask, process, python};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
-use core::slice;
 use core::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+use vellum_sys::segment;
 use vellum_unwind::{Rule, Tables};
 use vellum_wire::cost::{Answer, EntryKind, MODULE_WORDS};
 use vellum_wire::script::is_interpreter;
@@ -184,27 +184,10 @@ fn rule(found: &Found, pc: u64) -> Option<Rule> {
     Tables::new(index, index_at, mapped_from(found, entries_at)?, entries_at).rule_at(pc)
 }
 
-/// The bytes from `address` to the end of the segment it lies in.
+/// The bytes from `address` to the end of the part of the module that it lies in.
 fn mapped_from(found: &Found, address: u64) -> Option<&'static [u8]> {
     // SAFETY: the loader's record of a module that is mapped.
     let bias = unsafe { &*found.link }.bias;
-    // SAFETY: a module begins with its file's head, which is mapped with its first segment.
-    let head = unsafe { &*(found.start as *const libc::Elf64_Ehdr) };
-    if head.e_ident[..4] != *b"\x7fELF" || usize::from(head.e_phentsize) != size_of::<libc::Elf64_Phdr>() {
-        return None;
-    }
-    // SAFETY: the loader has read the program headers from here.
-    let segments = unsafe {
-        slice::from_raw_parts(
-            (found.start + head.e_phoff) as *const libc::Elf64_Phdr,
-            usize::from(head.e_phnum),
-        )
-    };
-    let holds = |segment: &&libc::Elf64_Phdr| {
-        segment.p_type == libc::PT_LOAD && address.wrapping_sub(bias + segment.p_vaddr) < segment.p_filesz
-    };
-    let segment = segments.iter().find(holds)?;
-    let length = bias + segment.p_vaddr + segment.p_filesz - address;
-    // SAFETY: within a segment that is mapped, of a module that is.
-    Some(unsafe { slice::from_raw_parts(address as *const u8, length as usize) })
+    // SAFETY: the loader says so, and nobody uses the bytes for longer than the module is mapped.
+    unsafe { segment::mapped_from(found.start as usize, bias as usize, address as usize) }
 }

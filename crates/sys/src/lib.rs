@@ -42,6 +42,7 @@ pub mod raw;
 #[doc(hidden)]
 pub mod readers;
 pub mod remote;
+pub mod segment;
 pub mod segv;
 pub mod stack;
 mod stderr;

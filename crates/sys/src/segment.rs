@@ -1,0 +1,83 @@
+//! What of a module is mapped where, by its program headers.
+//!
+//! The loader (`_dl_find_object`) says where the part of a module begins that an address lies in: the whole
+//! module, which begins with its file's head, or, where the linker left holes between parts (as in programs at fixed
+//! addresses), the part alone. The headers of the program itself are then found as the kernel passed them.
+
+use core::slice;
+
+/// The bytes from `address` to the end of the loaded part that it lies in; `None` if it lies in none, or the
+/// headers are not to be found.
+///
+/// # Safety
+/// The loader says `start` and `bias` (what is added to the file's addresses) of a module that stays mapped
+/// as long as the result is used.
+#[must_use]
+pub unsafe fn mapped_from(start: usize, bias: usize, address: usize) -> Option<&'static [u8]> {
+    // SAFETY: passed on.
+    let own = unsafe { headers_at(start) };
+    let headers =
+        own.or_else(|| headers_of_program().filter(|headers| holding(headers, bias, start).is_some()))?;
+    let segment = holding(headers, bias, address)?;
+    let length = bias + segment.p_vaddr as usize + segment.p_filesz as usize - address;
+    // SAFETY: within a part that is mapped, of a module that is.
+    Some(unsafe { slice::from_raw_parts(address as *const u8, length) })
+}
+
+/// The part that an address lies in, as far as the file has it.
+fn holding(headers: &[libc::Elf64_Phdr], bias: usize, address: usize) -> Option<&libc::Elf64_Phdr> {
+    headers.iter().find(|header| {
+        header.p_type == libc::PT_LOAD
+            && address.wrapping_sub(bias + header.p_vaddr as usize) < header.p_filesz as usize
+    })
+}
+
+/// The headers of a module that begins there, if one does.
+///
+/// # Safety
+/// A page is mapped there and can be read, and what begins there is a module's head if it looks like one.
+unsafe fn headers_at(start: usize) -> Option<&'static [libc::Elf64_Phdr]> {
+    // SAFETY: shorter than a page, of which all values are numbers.
+    let head = unsafe { &*(start as *const libc::Elf64_Ehdr) };
+    let is_head =
+        head.e_ident[..4] == *b"\x7fELF" && usize::from(head.e_phentsize) == size_of::<libc::Elf64_Phdr>();
+    // SAFETY: the loader has read the program headers from here.
+    is_head.then(|| unsafe {
+        slice::from_raw_parts((start + head.e_phoff as usize) as *const _, usize::from(head.e_phnum))
+    })
+}
+
+/// The headers of the program that was executed.
+fn headers_of_program() -> Option<&'static [libc::Elf64_Phdr]> {
+    // SAFETY: plain calls.
+    let [at, size, count] =
+        unsafe { [libc::AT_PHDR, libc::AT_PHENT, libc::AT_PHNUM].map(|name| libc::getauxval(name) as usize) };
+    let is_there = at != 0 && size == size_of::<libc::Elf64_Phdr>();
+    // SAFETY: the kernel mapped them there for the loader, as a part of the program, which stays.
+    is_there.then(|| unsafe { slice::from_raw_parts(at as *const _, count) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_this_program_are_found_from_its_head_and_from_within() {
+        let headers = headers_of_program().expect("the kernel tells");
+        let table = headers.iter().find(|header| header.p_type == libc::PT_PHDR).expect("linkers make one");
+        let bias = headers.as_ptr() as usize - table.p_vaddr as usize;
+        let loaded = |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD;
+        let first = headers.iter().find(loaded).expect("something is loaded");
+        let code = parts_of_this_program_are_found_from_its_head_and_from_within as *const () as usize;
+        let part = holding(headers, bias, code).expect("this code is loaded");
+        for from in [first, part] {
+            let start = (bias + from.p_vaddr as usize) & !(crate::PAGE - 1);
+            // SAFETY: this program's own, which stays.
+            let found = unsafe { mapped_from(start.max(bias + from.p_vaddr as usize), bias, code) };
+            let end = bias + part.p_vaddr as usize + part.p_filesz as usize;
+            assert_eq!(found.map(|bytes| bytes.as_ptr_range().end as usize), Some(end));
+            // SAFETY: as above.
+            assert_eq!(unsafe { mapped_from(start, bias, end + (1 << 40)) }.map(<[u8]>::len), None);
+        }
+    }
+}
