@@ -146,13 +146,15 @@ impl Causes {
                 called = None;
                 continue;
             };
-            // What was made at run time is the user's program, but for what the compiler made for itself.
+            // What was made at run time is the user's program, but for libraries.
             if is_jit_map(module) {
                 let name = outermost_name(&symbols.functions(module, instruction.address));
-                match name.filter(|name| !COMPILERS_OWN.iter().any(|own| name.starts_with(own))) {
-                    Some(name) => return Some(self.made(module, &name, called)),
-                    None => continue,
+                let Some(name) = name else { continue };
+                if !made_is_library(&name) {
+                    return Some(self.made(module, &name, called));
                 }
+                called = Some(name);
+                continue;
             }
             // The recorder only passes calls on.
             if is_recorder(module) {
@@ -255,6 +257,14 @@ fn shown(module: &Path, name: &Option<String>) -> Option<String> {
 
 /// How the names of functions begin that a compiler at run time (V8) made for itself.
 const COMPILERS_OWN: [&str; 4] = ["Builtin:", "BytecodeHandler:", "Stub:", "RegExp:"];
+/// What is in the names of functions of node's own modules, and of packages.
+const MADE_LIBRARIES: [&str; 2] = [" node:", "/node_modules/"];
+
+/// Whether a function that was made at run time is not the user's.
+fn made_is_library(name: &str) -> bool {
+    COMPILERS_OWN.iter().any(|own| name.starts_with(own))
+        || MADE_LIBRARIES.iter().any(|part| name.contains(part))
+}
 
 /// The name of all functions of our runtime.
 const ALLOCATOR: &str = "the allocator";

@@ -47,6 +47,18 @@ impl Frame {
         (pc != 0).then_some(Frame { pc, sp: cfa, bp })
     }
 
+    /// The caller's frame where there is no rule, if the frame pointer is one: code that compilers make at run
+    /// time mostly keeps it. `load` reads a word if it is on the stack, and `code` the bytes before an
+    /// address; what is found is believed if it can be behind a call.
+    pub fn caller_by_pointer(
+        self,
+        load: impl Fn(u64) -> Option<u64>,
+        code: impl Fn(u64) -> Option<[u8; 8]>,
+    ) -> Option<Frame> {
+        let caller = self.caller(Rule::BY_FRAME_POINTER, load)?;
+        arch::is_call(code(caller.pc)?).then_some(caller)
+    }
+
     fn saved(self, at: u64, load: &impl Fn(u64) -> Option<u64>) -> Option<u64> {
         self.is_near(at).then(|| load(at))?
     }
@@ -84,6 +96,18 @@ mod tests {
         let rule = Rule::new(Cfa::AtBp(-8), SavedBp::AtBp(0)).unwrap();
         let frame = Frame { pc: 1, sp: 1000, bp: 1008 };
         assert_eq!(frame.caller(rule, &load), Some(Frame { pc: 0x4444, sp: 1024, bp: 0xbbbb }));
+    }
+
+    #[test]
+    fn a_frame_pointer_is_believed_where_a_call_precedes() {
+        let load = stack(&[1, 2, 0xbbbb, 0x4444, 5]);
+        let frame = Frame { pc: 1, sp: 1000, bp: 1016 };
+        // As either machine has a call.
+        let call = |at| (at == 0x4444).then_some([0, 0, 0, 0xe8, 0, 0, 0, 0x94]);
+        let caller = Some(Frame { pc: 0x4444, sp: 1032, bp: 0xbbbb });
+        assert_eq!(frame.caller_by_pointer(&load, call), caller);
+        assert_eq!(frame.caller_by_pointer(&load, |_| Some([0; 8])), None);
+        assert_eq!(frame.caller_by_pointer(&load, |_| None), None);
     }
 
     #[test]

@@ -59,9 +59,8 @@ impl Rule {
         fits.then_some(Rule { cfa, bp })
     }
 
-    /// What holds in code that keeps a frame pointer, as compilers at run time mostly do. To be tried where
-    /// there are no tables, with words that are known to be on the stack.
-    pub const BY_FRAME_POINTER: Rule = Rule { cfa: Cfa::Bp(16), bp: SavedBp::AtCfa(-16) };
+    /// What holds in code that keeps a frame pointer: [`Frame::caller_by_pointer`](crate::Frame).
+    pub(crate) const BY_FRAME_POINTER: Rule = Rule { cfa: Cfa::Bp(16), bp: SavedBp::AtCfa(-16) };
 
     /// The rule as a number that is never 0.
     pub const fn bits(self) -> u64 {

@@ -6,8 +6,8 @@
 //! Modules come and go (`dlclose`): a memory of an instruction holds while its module is the same by range,
 //! path and dynamic section, which is asked of the loader again for each stack.
 //!
-//! Code that belongs to no file has no tables: its frame pointer is followed, which compilers at run time mostly
-//! keep.
+//! Code that was made at run time, and some of the compilers' own, has no tables: there the frame pointer is
+//! followed, as far as it leads behind calls.
 //!
 //! Words of the stack are read after it was made sure that they can be read, many pages at a time: the tables
 //! of hand-written code may be wrong, and coroutines have stacks that end anywhere. A process that filters
@@ -19,8 +19,8 @@ use crate::arch;
 use crate::modules::{self, Module};
 use core::cell::Cell;
 use core::ffi::c_char;
-use vellum_sys::{Caps, PAGE, caps, stack};
-use vellum_unwind::Rule;
+use vellum_sys::{Caps, PAGE, caps, map, stack};
+use vellum_unwind::{Frame, Rule};
 use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as packed};
 
 /// Instructions that are remembered.
@@ -96,8 +96,7 @@ impl Walker {
                     // Code that was made at run time.
                     stack.push(packed(NO_MODULE, frame.pc));
                     is_inside = false;
-                    let caller = frame.caller(Rule::BY_FRAME_POINTER, |at| readable.known_word(at));
-                    let Some(caller) = caller else { break };
+                    let Some(caller) = readable.caller_by_pointer(frame) else { break };
                     if stack.length == NATIVE_FRAMES_MAX {
                         break;
                     }
@@ -113,7 +112,10 @@ impl Walker {
                 stack.push(packed(number, at));
             }
             let rule = self.rule(&module, number, frame.pc);
-            let caller = rule.and_then(|rule| frame.caller(rule, |at| readable.word(at)));
+            let caller = match rule {
+                Some(rule) => frame.caller(rule, |at| readable.word(at)),
+                None => readable.caller_by_pointer(frame),
+            };
             let Some(caller) = caller else { break };
             if stack.length == NATIVE_FRAMES_MAX {
                 break;
@@ -212,9 +214,14 @@ impl Window {
         }
     }
 
-    /// The word at an address that no table vouches for, if it can be read.
-    fn known_word(&self, at: u64) -> Option<u64> {
-        self.asks.then(|| self.word(at))?
+    /// The caller's frame where no table says how to leave one.
+    fn caller_by_pointer(&self, frame: Frame) -> Option<Frame> {
+        let code = |pc: u64| {
+            let mut bytes = [0; 8];
+            let from = (pc as usize).checked_sub(bytes.len())?;
+            (map::copy_from(from, &mut bytes) == bytes.len()).then_some(bytes)
+        };
+        self.asks.then(|| frame.caller_by_pointer(|at| self.word(at), code))?
     }
 
     /// The word at an address of the stack, if it can be read.

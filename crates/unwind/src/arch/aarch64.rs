@@ -39,3 +39,9 @@ pub(crate) fn saved(bp: SavedBp, ra: &RegisterRule<usize>) -> Option<SavedBp> {
 pub(crate) fn plain(pc: u64) -> u64 {
     pc & ADDRESS
 }
+
+/// Whether the last of these bytes are those of a call: `bl` or `blr`.
+pub(crate) fn is_call(bytes: [u8; 8]) -> bool {
+    let word = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+    word >> 26 == 0b10_0101 || word & 0xffff_fc1f == 0xd63f_0000
+}

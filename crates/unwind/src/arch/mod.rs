@@ -8,6 +8,6 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{BP, OP_BREG_BP, RA, SP, VENDOR, plain, return_address, saved};
+pub(crate) use aarch64::{BP, OP_BREG_BP, RA, SP, VENDOR, is_call, plain, return_address, saved};
 #[cfg(not(target_arch = "aarch64"))]
-pub(crate) use x86_64::{BP, OP_BREG_BP, RA, SP, VENDOR, plain, return_address, saved};
+pub(crate) use x86_64::{BP, OP_BREG_BP, RA, SP, VENDOR, is_call, plain, return_address, saved};

@@ -30,3 +30,34 @@ pub(crate) fn saved(bp: SavedBp, ra: &RegisterRule<usize>) -> Option<SavedBp> {
 pub(crate) fn plain(pc: u64) -> u64 {
     pc
 }
+
+/// Whether the last of these bytes can be those of a call: `e8` and a distance, or `ff /2` with an operand of any
+/// length.
+pub(crate) fn is_call(bytes: [u8; 8]) -> bool {
+    bytes[3] == 0xe8 || [1, 2, 4, 5, 6].map(|at| [bytes[at], bytes[at + 1] >> 3 & 7]).contains(&[0xff, 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_from_other_instructions() {
+        let calls: [&[u8]; 6] = [
+            &[0xe8, 1, 2, 3, 4],
+            &[0xff, 0xd0],
+            &[0x41, 0xff, 0x54, 0x24, 8],
+            &[0xff, 0x90, 0, 1, 0, 0],
+            &[0xff, 0x15, 0, 1, 0, 0],
+            &[0xff, 0x94, 0x24, 0, 1, 0, 0],
+        ];
+        let others: [&[u8]; 3] = [&[0xff, 0xe0], &[0x48, 0x89, 0xe5], &[0xeb, 1, 2, 3, 4]];
+        let is_one = |end: &&[u8]| {
+            let mut bytes = [0x90; 8];
+            bytes[8 - end.len()..].copy_from_slice(end);
+            is_call(bytes)
+        };
+        assert!(calls.iter().all(is_one));
+        assert!(!others.iter().any(is_one));
+    }
+}
