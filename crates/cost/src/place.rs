@@ -146,7 +146,7 @@ impl Causes {
                 called = None;
                 continue;
             };
-            // What was made at run time is the user's program, but for libraries.
+            // Code that was made at run time is the user's program, but for libraries.
             if is_jit_map(module) {
                 let name = outermost_name(&symbols.functions(module, instruction.address));
                 let Some(name) = name else { continue };
@@ -257,7 +257,7 @@ fn shown(module: &Path, name: &Option<String>) -> Option<String> {
 
 /// How the names of functions begin that a compiler at run time (V8) made for itself.
 const COMPILERS_OWN: [&str; 4] = ["Builtin:", "BytecodeHandler:", "Stub:", "RegExp:"];
-/// What is in the names of functions of node's own modules, and of packages.
+/// Parts of the names of functions of node's own modules, and of packages.
 const MADE_LIBRARIES: [&str; 2] = [" node:", "/node_modules/"];
 
 /// Whether a function that was made at run time is not the user's.

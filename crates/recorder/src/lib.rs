@@ -23,7 +23,7 @@
 //! | `table`, `record` | records: finding, adding, growing; their words |
 //! | `timing` | which operations are timed, and how |
 //! | `walk`, `memo` | from a library's frame up to the user's |
-//! | `frames`, `facts` | what is known of an instruction |
+//! | `frames`, `facts` | facts about an instruction, worked out once |
 //! | `python` | lines of Python on the stack |
 //! | `modules`, `ask`, `known` | what an instruction belongs to |
 //! | `process` | the ledger's mapping, this process's part of it, forks |

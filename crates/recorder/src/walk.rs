@@ -264,7 +264,7 @@ trait Look {
     fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool>;
 }
 
-/// What is known at once.
+/// Facts that are known at once.
 struct AtOnce;
 
 impl Look for AtOnce {
@@ -279,7 +279,7 @@ impl Look for AtOnce {
     }
 }
 
-/// What may have to be worked out.
+/// Facts that may have to be worked out.
 struct InTime;
 
 impl Look for InTime {

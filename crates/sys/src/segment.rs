@@ -1,8 +1,8 @@
 //! What of a module is mapped where, by its program headers.
 //!
-//! The loader (`_dl_find_object`) says where the part of a module begins that an address lies in: the whole
-//! module, which begins with its file's head, or, where the linker left holes between parts (as in programs at fixed
-//! addresses), the part alone. The headers of the program itself are then found as the kernel passed them.
+//! The loader (`_dl_find_object`) says where the part of a module begins that an address lies in. That is the
+//! whole module, which begins with its file's head, or, where the linker left holes between parts (as in some
+//! programs at fixed addresses), the part alone. The program's own headers are then where the kernel says.
 
 use core::slice;
 

@@ -47,9 +47,9 @@ impl Frame {
         (pc != 0).then_some(Frame { pc, sp: cfa, bp })
     }
 
-    /// The caller's frame where there is no rule, if the frame pointer is one: code that compilers make at run
-    /// time mostly keeps it. `load` reads a word if it is on the stack, and `code` the bytes before an
-    /// address; what is found is believed if it can be behind a call.
+    /// The caller's frame where there is no rule, if the frame pointer is one: code that compilers make at
+    /// run time mostly keeps it. `load` reads a word if it is on the stack, and `code` the bytes before an
+    /// address. The result is believed if it can be behind a call.
     pub fn caller_by_pointer(
         self,
         load: impl Fn(u64) -> Option<u64>,

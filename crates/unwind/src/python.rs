@@ -14,7 +14,7 @@
 //! shows no lines.
 //!
 //! All reading is the caller's ([`Read`]): by the kernel, which finds out what cannot be read, or directly,
-//! where the layout has been seen to hold. What is taken for code must be of the type of code: an interpreter
+//! where the layout has been seen to hold. Code must be of the type of code: an interpreter
 //! that is not laid out as its version says costs lines, not the program.
 
 use core::ffi::{CStr, c_ulong, c_void};

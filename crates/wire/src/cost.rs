@@ -239,8 +239,8 @@ pub enum EntryKind {
     /// A stack: words `hash, epoch`, then the return addresses, innermost first, then the keys of lines of an
     /// interpreted program ([`LINE_BIT`]), innermost first.
     Stack = 2,
-    /// A line of an interpreted program: words `key, line, bytes of the function's name`, then that name, then
-    /// the file's.
+    /// A line of an interpreted program: words `key, line, bytes of the function's name`, then that name,
+    /// then the file's.
     Line = 3,
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn plain(pc: u64) -> u64 {
     pc
 }
 
-/// Whether the last of these bytes can be those of a call: `e8` and a distance, or `ff /2` with an operand of any
-/// length.
+/// Whether the last of these bytes can be those of a call: `e8` and a distance, or `ff /2` with an operand of
+/// any length.
 pub(crate) fn is_call(bytes: [u8; 8]) -> bool {
     bytes[3] == 0xe8 || [1, 2, 4, 5, 6].map(|at| [bytes[at], bytes[at + 1] >> 3 & 7]).contains(&[0xff, 2])
 }
