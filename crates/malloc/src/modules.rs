@@ -87,6 +87,16 @@ pub(crate) fn rule(module: &Module, pc: u64) -> Option<Rule> {
     Tables::new(index, index_at, mapped_from(module, entries_at)?, entries_at).rule_at(pc)
 }
 
+/// Takes the module's tables out of resident memory, after rules were looked up in them.
+pub(crate) fn put_back_tables(module: &Module) {
+    if !module.unwind_index.is_null() {
+        // SAFETY: the loader says so.
+        unsafe {
+            segment::put_back(module.start as usize, module.bias() as usize, module.unwind_index as usize);
+        }
+    }
+}
+
 /// The bytes from `address` to the end of the part of the module that it lies in.
 fn mapped_from(module: &Module, address: u64) -> Option<&'static [u8]> {
     // SAFETY: the loader says so, and nobody uses the bytes for longer than the module is mapped.

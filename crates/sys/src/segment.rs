@@ -4,6 +4,7 @@
 //! whole module, which begins with its file's head, or, where the linker left holes between parts (as in some
 //! programs at fixed addresses), the part alone. The program's own headers are then where the kernel says.
 
+use crate::{PAGE, map, round_down, round_up};
 use core::slice;
 
 /// The bytes from `address` to the end of the loaded part that it lies in; `None` if it lies in none, or the
@@ -15,13 +16,39 @@ use core::slice;
 #[must_use]
 pub unsafe fn mapped_from(start: usize, bias: usize, address: usize) -> Option<&'static [u8]> {
     // SAFETY: passed on.
-    let own = unsafe { headers_at(start) };
-    let headers =
-        own.or_else(|| headers_of_program().filter(|headers| holding(headers, bias, start).is_some()))?;
-    let segment = holding(headers, bias, address)?;
+    let segment = holding(unsafe { headers(start, bias) }?, bias, address)?;
     let length = bias + segment.p_vaddr as usize + segment.p_filesz as usize - address;
     // SAFETY: within a part that is mapped, of a module that is.
     Some(unsafe { slice::from_raw_parts(address as *const u8, length) })
+}
+
+/// Takes the whole pages from `address` to the end of the part that it lies in out of resident memory, if the
+/// part is one that is only read. Who reads them again has the file's bytes.
+///
+/// # Safety
+/// As for [`mapped_from`].
+pub unsafe fn put_back(start: usize, bias: usize, address: usize) {
+    // SAFETY: passed on.
+    let Some(segment) = (unsafe { headers(start, bias) }).and_then(|headers| holding(headers, bias, address))
+    else {
+        return;
+    };
+    let end = round_down(bias + segment.p_vaddr as usize + segment.p_filesz as usize, PAGE);
+    let from = round_up(address, PAGE);
+    if segment.p_flags & libc::PF_W == 0 && from < end {
+        // SAFETY: pages of a file that were mapped to be read: they come back as they were.
+        let _ = unsafe { map::flush(from, end - from) };
+    }
+}
+
+/// The headers of the module with such a part.
+///
+/// # Safety
+/// As for [`mapped_from`].
+unsafe fn headers(start: usize, bias: usize) -> Option<&'static [libc::Elf64_Phdr]> {
+    // SAFETY: passed on.
+    let own = unsafe { headers_at(start) };
+    own.or_else(|| headers_of_program().filter(|headers| holding(headers, bias, start).is_some()))
 }
 
 /// The part that an address lies in, as far as the file has it.

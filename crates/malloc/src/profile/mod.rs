@@ -22,6 +22,7 @@
 //! | `collected` | samples of a collector's objects |
 //! | `python` | the lines of Python on them |
 //! | `part` | where stacks and sums are kept, for the command to read |
+//! | `index` | stacks by hash |
 //! | `tables` | the room that this needs |
 //! | `probes` | where other profilers may listen |
 //! | `resident` | where all resident memory is, and which stacks pin free parts of it |
@@ -39,6 +40,7 @@
 //! profile of its own: what it inherited is its parent's.
 
 pub mod collected;
+mod index;
 mod live;
 mod part;
 mod probes;

@@ -60,6 +60,8 @@ pub(super) struct Walker {
     known: [Known; KNOWN],
     modules: [Seen; MODULES_MAX],
     count: usize,
+    /// Whether tables of the module at hand were read.
+    has_read: bool,
     lines: Lines,
 }
 
@@ -103,6 +105,7 @@ impl Walker {
                     frame = caller;
                     continue;
                 };
+                self.put_back(&module);
                 module = found;
                 number = self.number(&module, part);
             }
@@ -122,6 +125,15 @@ impl Walker {
             }
             frame = caller;
         }
+        self.put_back(&module);
+    }
+
+    /// Ends reading in a module's tables: they are megabytes of a compiler's, of which a look-up makes a few
+    /// dozen pages resident.
+    fn put_back(&mut self, module: &Module) {
+        if core::mem::take(&mut self.has_read) && caps::has(Caps::HELPER) {
+            modules::put_back_tables(module);
+        }
     }
 
     fn rule(&mut self, module: &Module, number: u64, pc: u64) -> Option<Rule> {
@@ -129,6 +141,7 @@ impl Walker {
         if known.pc != pc || known.module != number || number == NO_MODULE {
             let rule = modules::rule(module, pc - 1).map_or(0, Rule::bits);
             *known = Known { pc, rule, module: number };
+            self.has_read = true;
         }
         Rule::from_bits(known.rule)
     }
