@@ -538,6 +538,13 @@ fn the_programs_input_and_output_are_its_own() {
     assert!(said(&output).contains("by operation"), "{}", said(&output));
 }
 
+/// How many of such operations a file's lines did.
+fn items(report: &Value, operation: &str, file: &str) -> u64 {
+    let all = report["items"].as_array().unwrap().iter();
+    let here = all.filter(|item| item["operation"] == operation && item["place"]["file"] == file);
+    here.map(|item| item["count"].as_u64().unwrap()).sum()
+}
+
 /// Lines of Python are places, in all threads, and a library's lines are their caller's.
 #[test]
 fn lines_of_python_are_counted_exactly() {
@@ -553,7 +560,7 @@ fn lines_of_python_are_counted_exactly() {
         for options in [&[][..], &["--folded", text(&folded)]] {
             let (output, report) = measured(options, &[text(&python), text(&script)], place.path());
             assert!(output.status.success(), "{version}: {}", said(&output));
-            assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1\n");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");
             let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
             let mut counts = Counts::new();
             for item in report["items"].as_array().unwrap().iter().filter(big) {
@@ -570,6 +577,9 @@ fn lines_of_python_are_counted_exactly() {
             // Imports have such blocks, too.
             counts.retain(|line, _| expected.contains_key(line));
             assert_eq!(counts, expected, "{version}: {}", said(&output));
+            // Arenas are mapped where they were before the first line ran, too.
+            let arenas = items(&report, "mmap", text(&script));
+            assert!(arenas >= 10, "{version}: {arenas} of 20: {}", said(&output));
             let of_text: u64 = report["items"]
                 .as_array()
                 .unwrap()

@@ -404,16 +404,15 @@ fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -
             let pc = word.wrapping_sub(1);
             match module_of(pc, entry, processes) {
                 Some(module) => Instruction::at(Some(paths.of(&module.path)), pc.wrapping_sub(module.bias)),
-                None => Instruction::at(list_of(entry.process, processes, paths), pc),
+                None => Instruction::at(list_of(entry.process, processes), pc),
             }
         })
         .collect()
 }
 
 /// The list of code that was made at run time, of the process or the nearest that it was forked from.
-fn list_of(process: u32, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -> Option<Arc<Path>> {
-    let path = lineage(process, processes).find_map(|process| jit_map(process.pid))?;
-    Some(paths.of(&path))
+fn list_of(process: u32, processes: &HashMap<u32, Recorded>) -> Option<Arc<Path>> {
+    lineage(process, processes).find_map(|process| jit_map(process.pid)).map(Arc::from)
 }
 
 /// The module at `pc` when the entry was made: the last of those known by then.

@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 use vellum_governor::TokenFile;
@@ -196,8 +196,12 @@ impl Server {
                 let request = request.body(()).map_err(nonsense)?;
                 // A connection that was kept may be closed by the server in the very moment in which it is
                 // used again. What only reads may then be asked once more (RFC 9112, section 9.3.1).
+                let began = Instant::now();
                 match self.run(request.clone(), limits) {
-                    Err(error) if is_hung_up(&error) => self.run(request, limits),
+                    Err(error) if is_hung_up(&error) => {
+                        let time = limits.time.saturating_sub(began.elapsed());
+                        self.run(request, &Limits { time, ..*limits })
+                    }
                     answer => answer,
                 }
             }

@@ -11,12 +11,13 @@
 //! Source: the kernel's `tools/perf/Documentation/jit-interface.txt`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a list that are read.
-const BYTES_MAX: u64 = 1 << 28;
+const BYTES_MAX: u64 = 1 << 26;
 /// Letters of a name that are kept.
 const NAME_MAX: usize = 200;
 
@@ -24,7 +25,14 @@ const NAME_MAX: usize = 200;
 #[must_use]
 pub fn jit_map(pid: u32) -> Option<PathBuf> {
     let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
-    path.symlink_metadata().is_ok_and(|meta| meta.is_file()).then_some(path)
+    path.symlink_metadata().is_ok_and(|meta| is_trusted(&meta)).then_some(path)
+}
+
+/// Whether a file can be a list of a process that we may look at: anybody can put files there. Root looks at
+/// everybody's.
+fn is_trusted(meta: &Metadata) -> bool {
+    let user = rustix::process::geteuid();
+    meta.is_file() && (user.is_root() || [0, user.as_raw()].contains(&meta.uid()))
 }
 
 /// Whether a path is that of such a list.
@@ -43,20 +51,28 @@ pub(crate) struct JitMap {
 impl JitMap {
     /// The list in a file; empty if it cannot be read.
     pub(crate) fn open(path: &Path) -> JitMap {
-        path.is_file()
-            .then(|| File::open(path).ok())
-            .flatten()
-            .map_or_else(JitMap::default, |file| JitMap::read(BufReader::new(file.take(BYTES_MAX))))
+        // Another file may be there by now, such as a pipe that would be waited for.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
+        let file = file.filter(|file| file.metadata().is_ok_and(|meta| is_trusted(&meta)));
+        file.map_or_else(JitMap::default, |file| JitMap::read(BufReader::new(file.take(BYTES_MAX))))
     }
 
     fn read(lines: impl BufRead) -> JitMap {
-        let mut functions = BTreeMap::new();
+        let mut functions: BTreeMap<u64, (u64, String)> = BTreeMap::new();
         for line in lines.split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             let mut words = line.splitn(3, ' ');
             let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
             let (Some(start), Some(bytes)) = (number(), number()) else { continue };
             let Some(name) = words.next().map(str::trim).filter(|name| !name.is_empty()) else { continue };
+            // Other code that was there before is gone.
+            while let Some((&old, _)) = functions.range(start..start.saturating_add(bytes)).next() {
+                functions.remove(&old);
+            }
+            if let Some((&before, (length, _))) = functions.range_mut(..start).next_back() {
+                *length = (*length).min(start - before);
+            }
             functions.insert(start, (bytes, name.chars().take(NAME_MAX).collect()));
         }
         JitMap { functions }
@@ -81,6 +97,9 @@ mod tests {
         let named = |address| map.name(address);
         assert_eq!(named(0x1000), Some("LazyCompile:*f /a b.js:1"));
         assert_eq!((named(0x100f), named(0x1010)), (Some("LazyCompile:*f /a b.js:1"), None));
+        let reused = JitMap::read("1000 80 old\nf80 100 new\n1040 10 newer\n".as_bytes());
+        let named_then = [0xf80, 0x103f, 0x1040, 0x1060].map(|address| reused.name(address));
+        assert_eq!(named_then, [Some("new"), Some("new"), Some("newer"), None]);
         assert_eq!((named(0x2007), named(0xfff), named(0x40)), (Some("py::g:/x.py"), None, None));
         assert!(JitMap::open(Path::new("/nowhere")).functions.is_empty());
     }

@@ -14,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 /// Places in a table.
 const SLOTS: usize = 1 << 17;
-/// Probes before a full neighbourhood is given up, and its facts are worked out each time.
+/// Probes before a full neighbourhood is given up.
 const PROBES_MAX: usize = 64;
 
 struct Slot {
@@ -31,18 +31,17 @@ impl Facts {
         Facts(AtomicPtr::new(null_mut()))
     }
 
-    /// The word of `key`, which is not 0, worked out now if it is not there. No word is 0.
-    pub(crate) fn of(&self, key: u64, work_out: impl FnOnce() -> u64) -> u64 {
-        let Some(slot) = self.slot_of(key) else {
-            return work_out();
-        };
+    /// The word of `key`, which is not 0, worked out now if it is not there; `None` without room for it. No
+    /// word is 0.
+    pub(crate) fn of(&self, key: u64, work_out: impl FnOnce() -> u64) -> Option<u64> {
+        let slot = self.slot_of(key)?;
         let value = slot.value.load(Acquire);
         if value != 0 {
-            return value;
+            return Some(value);
         }
         let value = work_out();
         slot.value.store(value, Release);
-        value
+        Some(value)
     }
 
     /// The word of `key`, if it has been worked out and is where it belongs, or one further.

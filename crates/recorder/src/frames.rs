@@ -13,7 +13,8 @@ static FACTS: Facts = Facts::new();
 
 /// The facts about the instruction that returns to `pc`, worked out now if nothing is.
 pub(crate) fn of(pc: u64, epoch: u32) -> Known {
-    Known::from_bits(FACTS.of(key(pc, epoch), || modules::describe(pc, epoch).bits()))
+    let known = FACTS.of(key(pc, epoch), || modules::describe(pc, epoch).bits());
+    known.map_or_else(|| modules::describe(pc, epoch), Known::from_bits)
 }
 
 /// The facts about the instruction that returns to `pc`, if that is known at once.

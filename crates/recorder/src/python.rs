@@ -45,7 +45,10 @@ static LINES: Facts = Facts::new();
 /// Looks for an interpreter in the program. For the library's first moment, when no other thread can hold the
 /// loader's lock.
 pub(crate) fn look() {
-    INTERPRETER.look(next::first, by_kernel);
+    // Where the kernel may not be asked, nothing could be seen to hold.
+    if by_kernel((&raw const LAYOUT) as u64, &mut [0; size_of::<u32>()]) {
+        INTERPRETER.look(next::first, by_kernel);
+    }
 }
 
 /// Whether there is one.
@@ -70,11 +73,12 @@ pub(crate) fn all(is_whole: bool, take: impl FnMut(u64)) -> bool {
         LAYOUT.store(if holds { HOLDS } else { FAILS }, Relaxed);
     }
     let whose = |python: &Python, running, code, key| {
-        Some(LINES.of(key, || match process::keeping_errno(|| describe(python, running, code, key)) {
+        let whose = LINES.of(key, || match process::keeping_errno(|| describe(python, running, code, key)) {
             Some(true) => USERS,
             Some(false) => LIBRARYS,
             None => NONE,
-        }))
+        });
+        Some(whose.unwrap_or(NONE))
     };
     each(is_whole, whose, take) == Some(true)
 }
@@ -85,7 +89,7 @@ fn each(
     whose: impl Fn(&Python, Running, Code, u64) -> Option<u64>,
     mut take: impl FnMut(u64),
 ) -> Option<bool> {
-    let Some(python) = INTERPRETER.get() else { return Some(false) };
+    let Some(python) = INTERPRETER.get().filter(Python::is_alive) else { return Some(false) };
     match LAYOUT.load(Relaxed) {
         HOLDS => {}
         UNSEEN => return None,
@@ -118,9 +122,9 @@ fn holds(python: &Python) -> Option<bool> {
 /// Enters a line in the log: whether it is the user's, or `None` if it cannot be read.
 fn describe(python: &Python, running: Running, code: Code, key: u64) -> Option<bool> {
     let (mut file, mut name) = ([0; NAME_MAX], [0; NAME_MAX]);
-    let line = python.line(running, code, by_kernel);
-    let file = python.file(code, &mut file, by_kernel)?;
-    let name = python.name(code, &mut name, by_kernel)?;
+    let line = python.line(running, code, directly);
+    let file = python.file(code, &mut file, directly)?;
+    let name = python.name(code, &mut name, directly)?;
     let mut text = [0; 2 * NAME_MAX];
     text[..name.len()].copy_from_slice(name);
     text[name.len()..][..file.len()].copy_from_slice(file);
@@ -142,8 +146,9 @@ fn by_kernel(at: u64, into: &mut [u8]) -> bool {
 
 #[inline(always)]
 fn directly(at: u64, into: &mut [u8]) -> bool {
-    // SAFETY: only frames and code that the calling thread runs are read so, once `holds` has found this
-    // process's interpreter laid out as its version says: they are there as long as the thread runs them.
+    // SAFETY: only frames that the calling thread runs, their code and its names are read so, once `holds`
+    // has found this process's interpreter laid out as its version says, and while it lives: they are there
+    // as long as the thread runs them.
     unsafe { into.as_mut_ptr().copy_from_nonoverlapping(at as *const u8, into.len()) };
     true
 }

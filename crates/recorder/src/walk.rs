@@ -308,7 +308,8 @@ fn place(caller: Caller, epoch: u32, look: &impl Look) -> Option<u64> {
         }
         let is_script = has_lines == Some(true);
         let is_last = (here.is_users() || is_script) && !whole;
-        if is_last && !is_script && depth == 0 {
+        // Not of an interpreter: other lines may run when the same instruction is met again.
+        if is_last && depth == 0 && !here.interprets() {
             return Some(frame.pc);
         }
         hash = mixed(hash, frame.pc);

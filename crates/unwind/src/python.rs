@@ -17,7 +17,7 @@
 //! where the layout has been seen to hold. Code must be of the type of code: an interpreter
 //! that is not laid out as its version says costs lines, not the program.
 
-use core::ffi::{CStr, c_ulong, c_void};
+use core::ffi::{CStr, c_int, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -109,7 +109,8 @@ static LAYOUTS: [Layout; 3] = [
 pub struct Interpreter {
     /// The number of the layout, from 1; 0: there is no Python that is known.
     layout: AtomicUsize,
-    /// `PyGILState_GetThisThreadState`.
+    /// `Py_IsInitialized` and `PyGILState_GetThisThreadState`.
+    lives: AtomicPtr<c_void>,
     own: AtomicPtr<c_void>,
     /// `PyCode_Type`.
     code: AtomicPtr<c_void>,
@@ -119,6 +120,7 @@ pub struct Interpreter {
 #[derive(Clone, Copy, Debug)]
 pub struct Python {
     layout: &'static Layout,
+    lives: *const c_void,
     own: *const c_void,
     code: u64,
 }
@@ -148,6 +150,7 @@ impl Interpreter {
     pub const fn none() -> Interpreter {
         Interpreter {
             layout: AtomicUsize::new(0),
+            lives: AtomicPtr::new(null_mut()),
             own: AtomicPtr::new(null_mut()),
             code: AtomicPtr::new(null_mut()),
         }
@@ -164,11 +167,11 @@ impl Interpreter {
         if number == 2 && !(read(runtime as u64 + 16, &mut free_threaded) && free_threaded == [0; 8]) {
             return;
         }
-        let found = [c"PyGILState_GetThisThreadState", c"PyCode_Type"].map(find);
+        let found = [c"Py_IsInitialized", c"PyGILState_GetThisThreadState", c"PyCode_Type"].map(find);
         if found.iter().any(|symbol| symbol.is_null()) {
             return;
         }
-        for (place, symbol) in [&self.own, &self.code].into_iter().zip(found) {
+        for (place, symbol) in [&self.lives, &self.own, &self.code].into_iter().zip(found) {
             place.store(symbol.cast_mut(), Relaxed);
         }
         self.layout.store(number + 1, Release);
@@ -178,7 +181,9 @@ impl Interpreter {
     #[inline]
     pub fn get(&self) -> Option<Python> {
         let layout = LAYOUTS.get(self.layout.load(Acquire).wrapping_sub(1))?;
-        Some(Python { layout, own: self.own.load(Relaxed), code: self.code.load(Relaxed) as u64 })
+        let [lives, own, code] =
+            [&self.lives, &self.own, &self.code].map(|place| place.load(Relaxed).cast_const());
+        Some(Python { layout, lives, own, code: code as u64 })
     }
 }
 
@@ -228,6 +233,15 @@ impl Python {
         text(self.layout, code.name, into, read)
     }
 
+    /// Whether the interpreter has begun and not ended. Of one that has ended, daemon threads still name
+    /// states that are gone: only the kernel can read those.
+    #[inline]
+    pub fn is_alive(&self) -> bool {
+        // SAFETY: the function of this name and form: it takes nothing, and returns a flag.
+        let lives: extern "C" fn() -> c_int = unsafe { core::mem::transmute(self.lives) };
+        lives() != 0
+    }
+
     /// This thread's state, if it is one of Python's.
     #[inline]
     fn thread(&self) -> Option<u64> {
@@ -264,7 +278,7 @@ fn text<'a>(layout: &Layout, at: u64, into: &'a mut [u8; NAME_MAX], read: impl R
     let length = usize::try_from(word(at + LENGTH as u64, read)?).ok()?;
     let form = word(at + FORM as u64, read)? as u32;
     let (width, is_compact, is_ascii) = ((form >> 2 & 7) as usize, form & 1 << 5 != 0, form & 1 << 6 != 0);
-    if !is_compact || !matches!(width, 1 | 2 | 4) {
+    if !is_compact || !matches!(width, 1 | 2 | 4) || (is_ascii && width != 1) {
         return None;
     }
     let start = at as usize + if is_ascii { layout.ascii } else { layout.other };
@@ -273,6 +287,9 @@ fn text<'a>(layout: &Layout, at: u64, into: &'a mut [u8; NAME_MAX], read: impl R
     let mut raw = [0; NAME_MAX];
     let raw = &mut raw[..kept * width];
     if !read((start + (length - kept) * width) as u64, raw) {
+        return None;
+    }
+    if is_ascii && !raw.is_ascii() {
         return None;
     }
     let mut used = 0;

@@ -29,8 +29,8 @@ impl Index {
         self.places.iter().filter_map(|place| place.checked_sub(1))
     }
 
-    /// The number of a stack that is there, or the place to [`fill`](Index::fill) with it; no place if there is
-    /// no room. `is_it` compares with the stack of a number.
+    /// The number of a stack that is there, or the place to [`fill`](Index::fill) with it; no place if there
+    /// is no room. `is_it` compares with the stack of a number.
     pub(super) fn find(&mut self, hash: u64, is_it: impl Fn(u32) -> bool) -> Result<u32, Option<usize>> {
         let mut free = None;
         for level in 0..=self.level {

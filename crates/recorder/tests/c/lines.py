@@ -31,8 +31,9 @@ def main():
         thread.join()
     for _ in range(50):
         exec("bytearray(100_000)", {})
+    small = [str(number) * 9 for number in range(300_000)]
     copies = copy.deepcopy([[store.kept[0]]])
-    print(len(store.kept), len(copies))
+    print(len(store.kept), len(copies), len(small))
 
 
 main()
