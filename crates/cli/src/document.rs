@@ -1,10 +1,12 @@
 //! What the JSON documents about one run of a program have in common: their head, and how they say a place.
+//! Saved ones are read back here, to be compared.
 
 use crate::outcome::Outcome;
 use serde::Serialize;
-use std::path::Path;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_cost::Place;
+use vellum_cost::{Cause, Place};
 use vellum_process::Ended;
 
 /// The head of a document.
@@ -71,4 +73,66 @@ impl<'a> Where<'a> {
             Place::Unknown => Where::Unknown,
         }
     }
+}
+
+/// A file is no such document.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}; name two files that `{maker}` wrote", .path.display())]
+pub(crate) struct NoDocument {
+    path: PathBuf,
+    what: String,
+    maker: &'static str,
+}
+
+/// A document that was saved, and who writes such ones.
+#[derive(Debug)]
+pub(crate) struct Saved<'a> {
+    /// Its file.
+    pub(crate) path: &'a Path,
+    /// Its schema.
+    pub(crate) schema: &'static str,
+    /// The command that writes it.
+    pub(crate) maker: &'static str,
+}
+
+impl Saved<'_> {
+    /// What `read` makes of each entry of the document's list of that name.
+    ///
+    /// # Errors
+    /// [`NoDocument`] if the file cannot be read, is of another schema, or has an entry of which `read` makes
+    /// nothing.
+    pub(crate) fn entries<T>(
+        &self,
+        list: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Vec<T>, NoDocument> {
+        let failed = |what: String| NoDocument { path: self.path.to_path_buf(), what, maker: self.maker };
+        let text = std::fs::read(self.path).map_err(|error| failed(error.to_string()))?;
+        let document: Value = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+        if document["schema"] != self.schema {
+            return Err(failed(format!("it has not the schema {}", self.schema)));
+        }
+        let entries = document[list].as_array().ok_or_else(|| failed(format!("it has no {list}")))?;
+        let each =
+            |entry| read(entry).ok_or_else(|| failed(format!("one of its {list} is unknown: {entry}")));
+        entries.iter().map(each).collect()
+    }
+}
+
+/// The cause of an entry: its `place` and `via`.
+pub(crate) fn cause(entry: &Value) -> Option<Cause> {
+    let place = &entry["place"];
+    let text = |name: &str| place[name].as_str().map(Into::into);
+    let place = match place["kind"].as_str()? {
+        "line" => Place::Line {
+            file: text("file")?,
+            line: place["line"].as_u64()?.try_into().ok()?,
+            function: text("function")?,
+        },
+        "function" => Place::Function { module: text("module")?, function: text("function")? },
+        "offset" => Place::Offset { module: text("module")?, offset: place["offset"].as_u64()? },
+        "unknown" => Place::Unknown,
+        _ => return None,
+    };
+    Some(Cause { place, via: entry["via"].as_str().map(Into::into) })
 }

@@ -41,6 +41,7 @@ mod gc_stat;
 mod govern;
 mod heap;
 mod jobs_table;
+mod named;
 mod obs;
 mod observations;
 mod outcome;

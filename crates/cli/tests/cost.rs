@@ -598,3 +598,28 @@ fn lines_of_python_are_counted_exactly() {
         assert_eq!(folded.lines().find(both), None, "{version}: {folded}");
     }
 }
+
+#[test]
+fn two_runs_are_compared() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("alloc_heavy");
+    if compiled("gcc", &["-g", "-O2", "-pthread"], &["alloc_heavy.c"], &program).is_none() {
+        return;
+    }
+    let saved = ["1000", "3000"].map(|operations| {
+        let folder = place.path().join(operations);
+        std::fs::create_dir(&folder).unwrap();
+        let (output, _) = measured(&["-o", "/dev/null"], &[text(&program), operations], &folder);
+        assert!(output.status.success(), "{}", said(&output));
+        folder.join("cost.json")
+    });
+    let diff = |old: &Path, new: &Path| {
+        Command::new(VELLUM).args(["cost", "--diff", text(old), text(new)]).output().expect("vellum starts")
+    };
+    let changed = diff(&saved[0], &saved[1]);
+    let shown = String::from_utf8_lossy(&changed.stdout).into_owned();
+    assert!(changed.status.success() && shown.contains("alloc_heavy.c:"), "{}", said(&changed));
+    assert_eq!(String::from_utf8_lossy(&diff(&saved[0], &saved[0]).stdout), "nothing has changed\n");
+    let refused = diff(&saved[0], &program);
+    assert!(!refused.status.success() && said(&refused).contains("vellum cost --json FILE"));
+}

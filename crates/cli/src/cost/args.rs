@@ -9,9 +9,11 @@ use std::path::PathBuf;
 /// Under each line are the operations it caused: name, count, and mean, smallest, largest time and standard
 /// deviation. Counts are exact. Only some short operations are timed; a ~ marks their times. Build the
 /// program with -g. Exit status: as for vellum run.
+///
+/// With --diff: compares two runs that were saved with --json.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  vellum cost -- ./prog args\n  vellum cost -f list.c -- ./prog\n  \
-    vellum cost -s --folded out.folded -- ./prog")]
+    vellum cost -s --folded out.folded -- ./prog\n  vellum cost --diff old.json new.json")]
 pub(crate) struct Cost {
     /// Show only source files whose path ends in FILE; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -47,8 +49,17 @@ pub(crate) struct Cost {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) recorder: Option<PathBuf>,
 
+    /// Show how counts and times have changed from one run that was saved with --json to another.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["command", "file", "summary", "output", "json", "folded"])]
+    pub(crate) diff: Vec<PathBuf>,
+
+    /// With --diff, show at most this number of operations.
+    #[arg(short = 'n', long, value_name = "LINES", default_value_t = 15, requires = "diff")]
+    pub(crate) top: usize,
+
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND",
+    #[arg(required_unless_present = "diff", trailing_var_arg = true, value_name = "COMMAND",
         value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }

@@ -10,7 +10,7 @@ use vellum_measure::Base;
 use vellum_report::json;
 
 /// The schema's name and version.
-const SCHEMA: &str = "vellum.cost/1";
+pub(super) const SCHEMA: &str = "vellum.cost/1";
 
 #[derive(Serialize)]
 struct Document<'a> {

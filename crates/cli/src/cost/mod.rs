@@ -4,6 +4,7 @@
 //! standard error after the program has ended, or into files.
 
 mod args;
+mod changes;
 mod closing;
 mod group;
 mod json;
@@ -52,6 +53,9 @@ const FILE_COLUMNS: usize = 160;
 
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
+    if let [old, new] = &args.diff[..] {
+        return changes::diff(old, new, args.top);
+    }
     let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
     // A file that cannot be read can still be executed; nothing is known about it then.
     let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);

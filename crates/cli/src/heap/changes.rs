@@ -2,28 +2,21 @@
 
 use super::args::{Heap, When};
 use super::json::SCHEMA;
-use super::tables::name;
+use crate::document::{Saved, cause};
 use crate::failure::Failure;
+use crate::named::name;
 use crate::screen;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use vellum_cost::{Cause, Place};
+use std::path::Path;
+use vellum_cost::Cause;
 use vellum_report::units::{bytes, count, many};
 use vellum_report::{Style, Table, stdout};
 use vellum_wire::held::{Amount, BLOCK};
 
 /// Columns of a table beside its names.
 const FIGURES_WIDTH: usize = 46;
-
-/// A file is no profile.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}; name two files that `vellum heap -o FILE.json` wrote", .path.display())]
-struct NoProfile {
-    path: PathBuf,
-    what: String,
-}
 
 /// A cause whose amount has changed.
 #[derive(Debug, PartialEq, Eq)]
@@ -106,17 +99,8 @@ pub(super) fn diff(args: &Heap, old: &Path, new: &Path) -> Result<u8, Failure> {
 
 /// What the lines of a saved profile hold.
 fn sites(path: &Path, when: When) -> Result<Vec<(Cause, Amount)>, Failure> {
-    let failed = |what: String| Failure::of(NoProfile { path: path.to_path_buf(), what });
-    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let document: Value = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
-    if document["schema"] != SCHEMA {
-        return Err(failed(format!("it has not the schema {SCHEMA}")));
-    }
-    let sites = document["sites"].as_array();
-    let sites = sites.ok_or_else(|| failed("it has no sites".to_owned()))?.iter();
-    sites
-        .map(|entry| site(entry, when).ok_or_else(|| failed(format!("what is this site: {entry}?"))))
-        .collect()
+    let saved = Saved { path, schema: SCHEMA, maker: "vellum heap -o FILE.json" };
+    saved.entries("sites", |entry| site(entry, when)).map_err(Failure::of)
 }
 
 fn site(entry: &Value, when: When) -> Option<(Cause, Amount)> {
@@ -131,27 +115,15 @@ fn site(entry: &Value, when: When) -> Option<(Cause, Amount)> {
         blocks: figure("blocks")?.saturating_mul(BLOCK),
         samples: figure("samples")?,
     };
-    let place = &entry["place"];
-    let text = |name: &str| place[name].as_str().map(Into::into);
-    let place = match place["kind"].as_str()? {
-        "line" => Place::Line {
-            file: text("file")?,
-            line: place["line"].as_u64()?.try_into().ok()?,
-            function: text("function")?,
-        },
-        "function" => Place::Function { module: text("module")?, function: text("function")? },
-        "offset" => Place::Offset { module: text("module")?, offset: place["offset"].as_u64()? },
-        "unknown" => Place::Unknown,
-        _ => return None,
-    };
-    Some((Cause { place, via: entry["via"].as_str().map(Into::into) }, amount))
+    Some((cause(entry)?, amount))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vellum_cost::Place;
 
-    fn cause(line: u32) -> Cause {
+    fn at(line: u32) -> Cause {
         Cause { place: Place::Line { file: "a.c".into(), line, function: "f".into() }, via: None }
     }
 
@@ -161,8 +133,8 @@ mod tests {
 
     #[test]
     fn growth_comes_first_and_what_is_gone_last() {
-        let old = vec![(cause(1), amount(100)), (cause(2), amount(50)), (cause(3), amount(70))];
-        let new = vec![(cause(1), amount(100)), (cause(2), amount(90)), (cause(4), amount(10))];
+        let old = vec![(at(1), amount(100)), (at(2), amount(50)), (at(3), amount(70))];
+        let new = vec![(at(1), amount(100)), (at(2), amount(90)), (at(4), amount(10))];
         let changes = Change::between(old, new);
         let seen: Vec<_> = changes.iter().map(|change| (change.bytes(), change.blocks())).collect();
         assert_eq!(seen, [(40, 4), (10, 1), (-70, -7)]);
@@ -176,7 +148,7 @@ mod tests {
             "place": {"kind": "line", "file": "a.c", "line": 7, "function": "f"}, "via": null,
             "held": {"end": {"bytes": 100, "blocks": 10, "samples": 1}},
         });
-        assert_eq!(site(&entry, When::End), Some((cause(7), amount(100))));
+        assert_eq!(site(&entry, When::End), Some((at(7), amount(100))));
         assert_eq!(site(&entry, When::Peak), None);
     }
 }

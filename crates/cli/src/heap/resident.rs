@@ -2,7 +2,7 @@
 //! beside blocks in use by size class, and the lines whose blocks pin that.
 
 use super::observed::Observed;
-use super::tables::name;
+use crate::named::name;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use vellum_cost::ResidentClass;

@@ -2,15 +2,13 @@
 //! show the same ones.
 
 use super::observed::{Observed, blocks, error};
+use crate::named::name;
 use std::cmp::Reverse;
-use vellum_cost::{Cause, Holding, Place};
+use vellum_cost::{Cause, Holding};
 use vellum_report::Table;
-use vellum_report::table::shortened;
 use vellum_report::units::{bytes, count, many};
 use vellum_wire::held::Amount;
 
-/// Columns that a function's name has at the least.
-const FUNCTION_MIN: usize = 7;
 /// Processes that are listed.
 const PROCESSES_MAX: usize = 15;
 
@@ -70,40 +68,4 @@ pub(super) fn sites(
         format!("and {} with {}", many(rest.len() as u64, "more line"), bytes(left))
     });
     Some((table, rest))
-}
-
-/// A cause in words: the function, its line, and what it called. Where there is no room for all, of what was
-/// called nothing is said, and functions' names are cut: the line is what one looks for.
-pub(super) fn name(cause: &Cause, room: usize) -> String {
-    let via = cause.via.as_deref().filter(|via| *via != "the allocator");
-    let via = via.map(|via| format!(" by {via}")).unwrap_or_default();
-    let Place::Line { file, line, function } = &cause.place else {
-        return format!("{}{via}", cause.place);
-    };
-    let place = format!(" {}:{line}", file.rsplit('/').next().unwrap_or(file));
-    let whole = format!("{function}{place}{via}");
-    if whole.chars().count() <= room {
-        return whole;
-    }
-    let left = room.saturating_sub(place.chars().count()).max(FUNCTION_MIN);
-    format!("{}{place}", shortened(function, left))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_not_cut_off_names() {
-        let place = Place::Line { file: "/src/held.c".into(), line: 41, function: "a_long_function".into() };
-        let cause = Cause { place, via: Some("strdup".into()) };
-        let names = [40, 30, 20, 5].map(|room| name(&cause, room));
-        let wanted = [
-            "a_long_function held.c:41 by strdup",
-            "a_long_function held.c:41",
-            "a_long_fu… held.c:41",
-            "a_long… held.c:41",
-        ];
-        assert_eq!(names, wanted);
-    }
 }

@@ -1,0 +1,176 @@
+//! How counts and times have changed from one saved run to another.
+//!
+//! Operations that took more time come first, those that took less last; of those without times, the counts
+//! decide.
+
+use super::json::SCHEMA;
+use crate::document::{Saved, cause};
+use crate::failure::Failure;
+use crate::named::name;
+use crate::screen;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use vellum_cost::Cause;
+use vellum_measure::Unit;
+use vellum_report::units::{count, many, size};
+use vellum_report::{Style, Table, stdout};
+use vellum_wire::operation::Kind;
+
+/// Columns of the table beside its names.
+const FIGURES_WIDTH: usize = 62;
+
+/// A place and an operation, in words.
+type What = (Cause, String);
+
+/// How often, and nanoseconds all together, if they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    count: u64,
+    total_ns: Option<f64>,
+}
+
+/// An operation of which there were more or fewer, or which took more or less time.
+#[derive(Debug)]
+struct Change {
+    what: What,
+    old: Sum,
+    new: Sum,
+}
+
+impl Change {
+    fn count(&self) -> i64 {
+        self.new.count.cast_signed().wrapping_sub(self.old.count.cast_signed())
+    }
+
+    fn ns(&self) -> f64 {
+        self.new.total_ns.unwrap_or(0.0) - self.old.total_ns.unwrap_or(0.0)
+    }
+}
+
+/// Shows what has changed, on standard output.
+pub(super) fn diff(old: &Path, new: &Path, top: usize) -> Result<u8, Failure> {
+    let [old, new] = [old, new].map(|path| {
+        let saved = Saved { path, schema: SCHEMA, maker: "vellum cost --json FILE" };
+        saved.entries("items", item).map_err(Failure::of)
+    });
+    let text = table(&between(old?, new?), top, screen::columns(), Style::of_stdout());
+    stdout::write_all(text.as_bytes())?;
+    Ok(0)
+}
+
+fn item(entry: &Value) -> Option<(What, Sum)> {
+    let id = entry["operation"].as_str()?;
+    let words = Kind::ALL.iter().find(|kind| kind.id() == id)?.words();
+    let bytes = |name: &str| entry[name].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+    let operation = match (bytes("size_max_bytes"), bytes("size_above_bytes")) {
+        (Some(max), _) => format!("{words}(≤{})", size(max)),
+        (_, Some(above)) => format!("{words}(>{})", size(above)),
+        _ => words.to_owned(),
+    };
+    let sum = Sum { count: entry["count"].as_u64()?, total_ns: entry["times"]["total_ns"].as_f64() };
+    Some(((cause(entry)?, operation), sum))
+}
+
+/// What has changed, most time first.
+fn between(old: Vec<(What, Sum)>, new: Vec<(What, Sum)>) -> Vec<Change> {
+    let mut both: BTreeMap<What, [Sum; 2]> = BTreeMap::new();
+    for (at, items) in [old, new].into_iter().enumerate() {
+        for (what, item) in items {
+            let sum = &mut both.entry(what).or_default()[at];
+            sum.count = sum.count.saturating_add(item.count);
+            sum.total_ns = [sum.total_ns, item.total_ns].into_iter().flatten().reduce(|a, b| a + b);
+        }
+    }
+    let changes = both.into_iter().map(|(what, [old, new])| Change { what, old, new });
+    let mut changes: Vec<Change> = changes.filter(|change| change.old != change.new).collect();
+    changes.sort_by(|a, b| b.ns().total_cmp(&a.ns()).then(b.count().cmp(&a.count())));
+    changes
+}
+
+/// Half of the lines are those that grew most, half those that shrank most.
+fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
+    if changes.is_empty() {
+        return "nothing has changed\n".to_owned();
+    }
+    let mut table = Table::plain(&["operation", "count was", "is", "time was", "is", "change"], 1);
+    let hidden = changes.len().saturating_sub(top);
+    let first = top.div_ceil(2).min(changes.len());
+    let shown = changes.iter().enumerate().filter(|(at, _)| *at < first || *at >= first + hidden);
+    for (_, change) in shown {
+        let (cause, operation) = &change.what;
+        let room = width.saturating_sub(FIGURES_WIDTH + operation.chars().count());
+        let time = |sum: Sum| sum.total_ns.map_or_else(String::new, |ns| Unit::Nanoseconds.scaled(ns));
+        let changed = match (change.old.total_ns, change.new.total_ns) {
+            (None, None) => signed(change.count() as f64, &|value| count(value as u64)),
+            _ => signed(change.ns(), &|ns| Unit::Nanoseconds.scaled(ns)),
+        };
+        table.row(vec![
+            format!("{operation} {}", name(cause, room)),
+            count(change.old.count),
+            count(change.new.count),
+            time(change.old),
+            time(change.new),
+            changed,
+        ]);
+    }
+    let mut text = table.render("", width, style);
+    let rest =
+        if hidden > 0 { format!("with {}, ", many(hidden as u64, "more line")) } else { String::new() };
+    let operations: i64 = changes.iter().map(Change::count).sum();
+    let ns: f64 = changes.iter().map(Change::ns).sum();
+    let operations = signed(operations as f64, &|value| count(value as u64));
+    text += &format!(
+        "{rest}in all {operations} operations, {}\n",
+        signed(ns, &|ns| Unit::Nanoseconds.scaled(ns))
+    );
+    text
+}
+
+fn signed(value: f64, shown: &dyn Fn(f64) -> String) -> String {
+    format!("{}{}", if value < 0.0 { "-" } else { "+" }, shown(value.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn entry(line: u32, operation: &str, count: u64, total_ns: Option<f64>) -> Value {
+        json!({
+            "place": {"kind": "line", "file": "/a/list.c", "line": line, "function": "push"}, "via": null,
+            "operation": operation, "size_max_bytes": (operation == "malloc").then_some(64),
+            "size_above_bytes": null, "count": count, "times": total_ns.map(|ns| json!({"total_ns": ns})),
+        })
+    }
+
+    #[test]
+    fn more_time_comes_first_and_less_last() {
+        let old = [
+            entry(1, "malloc", 10, Some(100.0)),
+            entry(2, "free", 10, Some(9000.0)),
+            entry(3, "fault_minor", 5, None),
+            entry(4, "free", 7, Some(70.0)),
+        ];
+        let new = [
+            entry(1, "malloc", 30, Some(5100.0)),
+            entry(3, "fault_minor", 8, None),
+            entry(4, "free", 7, Some(70.0)),
+        ];
+        let read = |items: &[Value]| items.iter().map(|entry| item(entry).unwrap()).collect();
+        let changes = between(read(&old), read(&new));
+        let seen: Vec<(i64, f64)> = changes.iter().map(|change| (change.count(), change.ns())).collect();
+        assert_eq!(seen, [(20, 5000.0), (3, 0.0), (-10, -9000.0)]);
+        let text = table(&changes, 2, 120, Style::plain());
+        assert!(text.contains("malloc(≤64 B) push list.c:1") && text.contains("+5.00 µs"), "{text}");
+        assert!(text.contains("with 1 more line, in all +13 operations, -4.00 µs"), "{text}");
+        assert!(!text.contains("page fault"), "{text}");
+        assert_eq!(table(&[], 2, 80, Style::plain()), "nothing has changed\n");
+    }
+
+    #[test]
+    fn entries_of_another_kind_are_refused() {
+        assert_eq!(item(&json!({"operation": "malloc"})), None);
+        assert_eq!(item(&entry(1, "walk", 1, None)), None);
+    }
+}
