@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{VELLUM, compiled, harmless_library, run, said, sh};
+use common::{VELLUM, compiled, harmless_library, heeding_signals, run, said, sh};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -119,7 +119,9 @@ fn signal_dispositions_and_mask_are_those_we_were_given() {
             String::from_utf8(command.args(["^Sig[BI]", "/proc/self/status"]).output().unwrap().stdout)
                 .unwrap()
         };
-        let direct = print(&mut Command::new("grep"));
+        let mut grep = Command::new("grep");
+        heeding_signals(&mut grep);
+        let direct = print(&mut grep);
         assert_eq!(direct.lines().count(), 2, "{direct}");
         assert_eq!(print(run(&["-q"]).arg("grep")), direct, "ignored {ignored:?}, blocked {blocked:?}");
     }
