@@ -4,82 +4,19 @@
 mod common;
 #[path = "common/python.rs"]
 mod python;
+#[path = "common/recorded.rs"]
+mod recorded;
 
 use common::{VELLUM, report, said, text};
+use recorded::{SOURCES, compiled, cost, measured};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
-
-/// Where the programs' sources are.
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recorder/tests/c");
+use std::path::Path;
+use std::process::Command;
 
 /// Operations by line, file name and kind.
 type Counts = BTreeMap<(String, u64, String), u64>;
-
-/// The libraries, built now as they are shipped, where there is a cargo: tests of shared objects are not
-/// linked to them.
-fn libraries() -> &'static (PathBuf, PathBuf) {
-    static LIBRARIES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
-    LIBRARIES.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test program has a path");
-        let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-        // One by one: together, cargo would unite their dependencies' features.
-        for package in ["vellum-runtime", "vellum-recorder"] {
-            let mut build = Command::new(&cargo);
-            build.args(["build", "--release", "--quiet", "-p", package, "--target-dir"]).arg(target);
-            assert!(build.status().expect("cargo starts").success(), "{package} does not build");
-        }
-        (target.join("release/libvellum.so"), target.join("release/libvellum_cost.so"))
-    })
-}
-
-/// Compiles `sources` of the folder of programs; `None`, and a word, where there is no such compiler.
-fn compiled(compiler: &str, flags: &[&str], sources: &[&str], to: &Path) -> Option<()> {
-    let sources = sources.iter().map(|source| Path::new(SOURCES).canonicalize().unwrap().join(source));
-    let made = Command::new(compiler).args(sources).args(flags).arg("-o").arg(to).output();
-    match made {
-        Ok(made) if made.status.success() => Some(()),
-        Ok(made) => panic!("{compiler}: {}", said(&made)),
-        Err(error) => {
-            vellum_skip::skip(format_args!("{compiler} cannot be started: {error}"));
-            None
-        }
-    }
-}
-
-/// `vellum cost` with `options` before the program.
-fn cost(options: &[&str]) -> Command {
-    let (runtime, recorder) = libraries();
-    let mut command = Command::new(VELLUM);
-    command.arg("cost").arg("--recorder").arg(recorder).args(options).arg("--");
-    command.env_remove("LD_PRELOAD").env("VELLUM_LIB", runtime);
-    // Dumps of programs that are meant to crash are of no use.
-    // SAFETY: setrlimit is async-signal-safe and gets a record that lives across the call.
-    unsafe {
-        use std::os::unix::process::CommandExt;
-        command.pre_exec(|| {
-            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            libc::setrlimit(libc::RLIMIT_CORE, &none);
-            Ok(())
-        });
-    }
-    command
-}
-
-/// Runs `program` under `vellum cost` with `options`; its end and the JSON report.
-fn measured(options: &[&str], program: &[&str], place: &Path) -> (Output, Value) {
-    let json = place.join("cost.json");
-    let mut all = vec!["--json", text(&json)];
-    all.extend(options);
-    let output = cost(&all).args(program).current_dir(place).output().expect("vellum starts");
-    assert!(json.exists(), "no report: {}", said(&output));
-    (output, report(&json))
-}
 
 /// What the source of that name says must be counted.
 fn expected(source: &str) -> Counts {
