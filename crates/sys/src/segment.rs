@@ -6,6 +6,12 @@
 
 use crate::{PAGE, map, round_down, round_up};
 use core::slice;
+use rustix::fs::{Mode, OFlags};
+
+/// In an entry of `/proc/self/pagemap`: the page is there or swapped; it is a file's, or shared (Linux,
+/// Documentation/admin-guide/mm/pagemap.rst).
+const THERE: u64 = 0b11 << 62;
+const FILES: u64 = 1 << 61;
 
 /// The bytes from `address` to the end of the loaded part that it lies in; `None` if it lies in none, or the
 /// headers are not to be found.
@@ -23,7 +29,8 @@ pub unsafe fn mapped_from(start: usize, bias: usize, address: usize) -> Option<&
 }
 
 /// Takes the whole pages from `address` to the end of the part that it lies in out of resident memory, if the
-/// part is one that is only read. Who reads them again has the file's bytes.
+/// part is one that is only read, and was: a later reader has the file's bytes. A part whose pages a loader
+/// has relocated, or that something else was mapped over, stays as it is.
 ///
 /// # Safety
 /// As for [`mapped_from`].
@@ -35,10 +42,30 @@ pub unsafe fn put_back(start: usize, bias: usize, address: usize) {
     };
     let end = round_down(bias + segment.p_vaddr as usize + segment.p_filesz as usize, PAGE);
     let from = round_up(address, PAGE);
-    if segment.p_flags & libc::PF_W == 0 && from < end {
-        // SAFETY: pages of a file that were mapped to be read: they come back as they were.
+    if segment.p_flags & libc::PF_W == 0 && from < end && is_the_files(from, end) == Ok(true) {
+        // SAFETY: pages of a file that nobody has written: they come back as they were.
         let _ = unsafe { map::flush(from, end - from) };
     }
+}
+
+/// Whether all pages of a range that are there are a file's own.
+fn is_the_files(from: usize, end: usize) -> rustix::io::Result<bool> {
+    let pages = rustix::fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut entries = [0u64; 64];
+    let mut at = from;
+    while at < end {
+        let count = ((end - at) / PAGE).min(entries.len());
+        // SAFETY: words are bytes, and all values of those are words.
+        let bytes = unsafe { slice::from_raw_parts_mut(entries.as_mut_ptr().cast::<u8>(), 8 * count) };
+        if rustix::io::pread(&pages, &mut *bytes, (at / PAGE * 8) as u64)? != bytes.len() {
+            return Ok(false);
+        }
+        if entries[..count].iter().any(|entry| entry & THERE != 0 && entry & FILES == 0) {
+            return Ok(false);
+        }
+        at += count * PAGE;
+    }
+    Ok(true)
 }
 
 /// The headers of the module with such a part.
@@ -87,6 +114,27 @@ fn headers_of_program() -> Option<&'static [libc::Elf64_Phdr]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ptr::null_mut;
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+    #[test]
+    fn pages_that_were_written_are_not_the_files() {
+        let file = rustix::fs::open(c"/proc/self/exe", OFlags::RDONLY, Mode::empty()).unwrap();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes, of a file that is longer.
+        let start =
+            unsafe { mmap(null_mut(), 4 * PAGE, access, MapFlags::PRIVATE, &file, 0) }.unwrap() as usize;
+        // SAFETY: mapped just now.
+        unsafe { ((start + PAGE) as *const u8).read_volatile() };
+        match is_the_files(start, start + 4 * PAGE) {
+            Ok(is_it) => assert!(is_it),
+            Err(error) => return vellum_skip::skip(format_args!("no /proc/self/pagemap: {error}")),
+        }
+        // SAFETY: as above, and written by nobody else.
+        unsafe { ((start + 2 * PAGE) as *mut u8).write_volatile(1) };
+        assert_eq!(is_the_files(start, start + 4 * PAGE), Ok(false));
+        assert_eq!(is_the_files(start, start + 2 * PAGE), Ok(true));
+    }
 
     #[test]
     fn parts_of_this_program_are_found_from_its_head_and_from_within() {
