@@ -32,6 +32,7 @@ pub mod inject;
 pub mod lifecycle;
 pub mod limits;
 pub mod line;
+pub mod loader;
 pub mod lock;
 pub mod looks;
 pub mod map;

@@ -5,6 +5,7 @@
 //! to tell a child that the lock's holder does not exist there. Three states (Drepper, *Futexes are tricky*,
 //! mutex 2): 0 free, 1 held, 2 held with somebody waiting.
 
+use crate::thread::Patience;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -38,6 +39,18 @@ impl Lock {
     #[inline]
     pub fn try_lock(&self) -> bool {
         self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the lock, unless patience ends before it is free.
+    pub fn try_lock_for(&self, patience: &mut Patience) -> bool {
+        loop {
+            if self.try_lock() {
+                return true;
+            }
+            if !patience.wait() {
+                return false;
+            }
+        }
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! What of a module is mapped where, by its program headers.
 //!
-//! The loader (`_dl_find_object`) says where the part of a module begins that an address lies in. That is the
+//! The loader (`crate::loader`) says where the part of a module begins that an address lies in. That is the
 //! whole module, which begins with its file's head, or, where the linker left holes between parts (as in some
 //! programs at fixed addresses), the part alone. The program's own headers are then where the kernel says.
 
@@ -51,7 +51,7 @@ pub unsafe fn put_back(start: usize, bias: usize, address: usize) {
 /// Whether all pages of a range that are there are a file's own.
 fn is_the_files(from: usize, end: usize) -> rustix::io::Result<bool> {
     let pages = rustix::fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut entries = [0u64; 64];
+    let mut entries = [0u64; 256];
     let mut at = from;
     while at < end {
         let count = ((end - at) / PAGE).min(entries.len());

@@ -318,6 +318,42 @@ pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
     let _ = rustix::thread::futex::wait(word, rustix::thread::futex::Flags::PRIVATE, expected, Some(&limit));
 }
 
+/// How long to wait for what another thread is about to do, where it may never do it: for about a second.
+///
+/// At first the waiter gives way, then it sleeps: a thread that was preempted needs a processor, and on a
+/// machine with much to do that may take many times as long as looking often.
+#[derive(Debug)]
+pub struct Patience(u32);
+
+impl Patience {
+    const GIVES_WAY: u32 = 200;
+    const SLEEPS: u32 = 5_000;
+    const SLEEP_NS: u64 = 200_000;
+
+    /// All of it.
+    pub const fn new() -> Patience {
+        Patience(Patience::GIVES_WAY + Patience::SLEEPS)
+    }
+
+    /// Waits for a moment. False, at once, if there is no patience left.
+    pub fn wait(&mut self) -> bool {
+        let Some(left) = self.0.checked_sub(1) else { return false };
+        self.0 = left;
+        if left >= Patience::SLEEPS {
+            give_way();
+        } else {
+            wait(&AtomicU32::new(0), 0, Patience::SLEEP_NS);
+        }
+        true
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience::new()
+    }
+}
+
 /// Wakes up to `most` waiters on `word`. A refused call is repeated: a lost wake would leave them waiting.
 pub(crate) fn wake_some(word: &AtomicU32, most: u32) {
     /// A kernel that refuses this often is a filter that always does.

@@ -49,6 +49,17 @@ impl<'a> Tables<'a> {
         EhFrameHdr::new(index, NativeEndian).parse(&bases, 8).ok()?.eh_frame_ptr().direct().ok()
     }
 
+    /// How to leave the frame of the instruction at `pc`, by the tables whose index is at `index_at` (0:
+    /// none), both as loaded; `mapped` has the bytes from an address on.
+    pub fn rule_in(index_at: u64, pc: u64, mapped: impl Fn(u64) -> Option<&'a [u8]>) -> Option<Rule> {
+        if index_at == 0 {
+            return None;
+        }
+        let index = mapped(index_at)?;
+        let entries_at = Tables::entries_of(index, index_at)?;
+        Tables::new(index, index_at, mapped(entries_at)?, entries_at).rule_at(pc)
+    }
+
     /// How to leave the frame of the instruction at `pc`. For a return address, ask for one byte before it.
     pub fn rule_at(&self, pc: u64) -> Option<Rule> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(self.index_at).set_eh_frame(self.entries_at);
