@@ -1,6 +1,7 @@
 # find_package(Vellum): the libraries as targets, wherever the folder with this file lies.
 #
-#   Vellum::vellum           vellum.h and vellum_gc.h
+#   Vellum::vellum           malloc, vellum.h and vellum_gc.h
+#   Vellum::vellum-static    malloc and vellum.h, for programs that are linked statically
 #   Vellum::measure          vellum_measure.h
 #   Vellum::measure-static   the same, linked into the program
 #   Vellum::libgc            gc.h, in place of libgc
@@ -16,6 +17,12 @@ set_target_properties(Vellum::vellum PROPERTIES
     IMPORTED_SONAME libvellum.so.0
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}"
     INTERFACE_INCLUDE_DIRECTORIES "${_vellum_prefix}/include")
+
+add_library(Vellum::vellum-static STATIC IMPORTED)
+set_target_properties(Vellum::vellum-static PROPERTIES
+    IMPORTED_LOCATION "${_vellum_prefix}/lib/libvellum.a"
+    INTERFACE_INCLUDE_DIRECTORIES "${_vellum_prefix}/include"
+    INTERFACE_LINK_LIBRARIES "Threads::Threads")
 
 add_library(Vellum::measure SHARED IMPORTED)
 set_target_properties(Vellum::measure PROPERTIES

@@ -4,8 +4,9 @@
 //! class whose size is a multiple of the alignment is aligned. Anything else is an extent, aligned by the
 //! page layer.
 
-use crate::alloc::{REQUEST_MAX, malloc, out_of_memory};
-use crate::class::{GRANULE, aligned_class_of, bytes_of};
+use crate::alloc::malloc;
+use crate::class::{GRANULE, REQUEST_MAX, aligned_class_of, bytes_of};
+use crate::errno::out_of_memory;
 use crate::{harden, large, mode, passthrough};
 use vellum_pages::PAGE;
 
@@ -21,14 +22,14 @@ pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
     if let Some(next) = passthrough::next() {
         return large::passthrough_aligned(next, align, bytes);
     }
-    if !harden::is_on()
+    if !mode::is_hardened()
         && align <= PAGE
         && bytes <= REQUEST_MAX
         && let Some(class) = aligned_class_of(bytes, align)
     {
         return malloc(bytes_of(class));
     }
-    if harden::is_on() && align <= ALIGN_MAX {
+    if mode::is_hardened() && align <= ALIGN_MAX {
         return harden::allocate(align, bytes);
     }
     if align > ALIGN_MAX {

@@ -6,18 +6,15 @@
 //! null?* (it lies outside every span).
 
 use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, class_of};
+use crate::errno::out_of_memory;
 use crate::heap::Heap;
 use crate::mode::{self, Mode};
 use crate::slab::{Block, Slab};
 use crate::space::{Space, push_remote, slab_at};
-use crate::{arch, foreign, harden, large, misuse, passthrough, registry, tls};
+use crate::{arch, foreign, harden, large, misuse, passthrough, threads, tls};
 use core::mem::offset_of;
-use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use misuse::Fault;
-
-/// The largest request: differences of pointers into a block must fit, as in the C library.
-pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
 
 /// Allocates `bytes` bytes; null (and `ENOMEM`) when there are none.
 #[inline(always)]
@@ -155,16 +152,40 @@ pub(crate) unsafe fn check_live(function: &str, slab: &Slab, address: *mut u8) {
     }
     // SAFETY: a block starts there.
     if unsafe { (*address.cast::<Block>()).is_sealed() }
-        && (!slab.unclean.get() || slab.lists(address.cast()))
+        && (!slab.unclean.get() || is_listed(slab, address.cast()))
     {
         misuse::refuse_small(function, address, Fault::AlreadyFree);
     }
 }
 
+/// Free blocks that are compared with one that may be free.
+const LOOKED_AT_MAX: usize = 64;
+
+/// Whether `block` is among the newest of the free blocks of `slab` that the calling thread can look at:
+/// those of its own slabs.
+#[cold]
+fn is_listed(slab: &Slab, block: *mut Block) -> bool {
+    let is_own = |heap: &&Heap| slab.owner.load(Relaxed).cast_const() == core::ptr::from_ref(*heap);
+    let Some(heap) = threads::current().filter(is_own) else {
+        return false;
+    };
+    [&slab.free, &heap.free[usize::from(slab.class.get())]].into_iter().any(|list| {
+        let mut next = list.get();
+        for _ in 0..LOOKED_AT_MAX {
+            if next.is_null() || next == block {
+                break;
+            }
+            // SAFETY: the list's blocks are free, and end in null.
+            next = unsafe { (*next).next() };
+        }
+        next == block
+    })
+}
+
 #[cold]
 #[inline(never)]
 fn settle(slab: &'static Slab) {
-    let Some(heap) = registry::current() else {
+    let Some(heap) = threads::current() else {
         return;
     };
     if heap.gate.enter() {
@@ -188,11 +209,12 @@ fn malloc_slow(bytes: usize) -> *mut u8 {
             }
         }
     }
-    let Some(heap) = registry::attached() else {
+    let Some(heap) = threads::attached() else {
         return match passthrough::next() {
             // SAFETY: plain malloc.
             Some(next) => unsafe { (next.malloc)(bytes) }.cast(),
-            None => out_of_memory(),
+            // The thread may have no heap yet, or memory is out: the page layer serves it, or says so.
+            None => large::malloc(bytes.max(1)),
         };
     };
     match take(heap, class_of(bytes.max(1))) {
@@ -284,7 +306,7 @@ pub unsafe fn free_sized(address: *mut u8, bytes: usize) {
 unsafe fn free_sized_slow(address: *mut u8, bytes: usize) {
     // SAFETY: the caller gives the block up; a slab's description is that of the block's unit.
     unsafe {
-        if harden::is_on() && !address.is_null() {
+        if mode::is_hardened() && !address.is_null() {
             return harden::free(address, Some(bytes));
         }
         if let Some(slab) = Space::get().slab_of(address).filter(|slab| !slab.owner.load(Relaxed).is_null()) {
@@ -309,7 +331,7 @@ pub(crate) unsafe fn free_plain(slab: &'static Slab, address: *mut u8) {
     unsafe {
         if owner.is_null() {
             large::free(slab, address);
-        } else if registry::current().is_some_and(|heap| core::ptr::eq(owner, heap)) {
+        } else if threads::current().is_some_and(|heap| core::ptr::eq(owner, heap)) {
             push_local(slab, address);
         } else if !push_remote(slab, address, address, 1) {
             misuse::refuse_small("free", address, Fault::AlreadyFree);
@@ -325,7 +347,7 @@ pub unsafe fn usable_size(address: *mut u8) -> usize {
     if address.is_null() {
         return 0;
     }
-    if harden::is_on() {
+    if mode::is_hardened() {
         // SAFETY: the block is in use, by this function's condition.
         return unsafe { harden::usable_size("malloc_usable_size", address) };
     }
@@ -339,24 +361,4 @@ pub unsafe fn usable_size(address: *mut u8) -> usize {
     // SAFETY: the slab is the block's.
     unsafe { check_live("malloc_usable_size", slab, address) };
     slab.bytes.get() as usize
-}
-
-/// Sets `errno` to `ENOMEM`; null.
-#[cold]
-#[inline(never)]
-pub(crate) fn out_of_memory() -> *mut u8 {
-    set_errno(libc::ENOMEM);
-    null_mut()
-}
-
-/// The thread's `errno`.
-pub fn errno() -> i32 {
-    // SAFETY: the C library's errno of this thread.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Sets the thread's `errno`.
-pub fn set_errno(value: i32) {
-    // SAFETY: the C library's errno of this thread.
-    unsafe { *libc::__errno_location() = value };
 }

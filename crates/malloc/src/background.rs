@@ -12,20 +12,17 @@
 
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
-use crate::registry;
+use crate::{registry, threads};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use vellum_pages::{Pages, Severity};
-use vellum_sys::{Caps, Lock, barrier, caps, clock, thread};
+use vellum_sys::thread::Patience;
+use vellum_sys::{Caps, Lock, barrier, caps, clock};
 
 /// The most ticks between two looks at the same unfinished slabs.
 const PAUSE_MAX: u32 = 64;
 /// How long the helper goes on with passes in one tick.
 const PASSES_MS: u64 = 20;
-
-/// How often, and after how long, a program that asks for a trim looks whether the helper's round is over.
-const TRIM_PATIENCE: u32 = 1000;
-const MOMENT_NS: u64 = 1_000_000;
 
 /// The decay times between two withdrawals of huge pages that nobody asked for: each has every sparse slab
 /// visited.
@@ -49,7 +46,7 @@ pub(crate) static ROUND: Lock = Lock::new();
 
 /// Prepares what must be prepared before the program runs: while there is one thread, it costs least.
 pub fn start() {
-    registry::make_key();
+    threads::make_key();
     crate::foreign::note_break();
     crate::modules::prepare();
     barrier::register();
@@ -57,7 +54,7 @@ pub fn start() {
 
 /// Tells the process's counters what heaps have counted privately: the calling thread's.
 pub fn flush_counts() {
-    if let Some(heap) = registry::current()
+    if let Some(heap) = threads::current()
         && heap.gate.enter()
     {
         heap.flush_counts();
@@ -109,7 +106,7 @@ pub fn trim() -> usize {
 }
 
 fn trim_heaps() {
-    let own = registry::current();
+    let own = threads::current();
     if let Some(heap) = own
         && heap.gate.enter()
     {
@@ -118,7 +115,8 @@ fn trim_heaps() {
         heap.gate.leave();
     }
     // Bounded, as a handler of `fork` may ask while the fork holds the lock.
-    if (0..TRIM_PATIENCE).any(|_| ROUND.try_lock() || pause()) {
+    let mut patience = Patience::new();
+    if ROUND.try_lock_for(&mut patience) {
         note_turns();
         let others = || registry::all().filter(|heap| !own.is_some_and(|own| core::ptr::eq(*heap, own)));
         others().for_each(|heap| heap.pass.request(true));
@@ -138,12 +136,6 @@ fn withdraw_huge() -> bool {
         registry::all().for_each(|heap| heap.pass.request_again());
     }
     has
-}
-
-/// Waits a moment. False, as nothing has come of it.
-fn pause() -> bool {
-    thread::wait(&AtomicU32::new(0), 0, MOMENT_NS);
-    false
 }
 
 /// Looks after those of `heaps` that are idle and want it: once, and then goes on with their passes until

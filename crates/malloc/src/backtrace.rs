@@ -6,14 +6,15 @@
 //! ```
 //!
 //! `addr2line -e FILE 0x1234` gives function and line. The way up is that of C++ exceptions (`.eh_frame`, by
-//! [`vellum_unwind`], over [`crate::modules`]), so no frame pointers are needed. Frames of this library at
-//! the top are left out: the first line is the program's call.
+//! [`vellum_unwind`], over [`vellum_sys::loader`]), so no frame pointers are needed. Frames of this library
+//! at the top are left out: the first line is the program's call.
 //!
 //! Every word is checked to be readable first, as the stack may be what was overwritten.
 
 use crate::arch::here;
-use crate::modules::{Module, module, rule};
+use crate::modules::rule;
 use core::ffi::{CStr, c_char};
+use vellum_sys::loader::{Module, module};
 use vellum_sys::{Line, stack};
 
 /// Frames that are shown.
@@ -64,7 +65,7 @@ fn describe(module: &Module, pc: u64) {
     } else {
         line.raw(name);
     }
-    line.text("+0x").hex((pc - module.bias()) as usize).text("\n").write();
+    line.text("+0x").hex((pc - module.bias) as usize).text("\n").write();
 }
 
 /// The file name that the program was started by.

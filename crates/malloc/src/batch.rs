@@ -18,7 +18,7 @@ use crate::class::{SHAPES, SMALL_MAX, class_of};
 use crate::heap::Heap;
 use crate::slab::{Block, Slab};
 use crate::space::Space;
-use crate::{mode, registry, units};
+use crate::{mode, threads, units};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::UNIT;
@@ -36,7 +36,7 @@ pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
         && mode::special().is_none()
         && let class = class_of(bytes.max(1))
         && blocks.len() >= usize::from(SHAPES[class].capacity)
-        && let Some(heap) = registry::attached()
+        && let Some(heap) = threads::attached()
     {
         done = whole_slabs(heap, class, blocks);
     }
@@ -111,7 +111,7 @@ pub unsafe fn free_batch(blocks: &[*mut u8]) {
         return blocks.iter().for_each(|&block| unsafe { free(block) });
     }
     let space = Space::get();
-    let heap = registry::current();
+    let heap = threads::current();
     let mut units = Returned { units: [null_mut(); UNITS_AT_ONCE], count: 0 };
     let mut rest = blocks;
     while let Some((&first, others)) = rest.split_first() {

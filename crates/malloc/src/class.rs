@@ -35,6 +35,8 @@ pub(crate) const COARSE_GRANULE: usize = FINE_MAX / STEPS;
 pub(crate) const COARSE: usize = SMALL_MAX / COARSE_GRANULE;
 /// The largest size served from slabs.
 pub(crate) const SMALL_MAX: usize = 16 << 10;
+/// The largest request: differences of pointers into a block must fit, as in the C library.
+pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
 /// The number of classes.
 pub(crate) const CLASSES: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
 

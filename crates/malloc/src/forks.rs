@@ -9,13 +9,11 @@
 
 use crate::background::ROUND;
 use crate::heap::{Heap, LOST, NOBODY};
-use crate::{harden, mode, registry};
+use crate::{harden, mode, passthrough, registry, threads};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
+use vellum_sys::thread::Patience;
 use vellum_sys::{Caps, barrier, caps};
-
-/// Looks at an occupied gate before fork goes on without that heap.
-const FORK_PATIENCE: u32 = 20_000;
 
 /// Before `fork`, in the parent: stops every heap between two slow paths.
 pub fn fork_prepare() {
@@ -25,14 +23,8 @@ pub fn fork_prepare() {
     if others().next().is_some() && caps::has(Caps::MEMBARRIER) {
         others().for_each(|heap| heap.gate.close());
         if barrier::fence_every_thread() {
-            let mut patience = FORK_PATIENCE;
-            for heap in others() {
-                while heap.gate.is_inside() && patience > 0 {
-                    patience -= 1;
-                    // SAFETY: plain call.
-                    unsafe { libc::sched_yield() };
-                }
-            }
+            let mut patience = Patience::new();
+            others().for_each(|heap| while heap.gate.is_inside() && patience.wait() {});
         } else {
             others().for_each(|heap| heap.gate.open());
         }
@@ -63,6 +55,7 @@ pub fn fork_child() {
         (hooks.fork_child)();
     }
     harden::fork_child();
+    passthrough::fork_child();
     registry::forget_orphans();
     for heap in registry::all().filter(|heap| !is_own(heap)) {
         let quiet = heap.gate.is_closed() && !heap.gate.is_inside();
@@ -82,5 +75,5 @@ pub fn fork_child() {
 }
 
 fn is_own(heap: &Heap) -> bool {
-    registry::current().is_some_and(|own| core::ptr::eq(heap, own))
+    threads::current().is_some_and(|own| core::ptr::eq(heap, own))
 }

@@ -17,7 +17,8 @@ use core::alloc::{GlobalAlloc, Layout};
 /// ```
 ///
 /// A program that forks without `exec` while it has threads must call [`fork_prepare`](crate::fork_prepare)
-/// and its fellows around the fork, as the shared library does by `pthread_atfork`.
+/// and its fellows around the fork, as the shared library does by `pthread_atfork`. One that gives up rights
+/// (`setuid`) gives up the helper thread first, which would keep them: `vellum_pages::Pages::bar_helper`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vellum;
 

@@ -25,7 +25,7 @@
 
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::gate::Gate;
-use crate::large::Magazine;
+use crate::magazine::Magazine;
 use crate::mode;
 use crate::pace::Pace;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};

@@ -1,142 +1,21 @@
 //! Blocks above [`SMALL_MAX`](crate::class::SMALL_MAX): extents of the page layer, exact to the page.
 //!
-//! Up to [`KEPT_PAGES_MAX`] pages a freed block first waits in its thread's **magazine**, a few extents that
-//! the next request of exactly that many pages gets back without a lock. So that neither freeing nor asking
-//! for the size needs the page layer, the side table remembers such blocks: a unit that is no slab uses the
-//! second half of its description as one word a page, [`Slab::lengths`].
-//!
-//! | word | the page is |
-//! | --- | --- |
-//! | 0 | not the start of a remembered block: ask the page layer |
-//! | n | the start of a block in use of n pages |
-//! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
-//! | n, [`SAMPLED`] | the start of a sampled block in use (`profile`), of n pages; of any length if n is 0 |
-//! | n, `HARDENED` | the start of a block of the hardened mode, which keeps nothing in magazines |
+//! The shorter ones wait in the thread's magazine when they are freed ([`crate::magazine`]), and their
+//! lengths are remembered beside slabs ([`crate::lengths`]), so that most requests need nothing of the page
+//! layer.
 
-use crate::alloc::{REQUEST_MAX, out_of_memory};
-use crate::class::GRANULE;
+use crate::class::{GRANULE, REQUEST_MAX};
+use crate::errno::out_of_memory;
+use crate::lengths::{KEPT, SAMPLED, length_in, length_of};
+use crate::magazine::{KEPT_PAGES_MAX, give_back};
 use crate::mode::{self, Mode};
-use crate::slab::{Block, Slab};
+use crate::slab::Slab;
 use crate::space::Space;
-use crate::{harden, misuse, paged, passthrough, registry};
-use core::cell::Cell;
+use crate::{harden, misuse, paged, passthrough, threads};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::c_void;
-use vellum_pages::{Extent, Misuse, PAGE, Pages, Request, UNIT};
-
-/// The longest block that waits in a magazine.
-const KEPT_PAGES_MAX: usize = (256 << 10) / PAGE;
-/// Pages a magazine keeps at most.
-const MAGAZINE_PAGES_MAX: usize = (512 << 10) / PAGE;
-/// Blocks a magazine keeps at most.
-const MAGAZINE_SLOTS: usize = 16;
-/// Mark of a remembered block that waits in a magazine.
-const KEPT: u32 = 1 << 31;
-/// Mark of a block whose stack is remembered.
-pub(crate) const SAMPLED: u32 = 1 << 29;
-
-/// A thread's few freed extents. Each slot is an address with the number of pages in its low bits; 0 is
-/// empty.
-#[derive(Debug)]
-pub(crate) struct Magazine {
-    slots: [Cell<usize>; MAGAZINE_SLOTS],
-    pages: Cell<usize>,
-    /// The slot to be emptied next when room is needed.
-    oldest: Cell<usize>,
-}
-
-const PAGES_MASK: usize = PAGE - 1;
-const _: () = assert!(KEPT_PAGES_MAX <= PAGES_MASK && MAGAZINE_SLOTS.is_power_of_two());
-
-impl Magazine {
-    /// Bytes that are kept.
-    pub(crate) fn bytes(&self) -> usize {
-        self.pages.get() * PAGE
-    }
-
-    /// A kept extent of exactly `pages` pages.
-    fn take(&self, pages: usize) -> Option<usize> {
-        let slot = self.slots.iter().find(|slot| slot.get() & PAGES_MASK == pages)?;
-        self.pages.set(self.pages.get() - pages);
-        let address = slot.replace(0) - pages;
-        open(address);
-        Some(address)
-    }
-
-    /// Keeps an extent, sealed as a free small block is; what must make room for it goes back to the page
-    /// layer.
-    fn keep(&self, address: usize, pages: usize) {
-        let mut free = self.slots.iter().find(|slot| slot.get() == 0);
-        while free.is_none() || self.pages.get() + pages > MAGAZINE_PAGES_MAX {
-            let oldest = self.oldest.get();
-            self.oldest.set((oldest + 1) % MAGAZINE_SLOTS);
-            if self.drop_slot(&self.slots[oldest]) {
-                free = Some(&self.slots[oldest]);
-            }
-        }
-        if let Some(slot) = free {
-            // SAFETY: the program has given the extent up.
-            unsafe { sealed_at(address).link(null_mut()) };
-            slot.set(address | pages);
-            self.pages.set(self.pages.get() + pages);
-        }
-    }
-
-    fn drop_slot(&self, slot: &Cell<usize>) -> bool {
-        let kept = slot.replace(0);
-        if kept == 0 {
-            return false;
-        }
-        self.pages.set(self.pages.get() - (kept & PAGES_MASK));
-        let address: *mut u8 = core::ptr::with_exposed_provenance_mut(kept & !PAGES_MASK);
-        open(address as usize);
-        if let Some(length) = length_of(address) {
-            length.store(0, Relaxed);
-        }
-        // SAFETY: the block was freed by the program and has been nobody's since.
-        unsafe { give_back("free", address) };
-        true
-    }
-
-    /// Gives everything kept back to the page layer. Inside the heap's gate.
-    pub(crate) fn flush(&self) {
-        if self.pages.get() > 0 {
-            self.slots.iter().for_each(|slot| {
-                self.drop_slot(slot);
-            });
-        }
-    }
-}
-
-/// The first words of an extent.
-///
-/// # Safety
-/// The extent is in a magazine, or about to be.
-unsafe fn sealed_at(address: usize) -> &'static Block {
-    // SAFETY: an extent is at least a page, and page-aligned.
-    unsafe { &*core::ptr::with_exposed_provenance(address) }
-}
-
-/// Breaks the seal of an extent that leaves a magazine, or ends the process if it was written over.
-fn open(address: usize) {
-    // SAFETY: the extent was in the magazine until now.
-    let first = unsafe { sealed_at(address) };
-    if !first.is_sealed() {
-        misuse::refuse_written("free", core::ptr::from_ref(first).cast());
-    }
-    first.unseal();
-}
-
-/// The word that remembers the block at `address`, if that is page-aligned and lies in no slab.
-pub(crate) fn length_of(address: *mut u8) -> Option<&'static AtomicU32> {
-    let slab = Space::get().slab_of(address)?;
-    length_in(slab, address)
-}
-
-pub(crate) fn length_in(slab: &'static Slab, address: *mut u8) -> Option<&'static AtomicU32> {
-    (address as usize).is_multiple_of(PAGE).then(|| &slab.lengths()[address as usize % UNIT / PAGE])
-}
+use vellum_pages::{Extent, Misuse, PAGE, Pages, Request};
 
 fn pages_of(bytes: usize) -> usize {
     bytes.div_ceil(PAGE)
@@ -196,7 +75,7 @@ fn kept(bytes: usize) -> Option<*mut u8> {
     if bytes > KEPT_PAGES_MAX * PAGE {
         return None;
     }
-    let heap = registry::attached()?;
+    let heap = threads::attached()?;
     if !heap.gate.enter() {
         return None;
     }
@@ -255,7 +134,7 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
         }
     }
     if pages != 0
-        && let Some(heap) = registry::current()
+        && let Some(heap) = threads::current()
         && heap.gate.enter()
     {
         length.store(pages | KEPT, Relaxed);
@@ -285,16 +164,6 @@ fn unmark(length: &AtomicU32, address: *mut u8) -> Option<u32> {
     }
     length.store(pages & !SAMPLED, Relaxed);
     Some(pages & !SAMPLED)
-}
-
-/// # Safety
-/// Nobody uses the block any more.
-unsafe fn give_back(function: &str, address: *mut u8) {
-    // SAFETY: the caller has given the block up; that it is one, the page layer checks.
-    let freed = NonNull::new(address).map(|start| unsafe { Pages::global().free(start) });
-    if let Some(Err(misuse)) = freed {
-        misuse::refuse(function, address, misuse);
-    }
 }
 
 /// The length of the large block at `address`, or the end of the process if it is none.
@@ -374,7 +243,7 @@ unsafe fn move_to_pager(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
 /// # Safety
 /// `block` is in use; unless the result is null, only the result may be used afterwards.
 pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
-    let Some(length) = large_block(block).filter(|_| !harden::is_on()) else {
+    let Some(length) = large_block(block).filter(|_| !mode::is_hardened()) else {
         return out_of_memory();
     };
     let Some(start) = NonNull::new(block) else {
@@ -403,7 +272,7 @@ pub unsafe fn swap(a: *mut u8, b: *mut u8) -> bool {
     let (Some(start_a), Some(start_b)) = (NonNull::new(a), NonNull::new(b)) else {
         return false;
     };
-    let are_large = !harden::is_on() && large_block(a).is_some() && large_block(b).is_some();
+    let are_large = !mode::is_hardened() && large_block(a).is_some() && large_block(b).is_some();
     // SAFETY: the blocks are large, and the caller's.
     are_large && unsafe { Pages::global().swap(start_a, start_b) }.is_ok()
 }

@@ -34,6 +34,7 @@ mod background;
 mod backtrace;
 mod batch;
 mod class;
+mod errno;
 mod figures;
 mod flush;
 mod foreign;
@@ -44,6 +45,8 @@ mod global;
 mod harden;
 mod heap;
 mod large;
+mod lengths;
+mod magazine;
 mod misuse;
 pub mod mmap;
 mod mode;
@@ -60,6 +63,7 @@ mod scavenge;
 mod seal;
 mod slab;
 mod space;
+mod threads;
 mod tls;
 mod units;
 mod vacated;
@@ -68,9 +72,10 @@ mod validate;
 pub use vellum_sys::Line;
 pub use {
     align::aligned,
-    alloc::{calloc, errno, free, free_sized, malloc, set_errno, usable_size},
+    alloc::{calloc, free, free_sized, malloc, usable_size},
     background::{flush_counts, start, trim},
     batch::{free_batch, malloc_batch, malloc_sizes, realloc_batch},
+    errno::{errno, set_errno},
     figures::{Figures, figures},
     forks::{fork_child, fork_parent, fork_prepare},
     gauges::{publish, publish_at_ticks},
@@ -78,7 +83,8 @@ pub use {
     harden::{check_quarantine, harden},
     large::{relocate, swap},
     mode::DOOR,
-    passthrough::{Next, is_passthrough, pass_through},
+    passthrough::{Next, is_passthrough},
     resize::{realloc, reallocarray},
+    threads::pass_through,
     validate::validate,
 };

@@ -7,8 +7,8 @@
 //! blocks are in, so that the fast paths know nothing of them: a block that is nobody's there is looked
 //! for here (`foreign`). What the page layer keeps for itself is not paged.
 
-use crate::alloc::out_of_memory;
 use crate::class::SMALL_MAX;
+use crate::errno::out_of_memory;
 use crate::{misuse, units};
 use core::ffi::c_int;
 use core::ptr::NonNull;

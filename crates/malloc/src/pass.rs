@@ -107,8 +107,8 @@ impl<S> Pass<S> {
     pub(crate) fn woke(&self) {
         let awake = self.awake.load(Relaxed) + 1;
         self.awake.store(awake, Relaxed);
-        if awake == WORTH_A_HELPER && !Pages::global().has_helper() {
-            Pages::global().wake_helper();
+        if awake == WORTH_A_HELPER {
+            Pages::global().want_helper();
         }
     }
 

@@ -14,7 +14,7 @@
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use libc::{c_int, c_void, size_t};
 use vellum_sys::lock::Guarded;
 
@@ -32,10 +32,9 @@ pub struct Next {
 
 static NEXT: AtomicPtr<Next> = AtomicPtr::new(null_mut());
 
-/// Forwards every further request to `next`.
-pub fn pass_through(next: &'static Next) {
+/// Forwards every further request of threads that have no heap to `next`.
+pub(crate) fn forward_to(next: &'static Next) {
     NEXT.store(core::ptr::from_ref(next).cast_mut(), Ordering::Release);
-    crate::registry::detach();
 }
 
 /// Whether Vellum passes requests through.
@@ -43,13 +42,27 @@ pub fn is_passthrough() -> bool {
     next().is_some()
 }
 
-/// Whether the first request has been there.
-static HAS_LOOKED: AtomicBool = AtomicBool::new(false);
+/// How far the choice of the program's allocator has come.
+static CHOICE: AtomicU8 = AtomicU8::new(NOT_YET);
+const NOT_YET: u8 = 0;
+const UNDER_WAY: u8 = 1;
+const OVER: u8 = 2;
+
+/// Whether the program's allocator is being chosen: no thread gets a heap that it would have to give up in a
+/// moment.
+pub(crate) fn is_choosing() -> bool {
+    CHOICE.load(Ordering::Acquire) == UNDER_WAY
+}
+
+/// After `fork`, in the child: a choice that another thread was making is not finished there.
+pub(crate) fn fork_child() {
+    let _ = CHOICE.compare_exchange(UNDER_WAY, OVER, Ordering::Release, Ordering::Relaxed);
+}
 
 /// The next allocator, if Vellum passes requests through.
 #[inline]
 pub(crate) fn next() -> Option<&'static Next> {
-    if !HAS_LOOKED.load(Ordering::Relaxed) {
+    if CHOICE.load(Ordering::Acquire) == NOT_YET {
         look();
     }
     // SAFETY: set once, to a static.
@@ -150,13 +163,18 @@ fn has_sanitizer() -> bool {
     false
 }
 
-/// Passes requests through if a sanitizer's runtime is there, or the kernel is not suited. Vellum serves
-/// requests made meanwhile, if any.
+/// Passes requests through if a sanitizer's runtime is there, or the kernel is not suited. Requests made
+/// meanwhile, if any, get blocks of the page layer.
 #[cold]
 fn look() {
-    if HAS_LOOKED.swap(true, Ordering::Relaxed) {
+    if CHOICE.compare_exchange(NOT_YET, UNDER_WAY, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
+    choose();
+    CHOICE.store(OVER, Ordering::Release);
+}
+
+fn choose() {
     let is_suited = vellum_pages::is_suited();
     if is_suited && !has_sanitizer() {
         return;
@@ -172,7 +190,7 @@ fn look() {
         *FOUND.lock() = Some(next);
         // SAFETY: written a moment ago, by the only thread that ever comes here, and not changed again.
         if let Some(next) = unsafe { FOUND.assume_held() } {
-            pass_through(next);
+            forward_to(next);
         }
     }
 }

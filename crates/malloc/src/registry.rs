@@ -1,4 +1,4 @@
-//! Which heaps there are, and which thread has which.
+//! Which heaps there are. Which of them a thread has, [`crate::threads`] knows.
 //!
 //! A heap outlives its thread: when a thread ends, its heap, with whatever blocks are still in use, becomes
 //! an orphan, and the next thread that needs one adopts it whole. No slab changes hands and no block is ever
@@ -7,9 +7,8 @@
 use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
 use crate::slab::Slab;
 use crate::space::Space;
-use crate::{harden, passthrough, tls};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vellum_pages::{Pages, UNIT};
 use vellum_sys::lock::Guarded;
 
@@ -26,30 +25,8 @@ struct Nursery {
 // SAFETY: the pointer is to memory of the whole process, reached under the lock.
 unsafe impl Send for Nursery {}
 
-/// The calling thread's heap, which it gets now if it has none; `None` if Vellum passes requests through or
-/// memory is out.
-pub(crate) fn attached() -> Option<&'static Heap> {
-    current().or_else(attach)
-}
-
-#[cold]
-fn attach() -> Option<&'static Heap> {
-    if passthrough::is_passthrough() {
-        return None;
-    }
-    let heap = adopt().or_else(create)?;
-    // First the pointer: what follows may allocate.
-    give(heap);
-    watch_exit(heap);
-    Some(heap)
-}
-
-/// Makes `heap` the calling thread's.
-fn give(heap: &'static Heap) {
-    if harden::is_on() { tls::set_inner_heap(Some(heap)) } else { tls::set_heap(heap) }
-}
-
-fn adopt() -> Option<&'static Heap> {
+/// An orphan, for the calling thread: that of a thread which ran on the same processor if there is one.
+pub(crate) fn adopt() -> Option<&'static Heap> {
     if ORPHANS.load(Ordering::Relaxed) == 0 {
         return None;
     }
@@ -66,7 +43,8 @@ fn adopt() -> Option<&'static Heap> {
     Some(heap)
 }
 
-fn processor() -> i32 {
+/// The processor that the calling thread runs on.
+pub(crate) fn processor() -> i32 {
     // SAFETY: plain call; -1 where it is not known.
     unsafe { libc::sched_getcpu() }
 }
@@ -95,9 +73,9 @@ pub(crate) fn create_apart() -> Option<&'static Heap> {
     Some(heap)
 }
 
-fn create() -> Option<&'static Heap> {
+/// A new heap, for the calling thread.
+pub(crate) fn create() -> Option<&'static Heap> {
     let heap = create_apart()?;
-    Pages::global().on_tick(crate::background::tick);
     heap.tenant.store(A_THREAD, Ordering::Relaxed);
     let mut head = HEAPS.load(Ordering::Relaxed);
     loop {
@@ -123,36 +101,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
         next = heap.next.load(Ordering::Relaxed);
         Some(heap)
     })
-}
-
-/// Gives up the calling thread's heap. Its free blocks stay for the next thread, or until the helper
-/// comes.
-pub(crate) fn detach() {
-    let Some(heap) = current().filter(|heap| heap.gate.enter()) else {
-        return;
-    };
-    tls::set_heap(tls::empty());
-    tls::set_inner_heap(None);
-    heap.drain();
-    heap.flush_counts();
-    heap.home.set(processor());
-    let is_worth_a_helper = heap.units() >= WORTH_A_HELPER;
-    heap.gate.leave();
-    orphan(heap);
-    if is_worth_a_helper {
-        ask_for_helper();
-    }
-}
-
-/// Units of an orphan from which the helper is started, if it was not, to look after it.
-const WORTH_A_HELPER: usize = 8;
-
-/// Makes sure that the helper runs, as there is memory that only it can give back.
-#[inline]
-pub(crate) fn ask_for_helper() {
-    if !Pages::global().has_helper() {
-        Pages::global().wake_helper();
-    }
 }
 
 /// Makes `heap`, which no thread uses any more, one to adopt.
@@ -192,12 +140,6 @@ pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
     })
 }
 
-/// The calling thread's heap, if it has one.
-pub(crate) fn current() -> Option<&'static Heap> {
-    let heap = tls::heap();
-    if core::ptr::eq(heap, tls::empty()) { harden::heap() } else { Some(heap) }
-}
-
 /// Forgets how many orphans there are, for a forked child that counts anew.
 pub(crate) fn forget_orphans() {
     ORPHANS.store(0, Ordering::Relaxed);
@@ -206,34 +148,4 @@ pub(crate) fn forget_orphans() {
 /// The lock under which heaps are made, for holding it across a fork.
 pub(crate) fn creation() -> &'static vellum_sys::Lock {
     NURSERY.raw()
-}
-
-/// The key whose destructor tells that a thread ends, plus one; 0 before it is made.
-static KEY: AtomicU32 = AtomicU32::new(0);
-
-/// Makes the key, early, while keys are cheap: the C library allocates to store a value under a late one.
-pub(crate) fn make_key() {
-    if KEY.load(Ordering::Relaxed) != 0 {
-        return;
-    }
-    let mut key = 0;
-    // SAFETY: plain call with a destructor that ignores its argument's target.
-    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) } == 0
-        && KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err()
-    {
-        // SAFETY: the key was made above and nobody knows it.
-        unsafe { libc::pthread_key_delete(key) };
-    }
-}
-
-fn watch_exit(heap: &Heap) {
-    make_key();
-    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
-        // SAFETY: the key exists. Failure only means that the heap is not adopted.
-        unsafe { libc::pthread_setspecific(key, core::ptr::from_ref(heap).cast()) };
-    }
-}
-
-extern "C" fn on_exit(_heap: *mut libc::c_void) {
-    detach();
 }

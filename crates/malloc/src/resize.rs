@@ -4,8 +4,9 @@
 //! large block is the page layer's to grow, shrink, move by page tables or copy. Between the two there is one
 //! copy.
 
-use crate::alloc::{check_live, free, malloc, out_of_memory};
+use crate::alloc::{check_live, free, malloc};
 use crate::class::SMALL_MAX;
+use crate::errno::out_of_memory;
 use crate::mode;
 use crate::space::Space;
 use crate::{foreign, harden, large};

@@ -34,9 +34,6 @@ use core::sync::atomic::{
 };
 use vellum_pages::{PAGE, UNIT, UNIT_SIDE};
 
-/// Free blocks that are compared with one that may be free.
-const LOOKED_AT_MAX: usize = 64;
-
 /// The description of one unit. All zero means: not a slab.
 #[repr(C, align(128))]
 #[derive(Debug)]
@@ -186,7 +183,7 @@ impl Slab {
         self.bytes.set(shape.bytes);
         self.inverse.set(shape.inverse);
         self.unclean.set(false);
-        self.hardened.set(crate::harden::is_on());
+        self.hardened.set(crate::mode::is_hardened());
         self.class.set(class as u8);
         self.set_carved(0);
         self.slept.set(0);
@@ -275,28 +272,6 @@ impl Slab {
     pub(crate) fn is_finished(&self) -> bool {
         let remote = self.remote.blocks();
         remote > 0 && remote == self.live()
-    }
-
-    /// Whether `block` is among the newest of the free blocks that the calling thread can look at: those of
-    /// its own slabs.
-    #[cold]
-    pub(crate) fn lists(&self, block: *mut Block) -> bool {
-        let Some(heap) = crate::registry::current() else {
-            return false;
-        };
-        let is_own = core::ptr::eq(self.owner.load(Relaxed), heap);
-        is_own
-            && [&self.free, &heap.free[usize::from(self.class.get())]].into_iter().any(|list| {
-                let mut next = list.get();
-                for _ in 0..LOOKED_AT_MAX {
-                    if next.is_null() || next == block {
-                        break;
-                    }
-                    // SAFETY: the list's blocks are free, and end in null.
-                    next = unsafe { (*next).next() };
-                }
-                next == block
-            })
     }
 
     /// Marks the slab asleep, its free blocks having been taken.

@@ -2,9 +2,9 @@
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
-use crate::registry;
 use crate::slab::{Block, Slab};
 use crate::space::{Space, block_at};
+use crate::threads;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Checks every invariant of the calling thread's heap; names the first that is broken. Slow: walks every
@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering::Relaxed;
 /// # Errors
 /// A sentence that says what is wrong.
 pub fn validate() -> Result<(), &'static str> {
-    let Some(heap) = registry::current() else {
+    let Some(heap) = threads::current() else {
         return Ok(());
     };
     if !heap.gate.enter() {

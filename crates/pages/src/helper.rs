@@ -174,6 +174,14 @@ impl Pages {
         thread::wake(&BELL);
     }
 
+    /// Makes sure that there is a helper, as there is memory that only it can give back.
+    #[inline]
+    pub fn want_helper(&self) {
+        if !self.has_helper() {
+            self.wake_helper();
+        }
+    }
+
     /// Whether there is a helper, or will be in a moment.
     #[inline]
     pub fn has_helper(&self) -> bool {

@@ -9,10 +9,11 @@
 //! | `VELLUM_DISCARD` | `auto`, `none`, `marks`, `pager`, `user`, `flush_only` | `auto` |
 //! | `VELLUM_MMAP` | `on`, `off` | `on` |
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
-//! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | what the program asks for |
-//! | `VELLUM_GC_EAGER` | a number, a seed after a comma | what the program asks for |
 //! | `VELLUM_HEAP_PROFILE` | the file of a `vellum heap` (`start` reads it) | none |
 //! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
+//!
+//! The collector's own are read by the module that exports it. `libvellum.a` has this file, too, and heeds
+//! those of the page layer and the hardened mode.
 //!
 //! A value that makes no sense is said in one line on standard error, and the default stands. A program with
 //! rights that its caller has not ([`vellum_sys::environment`]) has no variables.
@@ -69,16 +70,6 @@ impl Knobs {
             knobs.mmap = switch(value, b"on", b"off")?;
             Some(())
         });
-        const SIZINGS: &str = "knee, original[,mem_limit=24M][,ratio=3], \
-             modified[,mem_limit=9M][,min_new_size=1M][,min_old_incr=5M] or square_root[,c=20]";
-        knob(c"VELLUM_GC_SIZING", SIZINGS, |value| {
-            vellum_gc::ask_sizing(vellum_gc::Sizing::parse(value)?);
-            Some(())
-        });
-        knob(c"VELLUM_GC_EAGER", "a number from 1 to 4294967295[,seed=7]", |value| {
-            vellum_gc::ask_strict(vellum_gc::Strict::parse(value)?);
-            Some(())
-        });
         knob(c"VELLUM_MASK", "capability names separated by commas", |value| {
             caps::drop(Caps::by_names(value)?);
             Some(())
@@ -92,7 +83,8 @@ pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
     vellum_sys::environment::variable(name).filter(|value| !value.is_empty())
 }
 
-fn knob(name: &CStr, wanted: &str, set: impl FnOnce(&[u8]) -> Option<()>) {
+/// Hands the value of `name` to `set`; if that makes no sense of it, says what was `wanted`.
+pub(crate) fn knob(name: &CStr, wanted: &str, set: impl FnOnce(&[u8]) -> Option<()>) {
     let Some(value) = variable(name) else {
         return;
     };

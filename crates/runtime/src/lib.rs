@@ -39,6 +39,8 @@ mod arch;
 mod attach;
 mod board;
 mod bounce;
+#[cfg(panic = "abort")]
+mod broken;
 pub mod c;
 pub mod calls;
 mod copying;
@@ -64,17 +66,3 @@ mod stdio;
 pub mod streams;
 pub mod transfers;
 pub mod vel;
-
-/// A broken invariant: one line, and the end. Nothing in Vellum panics on a path a program can reach.
-#[cfg(panic = "abort")]
-#[panic_handler]
-fn broken(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut line = vellum_malloc::Line::new();
-    line.text("vellum: a broken invariant");
-    if let Some(place) = info.location() {
-        line.text(" at ").text(place.file()).text(":").decimal(u64::from(place.line()));
-    }
-    line.text("\n").write();
-    // SAFETY: abort has no preconditions.
-    unsafe { libc::abort() }
-}

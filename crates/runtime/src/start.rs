@@ -30,6 +30,7 @@ extern "C" fn start() {
     crate::loaded::begin();
     signals::find();
     let knobs = Knobs::read();
+    crate::gc::knobs::heed();
     let mut attach = attach::decide(&knobs);
     if attach != Attach::Serving && !attach::pass_through() {
         attach = Attach::Serving;

@@ -12,7 +12,8 @@
 //! at most [`GUARDED_MAX`] blocks have one. The others have the page too, and it is not touched.
 
 use super::tail;
-use crate::alloc::out_of_memory;
+use crate::errno::out_of_memory;
+use crate::lengths::{length_in, length_of};
 use crate::misuse;
 use crate::slab::Slab;
 use core::ptr::NonNull;
@@ -48,7 +49,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> *mut u8 {
     } else {
         GUARDED.fetch_sub(1, Relaxed);
     }
-    if let Some(length) = crate::large::length_of(start) {
+    if let Some(length) = length_of(start) {
         length.store(word, Relaxed);
     }
     // SAFETY: the block is that long.
@@ -59,7 +60,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> *mut u8 {
 /// The bytes of the hardened block at `address` up to its tail's end, or the end of the process if it is
 /// none; `None` if it is a large block of another kind.
 pub(super) fn whole(function: &str, slab: &'static Slab, address: *mut u8) -> Option<usize> {
-    let word = crate::large::length_in(slab, address).map_or(0, |length| length.load(Relaxed));
+    let word = length_in(slab, address).map_or(0, |length| length.load(Relaxed));
     let extent = match Pages::global().extent_at(address) {
         Ok(extent) => extent,
         Err(misuse) => misuse::refuse(function, address, misuse),
@@ -71,7 +72,7 @@ pub(super) fn whole(function: &str, slab: &'static Slab, address: *mut u8) -> Op
 }
 
 fn length(address: *mut u8) -> Option<&'static AtomicU32> {
-    crate::large::length_of(address)
+    length_of(address)
 }
 
 /// Makes a freed block inaccessible and gives back its frames. False if that cannot be.

@@ -1,7 +1,7 @@
 //! The hardened mode: slower, and far fewer ways to hurt oneself unnoticed. Off unless `VELLUM_HARDEN=1`.
 //!
 //! While it is on, threads keep the empty heap in front of the fast paths, so that every request falls
-//! through to the slow paths, and those ask [`is_on`]. The heap that blocks really come from is in a
+//! through to the slow paths, and those ask [`crate::mode`]. The heap that blocks really come from is in a
 //! thread-local word of its own. So the mode costs nothing while it is off.
 //!
 //! ```text
@@ -31,42 +31,28 @@ mod quarantine;
 mod tail;
 mod zero;
 
-use crate::alloc::{REQUEST_MAX, check_live, out_of_memory};
-use crate::class::{GRANULE, SMALL_MAX, aligned_class_of, bytes_of, class_of};
-use crate::heap::{Heap, LOST};
+use crate::alloc::check_live;
+use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, class_of};
+use crate::errno::out_of_memory;
+use crate::heap::LOST;
 use crate::misuse;
 use crate::mode;
 use crate::slab::Slab;
 use crate::space::Space;
-use crate::{foreign, paged, registry, tls};
+use crate::{foreign, paged, threads, tls};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::PAGE;
-
-/// Whether the mode is on.
-#[inline]
-pub(crate) fn is_on() -> bool {
-    mode::is_hardened()
-}
 
 /// Switches the mode on, for good. To be called while the process has one thread.
 pub fn harden() {
     // What was handed out before stays in a heap that nobody uses any more.
-    if let Some(heap) = registry::current() {
+    if let Some(heap) = threads::current() {
         tls::set_heap(tls::empty());
         heap.tenant.store(LOST, Relaxed);
     }
     Space::get();
     quarantine::begin();
     mode::harden();
-}
-
-/// The calling thread's heap while the mode is on.
-#[inline]
-pub(crate) fn heap() -> Option<&'static Heap> {
-    if !is_on() {
-        return None;
-    }
-    tls::inner_heap()
 }
 
 /// Allocates `bytes` zeroed bytes at a multiple of `align`, a power of two.
@@ -99,11 +85,9 @@ pub(crate) fn allocate(align: usize, bytes: usize) -> *mut u8 {
 }
 
 fn small(class: usize, bytes: usize) -> *mut u8 {
-    let Some(heap) = registry::attached() else {
-        return out_of_memory();
-    };
-    let Some(block) = crate::alloc::take(heap, class) else {
-        // A signal handler interrupted this very path, or memory is out: the page layer knows.
+    let Some(block) = threads::attached().and_then(|heap| crate::alloc::take(heap, class)) else {
+        // The thread may have no heap yet, a signal handler interrupted this very path, or memory is out: the
+        // page layer knows.
         return large::allocate(GRANULE, bytes);
     };
     // SAFETY: the block has that many bytes, and is nobody's yet.
@@ -258,7 +242,7 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
 /// Looks at everything in quarantine, for a process that ends: a write after a free is reported then at the
 /// latest.
 pub fn check_quarantine() {
-    if is_on() {
+    if mode::is_hardened() {
         quarantine::check();
     }
 }

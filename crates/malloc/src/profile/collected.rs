@@ -5,7 +5,7 @@
 //! object of the profile holds is so what the last collection found alive, and what was allocated since.
 
 use super::{INTERVAL, RANDOM, inside, rates};
-use crate::registry;
+use crate::threads;
 use core::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use vellum_wire::held::Amount;
 
@@ -46,7 +46,7 @@ pub fn is_due(bytes: usize) -> bool {
 pub fn record(bytes: usize, whole: usize) -> Option<Collected> {
     let mut entry = None;
     // A thread that has not called `malloc` has no heap yet.
-    registry::attached()?;
+    threads::attached()?;
     inside(|state| {
         let Some(entered) = state.enter(bytes, whole) else { return };
         state.count(entered.stack, entered.generation, entered.amount, true);

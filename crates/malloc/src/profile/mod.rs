@@ -36,10 +36,10 @@
 //! # Signal handlers, forks, threads
 //! The lock is taken for moments, mostly inside the thread's gate, and never waited for without end: an
 //! allocation that does not get it is not sampled, a free that does not get it is done later (*deferred*). So
-//! a handler that interrupts the holder comes through. A fork waits for it; the child begins with an empty
-//! profile of its own: what it inherited is its parent's.
+//! a handler that interrupts the holder comes through. For forks see `forks`.
 
 pub mod collected;
+mod forks;
 mod index;
 mod live;
 mod part;
@@ -53,15 +53,15 @@ mod walk;
 use crate::alloc::check_live;
 use crate::class::{bytes_of, class_of};
 use crate::heap::Heap;
-use crate::large::{SAMPLED, length_of};
+use crate::lengths::{SAMPLED, length_of};
 use crate::mode::{self, Hooks};
 use crate::slab::Slab;
 use crate::space::{Space, push_remote};
-use crate::{misuse, registry};
+use crate::{misuse, registry, threads};
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU64,
+    AtomicI64, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use live::{Live, MAPPED, Sample};
@@ -78,8 +78,6 @@ use vellum_wire::held::{Amount, INTERVAL_MAX};
 
 /// How often the lock is tried before a sample is given up.
 const PATIENCE: u32 = 200;
-/// How often before a fork goes on without it.
-const FORK_PATIENCE: u32 = 20_000;
 
 struct State {
     live: Live,
@@ -101,8 +99,6 @@ static RANDOM: Random = Random::new(0);
 static LARGE_LEFT: AtomicI64 = AtomicI64::new(0);
 /// Blocks to be freed when the lock is to be had, linked by their first words.
 static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
-/// Whether the fork under way has the lock.
-static HELD_BY_FORK: AtomicBool = AtomicBool::new(false);
 
 /// What the rest of the crate calls.
 static HOOKS: Hooks = Hooks {
@@ -115,9 +111,9 @@ static HOOKS: Hooks = Hooks {
     mapped,
     unmapped,
     remapped,
-    fork_prepare,
-    fork_parent,
-    fork_child,
+    fork_prepare: forks::prepare,
+    fork_parent: forks::parent,
+    fork_child: forks::child,
     attend,
 };
 
@@ -198,6 +194,9 @@ fn gap() -> i64 {
 
 /// The lock, unless it does not come free.
 fn try_state() -> Option<Held<'static, State>> {
+    if forks::is_abandoned() {
+        return None;
+    }
     for _ in 0..PATIENCE {
         if let Some(state) = STATE.try_lock() {
             return Some(state);
@@ -210,7 +209,7 @@ fn try_state() -> Option<Held<'static, State>> {
 /// A small block, sampled or not; `None` if memory is out, or the thread is inside its gate.
 #[cold]
 fn small(bytes: usize) -> Option<*mut u8> {
-    let heap = registry::attached().filter(|heap| heap.gate.enter())?;
+    let heap = threads::attached().filter(|heap| heap.gate.enter())?;
     let class = class_of(bytes.max(1));
     let draw = || passing(&RANDOM, INTERVAL.load(Relaxed), bytes_of(class));
     let sample = |neighbour| sample_small(class, bytes, neighbour);
@@ -247,7 +246,7 @@ fn is_due(whole: usize) -> bool {
 /// Does something with the state, inside the gate, so that the helper and forks find no holder stopped
 /// halfway; nothing if the lock is not to be had.
 fn inside(act: impl FnOnce(&mut State)) {
-    let Some(heap) = registry::current().filter(|heap| heap.gate.enter()) else { return };
+    let Some(heap) = threads::current().filter(|heap| heap.gate.enter()) else { return };
     if let Some(mut state) = try_state() {
         act(&mut state);
     }
@@ -436,8 +435,11 @@ fn forget(address: *mut u8) -> bool {
 
 /// Forgets a sampled block that is no longer one. False if the lock is not to be had.
 fn lose(address: *mut u8) -> bool {
+    if forks::is_abandoned() {
+        return true;
+    }
     // Inside the gate, so that the helper and forks find no holder stopped halfway.
-    let entered = registry::current().filter(|heap| heap.gate.enter());
+    let entered = threads::current().filter(|heap| heap.gate.enter());
     let state = try_state();
     let is_done = state.is_some();
     if let Some(mut state) = state {
@@ -491,33 +493,6 @@ impl State {
             held.change(all, old.amount(), false);
             held.regain(all, new.amount());
         }
-    }
-}
-
-/// Before `fork`, in the parent.
-fn fork_prepare() {
-    let held = (0..FORK_PATIENCE).any(|_| {
-        STATE.raw().try_lock() || {
-            thread::give_way();
-            false
-        }
-    });
-    HELD_BY_FORK.store(held, Relaxed);
-}
-
-/// After `fork`, in the parent.
-fn fork_parent() {
-    if HELD_BY_FORK.swap(false, Relaxed) {
-        STATE.raw().unlock();
-    }
-}
-
-/// After `fork`, in the child.
-fn fork_child() {
-    if HELD_BY_FORK.swap(false, Relaxed) {
-        // SAFETY: the lock is held by the thread that this one is the copy of.
-        unsafe { STATE.assume_held() }.part.forget();
-        STATE.raw().reset_after_fork();
     }
 }
 

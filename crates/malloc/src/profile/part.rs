@@ -36,7 +36,12 @@ pub(super) struct Part {
     base: *mut u8,
     allocated: usize,
     generation: u32,
-    is_first: bool,
+    /// The process that began with the file: others are forked from it.
+    begun_by: u32,
+}
+
+fn own_pid() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get() as u32
 }
 
 // SAFETY: the pointers are to memory of the whole process, which only the part's holder reaches.
@@ -50,7 +55,7 @@ impl Part {
             base: null_mut(),
             allocated: 0,
             generation: 0,
-            is_first: true,
+            begun_by: 0,
         }
     }
 
@@ -70,7 +75,7 @@ impl Part {
         if let Some(state) = self.state() {
             // It sampled before, into another file.
             state.store(0, Relaxed);
-            (self.path, self.is_first) = (Some(path), true);
+            (self.path, self.begun_by) = (Some(path), own_pid());
             return Ok(interval);
         }
         let page = map::reserve_writable(PAGE)?;
@@ -78,7 +83,7 @@ impl Part {
         // SAFETY: the page just mapped.
         let _ = unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [page, PAGE, WIPE_ON_FORK, 0, 0, 0]) };
         self.state = core::ptr::with_exposed_provenance(page);
-        self.path = Some(path);
+        (self.path, self.begun_by) = (Some(path), own_pid());
         Ok(interval)
     }
 
@@ -145,7 +150,7 @@ impl Part {
         populate(mapped.base as usize, STEP)?;
         self.base = mapped.keep();
         (self.allocated, self.generation) = (STEP, self.generation + 1);
-        let is_forked = !core::mem::take(&mut self.is_first);
+        let pid = own_pid();
         let head = self.head();
         let mut name = [0u8; 16];
         // SAFETY: the kernel writes at most 16 bytes, with a terminating zero.
@@ -153,8 +158,8 @@ impl Part {
         for (word, bytes) in head.name.iter().zip(name.as_chunks().0) {
             word.store(u64::from_ne_bytes(*bytes), Relaxed);
         }
-        head.is_forked.store(u32::from(is_forked), Relaxed);
-        head.pid.store(rustix::process::getpid().as_raw_nonzero().get() as u32, Release);
+        head.is_forked.store(u32::from(pid != self.begun_by), Relaxed);
+        head.pid.store(pid, Release);
         Ok(())
     }
 

@@ -9,16 +9,17 @@
 //! Code that was made at run time, and some of the compilers' own, has no tables: there the frame pointer is
 //! followed, as far as it leads behind calls.
 //!
-//! Words of the stack are read after it was made sure that they can be read, many pages at a time: the tables
+//! Words of the stack are read after it was made sure that they can be read, some pages at a time: the tables
 //! of hand-written code may be wrong, and coroutines have stacks that end anywhere. A process that filters
 //! its system calls is not asked to make one more; there the tables are believed.
 
 use super::part::Part;
 use super::python::Lines;
 use crate::arch;
-use crate::modules::{self, Module};
+use crate::modules;
 use core::cell::Cell;
 use core::ffi::c_char;
+use vellum_sys::loader::{self, Module};
 use vellum_sys::{Caps, PAGE, caps, map, stack};
 use vellum_unwind::{Frame, Rule};
 use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as packed};
@@ -27,10 +28,14 @@ use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as
 const KNOWN: usize = 1 << 13;
 /// Modules that are remembered; frames of further ones are addresses alone.
 const MODULES_MAX: usize = 1 << 10;
+/// Visits to a module from one that reads its tables to the one after which they go back.
+const VISITS: u32 = 4;
+/// Modules whose tables are to go back at a later visit.
+const PENDING_MAX: usize = 4;
 /// Frames that are left, those of this library among them.
 const STEPS_MAX: usize = NATIVE_FRAMES_MAX + 16;
-/// Bytes of the stack that are made sure of at a time.
-const WINDOW: usize = 16 * PAGE;
+/// Bytes of the stack that are made sure of at a time, at most.
+const WINDOW_MAX: usize = 16 * PAGE;
 /// Bytes of a return address or saved register.
 const WORD: u64 = 8;
 /// The longest path of a module that is entered.
@@ -51,6 +56,8 @@ struct Seen {
     end: u64,
     dynamic: u64,
     name: u64,
+    /// From the one that read its tables on; 0 if none are to go back: see [`Walker::leave`].
+    visits: u32,
 }
 
 /// What is remembered. All zero: nothing.
@@ -60,6 +67,8 @@ pub(super) struct Walker {
     known: [Known; KNOWN],
     modules: [Seen; MODULES_MAX],
     count: usize,
+    /// Modules with `visits`.
+    pending: usize,
     /// Whether tables of the module at hand were read.
     has_read: bool,
     lines: Lines,
@@ -86,7 +95,7 @@ impl Walker {
     #[inline(always)]
     fn climb(&mut self, stack: &mut Stack, part: &mut Part) {
         let mut frame = arch::here();
-        let Some(mut module) = modules::module(frame.pc) else { return };
+        let Some(mut module) = loader::module(frame.pc) else { return };
         let own = module.start;
         let mut number = self.number(&module, part);
         let readable = Window::new(frame.sp);
@@ -94,7 +103,7 @@ impl Walker {
         for _ in 0..STEPS_MAX {
             let pc = frame.pc - 1;
             if !(module.start..module.end).contains(&pc) {
-                let Some(found) = modules::module(pc) else {
+                let Some(found) = loader::module(pc) else {
                     // Code that was made at run time.
                     stack.push(packed(NO_MODULE, frame.pc));
                     is_inside = false;
@@ -105,13 +114,13 @@ impl Walker {
                     frame = caller;
                     continue;
                 };
-                self.put_back(&module);
+                self.leave(&module, number);
                 module = found;
                 number = self.number(&module, part);
             }
             is_inside = is_inside && (module.start == own || is_collector(&module));
             if !is_inside {
-                let at = if number == NO_MODULE { frame.pc } else { frame.pc.wrapping_sub(module.bias()) };
+                let at = if number == NO_MODULE { frame.pc } else { frame.pc.wrapping_sub(module.bias) };
                 stack.push(packed(number, at));
             }
             let rule = self.rule(&module, number, frame.pc);
@@ -125,14 +134,31 @@ impl Walker {
             }
             frame = caller;
         }
-        self.put_back(&module);
+        self.leave(&module, number);
     }
 
-    /// Ends reading in a module's tables: they are megabytes of a compiler's, of which a look-up makes a few
-    /// dozen pages resident.
-    fn put_back(&mut self, module: &Module) {
-        if core::mem::take(&mut self.has_read) && caps::has(Caps::HELPER) {
-            modules::put_back_tables(module);
+    /// Ends a visit to a module. Its tables go back some visits after they were read: a look-up makes a few
+    /// dozen of their pages resident, of megabytes in a compiler's, and the next few want much the same. So
+    /// for a few modules at a time, as one may never be visited again; those of others go back at once.
+    fn leave(&mut self, module: &Module, number: u64) {
+        let has_read = core::mem::take(&mut self.has_read);
+        let seen = self.modules[..self.count].get_mut(number as usize);
+        let visits = seen.as_ref().map_or(0, |seen| seen.visits);
+        if !has_read && visits == 0 {
+            return;
+        }
+        let next = match seen {
+            Some(seen) if visits > 0 || self.pending < PENDING_MAX => {
+                seen.visits = (visits + 1) % VISITS;
+                seen.visits
+            }
+            _ => 0,
+        };
+        self.pending += usize::from(visits == 0 && next > 0);
+        self.pending -= usize::from(visits > 0 && next == 0);
+        if next == 0 && caps::has(Caps::HELPER) {
+            // SAFETY: an instruction of it is on the stack.
+            unsafe { module.put_back_tables() };
         }
     }
 
@@ -150,7 +176,7 @@ impl Walker {
     fn number(&mut self, module: &Module, part: &mut Part) -> u64 {
         let path = module.name().to_bytes();
         let name = path.iter().fold(SPREAD, |hash, &byte| mixed(hash, u64::from(byte)));
-        let (start, end, dynamic) = (module.start, module.end, module.dynamic());
+        let (start, end, dynamic) = (module.start, module.end, module.dynamic);
         let is_it = |seen: &Seen| {
             seen.start == start && seen.end == end && seen.dynamic == dynamic && seen.name == name
         };
@@ -161,10 +187,10 @@ impl Walker {
             return NO_MODULE;
         }
         let mut real = [0u8; PATH_MAX];
-        if !part.add_module([start, end, module.bias()], path_of(path, &mut real)) {
+        if !part.add_module([start, end, module.bias], path_of(path, &mut real)) {
             return NO_MODULE;
         }
-        self.modules[self.count] = Seen { start, end, dynamic, name };
+        self.modules[self.count] = Seen { start, end, dynamic, name, visits: 0 };
         self.count += 1;
         (self.count - 1) as u64
     }
@@ -242,7 +268,9 @@ impl Window {
         let end = (at + WORD) as usize;
         while end > self.to.get() && self.asks {
             let from = self.to.get();
-            let to = stack::readable_to(from, from + WINDOW);
+            // Twice as much as is known: most stacks end soon, and each page that is asked for costs.
+            let more = 2 * (from - vellum_sys::round_down(self.from, PAGE));
+            let to = stack::readable_to(from, from + more.min(WINDOW_MAX));
             if to == from {
                 return None;
             }

@@ -6,6 +6,7 @@
 
 pub mod collections;
 pub mod dead;
+pub(crate) mod knobs;
 pub mod objects;
 pub mod roots;
 pub(crate) mod sampled;

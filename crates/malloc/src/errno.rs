@@ -1,0 +1,23 @@
+//! The calling thread's `errno`, by which the C library and its callers learn why a request failed.
+
+use core::ptr::null_mut;
+
+/// Sets `errno` to `ENOMEM`; null.
+#[cold]
+#[inline(never)]
+pub(crate) fn out_of_memory() -> *mut u8 {
+    set_errno(libc::ENOMEM);
+    null_mut()
+}
+
+/// The thread's `errno`.
+pub fn errno() -> i32 {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the thread's `errno`.
+pub fn set_errno(value: i32) {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() = value };
+}

@@ -1,0 +1,103 @@
+//! Which heap the calling thread has.
+//!
+//! A thread gets one with its first request and gives it up when it ends: [`registry`] keeps it for the next.
+//! In the hardened mode the fast paths find the empty heap for ever, and the thread's own is behind it.
+
+use crate::heap::Heap;
+use crate::passthrough::{self, Next};
+use crate::{background, mode, registry, tls};
+use core::sync::atomic::{AtomicU32, Ordering};
+use vellum_pages::Pages;
+
+/// The calling thread's heap, if it has one.
+pub(crate) fn current() -> Option<&'static Heap> {
+    let heap = tls::heap();
+    if core::ptr::eq(heap, tls::empty()) { tls::inner_heap() } else { Some(heap) }
+}
+
+/// The calling thread's heap, which it gets now if it has none; `None` if Vellum passes requests through, has
+/// not decided on that, or memory is out.
+pub(crate) fn attached() -> Option<&'static Heap> {
+    current().or_else(attach)
+}
+
+#[cold]
+fn attach() -> Option<&'static Heap> {
+    if passthrough::is_passthrough() || passthrough::is_choosing() {
+        return None;
+    }
+    let heap = registry::adopt().or_else(create)?;
+    // First the pointer: what follows may allocate.
+    give(heap);
+    watch_exit(heap);
+    Some(heap)
+}
+
+/// Makes `heap` the calling thread's.
+fn give(heap: &'static Heap) {
+    if mode::is_hardened() { tls::set_inner_heap(Some(heap)) } else { tls::set_heap(heap) }
+}
+
+fn create() -> Option<&'static Heap> {
+    let heap = registry::create()?;
+    Pages::global().on_tick(background::tick);
+    Some(heap)
+}
+
+/// Forwards every further request to `next`.
+pub fn pass_through(next: &'static Next) {
+    passthrough::forward_to(next);
+    detach();
+}
+
+/// Gives up the calling thread's heap. Its free blocks stay for the next thread, or until the helper
+/// comes.
+pub(crate) fn detach() {
+    let Some(heap) = current().filter(|heap| heap.gate.enter()) else {
+        return;
+    };
+    tls::set_heap(tls::empty());
+    tls::set_inner_heap(None);
+    heap.drain();
+    heap.flush_counts();
+    heap.home.set(registry::processor());
+    let is_worth_a_helper = heap.units() >= WORTH_A_HELPER;
+    heap.gate.leave();
+    registry::orphan(heap);
+    if is_worth_a_helper {
+        Pages::global().want_helper();
+    }
+}
+
+/// Units of an orphan from which the helper is started, if it was not, to look after it.
+const WORTH_A_HELPER: usize = 8;
+
+/// The key whose destructor tells that a thread ends, plus one; 0 before it is made.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the key, early, while keys are cheap: the C library allocates to store a value under a late one.
+pub(crate) fn make_key() {
+    if KEY.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let mut key = 0;
+    // SAFETY: plain call with a destructor that ignores its argument's target.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) } == 0
+        && KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    {
+        // SAFETY: the key was made above and nobody knows it.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+}
+
+fn watch_exit(heap: &Heap) {
+    make_key();
+    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
+        // SAFETY: the key exists. Failure only means that the heap is not adopted.
+        unsafe { libc::pthread_setspecific(key, core::ptr::from_ref(heap).cast()) };
+    }
+}
+
+extern "C" fn on_exit(_heap: *mut libc::c_void) {
+    detach();
+}

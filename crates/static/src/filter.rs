@@ -1,0 +1,29 @@
+//! Programs that forbid themselves system calls.
+//!
+//! A filter (seccomp) may end the program for a call that it does not list. From the moment before one is set
+//! the page layer maps memory when it needs more, as any allocator does, and makes no other call.
+//!
+//! Departure from the shared library: only `prctl` is watched. A filter that `syscall` sets is heard of
+//! because the kernel wants `PR_SET_NO_NEW_PRIVS` before it, unless the program has `CAP_SYS_ADMIN`.
+
+use core::ffi::{c_int, c_ulong};
+use vellum_pages::Pages;
+
+/// `prctl`. Arguments that were not passed are whatever the registers hold, as in the C library's.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(
+    operation: c_int,
+    first: c_ulong,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+) -> c_int {
+    if matches!(operation, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
+        Pages::global().no_syscalls();
+    }
+    // SAFETY: the program's own call, with its own arguments.
+    unsafe { libc::syscall(libc::SYS_prctl, operation, first, second, third, fourth) as c_int }
+}

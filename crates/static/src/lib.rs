@@ -1,0 +1,91 @@
+//! `libvellum.a`: Vellum's memory for C and C++ programs that are linked statically, with glibc or musl.
+//!
+//! A static program has no loader, so nothing can be preloaded. It gets Vellum by being linked with it,
+//! before the C library:
+//!
+//! ```text
+//! gcc -static program.c -lvellum        musl-gcc -static program.c -lvellum
+//! ```
+//!
+//! | module | exports |
+//! | --- | --- |
+//! | [`c`] | `malloc` and its family |
+//! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
+//! | [`vel`] | Vellum's own interface, `include/vellum.h` |
+//! | [`filter`] | `prctl`, watched for filters on system calls |
+//!
+//! The first three are the shared library's own files: both libraries mean the same by the same name. C++'s
+//! `operator new` is the C++ library's, which calls `malloc`.
+//!
+//! The shared library has more, because it stands before the C library's functions: mappings of the program's
+//! own, paged memory (`--frames`), the collector, heap profiles, the board of `vellum run`. Those are missing
+//! here. So is the helper thread: nobody would end it before the program gives up rights (`setuid`) or makes
+//! a namespace, as the shared library does. Free memory goes back while the program allocates.
+//!
+//! Invariants: all that the C library's object of `malloc` defines for programs is defined here, so that it
+//! is never linked in as well. No thread is ever started.
+
+#![cfg_attr(panic = "abort", no_std)]
+
+#[cfg(panic = "abort")]
+#[path = "../../runtime/src/broken.rs"]
+mod broken;
+#[path = "../../runtime/src/c.rs"]
+pub mod c;
+pub mod filter;
+#[allow(dead_code, reason = "the shared library heeds more of them")]
+#[path = "../../runtime/src/knobs.rs"]
+mod knobs;
+#[path = "../../runtime/src/stats.rs"]
+pub mod stats;
+#[path = "../../runtime/src/vel.rs"]
+pub mod vel;
+
+use vellum_pages::Pages;
+use vellum_sys::{Caps, caps};
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = start;
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = end;
+
+/// Before the program's own code; earlier blocks are Vellum's, too.
+extern "C" fn start() {
+    vellum_sys::owner::claim();
+    let knobs = knobs::Knobs::read();
+    caps::drop(Caps::HELPER);
+    if knobs.disable {
+        let mut line = vellum_malloc::Line::new();
+        line.text("vellum: VELLUM_DISABLE=1 is ignored: the program is linked with Vellum statically\n")
+            .write();
+    }
+    Pages::global().configure(knobs.pages);
+    if knobs.harden {
+        vellum_malloc::harden();
+    }
+    vellum_malloc::start();
+    // SAFETY: the functions stay as long as the program.
+    unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
+    }
+}
+
+extern "C" fn end() {
+    vellum_malloc::check_quarantine();
+}
+
+unsafe extern "C" fn before_fork() {
+    Pages::global().fork_approach();
+    vellum_malloc::fork_prepare();
+}
+
+unsafe extern "C" fn after_fork_in_parent() {
+    vellum_malloc::fork_parent();
+}
+
+unsafe extern "C" fn after_fork_in_child() {
+    vellum_sys::owner::claim();
+    vellum_malloc::fork_child();
+}
