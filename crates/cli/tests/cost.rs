@@ -1,14 +1,12 @@
 //! `vellum cost` on real programs: every count is known beforehand and is in the program's own source, after
-//! "//=".
+//! "//=", with the bytes after it, perhaps: `malloc=10:640`.
 
 mod common;
 #[path = "common/python.rs"]
 mod python;
-#[path = "common/recorded.rs"]
-mod recorded;
 
+use common::recorded::{SOURCES, compiled, cost, measured};
 use common::{VELLUM, report, said, text};
-use recorded::{SOURCES, compiled, cost, measured};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -20,13 +18,23 @@ type Counts = BTreeMap<(String, u64, String), u64>;
 
 /// What the source of that name says must be counted.
 fn expected(source: &str) -> Counts {
+    said_by(source, |words| words.split(':').next())
+}
+
+/// The bytes that it says operations are of, where it says that.
+fn expected_bytes(source: &str) -> Counts {
+    said_by(source, |words| words.split(':').nth(1))
+}
+
+fn said_by(source: &str, figure: impl Fn(&str) -> Option<&str>) -> Counts {
     let contents = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
     let mut counts = Counts::new();
     for (index, line) in contents.lines().enumerate() {
         let Some((_, words)) = line.split_once("//=") else { continue };
         for word in words.split_whitespace() {
-            let (kind, count) = word.split_once('=').expect("kind=count");
-            counts.insert((source.to_owned(), index as u64 + 1, kind.to_owned()), count.parse().unwrap());
+            let (kind, figures) = word.split_once('=').expect("kind=count");
+            let Some(figure) = figure(figures) else { continue };
+            counts.insert((source.to_owned(), index as u64 + 1, kind.to_owned()), figure.parse().unwrap());
         }
     }
     assert!(!counts.is_empty());
@@ -35,6 +43,11 @@ fn expected(source: &str) -> Counts {
 
 /// What the report counts in that source, page faults or all else.
 fn counted(report: &Value, source: &str, faults: bool) -> Counts {
+    summed(report, source, faults, "count")
+}
+
+/// The sums of a field of the items of that source.
+fn summed(report: &Value, source: &str, faults: bool, field: &str) -> Counts {
     let mut counts = Counts::new();
     for item in report["items"].as_array().unwrap() {
         let kind = item["operation"].as_str().unwrap();
@@ -45,7 +58,7 @@ fn counted(report: &Value, source: &str, faults: bool) -> Counts {
             continue;
         }
         let key = (source.to_owned(), item["place"]["line"].as_u64().unwrap(), kind.to_owned());
-        *counts.entry(key).or_default() += item["count"].as_u64().unwrap();
+        *counts.entry(key).or_default() += item[field].as_u64().unwrap_or(0);
     }
     counts
 }
@@ -87,6 +100,11 @@ fn c_is_counted_exactly_line_by_line_optimised_or_not() {
                 (found, wanted) = (renamed(found, "realloc_"), renamed(wanted, "realloc_"));
             }
             assert_eq!(found, wanted, "{flags:?} {options:?}");
+            if !options.contains(&"--own-allocator") {
+                let mut bytes = summed(&report, "lines.c", false, "bytes");
+                bytes.retain(|_, bytes| *bytes > 0);
+                assert_eq!(bytes, expected_bytes("lines.c"), "{flags:?} {options:?}");
+            }
             assert_eq!(report["schema"], "vellum.cost/1");
             assert_eq!(report["on_vellum"], !options.contains(&"--own-allocator"));
             assert_eq!(report["operations"]["lost"], 0);

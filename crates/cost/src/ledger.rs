@@ -19,8 +19,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use vellum_process::library;
 use vellum_wire::cost::{
-    ASIDE_BIT, ChunkHead, ChunkKind, ENTRY_ALIGN, EntryHead, EntryKind, FRAMES_MAX, GRAIN, GRAINS,
-    LEDGER_BYTES, LINE_BIT, LINE_WORDS, LedgerView, MODULE_WORDS, NO_PARENT, Record, STACK_WORDS,
+    ASIDE_BIT, ChunkHead, ChunkKind, Due, ENTRY_ALIGN, EntryHead, EntryKind, FRAMES_MAX, GRAIN, GRAINS,
+    LEDGER_BYTES, LINE_BIT, LINE_WORDS, LedgerView, MODULE_WORDS, NO_PARENT, Record, STACK_WORDS, halves,
 };
 use vellum_wire::operation::Operation;
 use vellum_wire::script::SCRIPT_FRAMES_MAX;
@@ -86,6 +86,8 @@ pub struct Entry {
     pub operation: Operation,
     /// How often.
     pub count: u64,
+    /// Bytes that were asked for, all together.
+    pub bytes: u64,
     /// Times.
     pub times: Times,
 }
@@ -334,13 +336,14 @@ fn entry(process: u32, record: &Record) -> Option<(Entry, bool)> {
     if place == 0 || count == 0 {
         return None;
     }
-    let (timed, gap) = halves(record.timed.load(Relaxed));
+    let bytes = record.bytes.load(Relaxed);
+    let (squares, timed) = halves(record.squares_timed.load(Relaxed));
     let (min, max) = halves(record.extremes.load(Relaxed));
     let times = Times {
         timed: timed.into(),
-        covered: if timed == 0 { 0.0 } else { record.due.load(Relaxed).saturating_sub(gap.into()) as f64 },
+        covered: if timed == 0 { 0.0 } else { Due(record.due.load(Relaxed)).last() as f64 },
         sum: record.sum.load(Relaxed) as f64,
-        squares: f64::from_bits(record.squares.load(Relaxed)),
+        squares: f32::from_bits(squares).into(),
         min: f32::from_bits(min).into(),
         max: f32::from_bits(max).into(),
         asides: Asides::default(),
@@ -352,9 +355,5 @@ fn entry(process: u32, record: &Record) -> Option<(Entry, bool)> {
         times
     };
     let operation = Operation::from_bits(what as u16)?;
-    Some((Entry { process, place, epoch: (what >> 32) as u32, operation, count, times }, is_aside))
-}
-
-fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
+    Some((Entry { process, place, epoch: (what >> 32) as u32, operation, count, bytes, times }, is_aside))
 }

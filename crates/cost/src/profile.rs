@@ -40,6 +40,8 @@ pub struct Item {
     pub operation: Operation,
     /// How often; exact, but for page faults of which some were not shown ([`Item::is_scaled`]).
     pub count: u64,
+    /// Bytes that they asked for, all together: exact. `None` for those that ask for none, or do not say.
+    pub bytes: Option<u64>,
     /// Times in nanoseconds, the base subtracted; `n` is how many were timed, the disturbed among them.
     /// `None` for operations that cannot be timed.
     pub times: Option<Stat>,
@@ -170,13 +172,15 @@ pub struct Sources<'a> {
 #[derive(Default)]
 struct Sum {
     count: u64,
+    bytes: u64,
     times: Times,
 }
 
 impl Sum {
-    fn add(&mut self, count: u64, times: &Times) {
+    fn add(&mut self, count: u64, bytes: u64, times: &Times) {
         // Counts are what programs wrote.
         self.count = self.count.saturating_add(count);
+        self.bytes = self.bytes.saturating_add(bytes);
         if times.all() == 0 {
             return;
         }
@@ -254,20 +258,22 @@ pub fn profile(sources: Sources<'_>, symbols: &mut Symbols) -> Profile {
         }
         if sources.flames {
             let mut alone = Sum::default();
-            alone.add(entry.count, &entry.times);
+            alone.add(entry.count, entry.bytes, &entry.times);
             let stat = ns_per_cycle.and_then(|ns| alone.stat(ns, base_cycles));
             let total_ns = stat.map_or(0.0, |(stat, _)| stat.mean * entry.count as f64);
             let names = names(&stack, symbols);
             flames.push(Flame { names, operation: entry.operation, count: entry.count, total_ns });
         }
-        sums.entry((cause, entry.operation)).or_default().add(entry.count, &entry.times);
+        let sum = sums.entry((cause, entry.operation)).or_default();
+        sum.add(entry.count, entry.bytes, &entry.times);
     }
     let mut items: Vec<Item> = sums
         .into_iter()
         .map(|((cause, operation), sum)| {
             let stat = ns_per_cycle.and_then(|ns| sum.stat(ns, base_cycles));
             let (times, disturbed) = stat.map_or((None, Disturbed::default()), |(stat, of)| (Some(stat), of));
-            Item { cause, operation, count: sum.count, times, disturbed, is_scaled: false }
+            let bytes = (sum.bytes > 0).then_some(sum.bytes);
+            Item { cause, operation, count: sum.count, bytes, times, disturbed, is_scaled: false }
         })
         .collect();
     let mut disturbed = Disturbed::default();
@@ -347,6 +353,7 @@ fn fault_items(faults: &Faults, causes: &mut Causes, symbols: &mut Symbols) -> V
             cause,
             operation: fault_operation(is_major),
             count: (count as f64 * scale).round() as u64,
+            bytes: None,
             times: None,
             disturbed: Disturbed::default(),
             is_scaled: faults.lost > 0,
@@ -442,7 +449,7 @@ mod tests {
             asides: Asides { count: asides.len() as u64, sum: sum_of(1), squares: sum_of(2) },
         };
         let mut sum = Sum::default();
-        sum.add(timed + asides.len() as u64, &times);
+        sum.add(timed + asides.len() as u64, 0, &times);
         sum.stat(1.0, 0.0).expect("something was timed")
     }
 

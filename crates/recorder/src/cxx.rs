@@ -10,6 +10,7 @@
 //!                                └─ throws ─▶ personality: guard lifted ─▶ the program's handler
 //! ```
 
+use crate::asked::Asked;
 use crate::entry::{entries, give_back, plain_malloc, quickly, recorded};
 use crate::next::{Next, next};
 use crate::thread;
@@ -17,7 +18,7 @@ use crate::walk::{self, Caller, Token};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use vellum_wire::operation::{Kind, Operation};
+use vellum_wire::operation::Kind;
 
 /// `_UA_CLEANUP_PHASE` of the unwinding interface: frames are really being left.
 const CLEANUP_PHASE: c_int = 2;
@@ -61,7 +62,7 @@ unsafe fn begin_new(next: &'static Next, bytes: usize, caller: Caller, token: *m
     let found = next.get();
     let found = if found.is_null() { new_without_cxx as *const c_void } else { found };
     // SAFETY: by this function's condition.
-    unsafe { token.write(walk::begin(Operation::sized(Kind::New, bytes), caller)) };
+    unsafe { token.write(walk::begin(Asked::sized(Kind::New, bytes), caller)) };
     found
 }
 
@@ -86,9 +87,9 @@ macro_rules! throwing {
             /// The function to jump to if that is all there is to do.
             extern "C" fn quick(bytes: usize, _: usize, frame: *const u64, bp: u64) -> *const c_void {
                 let found = $next.get_quiet();
-                let (operation, caller) = (Operation::sized(Kind::New, bytes), Caller { frame, bp });
+                let (asked, caller) = (Asked::sized(Kind::New, bytes), Caller { frame, bp });
                 let counted = !found.is_null()
-                    && (walk::counted(operation, caller) || walk::counted_by_stack(operation, caller));
+                    && (walk::counted(asked, caller) || walk::counted_by_stack(asked, caller));
                 if counted { found } else { core::ptr::null() }
             }
             naked_asm!(
@@ -156,7 +157,7 @@ macro_rules! nothrow {
             $(#[$doc])*
             fn $name(bytes: usize, $($argument: $argument_type),*; caller) -> *mut c_void = {
                 static NEXT: Next = Next::of($text);
-                recorded(Operation::sized(Kind::New, bytes), caller, || {
+                recorded(Asked::sized(Kind::New, bytes), caller, || {
                     next!(NEXT, $type, (bytes, $($argument),*), null_mut())
                 })
             };
@@ -187,15 +188,15 @@ macro_rules! deletes {
                     if block.is_null() || NEXT.get().is_null() {
                         return give_back(block, Kind::Delete, frame, bp);
                     }
-                    let operation = Operation::of(Kind::Delete);
-                    quickly!(walk::counted_by_stack, NEXT, Delete, (block $(, $argument)*), operation, caller);
+                    let asked = Asked::of(Kind::Delete);
+                    quickly!(walk::counted_by_stack, NEXT, Delete, (block $(, $argument)*), asked, caller);
                     NEXT.look();
-                    recorded(operation, caller, || next!(NEXT, Delete, (block $(, $argument)*), ()));
+                    recorded(asked, caller, || next!(NEXT, Delete, (block $(, $argument)*), ()));
                 }
                 type Delete = unsafe extern "C" fn(*mut c_void $(, $type)*);
                 if !block.is_null() {
-                    let operation = Operation::of(Kind::Delete);
-                    quickly!(walk::counted, NEXT, Delete, (block $(, $argument)*), operation, caller);
+                    let asked = Asked::of(Kind::Delete);
+                    quickly!(walk::counted, NEXT, Delete, (block $(, $argument)*), asked, caller);
                 }
                 slowly(block, $($argument,)* caller.frame, caller.bp)
             };

@@ -13,6 +13,7 @@
 //! Semantics are those of the next definition in every respect; what only our own library defines (`vel_*`)
 //! and is not there answers as if memory were out.
 
+use crate::asked::{Asked, possible};
 use crate::next::{Next, next};
 use crate::walk::{self, Caller};
 use crate::{early, moved};
@@ -96,10 +97,10 @@ static MADVISE: Next = Next::of(c"madvise");
 static MPROTECT: Next = Next::of(c"mprotect");
 static DLCLOSE: Next = Next::of(c"dlclose");
 
-/// `what`, recorded as `operation`.
+/// `what`, recorded as `asked`.
 #[inline(always)]
-pub(crate) fn recorded<T>(operation: Operation, caller: Caller, what: impl FnOnce() -> T) -> T {
-    let token = walk::begin(operation, caller);
+pub(crate) fn recorded<T>(asked: Asked, caller: Caller, what: impl FnOnce() -> T) -> T {
+    let token = walk::begin(asked, caller);
     let result = what();
     walk::end(token);
     result
@@ -107,9 +108,9 @@ pub(crate) fn recorded<T>(operation: Operation, caller: Caller, what: impl FnOnc
 
 /// The usual ways of the most frequent operations: counted by `$counted`, and the next definition jumped to.
 macro_rules! quickly {
-    ($counted:path, $next:expr, $type:ty, ($($argument:expr),*), $operation:expr, $caller:expr) => {
+    ($counted:path, $next:expr, $type:ty, ($($argument:expr),*), $asked:expr, $caller:expr) => {
         let found = $next.get_quiet();
-        if !found.is_null() && $counted($operation, $caller) {
+        if !found.is_null() && $counted($asked, $caller) {
             // SAFETY: the function of that name has this signature.
             let function = unsafe { core::mem::transmute::<*const c_void, $type>(found) };
             // SAFETY: the program's own call, with its own arguments.
@@ -121,26 +122,26 @@ pub(crate) use quickly;
 
 #[inline(never)]
 extern "C" fn allocate_further(bytes: usize, frame: *const u64, bp: u64) -> *mut c_void {
-    let operation = Operation::sized(Kind::Malloc, bytes);
-    quickly!(walk::counted_further, MALLOC, Allocate, (bytes), operation, Caller { frame, bp });
+    let asked = Asked::sized(Kind::Malloc, bytes);
+    quickly!(walk::counted_further, MALLOC, Allocate, (bytes), asked, Caller { frame, bp });
     allocate(bytes, frame, bp)
 }
 
 #[inline(never)]
 extern "C" fn allocate(bytes: usize, frame: *const u64, bp: u64) -> *mut c_void {
-    let (operation, caller) = (Operation::sized(Kind::Malloc, bytes), Caller { frame, bp });
-    quickly!(walk::counted_by_stack, MALLOC, Allocate, (bytes), operation, caller);
+    let (asked, caller) = (Asked::sized(Kind::Malloc, bytes), Caller { frame, bp });
+    quickly!(walk::counted_by_stack, MALLOC, Allocate, (bytes), asked, caller);
     MALLOC.look();
-    recorded(operation, caller, || next!(MALLOC, Allocate, (bytes), early::alloc(bytes)))
+    recorded(asked, caller, || next!(MALLOC, Allocate, (bytes), early::alloc(bytes)))
 }
 
 #[inline(never)]
 extern "C" fn allocate_cleared(count: usize, bytes: usize, frame: *const u64, bp: u64) -> *mut c_void {
     let whole = count.saturating_mul(bytes);
-    let (operation, caller) = (Operation::sized(Kind::Calloc, whole), Caller { frame, bp });
-    quickly!(walk::counted_by_stack, CALLOC, AllocateTwo, (count, bytes), operation, caller);
+    let (asked, caller) = (Asked::sized(Kind::Calloc, whole), Caller { frame, bp });
+    quickly!(walk::counted_by_stack, CALLOC, AllocateTwo, (count, bytes), asked, caller);
     CALLOC.look();
-    recorded(operation, caller, || next!(CALLOC, AllocateTwo, (count, bytes), early::alloc(whole)))
+    recorded(asked, caller, || next!(CALLOC, AllocateTwo, (count, bytes), early::alloc(whole)))
 }
 
 /// Frees `block`, recorded as `kind`.
@@ -150,16 +151,16 @@ pub(crate) extern "C" fn give_back(block: *mut c_void, kind: Kind, frame: *const
         return;
     }
     let kind = if block.is_null() { Kind::FreeNull } else { kind };
-    let (operation, caller) = (Operation::of(kind), Caller { frame, bp });
-    quickly!(walk::counted_by_stack, FREE, Free, (block), operation, caller);
+    let (asked, caller) = (Asked::of(kind), Caller { frame, bp });
+    quickly!(walk::counted_by_stack, FREE, Free, (block), asked, caller);
     FREE.look();
-    recorded(operation, caller, || next!(FREE, Free, (block), ()));
+    recorded(asked, caller, || next!(FREE, Free, (block), ()));
 }
 
 #[inline(always)]
 fn free_quickly(block: *mut c_void, caller: Caller) {
     if !block.is_null() && !early::owns(block) {
-        quickly!(walk::counted, FREE, Free, (block), Operation::of(Kind::Free), caller);
+        quickly!(walk::counted, FREE, Free, (block), Asked::of(Kind::Free), caller);
     }
     free_further(block, caller.frame, caller.bp);
 }
@@ -167,7 +168,7 @@ fn free_quickly(block: *mut c_void, caller: Caller) {
 #[inline(never)]
 extern "C" fn free_further(block: *mut c_void, frame: *const u64, bp: u64) {
     if !block.is_null() && !early::owns(block) {
-        quickly!(walk::counted_further, FREE, Free, (block), Operation::of(Kind::Free), Caller { frame, bp });
+        quickly!(walk::counted_further, FREE, Free, (block), Asked::of(Kind::Free), Caller { frame, bp });
     }
     give_back(block, Kind::Free, frame, bp);
 }
@@ -186,13 +187,13 @@ fn resized(
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
     if block.is_null() {
-        return recorded(Operation::sized(Kind::Malloc, bytes), caller, resize);
+        return recorded(Asked::sized(Kind::Malloc, bytes), caller, resize);
     }
     if early::owns(block) {
         return out_of_early(block, bytes);
     }
     if bytes == 0 {
-        return recorded(Operation::of(Kind::Free), caller, resize);
+        return recorded(Asked::of(Kind::Free), caller, resize);
     }
     let fits = bytes <= next!(USABLE, Usable, (block), 0);
     let likely = fits.then_some(Operation::of(Kind::ReallocKept));
@@ -205,7 +206,7 @@ fn resized(
     } else {
         Some(moved::how(bytes, before))
     };
-    walk::end_pending(pending, ended, operation, caller);
+    walk::end_pending(pending, ended, operation, possible(bytes), caller);
     result
 }
 
@@ -224,14 +225,14 @@ fn out_of_early(block: *mut c_void, bytes: usize) -> *mut c_void {
 entries! {
     /// `malloc`.
     fn malloc(bytes: usize; caller) -> *mut c_void = {
-        quickly!(walk::counted, MALLOC, Allocate, (bytes), Operation::sized(Kind::Malloc, bytes), caller);
+        quickly!(walk::counted, MALLOC, Allocate, (bytes), Asked::sized(Kind::Malloc, bytes), caller);
         allocate_further(bytes, caller.frame, caller.bp)
     };
 
     /// `calloc`.
     fn calloc(count: usize, bytes: usize; caller) -> *mut c_void = {
-        let operation = Operation::sized(Kind::Calloc, count.saturating_mul(bytes));
-        quickly!(walk::counted, CALLOC, AllocateTwo, (count, bytes), operation, caller);
+        let asked = Asked::sized(Kind::Calloc, count.saturating_mul(bytes));
+        quickly!(walk::counted, CALLOC, AllocateTwo, (count, bytes), asked, caller);
         allocate_cleared(count, bytes, caller.frame, caller.bp)
     };
 
@@ -260,46 +261,46 @@ entries! {
 
     /// `memalign`.
     fn memalign(align: usize, bytes: usize; caller) -> *mut c_void =
-        recorded(Operation::sized(Kind::Aligned, bytes), caller, || {
+        recorded(Asked::sized(Kind::Aligned, bytes), caller, || {
             next!(MEMALIGN, AllocateTwo, (align, bytes), null_mut())
         });
 
     /// `aligned_alloc`.
     fn aligned_alloc(align: usize, bytes: usize; caller) -> *mut c_void =
-        recorded(Operation::sized(Kind::Aligned, bytes), caller, || {
+        recorded(Asked::sized(Kind::Aligned, bytes), caller, || {
             next!(ALIGNED_ALLOC, AllocateTwo, (align, bytes), null_mut())
         });
 
     /// `posix_memalign`.
     fn posix_memalign(result: *mut *mut c_void, align: usize, bytes: usize; caller) -> c_int =
-        recorded(Operation::sized(Kind::Aligned, bytes), caller, || {
+        recorded(Asked::sized(Kind::Aligned, bytes), caller, || {
             next!(POSIX_MEMALIGN, PosixMemalign, (result, align, bytes), libc::ENOMEM)
         });
 
     /// `valloc`.
     fn valloc(bytes: usize; caller) -> *mut c_void =
-        recorded(Operation::sized(Kind::Aligned, bytes), caller, || next!(VALLOC, Allocate, (bytes), null_mut()));
+        recorded(Asked::sized(Kind::Aligned, bytes), caller, || next!(VALLOC, Allocate, (bytes), null_mut()));
 
     /// `pvalloc`.
     fn pvalloc(bytes: usize; caller) -> *mut c_void =
-        recorded(Operation::sized(Kind::Aligned, bytes), caller, || next!(PVALLOC, Allocate, (bytes), null_mut()));
+        recorded(Asked::sized(Kind::Aligned, bytes), caller, || next!(PVALLOC, Allocate, (bytes), null_mut()));
 
     /// `malloc_trim`.
-    fn malloc_trim(pad: usize; caller) -> c_int = recorded(Operation::of(Kind::Trim), caller, || {
+    fn malloc_trim(pad: usize; caller) -> c_int = recorded(Asked::of(Kind::Trim), caller, || {
         next!(TRIM, unsafe extern "C" fn(usize) -> c_int, (pad), 0)
     });
 
     /// `munmap`.
     fn munmap(address: *mut c_void, bytes: usize; caller) -> c_int =
-        recorded(Operation::of(Kind::Munmap), caller, || next!(MUNMAP, Unmap, (address, bytes), -1));
+        recorded(Asked::of(Kind::Munmap), caller, || next!(MUNMAP, Unmap, (address, bytes), -1));
 
     /// `madvise`.
     fn madvise(address: *mut c_void, bytes: usize, advice: c_int; caller) -> c_int =
-        recorded(Operation::of(Kind::Madvise), caller, || next!(MADVISE, Advise, (address, bytes, advice), -1));
+        recorded(Asked::of(Kind::Madvise), caller, || next!(MADVISE, Advise, (address, bytes, advice), -1));
 
     /// `mprotect`.
     fn mprotect(address: *mut c_void, bytes: usize, access: c_int; caller) -> c_int =
-        recorded(Operation::of(Kind::Mprotect), caller, || next!(MPROTECT, Advise, (address, bytes, access), -1));
+        recorded(Asked::of(Kind::Mprotect), caller, || next!(MPROTECT, Advise, (address, bytes, access), -1));
 
     /// `dlclose`: no memory operation, but addresses may mean something else afterwards.
     fn dlclose(library: *mut c_void; _caller) -> c_int = {
@@ -309,15 +310,15 @@ entries! {
     };
 }
 
-/// Defines an exported name whose operation is always the same, and which fails with `$otherwise` where
-/// nobody else defines it.
+/// Defines an exported name whose operation is always the same: its kind, its bytes, and the result of a call
+/// where nobody else defines the name (`$otherwise`).
 macro_rules! plain {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $kind:ident, $text:literal, $otherwise:expr;)*) => { $(
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $kind:ident($bytes:expr), $text:literal, $otherwise:expr;)*) => { $(
         entries! {
             #[doc = concat!("`", stringify!($name), "`.")]
             fn $name($($argument: $type),*; caller) -> $result = {
                 static NEXT: Next = Next::of($text);
-                recorded(Operation::of(Kind::$kind), caller, || {
+                recorded(Asked::over(Kind::$kind, $bytes), caller, || {
                     next!(NEXT, unsafe extern "C" fn($($type),*) -> $result, ($($argument),*), $otherwise)
                 })
             };
@@ -326,16 +327,16 @@ macro_rules! plain {
 }
 
 plain! {
-    vel_malloc_batch(bytes: usize, count: usize, blocks: *mut c_void) -> usize = BatchMalloc, c"vel_malloc_batch", 0;
-    vel_malloc_sizes(sizes: *const c_void, count: usize, blocks: *mut c_void) -> usize = BatchMalloc, c"vel_malloc_sizes", 0;
-    vel_free_batch(blocks: *const c_void, count: usize) -> () = BatchFree, c"vel_free_batch", ();
-    vel_realloc_batch(blocks: *mut c_void, sizes: *const c_void, count: usize) -> usize = BatchRealloc, c"vel_realloc_batch", 0;
-    vel_relocate(block: *mut c_void, align: usize) -> *mut c_void = Relocate, c"vel_relocate", null_mut();
-    vel_swap(a: *mut c_void, b: *mut c_void) -> c_int = Swap, c"vel_swap", -1;
-    vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void = PagesAlloc, c"vel_pages_alloc", null_mut();
-    vel_pages_free(block: *mut c_void) -> c_int = PagesFree, c"vel_pages_free", -1;
-    vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void = PagesResize, c"vel_pages_resize", null_mut();
-    vel_trim(severity: c_int) -> usize = Trim, c"vel_trim", 0;
+    vel_malloc_batch(bytes: usize, count: usize, blocks: *mut c_void) -> usize = BatchMalloc(bytes.saturating_mul(count)), c"vel_malloc_batch", 0;
+    vel_malloc_sizes(sizes: *const c_void, count: usize, blocks: *mut c_void) -> usize = BatchMalloc(0), c"vel_malloc_sizes", 0;
+    vel_free_batch(blocks: *const c_void, count: usize) -> () = BatchFree(0), c"vel_free_batch", ();
+    vel_realloc_batch(blocks: *mut c_void, sizes: *const c_void, count: usize) -> usize = BatchRealloc(0), c"vel_realloc_batch", 0;
+    vel_relocate(block: *mut c_void, align: usize) -> *mut c_void = Relocate(0), c"vel_relocate", null_mut();
+    vel_swap(a: *mut c_void, b: *mut c_void) -> c_int = Swap(0), c"vel_swap", -1;
+    vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void = PagesAlloc(bytes), c"vel_pages_alloc", null_mut();
+    vel_pages_free(block: *mut c_void) -> c_int = PagesFree(0), c"vel_pages_free", -1;
+    vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void = PagesResize(bytes), c"vel_pages_resize", null_mut();
+    vel_trim(severity: c_int) -> usize = Trim(0), c"vel_trim", 0;
 }
 
 /// Pushes six argument registers, passes their address with the caller's frame and frame pointer to `$inner`,
@@ -371,7 +372,7 @@ macro_rules! by_address {
 unsafe extern "C" fn map(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
     // SAFETY: by this function's condition.
     let [address, bytes, access, flags, file, offset] = unsafe { *arguments };
-    recorded(Operation::sized(Kind::Mmap, bytes), Caller { frame, bp }, || {
+    recorded(Asked::sized(Kind::Mmap, bytes), Caller { frame, bp }, || {
         next!(
             MMAP,
             Map,
@@ -413,7 +414,7 @@ pub unsafe extern "C" fn mmap64() {
 unsafe extern "C" fn remap(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
     // SAFETY: by this function's condition.
     let [address, old, new, flags, place, _] = unsafe { *arguments };
-    recorded(Operation::of(Kind::Mremap), Caller { frame, bp }, || {
+    recorded(Asked::over(Kind::Mremap, new), Caller { frame, bp }, || {
         next!(
             MREMAP,
             Remap,

@@ -38,6 +38,7 @@
 #![cfg_attr(panic = "abort", no_std)]
 
 mod ask;
+mod asked;
 mod attach;
 pub mod cxx;
 mod early;

@@ -5,8 +5,8 @@
 //! were, which, and which record that led to. If the same words are there again, it is the same stack.
 //!
 //! ```text
-//! Record:  place  what  count  due  timed    sum       squares  extremes
-//! memo:    place  what  0      0    record   offsets   pc 1     pc 2
+//! Record:  place  what  count  due  bytes    sum       squares, timed  extremes
+//! memo:    place  what  0      0    record   offsets   pc 1            pc 2
 //! ```
 //!
 //! Invariants: a memo's count is 0, which readers of the ledger skip; its `due` is 0, which no record's is,
@@ -40,12 +40,12 @@ pub(crate) fn recall(slot: &'static Record, frame: *const u64) -> Option<&'stati
     // second lies in the frame of the first, whose instruction is then known to be the same too.
     unsafe {
         let at = |offset: u32| *frame.byte_add(offset as usize);
-        if at(first) != slot.squares.load(Relaxed)
+        if at(first) != slot.squares_timed.load(Relaxed)
             || (second != 0 && at(second) != slot.extremes.load(Relaxed))
         {
             return None;
         }
-        Some(&*(slot.timed.load(Relaxed) as *const Record))
+        Some(&*(slot.bytes.load(Relaxed) as *const Record))
     }
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn remember(
     }
     let [(first, first_pc), (second, second_pc)] = steps;
     slot.due.store(0, Relaxed);
-    slot.timed.store(core::ptr::from_ref(record) as u64, Relaxed);
+    slot.bytes.store(core::ptr::from_ref(record) as u64, Relaxed);
     slot.sum.store(u64::from(first) | u64::from(second) << 32, Relaxed);
-    slot.squares.store(first_pc, Relaxed);
+    slot.squares_timed.store(first_pc, Relaxed);
     slot.extremes.store(second_pc, Relaxed);
 }

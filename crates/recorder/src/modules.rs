@@ -1,22 +1,20 @@
 //! The modules (the executable and its libraries) that instructions lie in.
 //!
-//! glibc's `_dl_find_object` (2.35) names an address's module without a lock or an allocation. A module is
-//! entered in the log when one of its instructions is first seen; the log's reader finds instructions'
-//! modules by address and epoch.
+//! A module is entered in the log when one of its instructions is first seen; the log's reader finds
+//! instructions' modules by address and epoch.
 //!
 //! Invariants: entries are only added, under the loader's own rules (an address has one module at a time); an
 //! entry is published by `end`, its last word.
 
 use crate::known::Known;
-use crate::next::Next;
+use crate::next::first;
 use crate::{ask, process, python};
-use core::ffi::{CStr, c_char, c_int, c_void};
-use core::mem::{MaybeUninit, transmute};
+use core::ffi::c_char;
 use core::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use vellum_sys::segment;
+use vellum_sys::loader::{self, Module};
 use vellum_unwind::{Rule, Tables};
 use vellum_wire::cost::{Answer, EntryKind, MODULE_WORDS};
 use vellum_wire::script::is_interpreter;
@@ -26,7 +24,7 @@ const MODULES_MAX: usize = 1024;
 /// The longest path, with its end.
 const PATH_MAX: usize = 4096;
 
-struct Module {
+struct Entry {
     start: AtomicU64,
     end: AtomicU64,
     epoch: AtomicU32,
@@ -35,8 +33,8 @@ struct Module {
     logged_at: AtomicU64,
 }
 
-static MODULES: [Module; MODULES_MAX] = [const {
-    Module {
+static MODULES: [Entry; MODULES_MAX] = [const {
+    Entry {
         start: AtomicU64::new(0),
         end: AtomicU64::new(0),
         epoch: AtomicU32::new(0),
@@ -46,30 +44,10 @@ static MODULES: [Module; MODULES_MAX] = [const {
     }
 }; MODULES_MAX];
 
-/// glibc's `struct dl_find_object`.
-#[repr(C)]
-struct Found {
-    flags: u64,
-    start: u64,
-    end: u64,
-    link: *const LinkMap,
-    unwind_index: *const u8,
-    reserved: [u64; 7],
-}
-
-/// The public head of glibc's `struct link_map`.
-#[repr(C)]
-struct LinkMap {
-    bias: u64,
-    name: *const c_char,
-}
-
-static FIND: Next = Next::of(c"_dl_find_object");
-
-/// Looks for what will be needed. Not later: glibc before 2.35 does not have it, its `dlsym` frees the
-/// message of the last failure, and would do so twice if a look-up were made within that very `free`.
+/// Looks for what will be needed. Not later: the `dlsym` of glibc before 2.35 frees the message of the last
+/// failure, and would do so twice if a look-up were made within that very `free`.
 pub(crate) fn prepare() {
-    FIND.get();
+    loader::find_by(first(loader::FIND));
 }
 
 /// Works out what there is to know of the instruction that returns to `pc`.
@@ -79,19 +57,17 @@ pub(crate) fn describe(pc: u64, epoch: u32) -> Known {
 }
 
 fn describe_now(pc: u64, epoch: u32) -> Known {
-    let Some(found) = find(pc - 1) else {
+    let Some(found) = loader::module(pc - 1) else {
         return Known::new(false, false, None);
     };
-    // SAFETY: the loader's record of a module that is mapped.
-    let bias = unsafe { &*found.link }.bias;
-    let module = module(&found, bias, epoch);
+    let module = entry(&found, epoch);
     let is_users = module.is_some_and(|module| {
         match Answer::from_u32(module.answer.load(Relaxed)) {
             Answer::WalkModule => return false,
             Answer::StopModule => return true,
             _ => {}
         }
-        let answer = ask::ask(module.logged_at.load(Relaxed), pc - 1 - bias);
+        let answer = ask::ask(module.logged_at.load(Relaxed), pc - 1 - found.bias);
         if matches!(answer, Answer::WalkModule | Answer::StopModule) {
             module.answer.store(answer as u32, Relaxed);
         }
@@ -102,22 +78,8 @@ fn describe_now(pc: u64, epoch: u32) -> Known {
     Known::new(is_users, interprets, rule(&found, pc - 1))
 }
 
-fn find(address: u64) -> Option<Found> {
-    let function = FIND.get_known();
-    if function.is_null() {
-        return None;
-    }
-    let mut found = MaybeUninit::<Found>::zeroed();
-    // SAFETY: the signature of glibc's function.
-    let function =
-        unsafe { transmute::<*const c_void, unsafe extern "C" fn(u64, *mut Found) -> c_int>(function) };
-    // SAFETY: there is a place for the answer, which is all zeros or filled in.
-    let found = unsafe { (function(address, found.as_mut_ptr()) == 0).then(|| found.assume_init()) }?;
-    (!found.link.is_null()).then_some(found)
-}
-
 /// The entry of a module, made if there is none.
-fn module(found: &Found, bias: u64, epoch: u32) -> Option<&'static Module> {
+fn entry(found: &Module, epoch: u32) -> Option<&'static Entry> {
     if let Some(known) = known(found, epoch) {
         return Some(known);
     }
@@ -125,7 +87,7 @@ fn module(found: &Found, bias: u64, epoch: u32) -> Option<&'static Module> {
     let mut path = [0u8; PATH_MAX];
     let length = path_of(found, &mut path);
     let file = path[..length].rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let words: [u64; MODULE_WORDS] = [u64::from(epoch), found.start, found.end, bias];
+    let words: [u64; MODULE_WORDS] = [u64::from(epoch), found.start, found.end, found.bias];
     let logged_at = process::log(EntryKind::Module, &words, &path[..length])?;
     let adding = &process::state().adding;
     adding.lock();
@@ -142,7 +104,7 @@ fn module(found: &Found, bias: u64, epoch: u32) -> Option<&'static Module> {
     slot
 }
 
-fn known(found: &Found, epoch: u32) -> Option<&'static Module> {
+fn known(found: &Module, epoch: u32) -> Option<&'static Entry> {
     MODULES.iter().take_while(|module| module.end.load(Acquire) != 0).find(|module| {
         module.start.load(Relaxed) == found.start
             && module.end.load(Relaxed) == found.end
@@ -151,9 +113,8 @@ fn known(found: &Found, epoch: u32) -> Option<&'static Module> {
 }
 
 /// The path of a module's file, absolute if it can be; its length in `path`.
-fn path_of(found: &Found, path: &mut [u8; PATH_MAX]) -> usize {
-    // SAFETY: the loader's record and its string, both there as long as the module is mapped.
-    let name = unsafe { CStr::from_ptr((*found.link).name) };
+fn path_of(found: &Module, path: &mut [u8; PATH_MAX]) -> usize {
+    let name = found.name();
     let buffer = path.as_mut_ptr().cast::<c_char>();
     if name.is_empty() {
         // The executable.
@@ -174,20 +135,7 @@ fn path_of(found: &Found, path: &mut [u8; PATH_MAX]) -> usize {
 }
 
 /// How to leave the frame of the instruction at `pc`, by its module's tables as they are mapped.
-fn rule(found: &Found, pc: u64) -> Option<Rule> {
-    let index_at = found.unwind_index as u64;
-    if index_at == 0 {
-        return None;
-    }
-    let index = mapped_from(found, index_at)?;
-    let entries_at = Tables::entries_of(index, index_at)?;
-    Tables::new(index, index_at, mapped_from(found, entries_at)?, entries_at).rule_at(pc)
-}
-
-/// The bytes from `address` to the end of the part of the module that it lies in.
-fn mapped_from(found: &Found, address: u64) -> Option<&'static [u8]> {
-    // SAFETY: the loader's record of a module that is mapped.
-    let bias = unsafe { &*found.link }.bias;
-    // SAFETY: the loader says so, and nobody uses the bytes for longer than the module is mapped.
-    unsafe { segment::mapped_from(found.start as usize, bias as usize, address as usize) }
+fn rule(found: &Module, pc: u64) -> Option<Rule> {
+    // SAFETY: nobody uses the bytes for longer than the module is mapped.
+    Tables::rule_in(found.unwind_index, pc, |address| unsafe { found.mapped_from(address) })
 }

@@ -41,12 +41,6 @@ impl Next {
         if found.is_null() { self.find() } else { found }
     }
 
-    /// The definition if it was there when it was last looked up, else null.
-    #[inline(always)]
-    pub(crate) fn get_known(&self) -> *const c_void {
-        self.found.load(Relaxed)
-    }
-
     #[cold]
     fn find(&self) -> *const c_void {
         let found = look_up(libc::RTLD_NEXT, self.name);

@@ -5,6 +5,7 @@
 //! nobody reads; that of timing is the same with every call due. Rare and long work is measured each time:
 //! [`crate::spent`].
 
+use crate::asked::Asked;
 use crate::thread::Thread;
 use crate::walk::{self, Caller};
 use crate::{process, timing};
@@ -12,7 +13,7 @@ use core::cell::UnsafeCell;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_wire::cost::{ChunkHead, Record};
-use vellum_wire::operation::{Kind, Operation};
+use vellum_wire::operation::Kind;
 
 /// Empty timings, as many as the source takes.
 const TIMINGS: u64 = 1000;
@@ -81,16 +82,16 @@ fn counting(thread: &'static Thread, function: extern "C" fn(usize) -> usize) ->
     // A return address of the scratch table's own, for which there is a record from the first turn on.
     let place = [nothing as *const () as u64];
     let caller = Caller { frame: place.as_ptr(), bp: 0 };
-    let operation = Operation::of(Kind::Free);
+    let asked = Asked::of(Kind::Free);
     let (mut bare, mut recorded, mut timed) = (u64::MAX, u64::MAX, u64::MAX);
-    walk::adopt(thread, place[0], operation);
+    walk::adopt(thread, place[0], asked.operation);
     let loop_of = |turns: u64| {
         let began = timing::begin();
         for turn in 0..turns {
             if turns == TIMED_TURNS {
-                walk::make_due(thread, place[0], operation);
+                walk::make_due(thread, place[0], asked.operation);
             }
-            let token = walk::begin(operation, black_box(caller));
+            let token = walk::begin(asked, black_box(caller));
             black_box(function(turn as usize));
             walk::end(token);
         }

@@ -1,27 +1,24 @@
-//! The words of a record that say when an operation is timed next.
-//!
-//! `due` is the count at which that is. `timed` has two halves: how many were timed, and how far `due` is
-//! from the last one.
+//! How a record changes when an operation has happened.
 
 use core::sync::atomic::Ordering::Relaxed;
-use vellum_wire::cost::Record;
+use vellum_wire::cost::{Due, Record};
 
-/// Whether the operation just counted is to be timed.
+/// Whether the operation that is counted as number `count` is to be timed.
 #[inline(always)]
-pub(crate) fn is_due(record: &Record) -> bool {
-    record.count.load(Relaxed) >= record.due.load(Relaxed)
+pub(crate) fn is_due(record: &Record, count: u64) -> bool {
+    count >= Due(record.due.load(Relaxed)).at()
+}
+
+/// Counts an operation of `bytes` bytes.
+#[inline(always)]
+pub(crate) fn count(record: &Record, bytes: u64) {
+    record.count.store(record.count.load(Relaxed) + 1, Relaxed);
+    if bytes != 0 {
+        record.bytes.store(record.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+    }
 }
 
 /// Makes the first operation of a fresh record due.
 pub(crate) fn prepare(record: &Record) {
-    record.timed.store(joined(0, 1), Relaxed);
-    record.due.store(1, Relaxed);
-}
-
-pub(crate) fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
-}
-
-pub(crate) fn joined(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
+    record.due.store(Due::new(1, 0).0, Relaxed);
 }

@@ -22,12 +22,11 @@
 //! Invariants: `due > count` except while an operation is timed; only the table's thread writes.
 
 use crate::process;
-use crate::record::{halves, joined};
 use crate::table;
 use crate::thread::Thread;
 use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use core::sync::atomic::Ordering::Relaxed;
-use vellum_wire::cost::{ASIDE_BIT, DISTURBED_US, Record};
+use vellum_wire::cost::{ASIDE_BIT, DISTURBED_US, Due, Record, halves, joined};
 
 /// Operations of a record that are all timed.
 const FIRST: u64 = 32;
@@ -64,21 +63,18 @@ pub(crate) fn end() -> u64 {
 /// Notes that the operation just counted took `cycles`.
 pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
     let count = record.count.load(Relaxed);
-    let (timed, gap) = halves(record.timed.load(Relaxed));
-    // What had been counted when one was last timed and kept: more than the gap ago where operations could
-    // not be timed.
-    let last = record.due.load(Relaxed).wrapping_sub(u64::from(gap));
+    let last = Due(record.due.load(Relaxed)).last();
     let shortest = note_extremes(record, cycles);
     let long = u64::from(process::CYCLES_PER_US.load(Relaxed));
-    let is_aside = cycles > long.saturating_mul(DISTURBED_US) && (timed == 0 || shortest < long as f32);
-    let (timed, last) = if is_aside {
+    let is_aside = cycles > long.saturating_mul(DISTURBED_US) && (last == 0 || shortest < long as f32);
+    let last = if is_aside {
         // The next timing stands for this operation too.
         put_aside(record, cycles, thread);
-        (timed, last)
+        last
     } else {
-        let weight = count.wrapping_sub(last).max(1);
-        add(record, cycles, weight);
-        (timed.saturating_add(1), count)
+        // More than the gap where operations could not be timed.
+        add(record, cycles, count.wrapping_sub(last).max(1));
+        count
     };
     let distance = if count < FIRST || shortest >= long as f32 {
         1
@@ -87,18 +83,17 @@ pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
         // Uniform from 1 to 2 mean - 1.
         1 + thread.next_random() % (2 * mean - 1)
     };
-    let due = count + distance;
-    let gap = u32::try_from(due.wrapping_sub(last)).unwrap_or(u32::MAX);
-    record.timed.store(joined(timed, gap), Relaxed);
-    record.due.store(due, Relaxed);
+    record.due.store(Due::new(count + distance, last).0, Relaxed);
 }
 
 /// Adds a time that stands for `weight` operations.
 fn add(record: &Record, cycles: u64, weight: u64) {
     let sum = record.sum.load(Relaxed).wrapping_add(cycles.wrapping_mul(weight));
-    let square = (cycles as f64) * (cycles as f64) * weight as f64;
+    let square = (cycles as f32) * (cycles as f32) * weight as f32;
+    let (squares, timed) = halves(record.squares_timed.load(Relaxed));
+    let squares = f32::from_bits(squares) + square;
     record.sum.store(sum, Relaxed);
-    record.squares.store((f64::from_bits(record.squares.load(Relaxed)) + square).to_bits(), Relaxed);
+    record.squares_timed.store(joined(squares.to_bits(), timed.saturating_add(1)), Relaxed);
 }
 
 /// Takes a time among the extremes; the smallest so far.

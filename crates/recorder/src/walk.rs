@@ -13,15 +13,16 @@
 //! end; never further than [`FRAMES_MAX`]. A stack without any such frame is recorded whole: the command says
 //! what can be said of it.
 
+use crate::asked::Asked;
 use crate::known::Known;
-use crate::record::is_due;
+use crate::record::{count, is_due};
 use crate::spent::spending;
 use crate::thread::{self, Thread};
 use crate::{attach, frames, memo, process, python, table, timing};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_unwind::{Cfa, Frame};
-use vellum_wire::cost::{EntryKind, FRAMES_MAX, Record, STACK_BIT, STACK_WORDS};
+use vellum_wire::cost::{Due, EntryKind, FRAMES_MAX, Record, STACK_BIT, STACK_WORDS};
 use vellum_wire::operation::Operation;
 use vellum_wire::script::SCRIPT_FRAMES_MAX;
 
@@ -83,69 +84,68 @@ fn leave(thread: &Thread) {
 /// Counts an operation that needs no more than that: it has a record, is not due to be timed, and is no
 /// other's part. False, with nothing done, for all others.
 #[inline(always)]
-pub(crate) fn counted(operation: Operation, caller: Caller) -> bool {
+pub(crate) fn counted(asked: Asked, caller: Caller) -> bool {
     let thread = thread::this();
     if thread.now.get() != process::state().now() {
         return false;
     }
-    let what = u64::from(operation.bits()) | thread.epoch.get();
-    table::find_near(thread, caller.pc(), what).is_some_and(count_quickly)
+    let what = u64::from(asked.operation.bits()) | thread.epoch.get();
+    table::find_near(thread, caller.pc(), what).is_some_and(|record| count_quickly(record, asked.bytes))
 }
 
 /// The same for a record that is not where it belongs. To be tried after [`counted`]: apart from it, as each
 /// way then has fewer registers to save than both together.
 #[inline(always)]
-pub(crate) fn counted_further(operation: Operation, caller: Caller) -> bool {
+pub(crate) fn counted_further(asked: Asked, caller: Caller) -> bool {
     let thread = thread::this();
     if thread.now.get() != process::state().now() {
         return false;
     }
-    let what = u64::from(operation.bits()) | thread.epoch.get();
-    table::find(thread, caller.pc(), what).is_some_and(count_quickly)
+    let what = u64::from(asked.operation.bits()) | thread.epoch.get();
+    table::find(thread, caller.pc(), what).is_some_and(|record| count_quickly(record, asked.bytes))
 }
 
 /// The same for an operation that a library does for the user, once its stack is known. To be tried last.
 #[inline(always)]
-pub(crate) fn counted_by_stack(operation: Operation, caller: Caller) -> bool {
+pub(crate) fn counted_by_stack(asked: Asked, caller: Caller) -> bool {
     let thread = thread::this();
     if thread.now.get() != process::state().now() {
         return false;
     }
-    let what = u64::from(operation.bits()) | thread.epoch.get();
+    let what = u64::from(asked.operation.bits()) | thread.epoch.get();
     if let Some(record) = table::find(thread, caller.pc(), what)
         && let Some(record) = memo::recall(record, caller.frame)
     {
-        return count_quickly(record);
+        return count_quickly(record, asked.bytes);
     }
     let epoch = (what >> 32) as u32;
     place(caller, epoch, &AtOnce)
         .and_then(|place| table::find(thread, place, what))
-        .is_some_and(count_quickly)
+        .is_some_and(|record| count_quickly(record, asked.bytes))
 }
 
 /// Counts unless the operation is due to be timed.
 #[inline(always)]
-fn count_quickly(record: &Record) -> bool {
-    let count = record.count.load(Relaxed) + 1;
-    if count >= record.due.load(Relaxed) {
+fn count_quickly(record: &Record, bytes: u64) -> bool {
+    if is_due(record, record.count.load(Relaxed) + 1) {
         return false;
     }
-    record.count.store(count, Relaxed);
+    count(record, bytes);
     true
 }
 
 /// Counts an operation and begins to time it if it is due. Every token must reach [`end`].
 #[inline(always)]
-pub(crate) fn begin(operation: Operation, caller: Caller) -> Token {
+pub(crate) fn begin(asked: Asked, caller: Caller) -> Token {
     let thread = thread::this();
     if !enter(thread, caller) {
         return Token { record: None, began: 0, entered: false };
     }
-    let Some(record) = locate(thread, operation, caller) else {
+    let Some(record) = locate(thread, asked.operation, caller) else {
         return Token { record: None, began: 0, entered: true };
     };
-    count(record);
-    let began = if is_due(record) { timing::begin() } else { 0 };
+    count(record, asked.bytes);
+    let began = if is_due(record, record.count.load(Relaxed)) { timing::begin() } else { 0 };
     Token { record: Some(record), began, entered: true }
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn begin_pending(likely: Option<Operation>, caller: Caller) -> Pendin
         return Pending { likely: None, began: 0, entered: false };
     }
     let likely = likely.and_then(|operation| locate(thread, operation, caller));
-    let timed = likely.is_none_or(|record| record.count.load(Relaxed) + 1 >= record.due.load(Relaxed));
+    let timed = likely.is_none_or(|record| is_due(record, record.count.load(Relaxed) + 1));
     Pending { likely, began: if timed { timing::begin() } else { 0 }, entered: true }
 }
 
@@ -197,9 +197,16 @@ pub(crate) fn stop(pending: &Pending) -> u64 {
     if pending.began == 0 { 0 } else { timing::end() }
 }
 
-/// Ends a pending operation, which was `operation` after all, or the likely one if that is `None`.
+/// Ends a pending operation of `bytes` bytes, which was `operation` after all, or the likely one if that is
+/// `None`.
 #[inline(always)]
-pub(crate) fn end_pending(pending: Pending, ended: u64, operation: Option<Operation>, caller: Caller) {
+pub(crate) fn end_pending(
+    pending: Pending,
+    ended: u64,
+    operation: Option<Operation>,
+    bytes: u64,
+    caller: Caller,
+) {
     if !pending.entered {
         return;
     }
@@ -209,17 +216,12 @@ pub(crate) fn end_pending(pending: Pending, ended: u64, operation: Option<Operat
         Some(operation) => locate(thread, operation, caller),
     };
     if let Some(record) = record {
-        count(record);
+        count(record, bytes);
         if pending.began != 0 {
             timing::note(record, ended.wrapping_sub(pending.began), thread);
         }
     }
     leave(thread);
-}
-
-#[inline(always)]
-fn count(record: &Record) {
-    record.count.store(record.count.load(Relaxed) + 1, Relaxed);
 }
 
 /// The record of `operation` at `caller`. The thread has a table.
@@ -404,7 +406,8 @@ pub(crate) fn adopt(thread: &Thread, place: u64, operation: Operation) {
 /// Has the next such operation timed.
 pub(crate) fn make_due(thread: &Thread, place: u64, operation: Operation) {
     if let Some(record) = table::find(thread, place, u64::from(operation.bits()) | thread.epoch.get()) {
-        record.due.store(record.count.load(Relaxed) + 1, Relaxed);
+        let count = record.count.load(Relaxed);
+        record.due.store(Due::new(count + 1, count).0, Relaxed);
     }
 }
 

@@ -28,7 +28,7 @@ pub const LEDGER_ENV: &str = "VELLUM_LEDGER";
 /// The first eight bytes of a ledger.
 pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0C");
 /// The layout's version.
-pub const LEDGER_VERSION: u32 = 3;
+pub const LEDGER_VERSION: u32 = 4;
 /// Bytes of the file, nearly all of them never touched.
 pub const LEDGER_BYTES: usize = 1 << 30;
 /// The unit in which space is handed out.
@@ -216,18 +216,60 @@ pub struct Record {
     pub what: AtomicU64,
     /// How often it happened: exact.
     pub count: AtomicU64,
-    /// The count at which it is timed next.
+    /// A [`Due`].
     pub due: AtomicU64,
-    /// How often it was timed, asides left out (low 32 bits), and how many operations the next timing stands
-    /// for (high 32 bits).
-    pub timed: AtomicU64,
+    /// Bytes that the operations asked for, all together: exact. 0 where they ask for none or do not say.
+    pub bytes: AtomicU64,
     /// Sum of times, each taken as often as operations it stands for; asides ([`ASIDE_BIT`]) left out.
     pub sum: AtomicU64,
-    /// Sum of their squares, likewise, as the bits of an `f64`.
-    pub squares: AtomicU64,
+    /// Sum of their squares, likewise, as the bits of an `f32` (low 32 bits); how often it was timed, asides
+    /// left out (high 32 bits).
+    pub squares_timed: AtomicU64,
     /// The smallest (low 32 bits) and the largest (high 32 bits), asides among them, each as the bits of an
     /// `f32`. 0 before the first.
     pub extremes: AtomicU64,
+}
+
+/// When an operation is timed next, as [`Record::due`] has it: the count at which it is (high 48 bits), and
+/// how many operations that timing stands for (low 16 bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due(pub u64);
+
+/// Bits of a [`Due`] that say how many operations the next timing stands for.
+const GAP_BITS: u32 = 16;
+
+impl Due {
+    /// At count `at`, when the last timing that was kept was at `last`. Longer gaps than there is room for
+    /// are taken for the longest.
+    #[inline]
+    pub const fn new(at: u64, last: u64) -> Due {
+        let (gap, max) = (at.wrapping_sub(last), (1 << GAP_BITS) - 1);
+        Due(at << GAP_BITS | if gap < max { gap } else { max })
+    }
+
+    /// The count at which it is.
+    #[inline(always)]
+    pub const fn at(self) -> u64 {
+        self.0 >> GAP_BITS
+    }
+
+    /// The count at the last timing that was kept; 0 before the first.
+    #[inline]
+    pub const fn last(self) -> u64 {
+        self.at().saturating_sub(self.0 & ((1 << GAP_BITS) - 1))
+    }
+}
+
+/// The low and the high half of a word.
+#[inline]
+pub const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+/// The word of these halves.
+#[inline]
+pub const fn joined(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
 }
 
 /// The kinds of a log's entries.

@@ -4,6 +4,7 @@
 //! decide.
 
 use super::json::SCHEMA;
+use super::words::labelled;
 use crate::document::{Saved, cause};
 use crate::failure::Failure;
 use crate::named::name;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use vellum_cost::Cause;
 use vellum_measure::Unit;
-use vellum_report::units::{count, many, size};
+use vellum_report::units::{count, many};
 use vellum_report::{Style, Table, stdout};
 use vellum_wire::operation::Kind;
 
@@ -61,13 +62,10 @@ pub(super) fn diff(old: &Path, new: &Path, top: usize) -> Result<u8, Failure> {
 
 fn item(entry: &Value) -> Option<(What, Sum)> {
     let id = entry["operation"].as_str()?;
-    let words = Kind::ALL.iter().find(|kind| kind.id() == id)?.words();
-    let bytes = |name: &str| entry[name].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
-    let operation = match (bytes("size_max_bytes"), bytes("size_above_bytes")) {
-        (Some(max), _) => format!("{words}(≤{})", size(max)),
-        (_, Some(above)) => format!("{words}(>{})", size(above)),
-        _ => words.to_owned(),
-    };
+    let kind = Kind::ALL.iter().find(|kind| kind.id() == id)?;
+    let max = entry["size_max_bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+    let has_sizes = max.is_some() || !entry["size_above_bytes"].is_null();
+    let operation = labelled(*kind, has_sizes.then_some(max));
     let sum = Sum { count: entry["count"].as_u64()?, total_ns: entry["times"]["total_ns"].as_f64() };
     Some(((cause(entry)?, operation), sum))
 }

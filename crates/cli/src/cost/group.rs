@@ -11,6 +11,8 @@ use vellum_measure::Stat;
 pub(crate) struct Group {
     /// Operations.
     pub(crate) count: u64,
+    /// Bytes that they asked for, if any of them did.
+    pub(crate) bytes: Option<u64>,
     /// Operations whose times are known, as items timed them.
     covered: f64,
     timed: u64,
@@ -27,6 +29,7 @@ impl Group {
     /// Takes `item` in.
     pub(crate) fn add(&mut self, item: &Item) {
         self.count += item.count;
+        self.bytes = [self.bytes, item.bytes].into_iter().flatten().reduce(u64::saturating_add);
         self.disturbed += item.disturbed.count;
         let Some(times) = &item.times else { return };
         let weight = item.count as f64;
@@ -60,6 +63,7 @@ mod tests {
             cause: Cause { place: Place::Unknown, via: None },
             operation: Operation::of(Kind::Free),
             count,
+            bytes: (count > 1).then_some(100),
             times: Some(Stat { n: count.min(10), mean, min: mean - std, max: mean + std, std }),
             disturbed: Disturbed::default(),
             is_scaled: false,
@@ -76,6 +80,7 @@ mod tests {
         // Three tens and a fifty.
         assert!((times.std - 300f64.sqrt()).abs() < 1e-9);
         assert_eq!(group.total_ns, 80.0);
-        assert_eq!(Group::default().times(), None);
+        assert_eq!(group.bytes, Some(100), "of those that said");
+        assert_eq!((Group::default().times(), Group::default().bytes), (None, None));
     }
 }

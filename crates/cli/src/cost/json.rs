@@ -65,6 +65,7 @@ struct Entry<'a> {
     size_above_bytes: Option<usize>,
     count: u64,
     count_is_scaled: bool,
+    bytes: Option<u64>,
     times: Option<Times>,
 }
 
@@ -127,6 +128,7 @@ fn entry(item: &Item) -> Entry<'_> {
         size_above_bytes: (class == Some(None)).then(vellum_wire::operation::Operation::beyond_classes),
         count: item.count,
         count_is_scaled: item.is_scaled,
+        bytes: item.bytes,
         times: item.times.map(|times| Times {
             timed: times.n,
             mean_ns: times.mean,

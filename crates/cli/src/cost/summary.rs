@@ -3,7 +3,7 @@
 use super::closing::closing;
 use super::group::Group;
 use super::observed::Observed;
-use super::words::{label, times_columns};
+use super::words::{bytes_column, label, times_columns};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use vellum_cost::{Item, Place};
@@ -70,14 +70,14 @@ fn rows(title: &str, groups: BTreeMap<String, Group>, style: Style, width: usize
 
 /// The rows, with names of at most this width, and with all that is known or what fits.
 fn table(title: &str, groups: &[(String, Group)], wide: usize, is_whole: bool) -> Table {
-    let heads = [title, "count", "in all", "mean", "min", "max", "std", ""];
-    let heads = if is_whole { &heads[..] } else { &heads[..6] };
+    let heads = [title, "count", "bytes", "in all", "mean", "min", "max", "std", ""];
+    let heads = if is_whole { &heads[..] } else { &heads[..7] };
     let mut table = Table::plain(heads, 1);
     if is_whole {
         table = table.with_words_last();
     }
     for (name, group) in groups.iter().take(ROWS_MAX) {
-        let mut row = vec![shortened(name, wide), count(group.count)];
+        let mut row = vec![shortened(name, wide), count(group.count), bytes_column(group.bytes)];
         if let Some(times) = group.times() {
             let mark = if times.n < group.count { "~" } else { "" };
             row.push(format!("{mark}{}", Unit::Nanoseconds.scaled(group.total_ns)));

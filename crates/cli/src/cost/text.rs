@@ -4,12 +4,13 @@
 //! -- list.c
 //!    12  struct node *add(struct node *head) {
 //!    13      struct node *n = malloc(sizeof *n);
-//!   - malloc(≤64 B)                  100,000  ~11.2 ns     0 ns  41.3 µs   131 ns
+//!   - malloc(≤64 B)                  100,000  3.81 MiB ~11.2 ns     0 ns  41.3 µs   131 ns
 //!         timed 3,912
 //!   - page fault                         391
 //! ```
 //!
-//! The columns are those of the paper: operation, count, mean, smallest, largest, standard deviation. A `~`
+//! The columns are those of the paper, operation, count, mean, smallest, largest, standard deviation, and
+//! bytes. The deviation is left out where a line is short. A `~`
 //! marks a figure of only some of the operations; their number follows, on the same line where that is wide
 //! enough. Nothing is wider than the terminal: long names and lines of source are cut.
 //!
@@ -18,7 +19,7 @@
 use super::closing::closing;
 use super::group::Group;
 use super::observed::Observed;
-use super::words::{label, times_columns};
+use super::words::{bytes_column, label, times_columns};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -44,12 +45,14 @@ const MARK: &str = "  - ";
 /// Width of an operation's name at most, and of the shortest that is worth reading.
 const NAME_WIDTH: usize = 40;
 const NAME_MIN: usize = 12;
-/// Width of a count, of a mean with its mark, and of another time, each with the gap before it.
+/// Width of a count, of bytes, and of a time with its mark, each with the gap before it.
 const COUNT_WIDTH: usize = 12;
-const MEAN_WIDTH: usize = 10;
+const BYTES_WIDTH: usize = 10;
 const TIME_WIDTH: usize = 9;
-/// Width of all figures.
-const FIGURES_WIDTH: usize = COUNT_WIDTH + MEAN_WIDTH + 3 * TIME_WIDTH;
+/// Width of all figures but the deviation.
+const FIGURES_WIDTH: usize = COUNT_WIDTH + BYTES_WIDTH + 3 * TIME_WIDTH;
+/// The narrowest lines that have the deviation.
+const WITH_DEVIATION: usize = 90;
 /// What stands between the figures and what is said of them.
 const GAP: usize = 3;
 
@@ -97,14 +100,26 @@ struct Page {
 impl Page {
     /// Width of operations' names.
     fn name_width(self) -> usize {
-        self.width.saturating_sub(MARK.len() + FIGURES_WIDTH).clamp(NAME_MIN, NAME_WIDTH)
+        let deviation = if self.has_deviation() { TIME_WIDTH } else { 0 };
+        self.width.saturating_sub(MARK.len() + FIGURES_WIDTH + deviation).clamp(NAME_MIN, NAME_WIDTH)
+    }
+
+    fn has_deviation(self) -> bool {
+        self.width >= WITH_DEVIATION
+    }
+
+    /// A count, bytes and times, each in its column.
+    fn figures(self, count: &str, bytes: &str, times: &[String]) -> String {
+        let shown = if self.has_deviation() { times.len() } else { times.len().min(3) };
+        let times: String = times[..shown].iter().map(|time| format!("{time:>TIME_WIDTH$}")).collect();
+        format!("{count:>COUNT_WIDTH$}{bytes:>BYTES_WIDTH$}{times}").trim_end().to_owned()
     }
 
     fn header(self) -> String {
         let name =
             format!("{:indent$}{:<wide$}", "", "operation", indent = MARK.len(), wide = self.name_width());
         let heads = ["mean", "min", "max", "std"].map(str::to_owned);
-        self.style.label(&format!("{name}{}", figures("count", &heads))) + "\n"
+        self.style.label(&format!("{name}{}", self.figures("count", "bytes", &heads))) + "\n"
     }
 
     /// One file's lines, with their operations; the module is named if the file was changed after the module
@@ -200,9 +215,10 @@ impl Page {
         let counted = format!("{sure}{}", count(group.count));
         let name = shortened(name, wide);
         let mut line = format!("{MARK}{name}{:pad$}", "", pad = wide - columns(&name));
-        let Some(times) = times else { return format!("{line}{}\n", figures(&counted, &[])) };
+        let bytes = bytes_column(group.bytes);
+        let Some(times) = times else { return format!("{line}{}\n", self.figures(&counted, &bytes, &[])) };
         let is_sampled = times.n < group.count;
-        line += &figures(&counted, &times_columns(times, is_sampled));
+        line += &self.figures(&counted, &bytes, &times_columns(times, is_sampled));
         let timed = is_sampled.then(|| format!("timed {}", count(times.n)));
         let disturbed = (group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed)));
         let said = timed.into_iter().chain(disturbed).collect::<Vec<_>>().join(", ");
@@ -220,13 +236,6 @@ impl Page {
             line.trim_end().replace('\t', "    ").chars().filter(|c| !c.is_control()).collect();
         shortened(&plain, self.width.saturating_sub(NUMBER_WIDTH + 2))
     }
-}
-
-/// A count and what stands behind it, each in its column.
-fn figures(count: &str, times: &[String]) -> String {
-    let widths = std::iter::once(MEAN_WIDTH).chain(std::iter::repeat(TIME_WIDTH));
-    let times: String = times.iter().zip(widths).map(|(time, wide)| format!("{time:>wide$}")).collect();
-    format!("{count:>COUNT_WIDTH$}{times}")
 }
 
 /// An operation's name, and what the line called that did it.

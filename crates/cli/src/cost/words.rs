@@ -1,8 +1,8 @@
 //! The columns that the annotated source and the sums have in common.
 
 use vellum_measure::{Stat, Unit};
-use vellum_report::units::size;
-use vellum_wire::operation::Operation;
+use vellum_report::units::{self, size};
+use vellum_wire::operation::{Kind, Operation};
 
 /// Mean, smallest, largest and deviation in columns.
 pub(crate) fn times_columns(times: &Stat, is_sampled: bool) -> [String; 4] {
@@ -12,10 +12,20 @@ pub(crate) fn times_columns(times: &Stat, is_sampled: bool) -> [String; 4] {
     [mean, ns(times.min), ns(times.max), ns(times.std)]
 }
 
+/// How many bytes operations asked for, nothing where they did not.
+pub(crate) fn bytes_column(bytes: Option<u64>) -> String {
+    bytes.map(units::bytes).unwrap_or_default()
+}
+
 /// An operation's name with its class of sizes: `malloc(≤64 B)`.
 pub(crate) fn label(operation: Operation) -> String {
-    let words = operation.kind().words();
-    match operation.class_max() {
+    labelled(operation.kind(), operation.class_max())
+}
+
+/// The same of its parts: `None` for a kind without sizes, `Some(None)` for sizes beyond all classes.
+pub(crate) fn labelled(kind: Kind, class_max: Option<Option<usize>>) -> String {
+    let words = kind.words();
+    match class_max {
         None => words.to_owned(),
         Some(Some(max)) => format!("{words}(≤{})", size(max)),
         Some(None) => format!("{words}(>{})", size(Operation::beyond_classes())),
