@@ -142,16 +142,17 @@ pub(crate) fn in_group(path: &Path) -> Vec<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead, BufReader};
+    use std::io::Read;
     use std::process::{Command, Stdio};
 
     #[test]
     fn children_and_those_whose_parent_ended_are_members_and_strangers_are_not() {
-        let script = "sleep 100 & (sleep 100 & echo $!); wait";
+        // The output ends when the inner shell has been waited for and nobody else has it open.
+        let script = "sleep 100 >/dev/null & (sleep 100 >/dev/null & echo $!); exec >/dev/null; wait";
         let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         let root = Pid(child.id() as i32);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        child.stdout.take().unwrap().read_to_string(&mut line).unwrap();
         let orphan = Pid(line.trim().parse().unwrap());
         let mut stranger = Command::new("sleep").arg("100").spawn().unwrap();
         let census = Census::take([Pid(0); 2]);

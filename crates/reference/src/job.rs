@@ -202,11 +202,16 @@ impl Job {
         // The watcher is of no job: its references would be those of the watch.
         let new: Vec<Pid> =
             listed.into_iter().filter(|pid| *pid != Pid::me() && !self.members.contains_key(pid)).collect();
-        self.list_every = if new.is_empty() { (self.list_every * 2).min(LIST_EVERY_MAX) } else { LIST_EVERY };
         self.list_least = cost * LIST_SHARE;
-        self.list_every = self.list_every.max((cost * IDLE_LIST_SHARE).min(IDLE_LIST_MAX));
+        self.list_every = spacing(self.list_every, new.is_empty(), cost);
         new
     }
+}
+
+/// The most time until the next list, after `before` until this one, which took `cost`.
+fn spacing(before: Duration, is_same: bool, cost: Duration) -> Duration {
+    let every = if is_same { (before * 2).min(LIST_EVERY_MAX) } else { LIST_EVERY };
+    every.max((cost * IDLE_LIST_SHARE).min(IDLE_LIST_MAX))
 }
 
 impl Member {
@@ -269,6 +274,15 @@ mod tests {
 
     #[test]
     fn the_list_of_a_job_that_stays_the_same_is_made_less_often() {
+        let ms = Duration::from_millis;
+        let same = |before, cost| spacing(before, true, cost);
+        assert_eq!(same(LIST_EVERY, Duration::ZERO), LIST_EVERY * 2);
+        assert_eq!(same(ms(1500), Duration::ZERO), LIST_EVERY_MAX);
+        assert_eq!(spacing(LIST_EVERY_MAX, false, Duration::ZERO), LIST_EVERY);
+        // What takes long is seldom listed, and never more seldom than that.
+        assert_eq!((same(LIST_EVERY, ms(1) / 2), same(LIST_EVERY, ms(40))), (ms(5000), IDLE_LIST_MAX));
+        assert_eq!(spacing(LIST_EVERY, false, ms(1) / 2), ms(5000));
+
         let mut child = Command::new("sh")
             .args(["-c", "read go; sleep 300 & echo up; wait"])
             .stdin(Stdio::piped())
@@ -284,7 +298,6 @@ mod tests {
         wait_for(&mut child, "up\n");
         let joined = job.update(true);
         let Some(Event::Joined { pid, .. }) = joined.first() else { panic!("{joined:?}") };
-        assert!(job.list_every < LIST_EVERY_MAX || job.list_every == IDLE_LIST_MAX, "{:?}", job.list_every);
         rustix::process::kill_process(
             rustix::process::Pid::from_raw(pid.0).unwrap(),
             rustix::process::Signal::KILL,

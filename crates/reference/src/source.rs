@@ -107,8 +107,19 @@ pub struct Count {
     /// from the job's.
     pub shared: Bytes,
     /// Memory that processes of the job share with each other, as far as it was counted more than once and
-    /// has been taken off `referenced` and `resident` of the whole job.
+    /// has been taken off `referenced`, `resident` and `shared` of the whole job.
     pub twice: Bytes,
+}
+
+impl Count {
+    /// Takes off what was counted more than once.
+    pub(crate) fn take_off(&mut self, twice: &Count) {
+        let less = |of: Bytes, by: Bytes| Bytes(of.0.saturating_sub(by.0));
+        self.referenced = less(self.referenced, twice.referenced);
+        self.resident = less(self.resident, twice.resident);
+        self.shared = less(self.shared, twice.shared);
+        self.twice = twice.resident;
+    }
 }
 
 impl std::ops::AddAssign for Count {
@@ -279,12 +290,12 @@ pub trait PerProcess: Send + std::fmt::Debug {
     /// As for [`clear`](Self::clear).
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
 
-    /// A look at a whole job begins.
-    fn begin(&mut self) {}
+    /// A look at a whole job begins, which has these processes.
+    fn begin(&mut self, _job: &[Pid]) {}
 
-    /// What the processes counted since then have counted more than once, since they share it: as
-    /// `referenced` and `resident`.
-    fn twice(&mut self) -> Count {
+    /// What the processes counted since then, `all` in sum, have counted more than once, since they share it:
+    /// as `referenced`, `resident` and `shared`.
+    fn twice(&mut self, _all: &Count) -> Count {
         Count::default()
     }
 
@@ -313,13 +324,10 @@ impl<T: PerProcess> Source for T {
     }
 
     fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
-        self.begin();
+        self.begin(job);
         let mut done = each(job, |pid| PerProcess::count(self, pid));
-        let twice = self.twice();
-        let all = &mut done.count;
-        all.referenced = Bytes(all.referenced.0.saturating_sub(twice.referenced.0));
-        all.resident = Bytes(all.resident.0.saturating_sub(twice.resident.0));
-        all.twice = twice.resident;
+        let twice = self.twice(&done.count);
+        done.count.take_off(&twice);
         Ok(done)
     }
 

@@ -448,7 +448,8 @@ fn memory_that_an_idle_process_does_not_touch_is_told_by_age_without_a_curve() {
         "{:?}",
         frame.ages
     );
-    let resident = watcher.latest().resident.0 - watcher.latest().shared.0;
+    // How much of its text others have mapped too changes as they come and go.
+    let resident = watcher.latest().resident.0;
     assert!(
         frame.ages.iter().all(|age| age.bytes > 0 && age.bytes <= resident),
         "{:?} of {resident}",

@@ -126,7 +126,7 @@ pub use histogram::Histogram;
 pub use history::{BATCHES_MAX, History};
 pub use intervals::{Intervals, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
 pub use knee::{Answer, CAP, DIP_MIN, Demand, EVERYTHING, Judged, NO_WAITING, SAME, knee};
-pub use owe::{FALL_MIN, Owe, Step};
+pub use owe::{Owe, Step};
 pub use phase::Phase;
 pub use shape::{concave_slopes, falling};
 pub use slowdown::{Advice, Slowdown};

@@ -15,15 +15,20 @@
 //! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ at
 //! M + 1. That cannot be known (φ there would need M + 2). And it asks for χ at M + 1 to be much larger,
 //! which would be a reason not to widen. Its meaning is that the products still fall markedly towards M; so χ
-//! at M is compared with χ at M − 1, by [`FALL_MIN`]. The source says that its own controller takes a window
-//! for nearly optimal when changing it makes a small absolute difference.
+//! at M is compared with χ at M − 1.
+//!
+//! Section 4 says, in explaining a row of Table 1, that the controller takes a window for nearly optimal when
+//! changing it makes a small absolute difference, but not how small. This is [`Owe::tolerating`]: closer than
+//! that to the least product the window stays, and products that fall by less than half of that do not
+//! fall markedly. Without it the memory of some three intervals, with one fault in them or none, decides at
+//! every sample point anew.
 
 use crate::criterion::Criterion;
 use crate::estimator::Estimator;
 use crate::unit::Quanta;
 
-/// How much the product must fall from M − 1 to M for a wider window to be tried, in pages.
-pub const FALL_MIN: f64 = 0.01;
+/// How much the product must fall from M − 1 to M for a wider window to be tried, in pages, at the least.
+const FALL_MIN: f64 = 0.01;
 
 /// A job's window under the source's controller.
 #[derive(Debug, Clone)]
@@ -32,6 +37,8 @@ pub struct Owe {
     criterion: Criterion,
     window: Quanta,
     window_max: Quanta,
+    /// In pages.
+    tolerance: f64,
 }
 
 /// What to do at a sample point.
@@ -48,7 +55,14 @@ impl Owe {
     #[must_use]
     pub fn new(estimator: Estimator, criterion: Criterion, window: Quanta, window_max: Quanta) -> Self {
         let window_max = window_max.max(Quanta(1));
-        Self { estimator, criterion, window: window.clamp(Quanta(1), window_max), window_max }
+        Self { estimator, criterion, window: window.clamp(Quanta(1), window_max), window_max, tolerance: 0.0 }
+    }
+
+    /// Takes a window for optimal whose product is less than `pages` pages above the least, and widens it
+    /// only while the product falls by more than half of that. Without, only the least will do, and any fall.
+    #[must_use]
+    pub fn tolerating(self, pages: f64) -> Self {
+        Self { tolerance: pages, ..self }
     }
 
     /// A sample point: `sets[m − 1]` = w(t, m·Δ), of which those up to M + 1 are looked at.
@@ -60,7 +74,11 @@ impl Owe {
             return Step { window: self.window, replace: false };
         };
         let widen = best == self.window && self.window < self.window_max && self.still_falls();
-        self.window = if widen { Quanta(best.0 + 1) } else { best };
+        if widen {
+            self.window = Quanta(best.0 + 1);
+        } else if !self.is_near(best) {
+            self.window = best;
+        }
         Step { window: self.window, replace: !widen }
     }
 
@@ -80,7 +98,14 @@ impl Owe {
     fn still_falls(&self) -> bool {
         let product = |m| self.estimator.product(self.criterion, Quanta(m));
         let before = if self.window.0 > 1 { product(self.window.0 - 1) } else { Some(f64::INFINITY) };
-        before.zip(product(self.window.0)).is_some_and(|(before, here)| before - here > FALL_MIN)
+        let fall_min = FALL_MIN.max(self.tolerance / 2.0);
+        before.zip(product(self.window.0)).is_some_and(|(before, here)| before - here > fall_min)
+    }
+
+    /// Whether the window's product is as good as that of `best`.
+    fn is_near(&self, best: Quanta) -> bool {
+        let product = |window| self.estimator.product(self.criterion, window);
+        product(self.window).zip(product(best)).is_some_and(|(here, least)| here - least < self.tolerance)
     }
 }
 
@@ -114,6 +139,18 @@ mod tests {
         assert_eq!(owe(2, 2).decide(&[6, 10, 12]), Step { window: Quanta(2), replace: true });
         // Y is 0 from the first window on: the smallest does.
         assert_eq!(owe(3, 10).decide(&[6, 6, 6, 6]), Step { window: Quanta(1), replace: true });
+    }
+
+    #[test]
+    fn a_window_within_the_tolerance_stays() {
+        // Y: 4·6 at 1, 0·10 at 2, 1·10 at 3.
+        let sets = [6, 10, 10, 11];
+        assert_eq!(owe(3, 10).tolerating(10.0).decide(&sets), Step { window: Quanta(2), replace: true });
+        assert_eq!(owe(3, 10).tolerating(11.0).decide(&sets), Step { window: Quanta(3), replace: true });
+        // It falls by 8 from 2 to 3: markedly, or not.
+        let falling = [6, 10, 12, 13];
+        assert_eq!(owe(3, 10).tolerating(15.0).decide(&falling), Step { window: Quanta(4), replace: false });
+        assert_eq!(owe(3, 10).tolerating(16.0).decide(&falling), Step { window: Quanta(3), replace: true });
     }
 
     #[test]

@@ -148,6 +148,21 @@ impl Group {
         fs::read_to_string(self.usage()).ok()?.trim().parse().ok()
     }
 
+    /// The same without files' pages that were not used lately: what Kubernetes calls the working set.
+    #[must_use]
+    pub fn working_set(&self) -> Option<u64> {
+        let name = if self.v1 { "total_inactive_file " } else { "inactive_file " };
+        let stat = fs::read_to_string(self.path.join("memory.stat")).ok()?;
+        let idle: u64 = stat.lines().find_map(|line| line.strip_prefix(name)?.parse().ok())?;
+        Some(self.held()?.saturating_sub(idle))
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Faults of its processes that had to read.
     #[must_use]
     pub fn major_faults(&self) -> Option<u64> {

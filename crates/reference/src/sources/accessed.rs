@@ -101,11 +101,11 @@ impl PerProcess for AccessedBits {
         Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, _: &[Pid]) {
         self.pools = Pools::default();
     }
 
-    fn twice(&mut self) -> Count {
+    fn twice(&mut self, _: &Count) -> Count {
         self.pools.twice()
     }
 
@@ -179,15 +179,16 @@ fn each(text: &[u8], mut tell: impl FnMut(&Shared<'_>)) -> Option<(Count, Bytes)
 }
 
 impl Mapping<'_> {
-    /// Adds its counts, and tells of it if it is shared and not left out; how much of it is shared.
+    /// Adds its counts, and tells of it if it is shared; how much of it is shared.
     fn add_to(&self, count: &mut Count, tell: &mut impl FnMut(&Shared<'_>)) -> u64 {
         let shared = self.shared.min(self.resident);
-        if shared > 0 && !self.of_program {
+        if shared > 0 {
             tell(&Shared {
                 line: self.line,
                 resident: shared,
                 referenced: part(self.referenced, shared, self.resident),
                 part: self.part.saturating_sub(self.resident - shared),
+                is_of_program: self.of_program,
             });
         }
         let left_out = if self.of_program { self.shared.min(self.resident) } else { 0 };
@@ -273,12 +274,13 @@ mod tests {
             each(SMAPS, |shared| source.pools.add(shared)).unwrap();
         }
         // Both have all 10 KiB of the shared mapping, and used all of it; of the 500 KiB that they have of a
-        // forked heap, nine tenths each, which leaves a hundredth that neither used.
-        let twice = source.twice();
-        assert_eq!(twice.resident, Bytes(510 << 10));
+        // forked heap, nine tenths each, which leaves a hundredth that neither used. The program's text is 75
+        // KiB.
+        let twice = source.twice(&Count::default());
+        assert_eq!((twice.resident, twice.shared), (Bytes(585 << 10), Bytes(75 << 10)));
         assert_eq!(twice.referenced, Bytes((10 + 900 - 495) << 10));
-        source.begin();
-        assert_eq!(source.twice(), Count::default());
+        source.begin(&[]);
+        assert_eq!(source.twice(&Count::default()), Count::default());
     }
 
     #[test]

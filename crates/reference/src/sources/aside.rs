@@ -3,8 +3,8 @@
 
 use super::accessed::AccessedBits;
 use crate::source::{Count, PerProcess, SourceError};
-use std::collections::HashMap;
-use vellum_process::Pid;
+use std::collections::{HashMap, HashSet};
+use vellum_process::{Bytes, Pid};
 
 /// It is read once in this many looks.
 const EVERY: u32 = 64;
@@ -13,27 +13,55 @@ const EVERY: u32 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     smaps: AccessedBits,
-    /// The counts of each process, and for how many more looks they are used.
-    known: HashMap<Pid, (Count, u32)>,
+    known: HashMap<Pid, Count>,
+    /// For how many more looks the counts are used.
+    looks: u32,
 }
 
 impl Aside {
+    /// A look at a whole job begins. What a process that is gone has shared cannot be taken off the others'
+    /// counts, so they are read anew then.
+    pub(super) fn begin(&mut self, job: &[Pid]) {
+        let there: HashSet<&Pid> = job.iter().collect();
+        if self.looks == 0 || self.known.keys().any(|pid| !there.contains(pid)) {
+            self.known.clear();
+            self.smaps.begin(job);
+            self.looks = EVERY;
+        }
+        self.looks -= 1;
+    }
+
     /// The process as `smaps` had it at the last look-up.
     pub(super) fn of(&mut self, pid: Pid) -> Result<Count, SourceError> {
-        if let Some((count, looks)) = self.known.get_mut(&pid)
-            && *looks > 0
-        {
-            *looks -= 1;
+        if let Some(count) = self.known.get(&pid) {
             return Ok(*count);
         }
-        self.smaps.begin();
         let count = self.smaps.count(pid)?.0;
-        self.known.insert(pid, (count, EVERY - 1));
+        self.known.insert(pid, count);
         Ok(count)
+    }
+
+    /// What the processes, `all` in sum, have counted more than once. References were counted then at one
+    /// moment of a cycle; the part that was counted more than once is taken to be the same at others.
+    pub(super) fn twice(&mut self, all: &Count) -> Count {
+        let mut then = Count::default();
+        self.known.values().for_each(|count| then += *count);
+        let twice = self.smaps.twice(&then);
+        let part = |of: Bytes, twice: Bytes, then: Bytes| {
+            Bytes((of.0 as f64 * (twice.0 as f64 / then.0.max(1) as f64).min(1.0)) as u64)
+        };
+        Count {
+            referenced: part(all.referenced, twice.referenced, then.referenced),
+            resident: part(all.resident, twice.resident, then.resident),
+            shared: part(all.shared, twice.shared, then.shared),
+            ..Count::default()
+        }
     }
 
     pub(super) fn forget(&mut self, pid: Pid) {
         self.smaps.forget(pid);
-        self.known.remove(&pid);
+        if self.known.remove(&pid).is_some() {
+            self.looks = 0;
+        }
     }
 }

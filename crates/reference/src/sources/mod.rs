@@ -151,4 +151,46 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn text_that_a_jobs_processes_share_counts_once_in_every_source() {
+        use std::io::{Read, Write};
+        use std::process::{Command, Stdio};
+        let mut children: Vec<_> = (0..6)
+            .map(|_| Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+            .collect();
+        for child in &mut children {
+            // One that answers has all of its libraries.
+            child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        }
+        let job: Vec<_> = children.iter().map(|child| vellum_process::Pid(child.id() as i32)).collect();
+        for kind in [SourceKind::AccessedBits, SourceKind::PageTables] {
+            let found = open(kind, &Target::Only(job.clone())).and_then(|mut source| {
+                let count = |source: &mut Box<dyn Source>, of: &[_]| {
+                    source.count(of).map(|done| done.count).map_err(|why| why.to_string())
+                };
+                let mut alone = open(kind, &Target::Only(job.clone()))?;
+                let all = count(&mut source, &job)?;
+                // What those that are gone have shared is not taken off the one that is left.
+                let left = count(&mut source, &job[..1])?;
+                Ok((count(&mut alone, &job[..1])?, all, left))
+            });
+            match found {
+                Err(why) => vellum_skip::skip(format_args!("{kind}: {why}")),
+                Ok((one, all, left)) => {
+                    let off = left.resident.0.abs_diff(one.resident.0);
+                    assert!(off <= one.resident.0 / 4, "{kind}: {one:?}, {left:?}");
+                    assert!(one.shared > Bytes(1 << 20), "{kind}: {one:?}");
+                    assert!(all.shared.0 < one.shared.0 * 3 / 2, "{kind}: {one:?}, {all:?}");
+                    assert!(all.resident.0 < one.resident.0 * 4, "{kind}: {one:?}, {all:?}");
+                    assert!(all.twice.0 > one.shared.0 * 4, "{kind}: {one:?}, {all:?}");
+                }
+            }
+        }
+        for mut child in children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 }

@@ -140,6 +140,7 @@ impl Damon {
     /// What the processes hold.
     fn held(&mut self, job: &[Pid]) -> Result<(Count, usize), SourceError> {
         let (mut held, mut reached) = (Count::default(), 0);
+        self.aside.begin(job);
         for pid in job {
             let of = Status::of(*pid).and_then(|status| Ok((status, self.aside.of(*pid)?)));
             match of {
@@ -198,14 +199,16 @@ impl Source for Damon {
         let found = self.monitor.found(Instant::now() + LATE).map_err(|why| not_sampled(&why))?;
         let found = found.ok_or(SourceError::Spoiled("of the pages that were drawn none was referenced"))?;
         let (held, reached) = self.held(job)?;
-        let referenced = Bytes(found.bytes).min(held.resident);
+        let mut count = Count { referenced: Bytes(found.bytes).min(held.resident), ..held };
+        count.take_off(&self.aside.twice(&count));
         let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), elsewhere: found.cpu, ..Spent::default() };
-        Ok(Done { count: Count { referenced, ..held }, spent, reached, lost: Vec::new() })
+        Ok(Done { count, spent, reached, lost: Vec::new() })
     }
 
     fn size(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
         let cpu = thread_cpu();
-        let (count, reached) = self.held(job)?;
+        let (mut count, reached) = self.held(job)?;
+        count.take_off(&self.aside.twice(&count));
         let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
         Ok(Done { count, spent, reached, lost: Vec::new() })
     }

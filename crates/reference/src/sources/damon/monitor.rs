@@ -29,7 +29,7 @@ use super::keeper::Keeper;
 use super::strata::Stratum;
 use crate::sources::accessed::thread_cpu;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -76,7 +76,26 @@ pub(in crate::sources) fn available() -> Result<(), String> {
     if version(&release).is_some_and(|version| version < LINUX_MIN) {
         return Err(format!("it needs Linux {}.{}, and this is {release}", LINUX_MIN.0, LINUX_MIN.1));
     }
-    Ok(())
+    kernel_has_vaddr(Path::new("/proc/kallsyms"))
+}
+
+/// Whether the kernel was built to monitor processes' addresses: before there is a monitor, only its own
+/// functions show it. Where they cannot be read, it counts as yes, and [`Monitor::make`] finds out.
+fn kernel_has_vaddr(functions: &Path) -> Result<(), String> {
+    let Ok(functions) = File::open(functions) else { return Ok(()) };
+    let mut damon = false;
+    for line in BufReader::new(functions).lines().map_while(Result::ok) {
+        let name = line.split_ascii_whitespace().nth(2).unwrap_or_default();
+        if name.starts_with("damon_va_") {
+            return Ok(());
+        }
+        damon |= name.starts_with("damon_pa_");
+    }
+    if damon { Err(without_vaddr("physical addresses (paddr)")) } else { Ok(()) }
+}
+
+fn without_vaddr(known: &str) -> String {
+    format!("this kernel monitors {known} only; a process's addresses (vaddr) need CONFIG_DAMON_VADDR")
 }
 
 /// Whether a context can monitor processes' addresses. A missing file counts as yes.
@@ -84,10 +103,7 @@ fn can_watch_processes(operations: &Path) -> Result<(), String> {
     match std::fs::read_to_string(operations) {
         Ok(known) if !known.lines().any(|line| line.trim() == "vaddr") => {
             let known: Vec<&str> = known.split_whitespace().collect();
-            let known = known.join(", ");
-            Err(format!(
-                "this kernel monitors {known} only; a process's addresses (vaddr) need CONFIG_DAMON_VADDR"
-            ))
+            Err(without_vaddr(&known.join(", ")))
         }
         _ => Ok(()),
     }
@@ -310,6 +326,24 @@ mod tests {
             assert!(!why.is_empty());
         }
         assert_eq!(number(), before);
+    }
+
+    #[test]
+    fn a_kernel_without_processes_addresses_is_known_by_its_functions() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kallsyms");
+        let physical = "0000000000000000 t damon_pa_apply_scheme\n";
+        let others = "0000000000000000 T damon_start\n";
+        for (functions, usable) in [
+            (physical.to_owned() + others, false),
+            (physical.to_owned() + "0000000000000000 t damon_va_apply_scheme\n", true),
+            (others.to_owned(), true),
+            (String::new(), true),
+        ] {
+            std::fs::write(&file, &functions).unwrap();
+            assert_eq!(kernel_has_vaddr(&file).is_ok(), usable, "{functions}");
+        }
+        assert!(kernel_has_vaddr(Path::new("/no/such")).is_ok());
     }
 
     #[test]

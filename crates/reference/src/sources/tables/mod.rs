@@ -12,8 +12,9 @@
 //! reader     loads it, runs it for a process, and has proved itself on our own
 //! ```
 //!
-//! Two counts come from `/proc` instead: the swapped-out memory (at each look), and the part of a program's
-//! text and libraries that other processes have mapped too (from `smaps`, at every 64th look: [`Aside`]).
+//! Three counts come from `/proc` instead: the swapped-out memory (at each look); and, from `smaps` at every
+//! 64th look ([`Aside`]), the part of a program's text and libraries that other processes have mapped too,
+//! and what processes of the job share with each other.
 //!
 //! What it sees is otherwise what `smaps` sees, and no more.
 
@@ -77,6 +78,14 @@ impl PerProcess for PageTables {
         // The kernel lets go of its lock for reading between one mapping and the next.
         let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
         Ok((sum(of_program, other, shared, swapped), spent))
+    }
+
+    fn begin(&mut self, job: &[Pid]) {
+        self.aside.begin(job);
+    }
+
+    fn twice(&mut self, all: &Count) -> Count {
+        self.aside.twice(all)
     }
 
     fn forget(&mut self, pid: Pid) {
