@@ -214,6 +214,26 @@ fn groups_of_version_2_are_watched_and_their_stalls_counted() {
 }
 
 #[test]
+fn a_limit_under_which_a_job_was_killed_is_told() {
+    let Some(mut node) = Node::make("killed") else { return };
+    let group = node.root.join("system.slice/greedy.service");
+    fs::create_dir_all(&group).unwrap();
+    let files = ["memory.max", "memory.limit_in_bytes"].map(|name| group.join(name));
+    let Some(limit) = files.iter().find(|file| file.exists()) else {
+        return vellum_skip::skip("groups below one of our own have no limits of memory here");
+    };
+    fs::write(limit, "33554432").unwrap();
+    let mut greedy = Command::new("sh");
+    greedy.args(["-c", "while :; do tail /dev/zero; sleep 1; done"]).stderr(std::process::Stdio::null());
+    node.run("system.slice/greedy.service", &mut greedy);
+    let agent = Agent::start(&node.root, &[]);
+    let who = "{name=\"greedy.service\",unit=\"greedy.service\"}";
+    let kills = || agent.value(&format!("vellum_job_oom_kills_total{who}"));
+    until("a kill is counted", || kills().filter(|kills| *kills >= 1.0));
+    assert_eq!(agent.value(&format!("vellum_job_oom_limit_bytes{who}")), Some(33_554_432.0));
+}
+
+#[test]
 fn once_writes_the_metrics_and_ends() {
     let Some(mut node) = Node::make("once") else { return };
     node.add("system.slice/worker.service");

@@ -40,6 +40,7 @@ pub mod group;
 mod http;
 pub mod kube;
 mod metrics;
+mod oom;
 pub mod plan;
 mod pods;
 mod prometheus;

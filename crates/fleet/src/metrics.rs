@@ -4,6 +4,7 @@
 //! `namespace`, `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. The group's path and its kind are
 //! labels of `vellum_job_info` alone: a path is long, and there are fifty series a group.
 
+use crate::oom::Kills;
 use crate::view::{Page, State, View};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -49,6 +50,16 @@ const FIRST_CURVE: Family =
 const WATCH_STATE: Family = Family::gauge("job_watch_state", Number, "1 for the state that its watch is in");
 const CHARGED: Family = Family::gauge("job_charged", Bytes, "What the kernel charges its group");
 const LIMIT: Family = Family::gauge("job_limit", Bytes, "The hard limit of its group, where there is one");
+const OOM_KILLS: Family = Family::counter(
+    "job_oom_kills",
+    Number,
+    "Processes of its group that the kernel killed because memory was short",
+);
+const OOM_LIMIT: Family = Family::gauge(
+    "job_oom_limit",
+    Bytes,
+    "Its hard limit, where it, or the container before it, was killed because that was too little",
+);
 const JOB_PRESSURE: Family = Family::counter(
     "job_pressure",
     Seconds,
@@ -169,6 +180,8 @@ impl Told {
     fn of_account(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.each(to, CHARGED, |view| crate::watched::charged(&view.directory).map(|bytes| bytes.0 as f64))?;
         self.each(to, LIMIT, |view| limit(&view.directory).map(|bytes| bytes as f64))?;
+        self.each(to, OOM_KILLS, |view| Kills::read(&view.directory).map(|kills| kills.count as f64))?;
+        self.each(to, OOM_LIMIT, |view| oom_limit(view).map(|bytes| bytes as f64))?;
         JOB_PRESSURE.rows(
             to,
             self.0.groups.iter().flat_map(|view| {
@@ -210,6 +223,13 @@ fn with(view: &View, key: &'static str, value: Cow<'static, str>) -> Labels {
 fn limit(directory: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
     number("memory.max").or_else(|| number("memory.limit_in_bytes")).filter(|limit| *limit < LIMIT_NONE)
+}
+
+/// The hard limit, if that was too little.
+fn oom_limit(view: &View) -> Option<u64> {
+    let by_limit = |kills: Kills| kills.count > 0 && kills.reached_limit;
+    let was_short = view.was_oom_killed || Kills::read(&view.directory).is_some_and(by_limit);
+    limit(&view.directory).filter(|_| was_short)
 }
 
 /// The sums in a file of pressure: of some task, and of all.

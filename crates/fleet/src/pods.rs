@@ -24,6 +24,8 @@ const TIME_MAX: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(5);
 /// … and where all are.
 const AGAIN_IDLE: Duration = Duration::from_secs(300);
+/// Kubelet's reason of the end of a container for which memory was short.
+const OOM_KILLED: &str = "OOMKilled";
 /// Kubelet's note of the UID that a static pod's group has.
 const STATIC_UID: &str = "kubernetes.io/config.hash";
 
@@ -73,6 +75,8 @@ pub(crate) struct Named {
     pub(crate) pod: String,
     /// `None` for what the pod has beside its containers: the one that keeps its namespaces.
     pub(crate) container: Option<String>,
+    /// Whether the one that ran before it in its pod was killed because memory was short.
+    pub(crate) was_oom_killed: bool,
 }
 
 /// Names by the ids of containers, and by the UIDs of pods.
@@ -115,6 +119,25 @@ struct ContainerStatus {
     /// `containerd://ID`; nothing before it was started.
     #[serde(rename = "containerID")]
     id: Option<String>,
+    #[serde(rename = "lastState")]
+    last: Option<LastState>,
+}
+
+#[derive(Deserialize)]
+struct LastState {
+    terminated: Option<Terminated>,
+}
+
+#[derive(Deserialize)]
+struct Terminated {
+    reason: Option<String>,
+}
+
+impl ContainerStatus {
+    fn was_oom_killed(&self) -> bool {
+        let ended = self.last.as_ref().and_then(|last| last.terminated.as_ref());
+        ended.is_some_and(|ended| ended.reason.as_deref() == Some(OOM_KILLED))
+    }
 }
 
 impl Names {
@@ -124,7 +147,7 @@ impl Names {
         let mut names = Names::default();
         for Pod { metadata, status } in list.items.unwrap_or_default() {
             let (Some(pod), Some(namespace)) = (metadata.name, metadata.namespace) else { continue };
-            let named = Named { namespace, pod, container: None };
+            let named = Named { namespace, pod, ..Named::default() };
             let noted = metadata.annotations.as_ref().and_then(|notes| notes.get(STATIC_UID)?.as_str());
             let uids = metadata.uid.as_deref().into_iter().chain(noted);
             names.pods.extend(uids.map(|uid| (uid.to_owned(), named.clone())));
@@ -138,7 +161,8 @@ impl Names {
                 let Some(id) = container.id.as_deref().and_then(|id| id.rsplit("://").next()) else {
                     continue;
                 };
-                let named = Named { container: Some(container.name), ..named.clone() };
+                let was_oom_killed = container.was_oom_killed();
+                let named = Named { container: Some(container.name), was_oom_killed, ..named.clone() };
                 names.containers.insert(id.to_owned(), named);
             }
         }
@@ -247,8 +271,9 @@ mod tests {
 
     const LIST: &str = r#"{"kind":"PodList","items":[
         {"metadata":{"name":"web-0","namespace":"shop","uid":"u1"},"spec":{"containers":[]},
-         "status":{"containerStatuses":[{"name":"nginx","containerID":"containerd://aa","restartCount":3},{"name":"new"}],
-                   "initContainerStatuses":[{"name":"init","containerID":"cri-o://bb"}],"ephemeralContainerStatuses":null}},
+         "status":{"containerStatuses":[{"name":"nginx","containerID":"containerd://aa","restartCount":3,
+                     "lastState":{"terminated":{"reason":"OOMKilled","exitCode":137}}},{"name":"new","lastState":{}}],
+                   "initContainerStatuses":[{"name":"init","containerID":"cri-o://bb","lastState":{"terminated":{"reason":"Error"}}}],"ephemeralContainerStatuses":null}},
         {"metadata":{"name":"etcd","namespace":"kube-system","uid":"u2","annotations":{"kubernetes.io/config.hash":"h2"}},"status":{}},
         {"metadata":{"namespace":"x"}}]}"#;
 
@@ -263,6 +288,8 @@ mod tests {
         assert_eq!(told("u1", "sandbox").unwrap(), "shop/web-0 None");
         assert_eq!(told("h2", "?").unwrap(), "kube-system/etcd None");
         assert_eq!(told("?", "?"), None);
+        let was_oom_killed = |id: &str| names.of("?", id).unwrap().was_oom_killed;
+        assert!(was_oom_killed("aa") && !was_oom_killed("bb"));
         assert_eq!(Names::parse(b"{\"items\":null}").unwrap(), Names::default());
         for wrong in [&b""[..], b"[]", b"{\"items\":[{}]}", b"{\"items\":7}", b"\xff"] {
             assert!(Names::parse(wrong).is_err(), "{wrong:?}");

@@ -49,6 +49,8 @@ pub struct View {
     pub labels: Vec<(&'static str, String)>,
     /// Its kind, in a word.
     pub kind: &'static str,
+    /// Whether the container before this one was killed because memory was short.
+    pub was_oom_killed: bool,
     /// How it is watched.
     pub state: State,
     /// Living processes.
@@ -93,10 +95,11 @@ impl View {
     pub(crate) fn identify(&mut self, identity: &Identity, named: Option<&Named>) {
         self.kind = identity.kind().word();
         self.name = identity.name(&self.path);
+        self.was_oom_killed = named.is_some_and(|named| named.was_oom_killed);
         let mut labels = Vec::new();
         match identity {
             Identity::Kubernetes { id, .. } => {
-                if let Some(Named { namespace, pod, container }) = named {
+                if let Some(Named { namespace, pod, container, .. }) = named {
                     let last = container.as_deref().unwrap_or_else(|| crate::group::short(id));
                     self.name = format!("{namespace}/{pod}/{last}");
                     labels.extend([("namespace", namespace.clone()), ("pod", pod.clone())]);

@@ -28,6 +28,7 @@ fn served() -> BTreeSet<String> {
     let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
     write("memory.current", "4096\n");
     write("memory.max", "8192\n");
+    write("memory.events", "oom 1\noom_kill 1\n");
     write("memory.pressure", "some avg10=0.00 total=1\nfull avg10=0.00 total=1\n");
     let view = View {
         name: "a".into(),

@@ -35,7 +35,12 @@ fn page(views: Vec<View>) -> String {
 }
 
 fn named(namespace: &str, pod: &str, container: &str) -> Named {
-    Named { namespace: namespace.into(), pod: pod.into(), container: Some(container.into()) }
+    Named {
+        namespace: namespace.into(),
+        pod: pod.into(),
+        container: Some(container.into()),
+        was_oom_killed: false,
+    }
 }
 
 #[test]
@@ -69,6 +74,31 @@ fn a_group_is_told_by_the_names_that_the_governor_has_too() {
     fs::write(group.path().join("memory.max"), "4096\n").unwrap();
     let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
     assert!(told.contains(&format!("vellum_job_limit_bytes{{{who}}} 4096.0")));
+}
+
+#[test]
+fn a_limit_that_was_too_little_is_told() {
+    let group = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
+    write("memory.max", "4096\n");
+    let told = |was_oom_killed: bool| {
+        let named = Named { was_oom_killed, ..named("shop", "web-0", "nginx") };
+        let told = page(vec![of_pod(&named, group.path())]);
+        let value = |name: &str| {
+            let line = told.lines().find(|line| line.starts_with(&format!("vellum_job_{name}{{")))?;
+            Some(line.rsplit_once(' ').unwrap().1.to_owned())
+        };
+        (value("oom_kills_total"), value("oom_limit_bytes"))
+    };
+    let (number, limit) = (|text: &str| Some(text.to_owned()), Some("4096.0".to_owned()));
+    assert_eq!(told(false), (None, None));
+    assert_eq!(told(true), (None, limit.clone()), "the container before this one");
+    write("memory.events", "oom 0\noom_kill 1\n");
+    assert_eq!(told(false), (number("1.0"), None), "the machine had no memory left");
+    write("memory.events", "oom 1\noom_kill 1\n");
+    assert_eq!(told(false), (number("1.0"), limit));
+    write("memory.max", "max\n");
+    assert_eq!(told(true), (number("1.0"), None));
 }
 
 /// A label that tries to end its line, or to be another label, stays one label.

@@ -36,6 +36,7 @@ impl Remembered {
                 advised: most(a.advised, b.advised),
                 by_age: most(a.by_age, b.by_age),
                 stalled: most(a.stalled, b.stalled),
+                killed_under: most(a.killed_under, b.killed_under),
             },
             stalled_under: most(self.stalled_under, other.stalled_under),
         }
@@ -96,6 +97,7 @@ pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
         largest("vellum_job_advised_bytes"),
         largest("vellum_job_advised_by_age_bytes"),
         format!("max_over_time(({limit} and ignoring (stall) (rate({stall}[10m]) > {STALLED}))[1d:10m])"),
+        largest("vellum_job_oom_limit_bytes"),
     ];
     let mut memory = Memory::default();
     for (number, query) in queries.iter().enumerate() {
@@ -114,8 +116,8 @@ pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
             let pods = memory.namespaces.entry(namespace).or_default();
             let known = pods.entry(pod).or_default().entry(container).or_default();
             let Remembered { history, stalled_under } = known;
-            *[&mut history.known_seconds, &mut history.advised, &mut history.by_age, stalled_under][number] =
-                Some(value);
+            let History { known_seconds, advised, by_age, killed_under, .. } = history;
+            *[known_seconds, advised, by_age, stalled_under, killed_under][number] = Some(value);
         }
     }
     Ok(memory)

@@ -13,7 +13,7 @@ const SAME: f64 = 0.05;
 const DOWN: f64 = 0.25;
 /// A job whose tasks all stall for more than this part of the time, under a limit of ours, has too little …
 const STALLED: f64 = 0.02;
-/// … and gets this much more than it has.
+/// … and gets this much more than it has. So does what was killed, more than its limit.
 const UP: f64 = 1.25;
 
 /// What Prometheus remembers of a unit.
@@ -27,6 +27,8 @@ pub struct History {
     pub by_age: Option<f64>,
     /// The largest part of the last day's time that all its tasks stalled on memory.
     pub stalled: Option<f64>,
+    /// The largest hard limit under which it was OOM-killed, in bytes.
+    pub killed_under: Option<f64>,
 }
 
 /// What is asked for.
@@ -54,7 +56,11 @@ pub enum Verdict {
 pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdict, String) {
     let hours = |seconds: f64| format!("{:.1} h", seconds / 3600.0);
     let known = history.known_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(0.0);
-    if known < rules.least.as_secs_f64() {
+    if let Some(absurd) = history.killed_under.filter(|limit| !(*limit > 0.0 && *limit * UP <= MOST)) {
+        return (Verdict::Nothing, format!("a limit of {absurd} bytes is absurd"));
+    }
+    // Who was killed is helped at once: its limit is known to be too little.
+    if known < rules.least.as_secs_f64() && history.killed_under.is_none() {
         let least = hours(rules.least.as_secs_f64());
         return (
             Verdict::Nothing,
@@ -67,6 +73,7 @@ pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdic
     }
     let mib = |bytes: f64| format!("{:.0} MiB", bytes / LEAST);
     let (need, ground) = match (history.advised, history.by_age) {
+        (None, None) if history.killed_under.is_some() => (0.0, "there is no advice yet".to_owned()),
         (None, None) => return (Verdict::Nothing, "there is no advice in its history".to_owned()),
         (Some(advised), by_age) if by_age.is_none_or(|by_age| by_age <= advised) => {
             (advised, format!("{} was the largest advice by its curve", mib(advised)))
@@ -78,6 +85,11 @@ pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdic
     };
     let mut bytes = (need * (1.0 + rules.margin)).max(LEAST);
     let mut reason = format!("{ground}; {:.0} % more is given", rules.margin * 100.0);
+    if let Some(limit) = history.killed_under.filter(|limit| limit * UP > bytes) {
+        bytes = limit * UP;
+        reason =
+            format!("it was OOM-killed under a limit of {} and gets a quarter more; {ground}", mib(limit));
+    }
     if let Some(current) = current.map(|current| current as f64) {
         if let Some(stalled) = history.stalled.filter(|stalled| *stalled > STALLED && stalled.is_finite()) {
             bytes = bytes.max(current * UP);
@@ -153,19 +165,36 @@ mod tests {
         assert_eq!(decide(&stalled, None, &RULES).0, Verdict::Set(110 << 20), "not by a limit of ours");
     }
 
+    #[test]
+    fn who_was_killed_gets_more_than_it_had_and_at_once() {
+        let killed = History { killed_under: Some(200.0 * MIB), ..of(100.0) };
+        let (verdict, why) = decide(&killed, None, &RULES);
+        assert_eq!(verdict, Verdict::Set(250 << 20), "{why}");
+        assert!(why.contains("OOM-killed under a limit of 200 MiB"), "{why}");
+        let little = History { killed_under: Some(50.0 * MIB), ..of(100.0) };
+        assert_eq!(decide(&little, None, &RULES), decide(&of(100.0), None, &RULES), "it has grown since");
+        let young = History { known_seconds: Some(60.0), advised: None, ..killed };
+        assert_eq!(decide(&young, None, &RULES).0, Verdict::Set(250 << 20));
+        for absurd in [f64::NAN, f64::INFINITY, 0.0, -1.0, MOST] {
+            let (verdict, why) = decide(&History { killed_under: Some(absurd), ..killed }, None, &RULES);
+            assert!(verdict == Verdict::Nothing && why.contains("absurd"), "{absurd}: {why}");
+        }
+    }
+
     proptest! {
-        /// Nothing is ever set, or kept, below what was advised.
+        /// Nothing is ever set, or kept, below what was advised, or killed.
         #[test]
         fn never_below_the_advice(
             advised in prop::option::of(prop::num::f64::ANY),
             by_age in prop::option::of(prop::num::f64::ANY),
             stalled in prop::option::of(prop::num::f64::ANY),
+            killed_under in prop::option::of(prop::num::f64::ANY),
             current in prop::option::of(any::<u64>()),
             margin in 0.0..1.0f64,
         ) {
-            let history = History { known_seconds: Some(1e9), advised, by_age, stalled };
+            let history = History { known_seconds: Some(1e9), advised, by_age, stalled, killed_under };
             let (verdict, why) = decide(&history, current, &Rules { margin, ..RULES });
-            let most = advised.into_iter().chain(by_age).fold(0.0, f64::max);
+            let most = advised.into_iter().chain(by_age).chain(killed_under).fold(0.0, f64::max);
             prop_assert!(!why.is_empty());
             match verdict {
                 Verdict::Set(bytes) => prop_assert!(bytes as f64 >= most && bytes as f64 <= MOST),

@@ -39,6 +39,7 @@ pub fn ask(question: &Question) -> Result<BTreeMap<String, History>, HistoryErro
         largest("vellum_job_advised_bytes"),
         largest("vellum_job_advised_by_age_bytes"),
         format!("max_over_time(rate({stall}[10m])[1d:5m])"),
+        largest("vellum_job_oom_limit_bytes"),
     ];
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
     let mut instances = BTreeSet::new();
@@ -47,8 +48,8 @@ pub fn ask(question: &Question) -> Result<BTreeMap<String, History>, HistoryErro
             instances.extend(row.take("instance"));
             let (Some(unit), Some(value)) = (row.take("unit"), row.number()) else { continue };
             let history = histories.entry(unit).or_default();
-            *[&mut history.known_seconds, &mut history.advised, &mut history.by_age, &mut history.stalled]
-                [number] = Some(value);
+            let History { known_seconds, advised, by_age, stalled, killed_under } = history;
+            *[known_seconds, advised, by_age, stalled, killed_under][number] = Some(value);
         }
     }
     if instances.len() > 1 {
@@ -111,11 +112,18 @@ mod tests {
             ok(&format!("{},{}", row("a.service", "n", "5e6"), row("b.service", "n", "NaN"))),
             ok(""),
             ok(&row("a.service", "n", "0.5")),
+            ok(&row("b.service", "n", "4e6")),
         ]);
         let histories = ask(&question).unwrap();
         let requests = thread.join().unwrap();
-        let a = History { known_seconds: Some(7200.0), advised: Some(5e6), by_age: None, stalled: Some(0.5) };
+        let a = History {
+            known_seconds: Some(7200.0),
+            advised: Some(5e6),
+            stalled: Some(0.5),
+            ..History::default()
+        };
         assert_eq!(histories["a.service"], a);
+        assert_eq!(histories["b.service"].killed_under, Some(4e6));
         assert!(histories["b.service"].advised.unwrap().is_nan());
         assert!(requests.iter().all(|request| request.contains("authorization: Bearer secret\r\n")));
         assert!(requests[2].starts_with("GET /api/v1/query?query=time%28%29"), "{}", requests[2]);
@@ -139,6 +147,6 @@ mod tests {
         assert!(failed(one(said)).contains("too many samples"));
         assert!(failed(vec!["HTTP/1.1 500 X\r\n\r\n".to_owned(); TRIES as usize]).contains("500"));
         let two = format!("{},{}", row("a.service", "n1:1", "1"), row("a.service", "n2:1", "1"));
-        assert!(failed(vec![ok(&two), ok(""), ok(""), ok("")]).contains("n1:1, n2:1"));
+        assert!(failed(vec![ok(&two), ok(""), ok(""), ok(""), ok("")]).contains("n1:1, n2:1"));
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! | number | meaning |
 //! | --- | --- |
-//! | uncapped target | the largest advice, and the margin; a quarter above a limit under which it stalled |
+//! | uncapped target | the largest advice, and the margin; a quarter above a limit under which it stalled or was killed |
 //! | target | the same within the object's `minAllowed` and `maxAllowed` |
-//! | lower bound | the largest advice, without the margin: with less, it is known to be slow |
+//! | lower bound | the largest advice, without the margin: with less, it is known to be slow; above a limit under which it was killed |
 //! | upper bound | a quarter above the target; more where little time is known: with a day, twice |
 //!
 //! The updater of VerticalPodAutoscaler restarts a pod that requests less than the lower bound or more than
@@ -77,11 +77,12 @@ pub fn numbers(
     }
     let history = &known.history;
     let need = [history.advised, history.by_age].into_iter().flatten().fold(0.0, f64::max);
+    let too_little = history.killed_under.map_or(0, |limit| grains(limit) + GRAIN);
     let days = history.known_seconds.unwrap_or(DAY).max(1.0) / DAY;
     let above = (1.0 / days).clamp(ABOVE, ABOVE_MAX);
     let now = Numbers {
         target: uncapped.clamp(least, most),
-        lower: grains(need).min(uncapped).clamp(least, most),
+        lower: grains(need).max(too_little).min(uncapped).clamp(least, most),
         upper: grains(uncapped as f64 * (1.0 + above)).clamp(least, most),
         uncapped,
     };
@@ -143,6 +144,10 @@ mod tests {
         let (up, why) = numbers(&stalled, &Policy::default(), None, &RULES).unwrap();
         assert_eq!((up.target, up.lower), (125 * MIB, 100 * MIB), "{why}");
         assert!(why.contains("stalled"), "{why}");
+        let mut killed = of(100.0, 0.1);
+        killed.history.killed_under = Some(200.0 * MIB as f64);
+        let (up, why) = numbers(&killed, &Policy::default(), None, &RULES).unwrap();
+        assert_eq!((up.target, up.lower), (250 * MIB, 201 * MIB), "{why}");
     }
 
     #[test]
@@ -172,11 +177,12 @@ mod tests {
             advised in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
             by_age in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
             stalled_under in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
+            killed_under in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
             before in prop::option::of(any::<[u64; 4]>()),
             allowed in any::<(Option<u64>, Option<u64>)>(),
         ) {
             let known_seconds = known_seconds.or(Some(1e6));
-            let history = History { known_seconds, advised, by_age, stalled: None };
+            let history = History { known_seconds, advised, by_age, stalled: None, killed_under };
             let before =
                 before.map(|[target, lower, upper, uncapped]| Numbers { target, lower, upper, uncapped });
             let known = Remembered { history, stalled_under };
