@@ -31,7 +31,7 @@ fn every_experiment_runs() {
         }
         names.push(finding.name.clone());
     });
-    assert_eq!(names, ["curves", "table1", "overhead", "throughput", "lengths"]);
+    assert_eq!(names, ["curves", "table1", "family", "overhead", "throughput", "lengths"]);
     assert!(told > 20, "progress was reported {told} times");
     for figure in ["figure2-s1", "figure2-s3", "figure4", "figure5-jobs", "figure5-ready", "figure5-king"] {
         assert!(figures.contains(&format!("nishigaki-{figure}")), "{figure} is missing: {figures:?}");

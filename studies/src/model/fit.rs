@@ -35,6 +35,9 @@ const Y_TOLERANCE: f64 = 0.01;
 const BEND: f64 = 0.001;
 /// How strongly the tails are held to a smooth line where nothing else holds them.
 const SMOOTHNESS: f64 = 0.03;
+/// How far z and a product may be from the published ones, in pages, for a program to have that optimum.
+const PAGES_OFF_MAX: f64 = 0.1;
+const PRODUCT_OFF_MAX: f64 = 0.15;
 /// The least drop between two depths, as a part of the tail: equal tails have no logarithm of their
 /// difference.
 const DROP_MIN: f64 = 1e-4;
@@ -120,10 +123,51 @@ pub fn fit(task: &FitTask) -> Result<Fit, FitError> {
     let guess = unknowns(&task.start);
     let mut found = guess.clone();
     minimise(&mut found, ROUNDS_MAX, |unknowns| residuals(task, count, &depths, &guess, unknowns));
-    let program = Slrum::from_tails(&tails(&depths, &found)).map_err(|_| FitError::Start)?;
-    let windows = Turner::sampled(&program, task.step, count).ok_or(FitError::Start)?;
+    program_of(task, count, &depths, &found).ok_or(FitError::Start)
+}
+
+/// The program of these unknowns, with its optima.
+fn program_of(task: &FitTask, count: usize, depths: &[usize], unknowns: &[f64]) -> Option<Fit> {
+    let program = Slrum::from_tails(&tails(depths, unknowns)).ok()?;
+    let windows = Turner::sampled(&program, task.step, count)?;
     let rows = task.rows.iter().filter_map(|row| optimum(&windows, row.criterion, task.delay)).collect();
-    Ok(Fit { program, rows })
+    Some(Fit { program, rows })
+}
+
+/// The task's family of programs, each by its unknowns: see the module.
+#[derive(Debug)]
+pub(crate) struct Family {
+    task: FitTask,
+    depths: Vec<usize>,
+    count: usize,
+}
+
+impl Family {
+    /// # Errors
+    /// As of [`fit`].
+    pub(crate) fn of(task: FitTask) -> Result<Self, FitError> {
+        let count = check(&task)?;
+        Ok(Self { depths: task.start.iter().map(|(depth, _)| *depth).collect(), count, task })
+    }
+
+    /// The unknowns of a program of the family.
+    pub(crate) fn unknowns(&self, program: &Slrum) -> Vec<f64> {
+        let tails: Vec<_> = self.depths.iter().map(|&depth| (depth, program.tail(depth))).collect();
+        unknowns(&tails)
+    }
+
+    /// The program of these unknowns, if its optima are the task's: the windows, z to [`PAGES_OFF_MAX`] and
+    /// the product to [`PRODUCT_OFF_MAX`].
+    pub(crate) fn program(&self, unknowns: &[f64]) -> Option<Fit> {
+        let fit = program_of(&self.task, self.count, &self.depths, unknowns)?;
+        let is_near = |(row, of): (&Optimum, &Optimum)| {
+            row.window == of.window
+                && (row.pages - of.pages).abs() < PAGES_OFF_MAX
+                && (row.product - of.product).abs() < PRODUCT_OFF_MAX
+        };
+        (fit.rows.len() == self.task.rows.len() && fit.rows.iter().zip(&self.task.rows).all(is_near))
+            .then_some(fit)
+    }
 }
 
 /// How many windows to look at.

@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | have programs with the published knees | [`published`], made by [`fit`] |
 //! | try an estimator on a string of references | [`trial`], [`table1`] |
+//! | look for programs under which the published estimator behaves as published | [`family`] |
 //! | run jobs on the published machine | [`sim`] |
 //!
 //! Everything is a pure function of its arguments and of a seed. Working sets and knees are defined in
 //! `vellum-workset`.
 
 mod estimation;
+pub mod family;
 pub mod fit;
 mod least_squares;
 pub mod published;

@@ -1,7 +1,8 @@
 //! Table 1: the synthetic programs under an estimator, beside their optimum.
 //!
 //! A cell is a program and a criterion. The program found by [`Synthetic::fitted`] runs as a real reference
-//! string. The source's controller chooses its window at the source's Δ, or ours does at a Δ fine enough that
+//! string. The source's controller chooses its window at the source's Δ, within a tolerance that the source
+//! does not give ([`TOLERANCE`](crate::model::published::TOLERANCE)), or ours does at a Δ fine enough that
 //! the optimal windows of S3 are multiples of it.
 //!
 //! The goal ([`GOAL`]) is stated in parts of the program's least X, for both criteria: X is the program's
@@ -61,7 +62,7 @@ pub fn cell(
 ) -> Cell {
     let row = |of| *fit.rows.iter().find(|row| row.criterion == of).expect("a fit of a synthetic program");
     let delta = match by {
-        Estimation::Source => DELTA,
+        Estimation::Source { .. } => DELTA,
         Estimation::Remembering => DELTA_FINE,
     };
     let quanta = |ticks: Ticks| Quanta((ticks.0 / delta.0) as u32);

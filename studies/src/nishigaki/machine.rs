@@ -25,7 +25,7 @@ pub(super) enum Way {
 /// The ways, in the order of tables: the peers, Vellum's, the source's.
 pub(super) const WAYS: [Way; 14] = {
     use Criterion::{Lifetime as Lt, ProcessorEfficiency as Pe};
-    use Estimation::{Remembering, Source};
+    use Estimation::Remembering;
     use Eviction::{AtOnce, WhenNeeded, WhenShort};
     [
         Way::One(AtOnce),
@@ -38,10 +38,10 @@ pub(super) const WAYS: [Way; 14] = {
         Way::Each(Lt, Remembering, WhenNeeded),
         Way::Each(Pe, Remembering, AtOnce),
         Way::Each(Lt, Remembering, AtOnce),
-        Way::Each(Pe, Source, WhenNeeded),
-        Way::Each(Lt, Source, WhenNeeded),
-        Way::Each(Pe, Source, AtOnce),
-        Way::Each(Lt, Source, AtOnce),
+        Way::Each(Pe, Estimation::SOURCE, WhenNeeded),
+        Way::Each(Lt, Estimation::SOURCE, WhenNeeded),
+        Way::Each(Pe, Estimation::SOURCE, AtOnce),
+        Way::Each(Lt, Estimation::SOURCE, AtOnce),
     ]
 };
 
@@ -56,7 +56,7 @@ impl Way {
             Self::One(eviction) => format!("one for all, {}", when(eviction)),
             Self::Lru => "LRU of all jobs".to_owned(),
             Self::Each(criterion, by, eviction) => {
-                let by = if by == Estimation::Source { " (source's)" } else { "" };
+                let by = if matches!(by, Estimation::Source { .. }) { " (source's)" } else { "" };
                 format!("{} each, {}{by}", criterion.short(), when(eviction))
             }
         }

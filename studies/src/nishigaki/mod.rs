@@ -8,6 +8,7 @@
 //! | --- | --- | --- |
 //! | `curves` | Figure 2: z, X and Y of the synthetic programs | `curves.rs` |
 //! | `table1` | Table 1: windows that were found beside the optimal ones | `table1.rs` |
+//! | `family` | Table 1, the measured rows: how near programs and tolerances come to them | `family.rs` |
 //! | `overhead` | section 4: what the estimation costs, and what is left when a stationary job is let be | `overhead.rs` |
 //! | `throughput` | Figures 4 and 5, equation 2.7: six jobs, one of them of king size, under two memory sizes | `throughput.rs` |
 //! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
@@ -22,6 +23,7 @@
 //! the same everywhere. The source's machine is simulated; the assumptions are listed in `crate::model::sim`.
 
 mod curves;
+mod family;
 mod lengths;
 mod machine;
 mod overhead;
@@ -82,6 +84,7 @@ pub fn run(
         let finding = match experiment {
             Experiment::Curves => curves::run(&mut run),
             Experiment::Table1 => table1::run(&mut run),
+            Experiment::Family => family::run(&mut run),
             Experiment::Overhead => overhead::run(&mut run),
             Experiment::Throughput => throughput::run(&mut run),
             Experiment::Lengths => lengths::run(&mut run),

@@ -58,8 +58,8 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
         let program = synthetic.fitted().program;
         for criterion in CRITERIA {
             let mut every = Vec::new();
-            for (by, words) in [(Estimation::Source, "source's"), (Estimation::Remembering, "Vellum's")] {
-                let delta = if by == Estimation::Source { DELTA } else { DELTA_FINE };
+            for (by, words) in [(Estimation::SOURCE, "source's"), (Estimation::Remembering, "Vellum's")] {
+                let delta = if by == Estimation::SOURCE { DELTA } else { DELTA_FINE };
                 let quanta = |ticks: Ticks| Quanta((ticks.0 / delta.0) as u32);
                 let manager = by.manager(criterion, delta, DELAY, quanta(START), quanta(RANGE));
                 let mut manager = manager.expect("the published delay and intervals are sound");
@@ -144,9 +144,9 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
 
 fn published(synthetic: Synthetic, criterion: Criterion, by: Estimation) -> Option<f64> {
     match (by, synthetic, criterion) {
-        (Estimation::Source, Synthetic::S2, _) => Some(1.2),
-        (Estimation::Source, Synthetic::S3, Criterion::ProcessorEfficiency) => Some(0.35),
-        (Estimation::Source, Synthetic::S3, Criterion::Lifetime) => Some(0.59),
+        (Estimation::SOURCE, Synthetic::S2, _) => Some(1.2),
+        (Estimation::SOURCE, Synthetic::S3, Criterion::ProcessorEfficiency) => Some(0.35),
+        (Estimation::SOURCE, Synthetic::S3, Criterion::Lifetime) => Some(0.59),
         _ => None,
     }
 }

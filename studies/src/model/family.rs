@@ -1,0 +1,117 @@
+//! How near programs with the published optima come to what the source measured of its estimator.
+//!
+//! Table 1 has two rows a cell: the optimum, which a program has by Turner's formulas, and what the source's
+//! machine measured under its estimator. Many programs have the optima. This looks for those under which the
+//! estimator behaves as published, too: from the fitted program on, steps of random size and direction within
+//! the family (tails by straight lines between a few depths, see [`fit`](mod@super::fit)), of which each that
+//! comes nearer is kept (an evolution strategy of one parent and one child).
+//!
+//! The distance of a program is the mean over both criteria of how far the working set and the product are
+//! from the published ones, in pages. The window does not count: the source says that it makes little
+//! difference around the optimum.
+//!
+//! Departure: the result is the nearest of some hundred programs, not of all.
+
+use super::estimation::Estimation;
+use super::fit::{Family, Fit};
+use super::published::Synthetic;
+use super::table1::{Cell, cell};
+use vellum_random::Rng;
+use vellum_workset::{Criterion, Ticks};
+
+const CRITERIA: [Criterion; 2] = [Criterion::ProcessorEfficiency, Criterion::Lifetime];
+/// The first size of a step, as a part of an unknown, which is a logarithm; how it grows after a step that
+/// came nearer, and shrinks after one that did not.
+const STEP: f64 = 0.15;
+const GROWTH: f64 = 1.4;
+const SHRINKAGE: f64 = 0.97;
+/// Steps tried for each that stays in the family.
+const TRIES_MAX: usize = 20;
+
+/// A program under the source's estimator.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// It, with its optima.
+    pub fit: Fit,
+    /// In pages; see the module.
+    pub distance: f64,
+}
+
+fn mean(cells: &[Cell], of: impl Fn(&Cell) -> f64) -> f64 {
+    cells.iter().map(of).sum::<f64>() / cells.len().max(1) as f64
+}
+
+/// Runs a program under `by` for `length` instructions of each seed.
+#[must_use]
+pub fn measure(synthetic: Synthetic, fit: Fit, by: Estimation, length: Ticks, seeds: &[u64]) -> Candidate {
+    let off = |criterion| {
+        let run = |seed: &u64| cell(synthetic, &fit, criterion, by, length, *seed);
+        let cells: Vec<Cell> = seeds.iter().map(run).collect();
+        let published = synthetic.measured(criterion);
+        (mean(&cells, |cell| cell.outcome.sampled) - published.pages).abs()
+            + (mean(&cells, |cell| cell.product) - published.product).abs()
+    };
+    let distance = CRITERIA.into_iter().map(off).sum::<f64>() / CRITERIA.len() as f64;
+    Candidate { fit, distance }
+}
+
+/// The nearest of `steps` programs with the optima of `start`, which is one of them.
+///
+/// # Panics
+/// Never: the published tasks are sound.
+#[must_use]
+pub fn nearest(
+    synthetic: Synthetic,
+    start: Candidate,
+    by: Estimation,
+    steps: usize,
+    length: Ticks,
+    seeds: &[u64],
+) -> Candidate {
+    let family = Family::of(synthetic.task()).expect("the published tasks are sound");
+    let mut random = Rng::new(seeds.iter().sum());
+    let (mut at, mut best, mut size) = (family.unknowns(&start.fit.program), start, STEP);
+    let (mut measured, mut tried) = (0, 0);
+    while measured < steps && tried < steps * TRIES_MAX {
+        tried += 1;
+        // In some directions only, as a rule: most programs beside this one have other optima.
+        let share = random.unit();
+        let mut to = at.clone();
+        for unknown in &mut to {
+            let moves = random.unit() < share;
+            // Nearly normal, of variance 1.
+            let by: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+            *unknown += if moves { size * by } else { 0.0 };
+        }
+        let Some(fit) = family.program(&to) else {
+            size *= 1.0 - (1.0 - SHRINKAGE) / TRIES_MAX as f64;
+            continue;
+        };
+        measured += 1;
+        let next = measure(synthetic, fit, by, length, seeds);
+        if next.distance < best.distance {
+            (at, best, size) = (to, next, size * GROWTH);
+        } else {
+            size *= SHRINKAGE;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_has_the_published_optima_and_is_no_further() {
+        let (synthetic, length) = (Synthetic::S2, Ticks(2_000_000));
+        let start = measure(synthetic, synthetic.fitted(), Estimation::SOURCE, length, &[3]);
+        let found = nearest(synthetic, start.clone(), Estimation::SOURCE, 4, length, &[3]);
+        assert!(found.distance <= start.distance, "{found:?}");
+        for (row, criterion) in found.fit.rows.iter().zip(CRITERIA) {
+            let published = synthetic.optimal(criterion);
+            assert_eq!(row.window, published.window);
+            assert!((row.pages - published.pages).abs() < 0.1, "{row:?}");
+        }
+    }
+}
