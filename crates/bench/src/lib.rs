@@ -23,6 +23,8 @@
 
 pub mod advice;
 mod area;
+mod confined;
+pub mod fleet;
 pub mod gc;
 pub mod heap;
 mod meter;
@@ -40,6 +42,7 @@ mod vellum;
 mod work;
 mod worker;
 
+pub use confined::{Asked, Unmeasured};
 pub use only::{chooses, names_section, only};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};

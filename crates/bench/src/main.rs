@@ -6,13 +6,14 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
+use vellum_bench::{Asked, advice, fleet, gc, heap, programs};
 use vellum_bench::{
     Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
     names_section, numpy, pager, peer, watch,
 };
-use vellum_bench::{advice, gc, heap, programs};
 use vellum_measure::{Machine, Verdict};
 use vellum_report::stdout;
+use vellum_studies::Finding;
 use vellum_timing::machine;
 
 /// The longest a single worker may take.
@@ -32,7 +33,8 @@ const ROUNDS_MAX: u64 = 10_000;
 /// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools;
 /// with --only gc, Vellum's collector against libgc; with --only heap, `vellum heap` against heaptrack and
 /// memray; with --only pager, Vellum's pager against the kernel's
-/// (root); with --only advice, what programs lose under the memory that `vellum run` advises.
+/// (root); with --only advice, what programs lose under the memory that `vellum run` advises; with --only
+/// fleet, what workloads should request, beside the rule of the Kubernetes recommender.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -45,8 +47,8 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
-    /// this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs and advice, and their
-    /// cells, run only when named so
+    /// this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs, advice and fleet, and
+    /// their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -101,6 +103,9 @@ fn main() -> anyhow::Result<()> {
     let named = |section| options.only.as_deref().is_some_and(|only| names_section(only, section));
     if named(advice::SECTION) {
         return memory_to_give(&options);
+    }
+    if named(fleet::SECTION) {
+        return what_to_request(&options);
     }
     let of_timings = named(timing::SECTION);
     let of_governing = named(govern::GOVERN);
@@ -181,6 +186,7 @@ fn main() -> anyhow::Result<()> {
             lines.extend(heap::names().into_iter().map(|name| (heap::SECTION, name)));
             lines.extend(programs::names().into_iter().map(|name| (programs::SECTION, name)));
             lines.extend(advice::names().into_iter().map(|name| (advice::SECTION, name)));
+            lines.extend(fleet::names().into_iter().map(|name| (fleet::SECTION, name)));
         }
         return list(lines);
     }
@@ -261,28 +267,57 @@ fn memory_to_give(options: &Options) -> anyhow::Result<()> {
     if is_listed(options, advice::SECTION, advice::names())? {
         return Ok(());
     }
-    let here = std::env::current_exe().context("finding this executable, beside which `vellum` is")?;
+    let vellum = beside("vellum")?;
     let usual = if options.quick { advice::ROUNDS_QUICK } else { advice::ROUNDS };
-    let asked = advice::Asked {
-        only: options.only.as_deref(),
-        rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
-        seed: options.seed,
-        vellum: here.with_file_name("vellum"),
-        library: options.vellum.clone().unwrap_or_else(|| here.with_file_name("libvellum.so")),
-    };
+    let library = options.vellum.clone().unwrap_or_else(|| vellum.with_file_name("libvellum.so"));
+    let asked = asked(options, usual, vellum);
+    let finding = live(|tell| advice::run(&asked, &library, tell))?;
+    tell(options, &finding, advice::SCHEMA, asked.rounds)
+}
+
+/// The section of what to request: workloads under limits, which needs root.
+fn what_to_request(options: &Options) -> anyhow::Result<()> {
+    if is_listed(options, fleet::SECTION, fleet::names())? {
+        return Ok(());
+    }
+    let usual = if options.quick { fleet::ROUNDS_QUICK } else { fleet::ROUNDS };
+    let asked = asked(options, usual, beside("vellum")?);
+    let finding = live(|tell| fleet::run(&asked, tell))?;
+    tell(options, &finding, fleet::SCHEMA, asked.rounds)
+}
+
+/// What to run of a section of programs under limits.
+fn asked(options: &Options, usual: usize, vellum: PathBuf) -> Asked<'_> {
+    let rounds = options.rounds.map_or(usual, |rounds| rounds as usize);
+    Asked { only: options.only.as_deref(), rounds, seed: options.seed, vellum }
+}
+
+/// The file of this name beside this executable.
+fn beside(name: &str) -> anyhow::Result<PathBuf> {
+    let here = std::env::current_exe().context("finding this executable, beside which `vellum` is")?;
+    Ok(here.with_file_name(name))
+}
+
+/// Runs it, and shows on a terminal what it is at.
+fn live<T>(run: impl FnOnce(&mut dyn FnMut(&str)) -> T) -> T {
     let live = std::io::stderr().is_terminal();
-    let finding = advice::run(&asked, |what| {
+    let done = run(&mut |what| {
         if live {
             eprint!("\r\x1b[K{what}");
         }
-    })?;
+    });
     if live {
         eprint!("\r\x1b[K");
     }
+    done
+}
+
+/// Prints a finding, and writes it as JSON if that is asked for.
+fn tell(options: &Options, finding: &Finding, schema: &str, rounds: usize) -> anyhow::Result<()> {
     print!("{}", finding.text());
     if let Some(file) = &options.json {
         let value = serde_json::json!({
-            "schema": advice::SCHEMA, "machine": machine::read(), "rounds": asked.rounds, "seed": asked.seed, "finding": finding,
+            "schema": schema, "machine": machine::read(), "rounds": rounds, "seed": options.seed, "finding": finding,
         });
         let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;
         std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;

@@ -15,20 +15,22 @@
 
 mod beside;
 pub(crate) mod program;
-mod rivals;
+pub(crate) mod rivals;
 mod run;
 
+use crate::confined::{
+    Asked, DEVICE_BYTES, FOLDER, LONGEST, NONE, RunError, STOPPED, UNLIMITED_LONGEST, Unmeasured, cpu_ratio,
+};
 use program::{PROGRAMS, Program};
 use rivals::Senpai;
-use run::{NONE, RunError, Setting, Took};
+use run::{Setting, Took};
 use serde_json::{Value as Json, json};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
-use vellum_measure::{Interval, paired_ratio};
+use vellum_measure::Interval;
 use vellum_process::Interrupt;
-use vellum_process::confine::{Device, DeviceError};
+use vellum_process::confine::Device;
 use vellum_studies::{Bound, Finding, Goal, Table, Value};
 
 /// The section's name.
@@ -42,50 +44,9 @@ pub const ROUNDS_QUICK: usize = 2;
 /// What the limit advised may cost, and what two thirds of it must, as ratios of CPU time.
 const COST_MAX: f64 = 1.05;
 const COST_CLEAR_MIN: f64 = 1.1;
-/// Wall time of a limited run, at most, in multiples of the first run, which has no limit.
-const LONGEST: u32 = 4;
-/// Where the programs' files are: on a disk, as in memory they would count under the limit.
-const FOLDER: &str = "/var/tmp";
-/// Said when a signal has ended it early.
-const STOPPED: &str = "a signal asked to end: what comes after was not measured";
-/// The device, bytes: more than all programs together hold.
-const DEVICE_BYTES: u64 = 2 << 30;
-/// The longest that a run without limit may take.
-const UNLIMITED_LONGEST: Duration = Duration::from_secs(300);
-/// Draws behind an interval.
-const RESAMPLES: usize = 1000;
 const MIB: f64 = (1 << 20) as f64;
 
 const ARMS: [&str; 6] = ["all", "all'", "given", "two thirds", "recommender", "senpai-like"];
-
-/// What to run.
-#[derive(Debug, Clone)]
-pub struct Asked<'a> {
-    /// Programs whose cell's name contains this.
-    pub only: Option<&'a str>,
-    /// Rounds.
-    pub rounds: usize,
-    /// Draws orders and inputs.
-    pub seed: u64,
-    /// The command `vellum`.
-    pub vellum: PathBuf,
-    /// The library that programs run on.
-    pub library: PathBuf,
-}
-
-/// Nothing could be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum AdviceError {
-    /// There is no paging device.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// Inputs could not be made.
-    #[error("the programs' inputs could not be made: {0}")]
-    Inputs(#[from] io::Error),
-    /// A file of ours is missing.
-    #[error("{} is not there; build everything with ./build", .0.display())]
-    Missing(PathBuf),
-}
 
 /// The names of all cells.
 #[must_use]
@@ -113,12 +74,12 @@ struct Advice {
 /// Runs it all.
 ///
 /// # Errors
-/// [`AdviceError`] if there is no device or nothing to run; a program that cannot be run is a note, as is a
+/// [`Unmeasured`] if there is no device or nothing to run; a program that cannot be run is a note, as is a
 /// signal that asks to end.
-pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, AdviceError> {
-    let missing = [&asked.vellum, &asked.library].into_iter().find(|path| !path.exists());
+pub fn run(asked: &Asked<'_>, library: &Path, mut tell: impl FnMut(&str)) -> Result<Finding, Unmeasured> {
+    let missing = [asked.vellum.as_path(), library].into_iter().find(|path| !path.exists());
     if let Some(path) = missing {
-        return Err(AdviceError::Missing(path.clone()));
+        return Err(Unmeasured::Missing(path.to_owned()));
     }
     let _caught = Interrupt::catch()?;
     let folder = tempfile::Builder::new().prefix("vellum-advice-").tempdir_in(FOLDER)?;
@@ -146,7 +107,7 @@ pub fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Adv
             finding.notes.push(format!("{}: missing; apt-get install {}", program.name, program.package));
             continue;
         };
-        let setting = Setting { program, executable, folder: folder.path(), library: &asked.library };
+        let setting = Setting { program, executable, folder: folder.path(), library };
         tell(&format!("{cell}: advice"));
         let advice = match advised(&setting, &asked.vellum) {
             Ok(advice) => advice,
@@ -185,7 +146,7 @@ fn advised(setting: &Setting<'_>, vellum: &Path) -> Result<Advice, String> {
     let file = setting.folder.join("report.json");
     let mut command = setting.command(&vellum.into()).map_err(|error| error.to_string())?;
     command.args(["run", "--quiet", "--json"]).arg(&file).arg("--lib").arg(setting.library).arg("--");
-    command.arg(&setting.executable).args(&setting.program.command[1..]);
+    command.arg(&setting.executable).args(&setting.program.words[1..]);
     let status = command.status().map_err(|error| error.to_string())?;
     if !status.success() {
         return Err(format!("vellum run ended with {status}"));
@@ -222,7 +183,7 @@ fn measured(
     let mut rounds: [Vec<Took>; ARMS.len()] = Default::default();
     // One that does not count: files are read, and the host has backed the memory.
     let first = setting.run(NONE, None, UNLIMITED_LONGEST)?;
-    let longest = Duration::from_nanos(first.wall_ns as u64) * LONGEST;
+    let longest = Duration::from_nanos(first.ran.wall_ns as u64) * LONGEST;
     let mut executor = |Turn { round, arm, .. }: Turn| -> Result<(), RunError> {
         tell(&format!("{}: round {}, {}", setting.program.cell(), round + 1, ARMS[arm]));
         let (limit, longest) = match arm {
@@ -276,10 +237,10 @@ fn add(
         vellum_measure::median(&runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     };
     let system = |of: &[Took]| {
-        let more = median(of, |took| took.system_ns) - median(all, |took| took.system_ns);
-        Value::Percent(more / median(all, Took::cpu_ns) * 100.0)
+        let more = median(of, |took| took.ran.system_ns) - median(all, |took| took.ran.system_ns);
+        Value::Percent(more / median(all, |took| took.ran.cpu_ns()) * 100.0)
     };
-    let faults = |of: &[Took]| Value::of(Some(median(of, |took| took.major_faults as f64)));
+    let faults = |of: &[Took]| Value::of(Some(median(of, |took| took.ran.major_faults as f64)));
     finding.tables[0].rows.push(vec![
         Value::text(program.name),
         Value::Number(advice.give as f64 / MIB),
@@ -295,9 +256,9 @@ fn add(
         faults(less),
     ]);
     finding.tables[1].rows.push(beside::row(program.name, advice.give, [all, recommended, looped], ratio));
-    let cut = |of: &[Took]| of.iter().filter(|took| took.cut).count();
+    let cut = |of: &[Took]| of.iter().filter(|took| took.ran.cut).count();
     let told = |name: &str, of: &[Took]| {
-        let relieved: u32 = of.iter().map(|took| took.relieved).sum();
+        let relieved: u32 = of.iter().map(|took| took.ran.relieved).sum();
         let mut words = Vec::new();
         if cut(of) > 0 {
             words.push(format!("{} of {} runs cut short or killed, so a lower bound", cut(of), of.len()));
@@ -328,8 +289,8 @@ fn add(
         finding.runs.extend(runs.iter().enumerate().map(|(round, took)| {
             json!({
                 "cell": program.cell(), "arm": ARMS[arm], "round": round, "metrics": {
-                    "give_bytes": advice.give, "user_ns": took.user_ns, "system_ns": took.system_ns, "wall_ns": took.wall_ns,
-                    "major_faults": took.major_faults, "recommended_bytes": took.recommended, "settled_bytes": took.settled, "charged_bytes": took.charged, "relieved": took.relieved, "cut": took.cut,
+                    "give_bytes": advice.give, "user_ns": took.ran.user_ns, "system_ns": took.ran.system_ns, "wall_ns": took.ran.wall_ns,
+                    "major_faults": took.ran.major_faults, "recommended_bytes": took.recommended, "settled_bytes": took.settled, "charged_bytes": took.ran.charged, "relieved": took.ran.relieved, "cut": took.ran.cut,
                 },
             })
         }));
@@ -337,13 +298,14 @@ fn add(
 }
 
 fn ratio(of: &[Took], all: &[Took], seed: u64) -> Option<Interval> {
-    let pairs: Vec<(f64, f64)> = of.iter().zip(all).map(|(a, b)| (a.cpu_ns(), b.cpu_ns())).collect();
-    paired_ratio(&pairs, RESAMPLES, seed)
+    let ran = |of: &[Took]| of.iter().map(|took| took.ran).collect::<Vec<_>>();
+    cpu_ratio(&ran(of), &ran(all), seed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confined;
 
     #[test]
     fn a_report_is_read_and_one_without_advice_is_none() {
@@ -362,7 +324,10 @@ mod tests {
 
     #[test]
     fn a_costly_limit_misses_its_goal_and_one_that_was_cut_is_no_figure() {
-        let took = |system: f64, cut| Took { user_ns: 1e9, system_ns: system, cut, ..Took::default() };
+        let took = |system_ns: f64, cut| {
+            let ran = confined::Took { user_ns: 1e9, system_ns, cut, ..confined::Took::default() };
+            Took { ran, ..Took::default() }
+        };
         let rounds = |given, cut| {
             let all = vec![took(0.0, false); 5];
             let rivals = vec![took(0.0, false); 5];

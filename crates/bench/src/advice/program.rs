@@ -5,6 +5,7 @@
 //! phases, a compiler, streams of files.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,7 +20,7 @@ pub(crate) struct Program {
     /// Its name.
     pub(crate) name: &'static str,
     /// Its command: the first word is looked for in the path.
-    pub(crate) command: &'static [&'static str],
+    pub(crate) words: &'static [&'static str],
     /// A file for its standard input.
     pub(crate) input: Option<&'static str>,
     /// What brings it.
@@ -28,18 +29,18 @@ pub(crate) struct Program {
 
 /// All of them.
 pub(crate) const PROGRAMS: [Program; 12] = [
-    Program { name: "python3", command: &["python3", "dictionary.py"], input: None, package: "python3" },
-    Program { name: "perl", command: &["perl", "hashes.pl"], input: None, package: "perl" },
-    Program { name: "sqlite3", command: &["sqlite3", ""], input: Some("queries.sql"), package: "sqlite3" },
+    Program { name: "python3", words: &["python3", "dictionary.py"], input: None, package: "python3" },
+    Program { name: "perl", words: &["perl", "hashes.pl"], input: None, package: "perl" },
+    Program { name: "sqlite3", words: &["sqlite3", ""], input: Some("queries.sql"), package: "sqlite3" },
     Program {
         name: "g++",
-        command: &["g++", "-O2", "-std=c++17", "-c", "templates.cc", "-o", "templates.o"],
+        words: &["g++", "-O2", "-std=c++17", "-c", "templates.cc", "-o", "templates.o"],
         input: None,
         package: "g++",
     },
     Program {
         name: "sort",
-        command: &[
+        words: &[
             "sort",
             "--parallel=1",
             "-S",
@@ -56,29 +57,29 @@ pub(crate) const PROGRAMS: [Program; 12] = [
         input: None,
         package: "coreutils",
     },
-    Program { name: "xz", command: &["xz", "-4", "-T1", "-c"], input: Some("text"), package: "xz-utils" },
+    Program { name: "xz", words: &["xz", "-4", "-T1", "-c"], input: Some("text"), package: "xz-utils" },
     Program {
         name: "guile",
-        command: &["guile", "--no-auto-compile", "lists.scm"],
+        words: &["guile", "--no-auto-compile", "lists.scm"],
         input: None,
         package: "guile-3.0",
     },
     // Debian's own Python has Debian's numpy.
     Program {
         name: "numpy",
-        command: &["/usr/bin/python3", "arrays.py"],
+        words: &["/usr/bin/python3", "arrays.py"],
         input: None,
         package: "python3-numpy",
     },
-    Program { name: "node", command: &["node", "objects.js"], input: None, package: "nodejs" },
-    Program { name: "awk", command: &["awk", "-f", "counts.awk", "text"], input: None, package: "mawk" },
+    Program { name: "node", words: &["node", "objects.js"], input: None, package: "nodejs" },
+    Program { name: "awk", words: &["awk", "-f", "counts.awk", "text"], input: None, package: "mawk" },
     Program {
         name: "git",
-        command: &["git", "-C", "repository", "-c", "pack.threads=1", "repack", "-adfq", "--window=40"],
+        words: &["git", "-C", "repository", "-c", "pack.threads=1", "repack", "-adfq", "--window=40"],
         input: None,
         package: "git",
     },
-    Program { name: "phases", command: &["./phases"], input: None, package: "gcc" },
+    Program { name: "phases", words: &["./phases"], input: None, package: "gcc" },
 ];
 
 /// Makes a repository of the text: a file a few thousand lines, in several versions.
@@ -127,12 +128,23 @@ pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
 }
 
 impl Program {
+    /// A command of this executable, with the program's input and none of its words.
+    pub(crate) fn command(&self, executable: &OsString, folder: &Path) -> io::Result<Command> {
+        let mut command = Command::new(executable);
+        command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(match self.input {
+            Some(name) => Stdio::from(File::open(folder.join(name))?),
+            None => Stdio::null(),
+        });
+        Ok(command)
+    }
+
     /// The file to execute; `None` if it is not there.
     ///
     /// Scripts that choose among versions are asked what they choose, so that it is the program itself that
     /// is limited.
     pub(crate) fn executable(&self, folder: &Path) -> Option<OsString> {
-        let name = self.command[0];
+        let name = self.words[0];
         if let Some(here) = name.strip_prefix("./") {
             return folder.join(here).exists().then(|| folder.join(here).into());
         }

@@ -25,26 +25,26 @@ const TAKE: f64 = 0.01;
 
 /// Usage of a group over a run.
 #[derive(Debug)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     samples: Vec<u64>,
     next: Instant,
 }
 
 impl Usage {
-    pub(super) fn new() -> Usage {
+    pub(crate) fn new() -> Usage {
         Usage { samples: Vec::new(), next: Instant::now() }
     }
 
-    /// To be called now and then.
-    pub(super) fn look(&mut self, group: &Group) {
+    /// To be called now and then; `bytes` says what is used.
+    pub(crate) fn look(&mut self, bytes: impl FnOnce() -> Option<u64>) {
         if Instant::now() >= self.next {
             self.next = Instant::now() + SAMPLE;
-            self.samples.extend(group.held());
+            self.samples.extend(bytes());
         }
     }
 
     /// What the recommender would give.
-    pub(super) fn recommended(&self) -> u64 {
+    pub(crate) fn recommended(&self) -> u64 {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
         let at = (sorted.len() as f64 * PERCENTILE) as usize;

@@ -1,4 +1,5 @@
 ;; A table of lists that is gone through and rewritten again and again.
+(use-modules ((rnrs base) #:select (vector-for-each)))
 (define size 60000)
 (define table (make-vector size '()))
 (define state 12345)
