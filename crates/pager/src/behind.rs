@@ -179,6 +179,7 @@ impl<B: Backing + Send> Pager<B> {
                 });
             }
         }
+        inner.slots_written_behind = piece.len as u32;
         let mut bytes = [(0, 0); PIECE];
         for (bytes, (_, at)) in bytes.iter_mut().zip(piece.each()) {
             *bytes = inner.tier.bytes(at);
@@ -199,6 +200,7 @@ impl<B: Backing + Send> Pager<B> {
         // SAFETY: the pages of the bench stay where they are.
         unsafe { self.write_runs(&slots[..piece.len], &mut parts[..piece.len], &mut results) };
         inner = self.inner.lock();
+        inner.slots_written_behind = 0;
         let mut failed = None;
         for (index, (page, at)) in piece.each().enumerate() {
             match results[index] {

@@ -70,6 +70,8 @@ pub(crate) struct Inner {
     pub(crate) free_slots: Bits,
     /// Slots there is room for in the store.
     pub(crate) reserved: u32,
+    /// Slots that compressed pages are being written to: no page's yet, and not free.
+    pub(crate) slots_written_behind: u32,
     /// Pages of objects.
     pub(crate) committed: u32,
     pub(crate) committed_max: u32,
@@ -133,6 +135,7 @@ impl Inner {
             tier: Tier::none(),
             free_slots: Bits::empty(),
             reserved: 0,
+            slots_written_behind: 0,
             committed: 0,
             committed_max: 0,
             stored: 0,
@@ -425,6 +428,7 @@ impl Inner {
         if (self.policy.mapped(), self.policy.held()) != (mapped, held) {
             return Err("the policy counts other pages than there are");
         }
+        let slots = slots + self.slots_written_behind;
         if writing == 0 && self.free_slots.count() + slots != self.reserved {
             return Err("slots were lost or made");
         }

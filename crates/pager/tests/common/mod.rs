@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use vellum_pager::{Backing, Config, PAGE, Pager, SlotNo, StartError};
 use vellum_random::Rng;
 use vellum_sys::text::Share;
+use vellum_sys::{Caps, caps};
 
 /// Random numbers.
 pub struct Random(Rng);
@@ -181,8 +182,17 @@ pub fn skip_alone() -> ! {
     std::process::exit(SKIPPED)
 }
 
+/// Takes from the kernel what VELLUM_MASK names, as the library does for programs.
+fn mask() {
+    if let Some(names) = std::env::var_os("VELLUM_MASK") {
+        let names = Caps::by_names(names.as_encoded_bytes());
+        caps::drop(names.expect("VELLUM_MASK has capability names separated by commas"));
+    }
+}
+
 /// Starts a pager that lives until the test ends it; `None`, said, where the kernel allows none.
 pub fn start<B: Backing + Send + Sync + 'static>(config: Config, store: B) -> Option<&'static Pager<B>> {
+    mask();
     let pager: &'static Pager<B> = Box::leak(Box::new(Pager::new()));
     match pager.start(config, store) {
         Ok(()) => Some(pager),
