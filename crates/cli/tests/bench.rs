@@ -1,6 +1,6 @@
 //! `vellum bench`: real programs, and Vellum's own suite.
 //!
-//! Figures are never judged here, with one exception: a program that does ten times the work takes several
+//! Figures are never judged here, with one exception: a program that does forty times the work takes several
 //! times as long.
 
 mod common;
@@ -40,16 +40,17 @@ fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     Some((place, program))
 }
 
-/// Turns that take about a millisecond; tenfold, they take many times as long whatever else the machine does.
+/// Turns that take about a millisecond; fortyfold, they take many times as long whatever else the machine
+/// does.
 const ONCE: &str = "2000000";
-const TENFOLD: &str = "20000000";
+const FORTYFOLD: &str = "80000000";
 
 #[test]
-fn tenfold_work_is_shown_and_fails_the_gate() {
+fn fortyfold_work_is_shown_and_fails_the_gate() {
     let Some((place, program)) = program() else { return };
     let program = text(&program);
     let json = place.path().join("r.json");
-    let words = [program, ONCE, "--vs", program, TENFOLD];
+    let words = [program, ONCE, "--vs", program, FORTYFOLD];
     let options = ["--rounds", "12", "--seed", "7", "--fail-above", "10%", "--json", text(&json)];
     let ended = bench(&options, &words);
     assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
@@ -69,14 +70,14 @@ fn tenfold_work_is_shown_and_fails_the_gate() {
     let cpu = &report["versus"][0];
     assert_eq!((&cpu["metric"], &cpu["direction"]), (&"cpu".into(), &"more".into()));
     let ratio = cpu["comparison"]["headline"]["ratio"]["estimate"].as_f64().unwrap();
-    assert!((2.0..25.0).contains(&ratio), "{ratio}, seed 7");
+    assert!((4.0..100.0).contains(&ratio), "{ratio}, seed 7");
     assert!(cpu["comparison"]["headline"]["control"]["low"].is_number());
     assert_eq!(report["gates"][0]["gate"]["outcome"], "failed");
     let series = report["series"].as_array().unwrap();
     assert_eq!(series.len(), 3);
     assert!(series.iter().all(|one| one["observations"]["value"].as_array().unwrap().len() == 12));
 
-    let allowed = bench(&["--rounds", "12", "--seed", "7", "--fail-above", "900%", "-q"], &words);
+    let allowed = bench(&["--rounds", "12", "--seed", "7", "--fail-above", "10000%", "-q"], &words);
     assert_eq!(allowed.status.code(), Some(0), "{}", said(&allowed));
     let quiet = out(&allowed);
     assert!(quiet.contains("times") && quiet.contains("passed"), "{quiet}");
@@ -87,7 +88,7 @@ fn tenfold_work_is_shown_and_fails_the_gate() {
 fn less_work_is_never_slower() {
     let Some((_place, program)) = program() else { return };
     let program = text(&program);
-    let words = [program, TENFOLD, "--vs", program, ONCE];
+    let words = [program, FORTYFOLD, "--vs", program, ONCE];
     let ended = bench(&["--rounds", "12", "--fail-above", "10%", "--seed", "7"], &words);
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     assert!(out(&ended).contains("as fast as") && out(&ended).contains("passed"), "{}", out(&ended));
@@ -369,7 +370,7 @@ fn a_parameter_makes_a_program_of_each_value() {
     let line = |step: &str| format!("echo {step} {{turns}} >> {}", text(&log));
     let steps = ["setup", "prepare", "conclude", "cleanup"].map(line);
     let mut options = vec!["--rounds", "6", "--no-order-check", "--fail-above", "50%", "-L", "turns"];
-    let values = format!("{ONCE},{TENFOLD},{ONCE}");
+    let values = format!("{ONCE},{FORTYFOLD},{ONCE}");
     options.extend([&values, "--json", text(&json), "--junit", text(&xml), "--markdown", text(&page)]);
     for (name, line) in ["--setup", "--prepare", "--conclude", "--cleanup"].into_iter().zip(&steps) {
         options.extend([name, line]);
@@ -387,7 +388,7 @@ fn a_parameter_makes_a_program_of_each_value() {
     let log = std::fs::read_to_string(log).unwrap();
     let times = |line: String| log.lines().filter(|one| **one == line).count();
     let small = |step: &str| times(format!("{step} {ONCE}"));
-    let large = |step: &str| times(format!("{step} {TENFOLD}"));
+    let large = |step: &str| times(format!("{step} {FORTYFOLD}"));
     assert_eq!((small("setup"), large("setup"), small("cleanup"), large("cleanup")), (2, 1, 2, 1));
     assert_eq!((small("prepare"), large("prepare")), (2 + 6 * 3, 1 + 6));
     assert_eq!((small("conclude"), large("conclude")), (2 + 6 * 3, 1 + 6));

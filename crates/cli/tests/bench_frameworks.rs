@@ -107,7 +107,7 @@ fn google(place: &Path, times: u32) -> Option<PathBuf> {
 #[test]
 fn benchmarks_of_google_benchmark_are_compared() {
     let place = tempfile::tempdir().unwrap();
-    let (Some(a), Some(b)) = (google(place.path(), 1), google(place.path(), 9)) else { return };
+    let (Some(a), Some(b)) = (google(place.path(), 1), google(place.path(), 40)) else { return };
     let words = [text(&a), "--vs", text(&b)];
     let files = ["--json", "r.json", "--junit", "r.xml", "--markdown", "r.md"];
     let options =
@@ -184,7 +184,7 @@ fn benchmarks_of_pytest_benchmark_are_compared() {
     let Some(python) = python() else { return };
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("test_speed.py"), PYTEST).unwrap();
-    let times = [1, 9].map(|times| format!("VELLUM_TEST_TIMES={times}"));
+    let times = [1, 40].map(|times| format!("VELLUM_TEST_TIMES={times}"));
     let pytest = |times| ["env", times, "PYTHONDONTWRITEBYTECODE=1", &python, "-m", "pytest", "."];
     let words = [&pytest(times[0].as_str())[..], &["--vs"], &pytest(times[1].as_str())].concat();
     let options = ["--framework", "pytest", "--rounds", "6", "--json", "r.json"];

@@ -1,7 +1,7 @@
 //! `vellum bench --framework criterion`, with a real suite: this program.
 //!
 //! Run as a test, it compares itself with itself: twice as a suite, whose environment says how much to do.
-//! Nothing is judged but that nine times the work takes longer.
+//! Nothing is judged but that forty times the work takes longer.
 
 mod common;
 
@@ -47,13 +47,13 @@ fn suite(times: u64) {
     criterion.final_summary();
 }
 
-/// Itself, against itself with nine times the work, with these options.
+/// Itself, against itself with forty times the work, with these options.
 fn bench(options: &[&str]) -> std::process::Output {
     let own = std::env::current_exe().unwrap();
     let suite = |times: u32| ["env".to_owned(), format!("{TIMES}={times}"), text(&own).to_owned()];
     let mut command = Command::new(VELLUM);
     command.args(["bench", "--framework", "criterion", "--rounds", "6", "--seed", "7"]).args(options);
-    command.arg("--").args(suite(1)).arg("--vs").args(suite(9)).output().unwrap()
+    command.arg("--").args(suite(1)).arg("--vs").args(suite(40)).output().unwrap()
 }
 
 fn benchmarks_are_compared_one_by_one() {

@@ -4,7 +4,8 @@ mod common;
 #[path = "common/python.rs"]
 mod python;
 
-use common::held::{SOURCES, compiled, heap, runtime};
+use common::held::{SOURCES, compiled, compiled_by, heap, runtime};
+use common::recorded;
 use common::{VELLUM, report, said, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -90,6 +91,33 @@ fn what_is_known_is_found_at_its_line() {
     formats(place.path(), &document);
 }
 
+/// Two instruments that have nothing in common but the program: `vellum cost` counts what each line asks for.
+#[test]
+fn a_profile_of_every_block_is_what_cost_counts() {
+    // musl has another way to the modules of instructions, that of glibc before 2.35.
+    for compiler in ["gcc", "musl-gcc"] {
+        let place = tempfile::tempdir().unwrap();
+        let Some(program) = compiled_by(compiler, "held.c", &[], place.path()) else { continue };
+        let output = heap(&["-i", "1", "-o", "heap.json"], &[text(&program)], place.path());
+        assert!(output.status.success(), "{}", said(&output));
+        let document = report(&place.path().join("heap.json"));
+        let (output, counted) = recorded::measured(&[], &[text(&program)], place.path());
+        assert!(output.status.success(), "{}", said(&output));
+        for mark in ["leaked", "aligned", "piece", "large", "zeroed", "momentary"] {
+            let here = |item: &&Value| {
+                item["place"]["line"] == line(mark)
+                    && item["place"]["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
+            };
+            let items = counted["items"].as_array().unwrap().iter().filter(here);
+            let bytes: u64 = items.filter_map(|item| item["bytes"].as_u64()).sum();
+            let Some([held, ..]) = site(&document, mark, "ever") else { panic!("{compiler}: no {mark}") };
+            // A sample is given up where another thread has the profile for long.
+            let lost = 1.0 - held / bytes as f64;
+            assert!((0.0..1e-3).contains(&lost), "{compiler}, {mark}: {held} of {bytes} bytes");
+        }
+    }
+}
+
 /// The other formats say the same.
 fn formats(place: &Path, document: &Value) {
     let peak = document["sum"]["peak"]["bytes"].as_u64().unwrap();
@@ -171,9 +199,22 @@ fn rough_programs_come_through() {
         let document = report(&place.path().join("heap.json"));
         let processes = document["processes"].as_array().unwrap();
         assert!(processes.len() > 1, "children have profiles of their own");
-        assert_eq!(processes[0]["is_forked"], false);
-        assert!(processes[1..].iter().all(|process| process["is_forked"] == true));
+        // They are in the order of their first samples, which need not be that of their births.
+        let begun = processes.iter().filter(|process| process["is_forked"] == false).count();
+        assert_eq!(begun, 1, "every {interval}: {document}");
     }
+}
+
+#[test]
+fn a_child_that_samples_before_its_parent_is_known_as_one() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("early.c", &[], place.path()) else { return };
+    let output = heap(&["-i", "256", "-o", "heap.json"], &[text(&program)], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let document = report(&place.path().join("heap.json"));
+    let processes = document["processes"].as_array().unwrap();
+    let forked = processes.iter().filter(|process| process["is_forked"] == true).count();
+    assert_eq!((processes.len(), forked), (2, 1), "{document}");
 }
 
 #[test]

@@ -49,6 +49,11 @@ fn forks_from_threads_that_allocate() {
 }
 
 #[test]
+fn forks_while_handlers_hold_up_malloc() {
+    storm("forks beside handlers", &[]);
+}
+
+#[test]
 fn libraries_that_come_and_go() {
     let place = tempfile::tempdir().unwrap();
     // Two whose code lies at the same place, one after the other, and has other tables.

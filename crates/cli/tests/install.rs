@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// What an installation may take.
-const SIZES: [(&str, u64); 2] = [("bin/vellum", 12_000_000), ("lib/libvelmeasure.a", 3_000_000)];
+const SIZES: [(&str, u64); 3] =
+    [("bin/vellum", 12_000_000), ("lib/libvelmeasure.a", 3_000_000), ("lib/libvellum.a", 1_000_000)];
 /// The interfaces: header, what pkg-config calls it, and a program that uses it.
 const INTERFACES: [(&str, &str, &str); 4] = [
     ("vellum.h", "vellum", "batch.c"),
@@ -358,7 +359,7 @@ fn a_linked_program_has_the_library_once() {
 }
 
 #[test]
-fn the_small_static_library_has_the_whole_interface() {
+fn the_static_libraries_have_their_whole_interfaces() {
     if !here("cc") {
         return;
     }
@@ -379,17 +380,21 @@ fn the_small_static_library_has_the_whole_interface() {
     let example = installed.file("share/doc/vellum/examples/timing.c");
     let program = installed.compiled(&example, "vellum-measure", &["-static"]);
     assert!(!done(&mut plain(&program)).is_empty());
+    let example = installed.file("share/doc/vellum/examples/batch.c");
+    let program = installed.compiled(&example, "vellum", &["-static"]);
+    assert!(!done(&mut plain(&program)).is_empty());
 }
 
 #[test]
 fn cmake_finds_the_libraries() {
     const PROJECT: &str = "cmake_minimum_required(VERSION 3.10)\nproject(users C)\n\
         find_package(Vellum 0.1 REQUIRED)\n\
-        foreach(one batch:vellum tree:vellum timing:measure timing-static:measure-static libgc:libgc)\n\
+        foreach(one batch:vellum batch-static:vellum-static tree:vellum timing:measure timing-static:measure-static libgc:libgc)\n\
         string(REPLACE \":\" \";\" pair ${one})\nlist(GET pair 0 name)\nlist(GET pair 1 library)\n\
         string(REPLACE \"-static\" \"\" source ${name})\n\
         add_executable(${name} ${EXAMPLES}/${source}.c)\n\
-        target_link_libraries(${name} Vellum::${library})\nendforeach()\n";
+        target_link_libraries(${name} Vellum::${library})\nendforeach()\n\
+        target_link_options(batch-static PRIVATE -static)\n";
     if !here("cmake") || !here("make") || !here("cc") {
         return;
     }
@@ -403,7 +408,7 @@ fn cmake_finds_the_libraries() {
     configure.arg(define("CMAKE_PREFIX_PATH", &installed.root));
     done(configure.arg(define("EXAMPLES", &installed.file("share/doc/vellum/examples"))));
     done(plain("cmake").args(["--build", text(&build)]));
-    for program in ["batch", "tree", "timing", "timing-static", "libgc"] {
+    for program in ["batch", "batch-static", "tree", "timing", "timing-static", "libgc"] {
         assert!(!done(&mut plain(build.join(program))).is_empty(), "{program}");
     }
 }

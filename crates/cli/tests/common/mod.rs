@@ -6,6 +6,7 @@ pub(crate) mod certificate;
 pub(crate) mod held;
 pub(crate) mod node;
 pub(crate) mod prometheus;
+pub(crate) mod recorded;
 pub(crate) mod terminal;
 
 use serde_json::Value;
@@ -22,6 +23,18 @@ pub(crate) fn harmless_library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let line = maps.lines().find(|line| line.contains("/libc.so")).expect("a C library is mapped");
     PathBuf::from(&line[line.find('/').unwrap()..])
+}
+
+/// The folder of the libraries as they are shipped, where that package is built now if there is a cargo:
+/// tests of shared objects are not linked to them. One by one, as cargo would unite packages' features.
+pub(crate) fn built(package: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test program has a path");
+    let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(&cargo);
+    build.args(["build", "--release", "--quiet", "-p", package, "--target-dir"]).arg(target);
+    assert!(build.status().expect("cargo starts").success(), "{package} does not build");
+    target.join("release")
 }
 
 /// `vellum run` with `options` before the program.

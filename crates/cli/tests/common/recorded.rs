@@ -1,8 +1,8 @@
 //! What the tests of `vellum cost` share: programs that are compiled, and the command on them.
 
-use super::common::{VELLUM, report, said, text};
+use super::held::runtime;
+use super::{VELLUM, built, report, said, text};
 use serde_json::Value;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -10,22 +10,10 @@ use std::sync::OnceLock;
 /// Where the programs' sources are.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recorder/tests/c");
 
-/// The libraries, built now as they are shipped, where there is a cargo: tests of shared objects are not
-/// linked to them.
+/// The runtime and the recorder.
 pub(crate) fn libraries() -> &'static (PathBuf, PathBuf) {
     static LIBRARIES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
-    LIBRARIES.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test program has a path");
-        let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-        // One by one: together, cargo would unite their dependencies' features.
-        for package in ["vellum-runtime", "vellum-recorder"] {
-            let mut build = Command::new(&cargo);
-            build.args(["build", "--release", "--quiet", "-p", package, "--target-dir"]).arg(target);
-            assert!(build.status().expect("cargo starts").success(), "{package} does not build");
-        }
-        (target.join("release/libvellum.so"), target.join("release/libvellum_cost.so"))
-    })
+    LIBRARIES.get_or_init(|| (runtime().to_owned(), built("vellum-recorder").join("libvellum_cost.so")))
 }
 
 /// Compiles `sources` of the folder of programs; `None`, and a word, where there is no such compiler.

@@ -1,6 +1,6 @@
 /* One storm at a time, by its name: a thousand threads, handlers that interrupt malloc, forks from threads that
-   allocate, libraries that come and go beside them, coroutines, and stacks that end at a guard page. Each checks
-   that its blocks keep what was written into them, and ends with "whole". */
+   allocate or are held up within malloc, libraries that come and go beside them, coroutines, and stacks that end
+   at a guard page. Each checks that its blocks keep what was written into them, and ends with "whole". */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -164,6 +164,39 @@ static void forks(void) {
     join(some, FEW);
 }
 
+static _Atomic int forking;
+
+/* Holds up whatever it interrupts, malloc and its locks, until a fork is over; for longer than a fork waits for
+   another thread, but not for ever: some locks it must have. */
+static void holding(int signal) {
+    (void)signal;
+    for (int i = 0; i < 3000 && forking; i++)
+        usleep(1000);
+}
+
+static void forks_beside_handlers(void) {
+    struct sigaction action = {.sa_handler = holding, .sa_flags = SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+    pthread_t some[FEW];
+    start(some, FEW, worker);
+    for (int i = 0; i < 2; i++) {
+        forking = 1;
+        for (int k = 0; k < FEW; k++)
+            pthread_kill(some[k], SIGPROF);
+        pid_t child = fork();
+        if (child == 0) {
+            unsigned seed = i;
+            for (int k = 0; k < 500; k++)
+                emptied(filled(&seed));
+            _exit(0);
+        }
+        forking = 0;
+        ended(child);
+    }
+    turns(5, 5000);
+    join(some, FEW);
+}
+
 /* A library whose code is gone, and another's that lies where it was: stacks of either must not be taken for
    the other's. */
 static void libraries(char **names) {
@@ -239,6 +272,8 @@ int main(int argc, char **argv) {
         handlers();
     else if (!strcmp(storm, "forks"))
         forks();
+    else if (!strcmp(storm, "forks beside handlers"))
+        forks_beside_handlers();
     else if (!strcmp(storm, "libraries") && argc > 3)
         libraries(argv + 2);
     else if (!strcmp(storm, "coroutines"))
