@@ -115,16 +115,16 @@ def tests_of(program):
 
 
 def processes(mark):
-    """The ids of the processes whose environment has the mark."""
+    """The ids of the processes whose environment has a mark that begins so."""
     wanted = f"{MARK}={mark}".encode()
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
+    for id in os.listdir("/proc"):
+        if id.isdigit() and int(id) != os.getpid():
             try:
-                environment = pathlib.Path("/proc", entry, "environ").read_bytes()
+                environment = pathlib.Path("/proc", id, "environ").read_bytes()
             except OSError:
                 continue
-            if wanted in environment.split(b"\0"):
-                yield int(entry)
+            if any(entry.startswith(wanted) for entry in environment.split(b"\0")):
+                yield int(id)
 
 
 def stacks(ids):
@@ -160,7 +160,7 @@ def end(ids):
 
 
 def run(test, number, exceptions):
-    mark = f"{os.getpid()}-{number}"
+    mark = f"{os.getpid()}-{number};"
     environment = {**os.environ, MARK: mark, "VELLUM_TEST_ALONE": "1", "CARGO_MANIFEST_DIR": str(test.program.folder)}
     command = [test.program.path] if test.program.whole else [test.program.path, test.name, "--exact", "--nocapture"]
     limit = limit_of(test, exceptions)
@@ -234,6 +234,9 @@ def main():
     arguments.add_argument("words", nargs="*", metavar="WORD", help="run tests whose name contains a word")
     options = arguments.parse_args()
 
+    # Tests are sessions of their own: whoever ends this program does not end them.
+    signal.signal(signal.SIGTERM, lambda *_: (end(processes(f"{os.getpid()}-")), os._exit(1)))
+    signal.signal(signal.SIGINT, lambda *_: (end(processes(f"{os.getpid()}-")), os._exit(130)))
     began = time.monotonic()
     exceptions = limits()
     programs = build(options.manifest, packages(options.manifest))
