@@ -1,15 +1,13 @@
-//! The tree shows the architecture: who may lean on whom, checked from `cargo metadata`.
+//! The floors: which crate may use which, over the three workspaces, checked from `cargo metadata`.
 
-use serde_json::Value;
-use std::process::Command;
+use crate::house::{self, Package};
+use std::path::Path;
 
-/// The storeys of the house, top first. A crate may use only crates on lines below its own.
-const STOREYS: &[&[&str]] = &[
-    // Above everything: they look at the whole from outside, and nothing may use them.
-    &["vellum-bench", "vellum-conformance", "vellum-fuzz", "vellum-scheme"],
-    &["vellum-studies"],
+/// The floors of the product, top first. A crate may use only crates on floors below its own.
+const FLOORS: &[&[&str]] = &[
+    // It tests the whole from outside; only `lab` uses it.
+    &["vellum-conformance"],
     &["vellum-cli"],
-    &["vellum-studies-options", "vellum-fleet"],
     &[
         "vellum-governor",
         "vellum-runtime",
@@ -38,85 +36,76 @@ const LOOM: &str = "cargo cannot add to inherited lints, and this crate must dec
 /// Crates that need neither kernel nor unsafe code of their own.
 const PURE: &[&str] = &["vellum-measure", "vellum-random", "vellum-workset"];
 
-fn storey(name: &str) -> Option<usize> {
-    STOREYS.iter().position(|storey| storey.contains(&name))
+fn floor(name: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&name))
 }
 
-/// The workspace's packages as cargo sees them. Cargo is on the path, or the test was started by it.
-fn packages() -> Option<Vec<Value>> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
-    let asked = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path", manifest])
-        .env_remove("LD_PRELOAD")
-        .output();
-    let said = match asked {
-        Ok(said) if said.status.success() => said,
-        other => {
-            vellum_conformance::skip(format_args!("cargo metadata cannot be had: {other:?}"));
-            return None;
-        }
+/// Why `user` may not use `used`, both packages of this repository.
+fn forbidden(user: &Package, used: &Package) -> Option<String> {
+    let wrong = match (user.workspace.as_str(), used.workspace.as_str()) {
+        (".", ".") => floor(&user.name) >= floor(&used.name),
+        // Neither the product nor the other knows fleet or lab.
+        (user, used) => used != "." && user != used,
     };
-    let metadata: Value = serde_json::from_slice(&said.stdout).expect("cargo writes JSON");
-    Some(metadata["packages"].as_array().expect("a list of packages").clone())
-}
-
-fn name(package: &Value) -> &str {
-    package["name"].as_str().expect("a package has a name")
+    wrong.then(|| format!("{} may not use {}", user.name, used.name))
 }
 
 #[test]
-fn every_crate_leans_only_on_storeys_below_its_own() {
-    let Some(packages) = packages() else { return };
+fn crates_use_only_floors_below_their_own() {
+    let Some(packages) = house::packages() else { return };
+    let of = |name: &str| packages.iter().find(|package| package.name == name);
     let mut wrong = Vec::new();
-    for package in &packages {
-        let user = name(package);
-        let Some(own) = storey(user) else {
-            wrong.push(format!("{user} has no storey in this test's table"));
-            continue;
-        };
-        for dependency in package["dependencies"].as_array().expect("a list of dependencies") {
-            let used = name(dependency);
-            if !used.starts_with("vellum-") {
-                continue;
-            }
-            match storey(used) {
-                Some(below) if below > own => {}
-                _ => wrong.push(format!("{user} may not use {used}")),
-            }
+    for user in &packages {
+        if user.workspace == "." && floor(&user.name).is_none() {
+            wrong.push(format!("{} is on no floor of this test's table", user.name));
         }
+        wrong.extend(user.dependencies.iter().filter_map(|used| forbidden(user, of(used)?)));
     }
-    assert!(packages.len() > 5, "cargo sees only {} crates", packages.len());
+    assert!(packages.len() > 20, "cargo lists only {} crates", packages.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn the_check_can_fail() {
-    assert!(storey("vellum-cli") < storey("vellum-pages"));
-    assert!(storey("vellum-pages") < storey("vellum-sys"));
-    assert_eq!(storey("vellum-nothing"), None);
+fn wrong_directions_are_found() {
+    let package = |name: &str, workspace: &str| Package {
+        name: name.to_owned(),
+        workspace: workspace.to_owned(),
+        manifest: Default::default(),
+        dependencies: Vec::new(),
+    };
+    let (pages, cli) = (package("vellum-pages", "."), package("vellum-cli", "."));
+    let (fleet, papers) = (package("vellum-fleet", "fleet"), package("vellum-papers", "lab"));
+    for (user, used) in [(&pages, &cli), (&pages, &pages), (&cli, &fleet), (&fleet, &papers), (&papers, &fleet)] {
+        assert!(
+            forbidden(user, used).is_some() == (user.name != used.name || user.workspace == "."),
+            "{} and {}",
+            user.name,
+            used.name
+        );
+    }
+    assert_eq!(forbidden(&cli, &pages), None);
+    assert_eq!(forbidden(&fleet, &cli), None);
+    assert_eq!(floor("vellum-nothing"), None);
 }
 
 #[test]
 fn names_follow_folders_and_lints_are_the_workspaces() {
-    let Some(packages) = packages() else { return };
-    for package in &packages {
-        let name = name(package);
-        let manifest = package["manifest_path"].as_str().expect("a path");
+    let Some(packages) = house::packages() else { return };
+    for Package { name, workspace, manifest, .. } in &packages {
         let short = name.strip_prefix("vellum-").expect("crates are called vellum-something");
-        // The papers' experiments and the examples are no part of the product.
-        let folder = match short {
-            "scheme" => "examples/scheme".to_owned(),
-            _ if short.starts_with("studies") => short.replace('-', "/"),
-            _ => format!("crates/{short}"),
+        let folder = match workspace.as_str() {
+            "." => Path::new("crates").join(short),
+            "fleet" => Path::new("fleet").into(),
+            other => Path::new(other).join(short),
         };
-        assert!(manifest.ends_with(&format!("/{folder}/Cargo.toml")), "{name} lives in {manifest}");
+        let expected = house::root().join(folder).join("Cargo.toml");
+        assert_eq!(manifest, &expected, "the place of {name}");
         let text = std::fs::read_to_string(manifest).expect("a manifest");
         let inherits = text
             .split("[lints]")
             .nth(1)
             .is_some_and(|rest| rest.trim_start().starts_with("workspace = true"));
-        let documented = OWN_LINTS.iter().any(|(known, _)| *known == name);
+        let documented = OWN_LINTS.iter().any(|(known, _)| known == name);
         assert!(inherits != documented, "{name}: lints are inherited, or the reason stands in this test");
     }
 }
@@ -145,15 +134,11 @@ fn own_lints_repeat_the_workspaces() {
 
 #[test]
 fn pure_crates_use_no_kernel() {
-    let Some(packages) = packages() else { return };
-    for package in packages.iter().filter(|package| PURE.contains(&name(package))) {
-        for dependency in package["dependencies"].as_array().expect("a list of dependencies") {
-            let used = name(dependency);
-            assert!(
-                !["libc", "rustix", "vellum-sys"].contains(&used),
-                "{} may not use {used}",
-                name(package)
-            );
+    let Some(packages) = house::packages() else { return };
+    for package in packages.iter().filter(|package| PURE.contains(&package.name.as_str())) {
+        for used in &package.dependencies {
+            let kernel = ["libc", "rustix", "vellum-sys"].contains(&used.as_str());
+            assert!(!kernel, "{} may not use {used}", package.name);
         }
     }
 }

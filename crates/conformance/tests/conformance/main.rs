@@ -9,6 +9,7 @@ mod exploits;
 mod forks;
 mod frames;
 mod hardened;
+mod house;
 mod identity;
 mod injected;
 mod interface;

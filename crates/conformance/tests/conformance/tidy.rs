@@ -1,12 +1,14 @@
-//! The form of the sources: lengths of files, circles of files, widths of comments, idioms.
+//! The form of the sources: lengths of files and crates, circles of files, widths of comments, idioms.
 
+mod budgets;
 mod links;
 
 use crate::circles;
+use crate::house::{self, files, read, root};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Lines in a file.
 const LINES_MAX: usize = 600;
@@ -18,37 +20,14 @@ const CIRCLE_MAX: usize = 8;
 /// Turns of speech for which the field has nouns and terms.
 const IDIOMS: &str = r"(?i)\b(?:so many|whoever|goes? by|look(?:s|ed) through|(?:is|are|was|were|be|been) told|there is none of)\b|(?:^|[.;:!?] |\| )what (?:is|was|are|were|has been|can be|cannot be|may be|must be) ";
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace's folder")
-}
-
-/// The files below `folder` with one of `endings`.
-fn files(folder: &Path, endings: &[&str], into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files(&path, endings, into);
-        } else if path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known)) {
-            into.push(path);
-        }
-    }
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// The crates' sources, by crate.
 fn sources(endings: &[&str]) -> BTreeMap<String, Vec<PathBuf>> {
-    let folders = std::fs::read_dir(root().join("crates")).expect("the crates");
     let of = |folder: PathBuf| {
         let mut found = Vec::new();
         files(&folder, endings, &mut found);
-        (folder.file_name().expect("a name").to_str().expect("text").to_owned(), found)
+        found
     };
-    let apart = ["studies", "examples/scheme"].map(|folder| root().join(folder));
-    let folders = folders.map(|entry| entry.expect("an entry").path()).chain(apart);
-    folders.map(of).collect()
+    house::crates().into_iter().map(|(name, folder)| (name, of(folder))).collect()
 }
 
 /// The idioms in `text`: lines of one paragraph or comment are one text.
@@ -80,13 +59,8 @@ fn no_file_is_too_long() {
 
 #[test]
 fn circles_are_short() {
-    for name in sources(&["rs"]).into_keys() {
-        let parent = match &*name {
-            "studies" => root(),
-            "scheme" => root().join("examples"),
-            _ => root().join("crates"),
-        };
-        let files = circles::longest(&parent.join(&name).join("src"));
+    for (name, folder) in house::crates() {
+        let files = circles::longest(&folder.join("src"));
         assert!(files <= CIRCLE_MAX, "{name}: {files} files on a circle, at most {CIRCLE_MAX}");
     }
 }
@@ -99,7 +73,7 @@ fn comments_fit_and_speak_plainly() {
     for folder in ["docs", "include"] {
         files(&root().join(folder), &["md", "h"], &mut pages);
     }
-    let of_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "fuzz/README.md"];
+    let of_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
     pages.extend(of_root.map(|name| root().join(name)));
 
     let mut faults = String::new();
