@@ -7,6 +7,47 @@ fn papers(words: &[&str]) -> Output {
 }
 
 #[test]
+fn help_shows_sources_and_no_workers() {
+    let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
+    assert!(
+        help.contains("douglas")
+            && help.contains("bates")
+            && help.contains("nishigaki")
+            && help.contains("cooper")
+            && !help.contains("work "),
+        "{help}"
+    );
+    let help = String::from_utf8(papers(&["douglas", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--seed", "--only", "programs", "remap"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["nishigaki", "--help"]).stdout).expect("text");
+    for word in
+        ["--quick", "--json", "--svg", "--seed", "--only", "--real", "table1", "throughput", "lengths"]
+    {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["bates", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--out", "--seed", "--only", "slow", "builtin", "clocks"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--json", "--svg", "--seed", "--only", "--libgc", "basics", "times", "headers", "shallow",
+        "cache",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["cooper", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--full", "--only", "--client", "--resume", "--zram", "--store", "--memory", "--plan",
+        "kernel", "pager", "knee",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+}
+
+#[test]
 fn a_worker_prints_one_line_of_figures_and_fails_with_125() {
     let ended = papers(&["work", "block", "method=paged", "bytes=8192", "times=2"]);
     assert!(ended.status.success(), "{ended:?}");

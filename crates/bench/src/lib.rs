@@ -24,7 +24,6 @@
 pub mod advice;
 mod area;
 mod confined;
-pub mod fleet;
 pub mod gc;
 pub mod heap;
 mod meter;

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
-use vellum_bench::{Asked, advice, fleet, gc, heap, programs};
+use vellum_bench::{Asked, advice, gc, heap, programs};
 use vellum_bench::{
     Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
     names_section, numpy, pager, peer, watch,
@@ -33,8 +33,7 @@ const ROUNDS_MAX: u64 = 10_000;
 /// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools;
 /// with --only gc, Vellum's collector against libgc; with --only heap, `vellum heap` against heaptrack and
 /// memray; with --only pager, Vellum's pager against the kernel's
-/// (root); with --only advice, what programs lose under the memory that `vellum run` advises; with --only
-/// fleet, what workloads should request, beside the rule of the Kubernetes recommender.
+/// (root); with --only advice, what programs lose under the memory that `vellum run` advises.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -47,8 +46,8 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
-    /// this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs, advice and fleet, and
-    /// their cells, run only when named so
+    /// this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs and advice, and their
+    /// cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these
@@ -103,9 +102,6 @@ fn main() -> anyhow::Result<()> {
     let named = |section| options.only.as_deref().is_some_and(|only| names_section(only, section));
     if named(advice::SECTION) {
         return memory_to_give(&options);
-    }
-    if named(fleet::SECTION) {
-        return what_to_request(&options);
     }
     let of_timings = named(timing::SECTION);
     let of_governing = named(govern::GOVERN);
@@ -186,7 +182,6 @@ fn main() -> anyhow::Result<()> {
             lines.extend(heap::names().into_iter().map(|name| (heap::SECTION, name)));
             lines.extend(programs::names().into_iter().map(|name| (programs::SECTION, name)));
             lines.extend(advice::names().into_iter().map(|name| (advice::SECTION, name)));
-            lines.extend(fleet::names().into_iter().map(|name| (fleet::SECTION, name)));
         }
         return list(lines);
     }
@@ -273,17 +268,6 @@ fn memory_to_give(options: &Options) -> anyhow::Result<()> {
     let asked = asked(options, usual, vellum);
     let finding = live(|tell| advice::run(&asked, &library, tell))?;
     tell(options, &finding, advice::SCHEMA, asked.rounds)
-}
-
-/// The section of what to request: workloads under limits, which needs root.
-fn what_to_request(options: &Options) -> anyhow::Result<()> {
-    if is_listed(options, fleet::SECTION, fleet::names())? {
-        return Ok(());
-    }
-    let usual = if options.quick { fleet::ROUNDS_QUICK } else { fleet::ROUNDS };
-    let asked = asked(options, usual, beside("vellum")?);
-    let finding = live(|tell| fleet::run(&asked, tell))?;
-    tell(options, &finding, fleet::SCHEMA, asked.rounds)
 }
 
 /// What to run of a section of programs under limits.

@@ -39,7 +39,6 @@ mod tests {
             (crate::gc::SECTION, crate::gc::names()),
             (crate::heap::SECTION, crate::heap::names()),
             (crate::advice::SECTION, crate::advice::names()),
-            (crate::fleet::SECTION, crate::fleet::names()),
         ] {
             assert!(names.iter().all(|name| names_section(name, section)), "{names:?}");
             assert!(names.iter().all(|name| chooses(Some(name), section, name)));

@@ -25,18 +25,17 @@ pub(crate) enum Command {
     Trace(Box<crate::trace::TraceArgs>),
     Watch(Box<crate::watch::Watch>),
     Govern(Box<crate::govern::Govern>),
-    Agent(Box<crate::agent::AgentArgs>),
-    Recommend(Box<crate::recommend::Recommend>),
-    Plan(Box<crate::plan::Plan>),
+    /// Say what every container, unit and job step of this node is worth, as metrics for Prometheus.
+    Agent(crate::companion::Passed),
+    /// Derive settings from what Prometheus remembers of `vellum agent`.
+    Recommend(crate::companion::Passed),
+    /// Plan a fleet: what it would need at 1, 2, 5 % slowdown, how many nodes, and who pays.
+    Plan(crate::companion::Passed),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),
     Doctor(Box<crate::doctor::Doctor>),
     /// Repeat the experiments of a paper, and print its tables beside the results measured here.
-    Papers {
-        /// The paper, by its author.
-        #[command(subcommand)]
-        source: vellum_studies_options::Papers,
-    },
+    Papers(crate::companion::Passed),
     /// Print the version.
     Version,
     /// Write a shell's completions for this command to standard output.

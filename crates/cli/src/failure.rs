@@ -12,11 +12,8 @@ use vellum_governor::StopError;
 use vellum_process::library::LibraryError;
 use vellum_process::{BoardError, LocateError, SignalError, SpawnError};
 use vellum_report::OutputError;
+pub(crate) use vellum_report::exit::{FAILED, SIGNALLED};
 
-/// The exit status when this command, and not the program it runs, failed.
-pub(crate) const FAILED: u8 = 125;
-/// The exit status when a signal asked to stop: this and the signal's number.
-pub(crate) const SIGNALLED: u8 = 128;
 /// The exit status for a program that cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// The exit status for a program that does not exist.

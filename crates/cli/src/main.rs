@@ -8,12 +8,12 @@
 //! the exit status. Subcommands share the files below them:
 //!
 //! ```text
-//! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · agent · top · ...
+//! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · top · ...
 //!                  │
 //!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
 //!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
 //!                  ├─▶ environment, outcome, text, wrap           how programs start and end, in words
-//!                  └─▶ failure, stderr, screen                    messages, exit statuses, the terminal
+//!                  └─▶ failure, screen                            messages, exit statuses, the terminal
 //! ```
 //!
 //! Standard output belongs to the program that is run. The report goes to standard error, in one piece, when
@@ -22,12 +22,13 @@
 //! Exit statuses of `vellum run` are those of env(1): the program's own; 128 + N if signal N killed it; 127
 //! if the program does not exist; 126 if it cannot be executed; 125 if this command itself failed.
 
-#[macro_use]
-mod stderr;
+#[macro_use(say)]
+extern crate vellum_report;
+
 mod accounts;
-mod agent;
 mod args;
 mod bench;
+mod companion;
 mod compare;
 mod compare_report;
 mod cost;
@@ -46,10 +47,7 @@ mod obs;
 mod observations;
 mod outcome;
 mod page;
-mod papers;
-mod plan;
 mod plot;
-mod recommend;
 mod run;
 mod screen;
 mod shell;
@@ -84,12 +82,10 @@ fn main() -> ExitCode {
         args::Command::Watch(args) => watch::watch(&args),
         args::Command::Govern(args) => govern::govern(&args),
         args::Command::GcStat(args) => gc_stat::gc_stat(&args),
-        args::Command::Agent(args) => agent::agent(&args),
-        args::Command::Recommend(args) => recommend::recommend(&args),
-        args::Command::Plan(args) => plan::plan(&args),
+        args::Command::Agent(_) | args::Command::Recommend(_) | args::Command::Plan(_) => companion::fleet(),
         args::Command::Top(args) => top::top(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
-        args::Command::Papers { .. } => papers::papers(),
+        args::Command::Papers(_) => companion::papers(),
         args::Command::Version => shell::version(),
         args::Command::Completions { shell } => shell::completions(shell),
         args::Command::Man { directory } => shell::man(directory.as_deref()),

@@ -17,21 +17,17 @@
 //! depends on this crate.
 
 mod elf;
-mod fleet;
 mod govern;
 mod kernel;
 mod measured;
-mod recommend;
 mod sizes;
 mod split;
 mod wire;
 
 pub use elf::{demangle, elf_image, elf_symbols, unwind};
-pub use fleet::fleet;
 pub use govern::{http_request, jobs, state};
 pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
 pub use measured::{baseline, json, observations, trace, watch};
-pub use recommend::recommend;
 pub use sizes::sizes;
 pub use wire::{advice, board, held, ledger};
 
@@ -56,7 +52,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "demangle", run: demangle, words: elf::MANGLED },
     Target { name: "elf_image", run: elf_image, words: elf::WORDS },
     Target { name: "elf_symbols", run: elf_symbols, words: elf::WORDS },
-    Target { name: "fleet", run: fleet, words: fleet::WORDS },
     Target { name: "held", run: held, words: &["\x01\0\0\0", "\x02\0\0\0", "/prog\0\0\0"] },
     Target { name: "http_request", run: http_request, words: govern::HTTP_WORDS },
     Target { name: "jobs", run: jobs, words: govern::JOBS_WORDS },
@@ -65,7 +60,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "observations", run: observations, words: measured::LINE_WORDS },
     Target { name: "perf_ring", run: perf_ring, words: &["\0\0\0\0\0\0\0\0", "/bin/sh"] },
     Target { name: "procfs", run: procfs, words: kernel::PROC_WORDS },
-    Target { name: "recommend", run: recommend, words: recommend::WORDS },
     Target { name: "sizes", run: sizes, words: sizes::WORDS },
     Target { name: "state", run: state, words: govern::STATE_WORDS },
     Target { name: "symbol_texts", run: symbol_texts, words: kernel::MAPS_WORDS },

@@ -9,7 +9,6 @@
 //! The page is made anew for each request, by the thread that answers it.
 
 use crate::peer::Peer;
-use crate::tls::{HANDSHAKE, TlsFiles};
 use crate::token::TokenFile;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -35,6 +34,24 @@ pub struct MetricsError {
     source: io::Error,
 }
 
+/// The first byte of a record of a handshake (RFC 8446, section 5.1). No method of HTTP begins so.
+const HANDSHAKE: u8 = 22;
+
+/// A connection over which a request comes and an answer goes.
+pub trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
+/// TLS, which the caller brings along: this crate has none.
+pub trait Tls: std::fmt::Debug + Send + Sync {
+    /// Has `answer` read and write over TLS over `peer`, of which nothing was read yet, and then closes it, so
+    /// that the peer can tell an end from a cut.
+    ///
+    /// # Errors
+    /// Those of the connection, of its handshake, and of `answer`.
+    fn serve(&self, peer: Peer, answer: &mut dyn FnMut(&mut dyn Stream) -> io::Result<()>) -> io::Result<()>;
+}
+
 /// What makes the page.
 type Page = Box<dyn Fn() -> String + Send + Sync>;
 
@@ -42,7 +59,7 @@ type Page = Box<dyn Fn() -> String + Send + Sync>;
 struct Shared {
     page: Page,
     token: Option<TokenFile>,
-    tls: Option<TlsFiles>,
+    tls: Option<Box<dyn Tls>>,
     stop: AtomicBool,
     connections: AtomicUsize,
 }
@@ -63,14 +80,14 @@ pub struct Exposition {
 
 impl Exposition {
     /// Serves `page` at `address`; port 0 takes any that is free. With a `token` only to those who have it,
-    /// and with a certificate (`tls`) only by https.
+    /// and with `tls` only by https.
     ///
     /// # Errors
     /// [`MetricsError`] where the address cannot be had.
     pub fn start(
         address: SocketAddr,
         token: Option<TokenFile>,
-        tls: Option<TlsFiles>,
+        tls: Option<Box<dyn Tls>>,
         page: impl Fn() -> String + Send + Sync + 'static,
     ) -> Result<Exposition, MetricsError> {
         let failed = |source| MetricsError { address, source };
@@ -142,13 +159,7 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let Some(tls) = &shared.tls else { return answer(&mut peer, shared) };
     match peer.first()? {
         None => Ok(()),
-        Some(HANDSHAKE) => {
-            let mut stream = tls.over(peer)?;
-            answer(&mut stream, shared)?;
-            // The peer knows by it that nothing was cut off.
-            stream.conn.send_close_notify();
-            stream.flush()
-        }
+        Some(HANDSHAKE) => tls.serve(peer, &mut |stream| answer(stream, shared)),
         Some(_) => {
             // Read, or closing would take the answer away. What it brought along is not looked at.
             request(&mut peer)?;
@@ -157,23 +168,23 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     }
 }
 
-fn answer(stream: &mut (impl Read + Write), shared: &Shared) -> io::Result<()> {
-    let (asked, authorization) = request(stream)?;
+fn answer(mut stream: &mut dyn Stream, shared: &Shared) -> io::Result<()> {
+    let (asked, authorization) = request(&mut stream)?;
     let let_in = || shared.token.as_ref().is_none_or(|token| token.admits(authorization.as_deref()));
     match asked {
         Asked::Metrics if let_in() => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            respond(stream, "200 OK", kind, &(shared.page)())
+            respond(&mut stream, "200 OK", kind, &(shared.page)())
         }
         Asked::Metrics => respond(
-            stream,
+            &mut stream,
             "401 Unauthorized\r\nWWW-Authenticate: Bearer",
             "text/plain",
             "the token of --token-file is needed: Authorization: Bearer TOKEN\n",
         ),
-        Asked::Other => respond(stream, "404 Not Found", "text/plain", "there is /metrics\n"),
-        Asked::Method => respond(stream, "405 Method Not Allowed", "text/plain", "only GET\n"),
-        Asked::Nonsense => respond(stream, "400 Bad Request", "text/plain", "this is no request\n"),
+        Asked::Other => respond(&mut stream, "404 Not Found", "text/plain", "there is /metrics\n"),
+        Asked::Method => respond(&mut stream, "405 Method Not Allowed", "text/plain", "only GET\n"),
+        Asked::Nonsense => respond(&mut stream, "400 Bad Request", "text/plain", "this is no request\n"),
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
 /// A connection, and since when.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     stream: TcpStream,
     began: Instant,
 }

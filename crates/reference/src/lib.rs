@@ -81,7 +81,9 @@ pub use options::{
     BUDGET, BURST, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, IDLE_BUDGET, Options, WINDOWS, WINDOWS_MAX,
     WatchError,
 };
-pub use source::{Availability, Count, Done, PerProcess, Source, SourceError, SourceKind, Spent};
+pub use source::{
+    Availability, Count, Done, PerProcess, Source, SourceChoice, SourceError, SourceKind, Spent,
+};
 pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables, has_soft_dirty};
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{ByAge, Ground, Kind, Knee, LESS, Limit, Verdict};

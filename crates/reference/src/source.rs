@@ -21,6 +21,7 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
+use std::str::FromStr;
 use std::time::Duration;
 use vellum_process::{Bytes, Pid};
 
@@ -88,6 +89,36 @@ impl SourceKind {
 impl Display for SourceKind {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// A source, or none for the first that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceChoice(Option<SourceKind>);
+
+impl SourceChoice {
+    /// The name of the automatic choice.
+    pub const AUTO: &str = "auto";
+
+    /// The source; `None` leaves the choice to the watch.
+    #[must_use]
+    pub fn kind(self) -> Option<SourceKind> {
+        self.0
+    }
+}
+
+impl FromStr for SourceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SourceChoice, String> {
+        if text == Self::AUTO {
+            return Ok(SourceChoice(None));
+        }
+        let known = SourceKind::ALL.into_iter().find(|kind| kind.name() == text);
+        let names = || {
+            format!("the sources are {}, {}", Self::AUTO, SourceKind::ALL.map(SourceKind::name).join(", "))
+        };
+        known.map(|kind| SourceChoice(Some(kind))).ok_or_else(names)
     }
 }
 
@@ -370,6 +401,13 @@ fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_chosen_by_its_name() {
+        assert_eq!("damon".parse(), Ok(SourceChoice(Some(SourceKind::Damon))));
+        assert_eq!("auto".parse(), Ok(SourceChoice(None)));
+        assert!("stars".parse::<SourceChoice>().unwrap_err().contains("accessed-bits"));
+    }
 
     #[test]
     fn a_job_is_its_processes_added_up_and_those_that_fail_are_named() {

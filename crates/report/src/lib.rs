@@ -4,20 +4,24 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`units`] | quantities as text for people |
-//! | [`amount`] | quantities read from options and configuration files |
+//! | [`amount`], [`option`] | quantities read from configuration files and options |
 //! | [`table`], [`Value`] | tables, as text, Markdown, HTML and JSON |
 //! | [`escape`] | text in HTML and XML |
 //! | [`plot`] | pictures of observations and of computed curves, as SVG, PNG, and in a terminal |
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
+//! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; exit statuses |
 //!
 //! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] has the kinds that are plain
 //! Rust types.
 
 pub mod amount;
+pub mod exit;
 mod markup;
+pub mod option;
 mod output;
 pub mod plot;
+pub mod stderr;
 pub mod stdout;
 mod style;
 pub mod table;

@@ -74,7 +74,7 @@ pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
         }
     };
     if report.is_none() {
-        crate::stderr::write(format_args!("{}", text()));
+        vellum_report::stderr::write(format_args!("{}", text()));
     }
     let mut status = observed.ended.outcome.shell_status();
     let flames = || flames(&observed.profile);

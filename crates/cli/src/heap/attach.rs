@@ -252,7 +252,7 @@ impl Growth {
         let changes = Change::between(now(&self.last), now(&sites));
         let title = format!("in use after {}", time(began.elapsed()));
         let table = changes::table(&changes, &title, top, screen::columns_of_stderr(), Style::of_stderr());
-        crate::stderr::write(format_args!("{table}"));
+        vellum_report::stderr::write(format_args!("{table}"));
         (self.last, self.shown) = (sites, Instant::now());
         Ok(())
     }

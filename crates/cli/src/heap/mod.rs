@@ -101,7 +101,7 @@ fn outputs(args: &Heap) -> Result<Vec<(Output, Format)>, Failure> {
 /// Shows and writes the report. The exit status: `status`, unless that is 0 and something failed.
 fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut status: u8) -> u8 {
     let shown = text::render(observed, args.top, screen::columns_of_stderr(), Style::of_stderr());
-    crate::stderr::write(format_args!("{shown}"));
+    vellum_report::stderr::write(format_args!("{shown}"));
     for (output, format) in outputs {
         if let Err(failure) = write(output, format, observed, args) {
             say!("vellum: {failure}");

@@ -3,14 +3,8 @@
 use clap::ValueHint;
 use std::path::PathBuf;
 use std::time::Duration;
-use vellum_reference::{Options, SourceKind, WINDOWS_MAX};
-use vellum_report::amount::{self, percentage};
-
-/// The longest time that can be asked for.
-const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// The name of the automatic choice.
-const AUTO: &str = "auto";
+use vellum_reference::{Options, SourceChoice, WINDOWS_MAX};
+use vellum_report::option::{percent, percent_or_none, time, time_or_none};
 
 /// Estimate how much memory a running program needs, without privilege and without restarting it.
 ///
@@ -88,8 +82,8 @@ pub(crate) struct Watch {
     pub(super) delay: Option<Duration>,
 
     /// The source of references: auto (the cheapest usable), or one that --sources lists.
-    #[arg(long, value_name = "NAME", value_parser = source, default_value = AUTO)]
-    pub(super) source: Choice,
+    #[arg(long, value_name = "NAME", default_value = SourceChoice::AUTO)]
+    pub(super) source: SourceChoice,
 
     /// List the sources of references on this machine, and why others are missing.
     #[arg(long, exclusive = true)]
@@ -107,64 +101,5 @@ impl Watch {
             source: self.source.kind(),
             ..Options::default()
         }
-    }
-}
-
-/// A time with its unit.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    amount::time(text, &(Duration::from_nanos(1)..=TIME_MAX))
-}
-
-/// A time with its unit, or none.
-pub(crate) fn time_or_none(text: &str) -> Result<Duration, String> {
-    amount::time(text, &(Duration::ZERO..=TIME_MAX))
-}
-
-/// A part, as a percentage; it may be none.
-pub(crate) fn percent_or_none(text: &str) -> Result<f64, String> {
-    let part = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
-    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage, such as 0.05%".to_owned())
-}
-
-/// A part, as a percentage.
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let part = percentage(text).filter(|percent| *percent > 0.0 && *percent <= 100.0);
-    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
-}
-
-/// A source, or none for the first that can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice(Option<SourceKind>);
-
-impl Choice {
-    /// The source; `None` leaves the choice to the watch.
-    pub(crate) fn kind(self) -> Option<SourceKind> {
-        self.0
-    }
-}
-
-pub(crate) fn source(text: &str) -> Result<Choice, String> {
-    if text == AUTO {
-        return Ok(Choice(None));
-    }
-    let known = SourceKind::ALL.into_iter().find(|kind| kind.name() == text);
-    let names = || format!("the sources are {AUTO}, {}", SourceKind::ALL.map(SourceKind::name).join(", "));
-    known.map(|kind| Choice(Some(kind))).ok_or_else(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_parts_and_sources_are_read() {
-        assert!(time("20us").is_ok() && time("0s").is_err() && time("8761h").is_err());
-        assert_eq!((percent("1%"), percent("50")), (Ok(0.01), Ok(0.5)));
-        assert!(["0%", "101%", "x", "-1", "NaN"].iter().all(|text| percent(text).is_err()));
-        assert_eq!((percent_or_none("0%"), time_or_none("0s")), (Ok(0.0), Ok(Duration::ZERO)));
-        assert!(percent_or_none("-1").is_err() && percent_or_none("NaN").is_err());
-        assert_eq!(source("damon"), Ok(Choice(Some(SourceKind::Damon))));
-        assert_eq!(source("auto"), Ok(Choice(None)));
-        assert!(source("stars").unwrap_err().contains("accessed-bits"));
     }
 }

@@ -15,7 +15,7 @@ mod prove;
 mod record;
 mod view;
 
-pub(crate) use args::{Choice, Watch, percent, percent_or_none, source, time, time_or_none};
+pub(crate) use args::Watch;
 
 use crate::failure::Failure;
 use crate::screen;

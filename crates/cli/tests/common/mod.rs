@@ -2,10 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod browser;
-pub(crate) mod certificate;
 pub(crate) mod held;
-pub(crate) mod node;
-pub(crate) mod prometheus;
 pub(crate) mod recorded;
 pub(crate) mod terminal;
 

@@ -1,0 +1,74 @@
+//! Subcommands that are programs of their own: the fleet's, and the papers' experiments.
+//!
+//! Both are built apart, as few users need them. The subcommand becomes the program, which lies where
+//! [`library::find_program`] looks, and passes its arguments on untouched, `--help` among them.
+
+use crate::failure::Failure;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use vellum_process::library;
+
+/// A program that comes with this command.
+#[derive(Debug)]
+struct Companion {
+    program: &'static str,
+    /// What builds it.
+    build: &'static str,
+}
+
+const FLEET: Companion = Companion { program: "vellum-fleet", build: "fleet/build" };
+const PAPERS: Companion = Companion { program: "vellum-studies", build: "./build" };
+
+/// The program is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot find {program} beside {} (build it with {build})", .command.display())]
+struct Missing {
+    program: &'static str,
+    command: PathBuf,
+    build: &'static str,
+}
+
+/// The program is there, and the system refuses to run it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {}: {source} (build it again with {build})", .program.display())]
+struct NotStarted {
+    program: PathBuf,
+    source: io::Error,
+    build: &'static str,
+}
+
+/// The arguments of such a subcommand, for the help. They are passed on as the command line has them: clap
+/// drops a leading `--`.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Passed {
+    /// Its arguments; --help lists them.
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// `vellum agent`, `recommend` and `plan`. Returns only if the program cannot be started.
+pub(crate) fn fleet() -> Result<u8, Failure> {
+    FLEET.start(1)
+}
+
+/// `vellum papers`. Returns only if the program cannot be started.
+pub(crate) fn papers() -> Result<u8, Failure> {
+    PAPERS.start(2)
+}
+
+impl Companion {
+    /// Becomes the program, with this command's arguments without the first few.
+    fn start(&self, without: usize) -> Result<u8, Failure> {
+        let Companion { program, build } = *self;
+        let Ok(path) = library::find_program(program) else {
+            let command = std::env::current_exe().unwrap_or_else(|_| "vellum".into());
+            return Err(Failure::of(Missing { program, command, build }));
+        };
+        let source = Command::new(&path).args(std::env::args_os().skip(without)).exec();
+        Err(Failure::of(NotStarted { program: path, source, build }))
+    }
+}

@@ -1,0 +1,84 @@
+//! Subcommands that are programs of their own: what `vellum` says where they are missing, and how it starts
+//! them where they lie beside it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A subcommand, the program that it starts, and what builds that.
+const SUBCOMMANDS: [(&str, &str, &str); 4] = [
+    ("agent", "vellum-fleet", "fleet/build"),
+    ("recommend", "vellum-fleet", "fleet/build"),
+    ("plan", "vellum-fleet", "fleet/build"),
+    ("papers", "vellum-studies", "./build"),
+];
+
+/// A folder with a copy of `vellum`, made by a shell: no other test's child holds the file open for writing
+/// when it is run.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(tempfile::tempdir().expect("a temporary directory"));
+        place.make("cp \"$0\" vellum");
+        place
+    }
+
+    fn make(&self, script: &str) {
+        let made = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_vellum")])
+            .current_dir(&self.0)
+            .status();
+        assert!(made.is_ok_and(|status| status.success()), "{script}");
+    }
+
+    fn vellum(&self) -> std::path::PathBuf {
+        self.0.path().join("vellum")
+    }
+}
+
+fn ran(vellum: &Path, words: &[&str]) -> Output {
+    Command::new(vellum).args(words).output().expect("the command starts")
+}
+
+#[test]
+fn a_missing_companion_is_an_error_that_says_how_to_build_it() {
+    let place = Place::new();
+    for (subcommand, program, build) in SUBCOMMANDS {
+        let ended = ran(&place.vellum(), &[subcommand, "--help"]);
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!((ended.status.code(), ended.stdout.len()), (Some(125), 0), "{subcommand}: {said}");
+        let beside = format!("cannot find {program} beside {}", place.vellum().display());
+        assert!(said.contains(&beside) && said.contains(&format!("(build it with {build})")), "{said}");
+    }
+}
+
+#[test]
+fn arguments_and_exit_status_are_passed_through() {
+    let place = Place::new();
+    for (subcommand, program, _) in SUBCOMMANDS {
+        place.make(&format!(
+            "printf '#!/bin/sh\\nprintf \"[%%s]\" \"$@\"\\nexit 7\\n' > {program} && chmod +x {program}"
+        ));
+        for words in [&["--help"][..], &["-h"], &["--", "a b", "--json", "-"], &["help"], &[]] {
+            let ended = ran(&place.vellum(), &[&[subcommand], words].concat());
+            // The fleet's program has the same subcommands; the other is one.
+            let first = if program == "vellum-fleet" { Some(&subcommand) } else { None };
+            let mut passed: String = first.into_iter().chain(words).map(|word| format!("[{word}]")).collect();
+            if passed.is_empty() {
+                // printf without a word prints its format once.
+                passed = "[]".to_owned();
+            }
+            assert_eq!(String::from_utf8_lossy(&ended.stdout), passed, "{subcommand} {words:?}");
+            assert_eq!(ended.status.code(), Some(7), "{subcommand} {words:?}");
+        }
+    }
+}
+
+#[test]
+fn help_lists_the_subcommands() {
+    let help = ran(Path::new(env!("CARGO_BIN_EXE_vellum")), &["--help"]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for (subcommand, ..) in SUBCOMMANDS {
+        assert!(help.contains(&format!("\n  {subcommand} ")), "{help}");
+    }
+}

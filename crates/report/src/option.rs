@@ -1,0 +1,55 @@
+//! Values of options that several commands have, as parsers for the command line.
+
+use crate::amount::{self, percentage};
+use std::time::Duration;
+
+/// The longest time that an option takes.
+const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A time with its unit.
+///
+/// # Errors
+/// A sentence that says how to write one, and the limits.
+pub fn time(text: &str) -> Result<Duration, String> {
+    amount::time(text, &(Duration::from_nanos(1)..=TIME_MAX))
+}
+
+/// A time with its unit, or none.
+///
+/// # Errors
+/// As for [`time`].
+pub fn time_or_none(text: &str) -> Result<Duration, String> {
+    amount::time(text, &(Duration::ZERO..=TIME_MAX))
+}
+
+/// A part of a whole, written as a percentage above 0.
+///
+/// # Errors
+/// A sentence that says how to write one.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let part = percentage(text).filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
+}
+
+/// A part of a whole, written as a percentage; 0 is allowed.
+///
+/// # Errors
+/// As for [`percent`].
+pub fn percent_or_none(text: &str) -> Result<f64, String> {
+    let part = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
+    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage, such as 0.05%".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_parts_have_bounds() {
+        assert!(time("20us").is_ok() && time("0s").is_err() && time("8761h").is_err());
+        assert_eq!((percent("1%"), percent("50")), (Ok(0.01), Ok(0.5)));
+        assert!(["0%", "101%", "x", "-1", "NaN"].iter().all(|text| percent(text).is_err()));
+        assert_eq!((percent_or_none("0%"), time_or_none("0s")), (Ok(0.0), Ok(Duration::ZERO)));
+        assert!(percent_or_none("-1").is_err() && percent_or_none("NaN").is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! The workloads: the programs of the section `advice`, and eight services with what asks them.
+//!
+//! A service is a script of `services/`: `prepare` makes its files, once; `serve` becomes the service, which
+//! runs in the control group; `drive` asks it for a fixed amount of work from outside, and ends.
+
+use crate::program::{self, PROGRAMS, Program};
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// A service.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Service {
+    name: &'static str,
+    script: &'static str,
+    /// What must be there: programs, or files of it.
+    needs: &'static [&'static str],
+    packages: &'static str,
+}
+
+const SERVICES: [Service; 8] = [
+    Service {
+        name: "redis",
+        script: include_str!("services/redis.sh"),
+        needs: &["redis-server", "redis-cli", "redis-benchmark"],
+        packages: "redis-server redis-tools",
+    },
+    Service {
+        name: "postgres",
+        script: include_str!("services/postgres.sh"),
+        needs: &["/usr/lib/postgresql/15/bin/pgbench", "setpriv"],
+        packages: "postgresql-15",
+    },
+    Service {
+        name: "memcached",
+        script: include_str!("services/memcached.sh"),
+        needs: &["memcached", "python3"],
+        packages: "memcached",
+    },
+    Service {
+        name: "nginx",
+        script: include_str!("services/nginx.sh"),
+        needs: &["nginx", "python3"],
+        packages: "nginx-light",
+    },
+    Service {
+        name: "java",
+        script: include_str!("services/java.sh"),
+        needs: &["java", "javac", "python3"],
+        packages: "default-jdk-headless",
+    },
+    Service {
+        name: "node-http",
+        script: include_str!("services/node.sh"),
+        needs: &["node", "python3"],
+        packages: "nodejs",
+    },
+    Service {
+        name: "idle",
+        script: include_str!("services/idle.sh"),
+        needs: &["/usr/lib/python3/dist-packages/numpy", "python3"],
+        packages: "python3-numpy",
+    },
+    Service {
+        name: "prometheus",
+        script: include_str!("services/prometheus.sh"),
+        needs: &["prometheus", "promtool", "python3"],
+        packages: "prometheus",
+    },
+];
+
+/// What the scripts use.
+const FILES: [(&str, &str); 3] = [
+    ("ask.py", include_str!("services/ask.py")),
+    ("Service.java", include_str!("services/Service.java")),
+    ("service.js", include_str!("services/service.js")),
+];
+
+/// Without these options Node.js sizes its heap by the limit of its control group: a limit would then cost
+/// collections and no paging.
+const NODE: (&str, &str) = ("NODE_OPTIONS", "--max-old-space-size=2048 --max-semi-space-size=16");
+
+/// A workload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Workload {
+    /// A program that ends by itself.
+    Program(Program),
+    /// A service that is driven.
+    Service(Service),
+}
+
+/// A workload cannot be run here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Absent {
+    #[error("missing; apt-get install {0}")]
+    Missing(&'static str),
+    #[error("its files could not be made ({0})")]
+    Unprepared(ExitStatus),
+    #[error("its files could not be made: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = Workload> {
+    PROGRAMS.into_iter().map(Workload::Program).chain(SERVICES.into_iter().map(Workload::Service))
+}
+
+/// Makes what the workloads share in `folder`.
+pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
+    for (name, text) in FILES {
+        std::fs::write(folder.join(name), text)?;
+    }
+    program::prepare(folder, seed)
+}
+
+fn is_there(name: &str) -> bool {
+    Path::new(name).exists()
+        || vellum_process::locate(name.as_ref(), std::env::var_os("PATH").as_deref()).is_ok()
+}
+
+/// A workload whose files are made.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    workload: Workload,
+    executable: PathBuf,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Workload {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Workload::Program(program) => program.name,
+            Workload::Service(service) => service.name,
+        }
+    }
+
+    /// Makes its files.
+    pub(crate) fn ready(self, folder: &Path) -> Result<Ready, Absent> {
+        match self {
+            Workload::Program(program) => {
+                let executable = program.executable(folder).ok_or(Absent::Missing(program.package))?;
+                Ok(Ready { workload: self, executable: executable.into(), folder: folder.into(), port: 0 })
+            }
+            Workload::Service(service) => {
+                if !service.needs.iter().all(|name| is_there(name)) {
+                    return Err(Absent::Missing(service.packages));
+                }
+                let folder = folder.join(service.name);
+                std::fs::create_dir(&folder)?;
+                std::fs::write(folder.join("service.sh"), service.script)?;
+                let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+                let ready = Ready { workload: self, executable: "sh".into(), folder, port };
+                let made = ready.step("prepare").status()?;
+                if made.success() { Ok(ready) } else { Err(Absent::Unprepared(made)) }
+            }
+        }
+    }
+}
+
+impl Ready {
+    fn step(&self, what: &str) -> Command {
+        let mut command = Command::new(&self.executable);
+        command.args(["service.sh", what]).current_dir(&self.folder).env("PORT", self.port.to_string());
+        command.env(NODE.0, NODE.1);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// What runs in the group, and what drives it, if anything does.
+    pub(crate) fn commands(&self) -> io::Result<(Command, Option<Command>)> {
+        match &self.workload {
+            Workload::Program(program) => {
+                let mut command = program.command(&self.executable.clone().into(), &self.folder)?;
+                command.args(&program.words[1..]).env(NODE.0, NODE.1);
+                Ok((command, None))
+            }
+            Workload::Service(_) => Ok((self.step("serve"), Some(self.step("drive")))),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! `vellum agent`: what every container, unit and job step of this node is worth, for Prometheus.
+//!
+//! ```text
+//! Setting ─▶ Agent ─▶ step, step, … ─▶ notices, as lines
+//!              └─▶ Published ─▶ Exposition (HTTP) ─▶ Prometheus
+//!   --once: until each group has an answer; the page goes to standard output
+//! ```
+//!
+//! Two threads, and one for each connection. A signal may end it at any moment: nothing of it is left in any
+//! group or process.
+
+use crate::Ended;
+use clap::ValueHint;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles};
+use vellum_governor::{DEVICE_DELAY, Exposition, Stop, Tls, TokenFile};
+use vellum_reference::{Delay, Options, SourceChoice};
+use vellum_report::option::{percent, percent_or_none, time, time_or_none};
+use vellum_report::stdout::{self, say};
+use vellum_report::{OutputError, units};
+
+/// How long --once waits for answers unless --for says otherwise.
+const ONCE: Duration = Duration::from_secs(300);
+
+/// Say what every container, unit and job step of this node is worth, as metrics for Prometheus.
+///
+/// Finds control groups as they come and go (Kubernetes, docker, podman, cri-o, systemd, Slurm; versions 1
+/// and 2), watches each as `vellum watch --cgroup` does, in turns and within one bound for all, and serves
+/// metrics at http://ADDRESS/metrics, or by https (docs/fleet.md). It limits, suspends and writes nothing.
+/// Root is needed to see the processes of others.
+///
+/// Exit status: 0 when it was asked to stop, when the time is over, or when --once has ended; 125 if the
+/// hierarchy, the address or a file cannot be used.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  vellum agent\n  vellum agent --listen 0.0.0.0:9189 --token-file /etc/vellum/token \\\n    \
+    --tls-certificate /etc/vellum/tls.crt --tls-key /etc/vellum/tls.key\n  \
+    vellum agent --pods http://127.0.0.1:10255/pods\n  vellum agent --once > /var/lib/node-exporter/vellum.prom"
+)]
+pub(crate) struct AgentArgs {
+    /// The root of the control groups (default: /sys/fs/cgroup, or its memory hierarchy where that is version
+    /// 1).
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    root: Option<PathBuf>,
+
+    /// Where metrics are served; port 0 takes any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9189")]
+    listen: SocketAddr,
+
+    /// Serve only those who send the token in this file (Authorization: Bearer). It is read again for each
+    /// request.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
+
+    /// Serve by TLS (https) alone, with the certificate in this file (PEM), and behind it those that vouch
+    /// for it. It is read again for each connection.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+
+    /// The certificate's key (PEM, without a passphrase). It is read again for each connection.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+
+    /// Where the names of pods come from: the kubelet's endpoint, such as http://127.0.0.1:10255/pods
+    /// (read-only) or https://127.0.0.1:10250/pods, or a file that `kubectl get pods -A -o json` writes.
+    #[arg(long, value_name = "URL|FILE")]
+    pods: Option<PodsFrom>,
+
+    /// A file with the token for the kubelet.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "pods")]
+    pods_token_file: Option<PathBuf>,
+
+    /// A file with certificates (PEM) of those who vouch for the kubelet.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "pods")]
+    pods_ca_file: Option<PathBuf>,
+
+    /// Watch groups of unknown shape, too, if they have processes and no groups below.
+    #[arg(long)]
+    all: bool,
+
+    /// The share of one processor that everything may cost together.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2%")]
+    total: f64,
+
+    /// The share of a job's CPU time that watching it may cost.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
+    budget: f64,
+
+    /// The share of one processor that watching a job may cost if that is more.
+    #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "0.05%")]
+    idle_budget: f64,
+
+    /// The CPU time that a job's first curve may take ahead of both; the rest of its watch repays it.
+    #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "60ms")]
+    burst: Duration,
+
+    /// The smallest window, in a job's user CPU time, from 50ms; each further one is twice as long.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
+    delta: Duration,
+
+    /// The delay of a page fault, such as 100us, instead of measuring it on the swap device or disk of this
+    /// machine.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    delay: Option<Duration>,
+
+    /// The source of references: auto, or one that `vellum watch --sources` lists.
+    #[arg(long, value_name = "NAME", default_value = SourceChoice::AUTO)]
+    source: SourceChoice,
+
+    /// Serve nothing: write the metrics to standard output when each group has an answer, or after five
+    /// minutes, and end.
+    #[arg(long)]
+    once: bool,
+
+    /// End after this time, such as 30s or 5min.
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    time: Option<Duration>,
+}
+
+impl AgentArgs {
+    fn options(&self) -> Options {
+        Options {
+            delta: self.delta,
+            budget: self.budget,
+            idle_budget: self.idle_budget,
+            burst: self.burst,
+            source: self.source.kind(),
+            ..Options::default()
+        }
+    }
+
+    /// S, and what is to be said of it.
+    fn delay(&self) -> (Delay, String) {
+        match self.delay.map_or_else(Delay::measure, |given| Ok(Delay::given(given))) {
+            Ok(delay) => {
+                let mean = units::time(Duration::from_nanos(delay.mean_ns as u64));
+                (delay, format!("S, the delay of a page fault: {mean}"))
+            }
+            Err(why) => {
+                let assumed = units::time(DEVICE_DELAY);
+                let said =
+                    format!("S, the delay of a page fault, cannot be measured ({why}); {assumed} is assumed");
+                (Delay::given(DEVICE_DELAY), said)
+            }
+        }
+    }
+}
+
+/// Watches until somebody asks for the end.
+pub(crate) fn agent(args: &AgentArgs) -> Ended {
+    let open = |file: &Option<PathBuf>| file.as_deref().map(TokenFile::open).transpose();
+    let (token, pods_token) = (open(&args.token_file)?, open(&args.pods_token_file)?);
+    let tls = args.tls_certificate.as_deref().zip(args.tls_key.as_deref());
+    let tls = tls.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose()?;
+    // Before there is another thread: those made later inherit it.
+    let stop = Stop::hold()?;
+    args.options().check()?;
+    let (delay, of_delay) = args.delay();
+    let setting = Setting {
+        root: args.root.clone(),
+        others: args.all,
+        pods: args.pods.clone(),
+        access: Access { token: pods_token, authorities: args.pods_ca_file.clone(), identity: None },
+        watch: args.options(),
+        share: args.total,
+        delay,
+    };
+    let mut agent = Agent::new(setting)?;
+    let page = agent.page();
+    let server = match args.once {
+        true => None,
+        false => {
+            let page = page.clone();
+            let tls = tls.clone().map(|tls| Box::new(tls) as Box<dyn Tls>);
+            Some(Exposition::start(args.listen, token, tls, move || page.text())?)
+        }
+    };
+    let mut teller = Teller { quiet: args.once, began: Instant::now(), trouble: None };
+    let mut heard = teller.greet(&agent, server.as_ref(), &of_delay)?;
+    let limit = args.time.or(args.once.then_some(ONCE));
+    while heard {
+        let (notices, wait) = agent.step();
+        heard = teller.notices(&notices)? && teller.certificate(tls.as_ref())?;
+        let left = limit.map(|limit| limit.saturating_sub(teller.began.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) || (args.once && agent.is_answered()) {
+            break;
+        }
+        let wait = left.map_or(wait, |left| wait.min(left));
+        if heard && stop.wait_with(wait, agent.wake()) {
+            break;
+        }
+    }
+    if args.once {
+        agent.publish();
+        stdout::write_all(page.text_file().as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// Says what happens.
+struct Teller {
+    /// Standard output is for metrics: only trouble is said, to standard error.
+    quiet: bool,
+    began: Instant,
+    /// What was said last of the certificate.
+    trouble: Option<String>,
+}
+
+impl Teller {
+    fn greet(&self, agent: &Agent, server: Option<&Exposition>, delay: &str) -> Result<bool, OutputError> {
+        let Some(server) = server else { return Ok(true) };
+        let root = agent.root().display();
+        say(&format!("groups below {root}; metrics at {}\n{delay}\n", server.url()))
+    }
+
+    /// Whether anybody still reads.
+    fn notices(&self, notices: &[Notice]) -> Result<bool, OutputError> {
+        let mut text = String::new();
+        for notice in notices {
+            let line = notice.to_string().replace(char::is_control, "?");
+            match self.quiet {
+                false => text += &self.line(&line),
+                true if notice.is_trouble() => say!("vellum: {line}"),
+                true => {}
+            }
+        }
+        say(&text)
+    }
+
+    /// Whether anybody still reads, after it was said if a renewed certificate cannot be used, or again can.
+    fn certificate(&mut self, tls: Option<&TlsFiles>) -> Result<bool, OutputError> {
+        let now = tls.and_then(TlsFiles::trouble);
+        if now == self.trouble {
+            return Ok(true);
+        }
+        let line = match &now {
+            Some(why) => format!("{why}. The certificate of before stays in force"),
+            None => "the new certificate is in force".to_owned(),
+        };
+        self.trouble = now;
+        say(&self.line(&line.replace(char::is_control, "?")))
+    }
+
+    fn line(&self, text: &str) -> String {
+        format!("{:9.1} s  {text}\n", self.began.elapsed().as_secs_f64())
+    }
+}

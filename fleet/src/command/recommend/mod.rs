@@ -1,0 +1,103 @@
+//! `vellum recommend`: what to set, by what Prometheus remembers of `vellum agent`.
+//!
+//! ```text
+//!                                   ┌─▶ systemd: drop-ins
+//! history ─▶ a number, and why ─────┼─▶ kubernetes: status of VerticalPodAutoscalers
+//!                                   └─▶ slurm: a table for a plugin
+//! ```
+//!
+//! Nothing is written before all of the history was read. Nothing is started, stopped or reloaded.
+
+mod kubernetes;
+mod slurm;
+mod systemd;
+
+use crate::Ended;
+use clap::{Subcommand, ValueHint};
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+use vellum_fleet::recommend::decide::Rules;
+use vellum_fleet::{Access, Address, Server};
+use vellum_governor::{TokenError, TokenFile};
+use vellum_report::option::{percent_or_none, time, time_or_none};
+
+/// Derive settings from what Prometheus remembers of `vellum agent`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Recommend {
+    #[command(subcommand)]
+    to: To,
+}
+
+#[derive(Debug, Subcommand)]
+enum To {
+    Kubernetes(kubernetes::Kubernetes),
+    Slurm(slurm::Slurm),
+    Systemd(systemd::Systemd),
+}
+
+/// Where the history is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Prometheus {
+    /// Prometheus, or what speaks as it does, by http or https.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090", value_parser = address)]
+    prometheus: Address,
+
+    /// A file with the token for it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
+
+    /// A file with certificates (PEM) of those who vouch for it, instead of those that this system trusts.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    ca_file: Option<PathBuf>,
+}
+
+impl Prometheus {
+    pub(crate) fn server(&self) -> Result<Server, Box<dyn Error>> {
+        let access = Access {
+            token: token(self.token_file.as_ref())?,
+            authorities: self.ca_file.clone(),
+            identity: None,
+        };
+        Ok(Server::new(self.prometheus.clone(), &access)?)
+    }
+}
+
+/// What numbers are made of.
+#[derive(Debug, clap::Args)]
+struct Made {
+    /// How far back the largest advice is looked for.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "192h")]
+    over: Duration,
+
+    /// The least history that a number is made of.
+    #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "24h")]
+    least: Duration,
+
+    /// What is given beyond the advice.
+    #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "10%")]
+    margin: f64,
+}
+
+impl Made {
+    fn rules(&self) -> Rules {
+        Rules { least: self.least, margin: self.margin }
+    }
+}
+
+fn token(file: Option<&PathBuf>) -> Result<Option<TokenFile>, TokenError> {
+    file.map(|path| TokenFile::open(path)).transpose()
+}
+
+pub(crate) fn address(text: &str) -> Result<Address, String> {
+    Address::parse(text, "").map_err(|why| why.to_string())
+}
+
+/// Recommends.
+pub(crate) fn recommend(args: &Recommend) -> Ended {
+    match &args.to {
+        To::Kubernetes(args) => kubernetes::recommend(args),
+        To::Slurm(args) => slurm::recommend(args),
+        To::Systemd(args) => systemd::recommend(args),
+    }
+}

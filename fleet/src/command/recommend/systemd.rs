@@ -1,0 +1,92 @@
+//! `vellum recommend systemd`: a drop-in for each service, or with `--dry-run` only the words.
+//!
+//! Nothing is written before all of the history was read; then each file is written whole.
+
+use super::{Made, Prometheus};
+use crate::Ended;
+use clap::ValueHint;
+use std::path::PathBuf;
+use vellum_fleet::recommend::decide::{Verdict, decide};
+use vellum_fleet::recommend::dropins::{self, FILE};
+use vellum_fleet::recommend::history::{self, Question};
+use vellum_report::{stdout, units};
+
+/// Write a drop-in with MemoryHigh for each service of this machine.
+///
+/// The number is the largest advice of the time asked for, and a margin. It is never below that, goes down in
+/// steps, and up at once where a service stalls under it. Services with too little history get none. Each
+/// number has its reason, in the output and in the file. `systemctl daemon-reload` takes the files into
+/// force; MemoryHigh needs control groups of version 2.
+///
+/// Exit status: 0; 125 if Prometheus does not answer, or a file cannot be written.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  vellum recommend systemd --dry-run\n  \
+    vellum recommend systemd --prometheus http://127.0.0.1:9090 --instance node7:9189")]
+pub(super) struct Systemd {
+    #[command(flatten)]
+    prometheus: Prometheus,
+
+    #[command(flatten)]
+    made: Made,
+
+    /// The label `instance` of this machine; needed where Prometheus knows several.
+    #[arg(long, value_name = "NAME")]
+    instance: Option<String>,
+
+    /// Where drop-ins are.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = "/etc/systemd/system")]
+    directory: PathBuf,
+
+    /// Only say what would be set, and why.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Recommends.
+pub(super) fn recommend(args: &Systemd) -> Ended {
+    let question = Question {
+        prometheus: args.prometheus.server()?,
+        instance: args.instance.clone(),
+        over: args.made.over,
+    };
+    let rules = args.made.rules();
+    let histories = history::ask(&question)?;
+    let (mut text, mut written) = (String::new(), 0);
+    for (unit, history) in &histories {
+        let shown = unit.replace(char::is_control, "?");
+        if !dropins::is_service(unit) {
+            text += &format!("{shown}: left alone: it is no service\n");
+            continue;
+        }
+        let current = dropins::current(&args.directory, unit);
+        let (verdict, why) = decide(history, current, &rules);
+        text += &match verdict {
+            Verdict::Nothing => format!("{shown}: left alone: {why}\n"),
+            Verdict::Keep => format!("{shown}: kept: {why}\n"),
+            Verdict::Set(bytes) => {
+                let before = current.map_or("none".to_owned(), units::bytes);
+                let after = units::bytes(bytes);
+                if !args.dry_run {
+                    dropins::write(&args.directory, unit, bytes, &why)?;
+                }
+                written += 1;
+                format!("{shown}: MemoryHigh {before} -> {after}: {why}\n")
+            }
+        };
+    }
+    text += &match (histories.len(), written, args.dry_run) {
+        (0, ..) => "Prometheus knows no unit: does it fetch the metrics of `vellum agent`?\n".to_owned(),
+        (_, 0, _) => "nothing to change\n".to_owned(),
+        (_, count, true) => {
+            format!("{count} would be written, to UNIT.d/{FILE} in {}\n", args.directory.display())
+        }
+        (_, count, false) => {
+            format!(
+                "{count} written in {}; `systemctl daemon-reload` takes them into force\n",
+                args.directory.display()
+            )
+        }
+    };
+    stdout::write_all(text.as_bytes())?;
+    Ok(0)
+}

@@ -1,0 +1,190 @@
+//! The certificate by which metrics are served over TLS, and its key.
+//!
+//! Both files are read again for each connection, and compared with what was read before: who renews
+//! certificates replaces files, and need not say so. There may be a moment in which one file is new and the
+//! other is not. Until they fit together again, the last two that did stay in force, and
+//! [`TlsFiles::trouble`] says why. With another certificate no session of before is resumed.
+//!
+//! Invariant: no key is ever printed.
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{Error, ServerConfig, ServerConnection, StreamOwned};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use vellum_governor::{Peer, Stream, Tls};
+
+/// The longest file.
+const FILE_MAX: u64 = 1 << 20;
+/// The protocol that is spoken inside (RFC 7301).
+const PROTOCOL: &[u8] = b"http/1.1";
+
+/// The certificate or its key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{option} {path}: {source}; give a file (PEM) that can be read")]
+    Read {
+        /// What names it.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It has no certificate.
+    #[error(
+        "--tls-certificate {0}: there is no certificate in it that is understood; give the server's, and behind it those \
+         that vouch for it, in the form of PEM"
+    )]
+    Certificate(PathBuf),
+    /// It has no key.
+    #[error(
+        "--tls-key {0}: there is no private key in it that is understood; give one in the form of PEM, without a passphrase"
+    )]
+    Key(PathBuf),
+    /// One belongs to another.
+    #[error(
+        "--tls-key {key}: it is not the key of the first certificate in {certificate}; give the two that belong together"
+    )]
+    Strangers {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+    },
+    /// TLS cannot make use of them.
+    #[error(
+        "--tls-certificate {certificate}, --tls-key {key}: {source}; give a certificate of version 3 with a key of RSA, ECDSA \
+         (P-256, P-384) or Ed25519"
+    )]
+    Unusable {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+        /// Why.
+        source: Error,
+    },
+}
+
+/// A file with a certificate, and one with its key.
+#[derive(Clone)]
+pub struct TlsFiles(Arc<Shared>);
+
+struct Shared {
+    certificate: PathBuf,
+    key: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+/// What is in force.
+struct Kept {
+    pem: Pem,
+    config: Arc<ServerConfig>,
+    /// Why what the files have now is not.
+    trouble: Option<String>,
+}
+
+/// What the files have.
+#[derive(PartialEq)]
+struct Pem {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl std::fmt::Debug for TlsFiles {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Shared { certificate, key, .. } = &*self.0;
+        to.debug_struct("TlsFiles")
+            .field("certificate", certificate)
+            .field("key", key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TlsFiles {
+    /// The files at these paths, in which there are a certificate and its key.
+    ///
+    /// # Errors
+    /// [`TlsError`] if they cannot be read, have none, or do not belong together.
+    pub fn open(certificate: &Path, key: &Path) -> Result<TlsFiles, TlsError> {
+        let pem = Pem::read(certificate, key)?;
+        let config = pem.config(certificate, key)?;
+        let kept = Mutex::new(Kept { pem, config, trouble: None });
+        Ok(TlsFiles(Arc::new(Shared { certificate: certificate.to_owned(), key: key.to_owned(), kept })))
+    }
+
+    /// Why what the files had at the last connection is not in force, but what they had before.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        let Shared { certificate, key, kept } = &*self.0;
+        // Read without the lock: a slow disk holds up nobody else.
+        let read = Pem::read(certificate, key);
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = match read {
+            Ok(pem) if pem == kept.pem => Ok(None),
+            Ok(pem) => pem.config(certificate, key).map(|config| Some((pem, config))),
+            Err(why) => Err(why),
+        };
+        kept.trouble = changed.as_ref().err().map(TlsError::to_string);
+        if let Ok(Some((pem, config))) = changed {
+            (kept.pem, kept.config) = (pem, config);
+        }
+        Arc::clone(&kept.config)
+    }
+}
+
+impl Tls for TlsFiles {
+    fn serve(&self, peer: Peer, answer: &mut dyn FnMut(&mut dyn Stream) -> io::Result<()>) -> io::Result<()> {
+        let connection = ServerConnection::new(self.config()).map_err(io::Error::other)?;
+        let mut stream = StreamOwned::new(connection, peer);
+        answer(&mut stream)?;
+        // The peer knows by it that nothing was cut off.
+        stream.conn.send_close_notify();
+        stream.flush()
+    }
+}
+
+impl Pem {
+    fn read(certificate: &Path, key: &Path) -> Result<Pem, TlsError> {
+        let certificate = read("--tls-certificate", certificate)?;
+        Ok(Pem { certificate, key: read("--tls-key", key)? })
+    }
+
+    fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+        let chain: Vec<_> =
+            CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<_, _>>().unwrap_or_default();
+        if chain.is_empty() {
+            return Err(TlsError::Certificate(certificate.to_owned()));
+        }
+        let secret = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| TlsError::Key(key.to_owned()))?;
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        let made = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
+        match made {
+            Ok(mut config) => {
+                config.alpn_protocols = vec![PROTOCOL.to_vec()];
+                Ok(Arc::new(config))
+            }
+            Err(Error::InconsistentKeys(_)) => Err(TlsError::Strangers { certificate, key }),
+            Err(source) => Err(TlsError::Unusable { certificate, key, source }),
+        }
+    }
+}
+
+fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    let mut bytes = Vec::new();
+    match fs::File::open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes)) {
+        Ok(_) => Ok(bytes),
+        Err(source) => Err(TlsError::Read { option, path: path.to_owned(), source }),
+    }
+}

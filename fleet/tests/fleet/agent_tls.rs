@@ -1,0 +1,240 @@
+//! `vellum agent` by https: certificates that openssl made, asked for by curl.
+//!
+//! The root of the groups is an ordinary folder: the page itself is tested elsewhere.
+
+use crate::common::certificate::{EC, RSA, certificate};
+use crate::common::node::{Agent, TOKEN, until};
+use crate::common::{self, FLEET};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// How many connections the agent has at once.
+const CONNECTIONS: usize = 8;
+/// curl's exit status where it does not trust the certificate.
+const UNTRUSTED: i32 = 60;
+/// The start of a greeting that promises 512 bytes.
+const HALF_A_GREETING: [u8; 9] = [22, 3, 1, 2, 0, 1, 0, 1, 252];
+
+/// A folder with `one`, `two` (a certificate and its key each), `now` (a link to `one`), and a root without
+/// groups.
+struct Place(TempDir);
+
+impl Place {
+    fn make() -> Option<Place> {
+        if Command::new("curl").arg("--version").output().is_err() {
+            vellum_skip::skip("there is no curl here");
+            return None;
+        }
+        let place = Place(tempfile::tempdir().unwrap());
+        for (name, kind) in [("one", &EC[..]), ("two", &RSA[..])] {
+            fs::create_dir(place.at(name)).unwrap();
+            if !certificate(&place.at(name), kind) {
+                return None;
+            }
+        }
+        fs::create_dir(place.at("root")).unwrap();
+        fs::write(place.at("root/cgroup.procs"), "").unwrap();
+        fs::write(place.at("token"), TOKEN).unwrap();
+        place.point_to("one");
+        Some(place)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Exchanges certificate and key at once, as Kubernetes does where a secret is mounted.
+    fn point_to(&self, name: &str) {
+        std::os::unix::fs::symlink(name, self.at("new")).unwrap();
+        fs::rename(self.at("new"), self.at("now")).unwrap();
+    }
+
+    fn agent(&self, more: &[&str]) -> Agent {
+        let (certificate, key) = (self.at("now/tls.crt"), self.at("now/tls.key"));
+        let options =
+            [&["--tls-certificate", common::text(&certificate), "--tls-key", common::text(&key)], more];
+        Agent::start(&self.at("root"), &options.concat())
+    }
+
+    /// What curl gets from `url`, if it trusts the certificate in the folder.
+    fn curl(&self, trusted: &str, url: &str, more: &[&str]) -> Output {
+        let authority = self.at(trusted).join("tls.crt");
+        let mut command = Command::new("curl");
+        command
+            .env_clear()
+            .args(["-sS", "-i", "--noproxy", "*", "--cacert"])
+            .arg(authority)
+            .args(more)
+            .arg(url);
+        command.output().unwrap()
+    }
+
+    /// curl's exit status: 0 if it is answered.
+    fn status(&self, trusted: &str, agent: &Agent) -> Option<i32> {
+        self.curl(trusted, &https(agent), &["-f"]).status.code()
+    }
+
+    fn is_served(&self, trusted: &str, agent: &Agent) -> bool {
+        self.status(trusted, agent) == Some(0)
+    }
+}
+
+fn https(agent: &Agent) -> String {
+    format!("https://{}/metrics", agent.address)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn metrics_come_by_https_alone_and_to_those_who_have_the_token() {
+    let _turn = crate::common::beside();
+    let Some(place) = Place::make() else { return };
+    let token = place.at("token");
+    let agent = place.agent(&["--token-file", common::text(&token)]);
+    let header = format!("Authorization: Bearer {TOKEN}");
+    for more in [&["--tlsv1.3"][..], &["--tls-max", "1.2"], &["--http1.1"]] {
+        let got = place.curl("one", &https(&agent), &[&["-H", &header], more].concat());
+        let page = text(&got.stdout);
+        assert!(got.status.success() && page.starts_with("HTTP/1.1 200 "), "{more:?}: {got:?}");
+        assert!(page.contains("vellum_build_info{") && page.ends_with("# EOF\n"), "{page}");
+    }
+    let without = text(&place.curl("one", &https(&agent), &[]).stdout);
+    assert!(without.starts_with("HTTP/1.1 401 ") && !without.contains("vellum_"), "{without}");
+    let other = place.curl("two", &https(&agent), &["-H", &header]);
+    assert_eq!((other.status.code(), text(&other.stdout).as_str()), (Some(UNTRUSTED), ""), "{other:?}");
+    let plain = format!("http://{}/metrics", agent.address);
+    let plain = text(&place.curl("one", &plain, &["-H", &header]).stdout);
+    assert!(plain.starts_with("HTTP/1.1 400 ") && plain.contains("https"), "{plain}");
+    assert!(!plain.contains("vellum_") && !plain.contains(TOKEN), "{plain}");
+}
+
+#[test]
+fn a_renewed_certificate_is_in_force_without_a_restart() {
+    let _turn = crate::common::beside();
+    let Some(place) = Place::make() else { return };
+    let agent = place.agent(&[]);
+    let of_both = || ["one", "two"].map(|trusted| place.status(trusted, &agent));
+    assert_eq!(of_both(), [Some(0), Some(UNTRUSTED)]);
+    place.point_to("two");
+    assert_eq!(of_both(), [Some(UNTRUSTED), Some(0)]);
+    // File by file, as others do it: meanwhile, and where there is nonsense, that of before is served.
+    let before = fs::read(place.at("two/tls.crt")).unwrap();
+    let said = |words: &str| {
+        until("it is said", || agent.lines.try_iter().find(|line| line.contains(words)));
+    };
+    for (file, bytes, words) in [
+        (
+            "two/tls.key",
+            fs::read(place.at("one/tls.key")).unwrap(),
+            "is not the key of the first certificate",
+        ),
+        ("two/tls.crt", before[..before.len() / 2].to_vec(), "no certificate in it"),
+    ] {
+        fs::write(place.at(file), bytes).unwrap();
+        fs::write(place.at("before.crt"), &before).unwrap();
+        let got = Command::new("curl")
+            .env_clear()
+            .args(["-sSf", "--noproxy", "*", "--cacert"])
+            .arg(place.at("before.crt"))
+            .arg(https(&agent))
+            .output();
+        let got = got.unwrap();
+        assert!(got.status.success() && text(&got.stdout).ends_with("# EOF\n"), "{file}: {got:?}");
+        said(words);
+    }
+    fs::copy(place.at("one/tls.crt"), place.at("two/tls.crt")).unwrap();
+    assert!(place.is_served("one", &agent));
+    said("the new certificate is in force");
+    // A folder that is gone is one that comes back.
+    fs::remove_file(place.at("now")).unwrap();
+    assert!(place.is_served("one", &agent));
+    said("No such file");
+}
+
+/// Whether the agent still waits for this peer.
+fn is_waited_for(mut peer: &TcpStream) -> bool {
+    peer.set_nonblocking(true).unwrap();
+    matches!(peer.read(&mut [0; 64]), Err(why) if why.kind() == ErrorKind::WouldBlock)
+}
+
+#[test]
+fn a_handshake_that_does_not_end_holds_up_nobody() {
+    let _turn = crate::common::beside();
+    let Some(place) = Place::make() else { return };
+    let agent = place.agent(&[]);
+    let slow = |count: usize| -> Vec<TcpStream> {
+        let one = |number: usize| {
+            let mut peer = TcpStream::connect(&agent.address).unwrap();
+            // Some are silent from the start.
+            if number.is_multiple_of(2) {
+                peer.write_all(&HALF_A_GREETING).unwrap();
+            }
+            peer
+        };
+        (0..count).map(one).collect()
+    };
+    until("others are answered while a handshake is waited for", || {
+        let peers = slow(CONNECTIONS - 1);
+        (place.is_served("one", &agent) && peers.iter().all(is_waited_for)).then_some(())
+    });
+    let peers = slow(2 * CONNECTIONS);
+    until("no handshake is waited for without end", || (!peers.iter().any(is_waited_for)).then_some(()));
+    until("and then others are answered", || place.is_served("one", &agent).then_some(()));
+    // Nonsense ends a handshake at once.
+    let mut nonsense = TcpStream::connect(&agent.address).unwrap();
+    nonsense.write_all(&[&[22][..], &[255; 100]].concat()).unwrap();
+    until("nonsense is not waited for", || (!is_waited_for(&nonsense)).then_some(()));
+    assert!(place.is_served("one", &agent));
+}
+
+/// The arguments that name these two.
+fn named<'a>(certificate: &'a Path, key: &'a Path) -> [&'a str; 4] {
+    ["--tls-certificate", common::text(certificate), "--tls-key", common::text(key)]
+}
+
+#[test]
+fn what_does_not_belong_together_is_said_before_anything_is_served() {
+    let _turn = crate::common::beside();
+    let Some(place) = Place::make() else { return };
+    let (one, two) = (place.at("one/tls.crt"), place.at("two/tls.key"));
+    let (locked, broken, odd) = (place.at("locked"), place.at("broken"), place.at("odd"));
+    let openssl = |args: &[&str]| {
+        let made = Command::new("openssl").current_dir(place.0.path()).args(args).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    };
+    openssl(&[
+        "pkcs8",
+        "-topk8",
+        "-v2",
+        "aes256",
+        "-passout",
+        "pass:a",
+        "-in",
+        "one/tls.key",
+        "-out",
+        "locked",
+    ]);
+    openssl(&["genpkey", "-algorithm", "ed448", "-out", "odd"]);
+    fs::write(&broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    let key = place.at("one/tls.key");
+    for (options, words) in [
+        (named(&one, &two), "it is not the key of the first certificate"),
+        (named(&one, &locked), "without a passphrase"),
+        (named(&one, &one), "there is no private key in it"),
+        (named(&key, &key), "there is no certificate in it"),
+        (named(&broken, &key), "give a certificate of version 3"),
+        (named(&one, &odd), "with a key of RSA, ECDSA"),
+    ] {
+        let done = Command::new(FLEET).args(["agent", "--root"]).arg(place.at("root")).args(options).output();
+        let done = done.unwrap();
+        let said = common::said(&done);
+        assert_eq!(done.status.code(), Some(125), "{options:?}: {said}");
+        assert!(said.contains(words) && !said.contains("BEGIN"), "{options:?}: {said}");
+    }
+}

@@ -1,0 +1,235 @@
+//! A node: control groups of our own with real jobs in them, and the agent that watches them.
+//!
+//! All groups are below one, and go with the test, also when it fails or is killed.
+
+use super::FLEET;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use vellum_process::confine::Undoing;
+
+/// A hang is one after this.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TOKEN: &str = "a-token-of-the-test";
+pub(crate) const BUSY: &str = "while :; do :; done";
+
+/// Waits for something that must happen.
+pub(crate) fn until<T>(what: &str, done: impl FnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, done)
+}
+
+/// The same for what takes longer.
+pub(crate) fn within<T>(patience: Duration, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(done) = done() {
+            return done;
+        }
+        assert!(began.elapsed() < patience, "{what}: it does not happen");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A port that is free, below those that the kernel gives to those who ask for any: it stays free while the
+/// program that has it is started again.
+pub(crate) fn port() -> u16 {
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    let from = 20_000 + (std::process::id() % 1000) as u16 * 10;
+    let mut ports = std::iter::from_fn(|| Some(from + GIVEN.fetch_add(1, Ordering::Relaxed)));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+}
+
+/// A child that ends with its owner.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The root of a hierarchy of our own, with the jobs in it, and a folder; removed with all that is in them.
+pub(crate) struct Node {
+    pub(crate) root: PathBuf,
+    pub(crate) folder: TempDir,
+    pub(crate) jobs: Vec<(PathBuf, Running)>,
+    _undoing: Undoing,
+}
+
+/// Ends the processes of the hierarchy `$1`, and removes it, and then the folder `$2`.
+const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
+    find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ] && rm -rf \"$2\"";
+
+impl Node {
+    pub(crate) fn make(name: &str) -> Option<Node> {
+        match vellum_fleet::usual_root() {
+            Ok(top) => Node::make_in(&top, name),
+            Err(why) => {
+                vellum_skip::skip(why);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn make_in(top: &Path, name: &str) -> Option<Node> {
+        let root = top.join(format!("vellum-agent-test-{}-{name}", std::process::id()));
+        if let Err(why) = fs::create_dir(&root) {
+            vellum_skip::skip(format_args!("no control group can be made in {}: {why}", top.display()));
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let undoing = Undoing::by(UNDO, &[root.as_os_str(), folder.path().as_os_str()]);
+        let node = Node { root, folder, jobs: Vec::new(), _undoing: undoing };
+        if let Err(why) = fs::read_to_string(node.root.join("cgroup.procs")) {
+            vellum_skip::skip(format_args!("a control group cannot be used: {why}"));
+            return None;
+        }
+        Some(node)
+    }
+
+    /// Starts a busy job in a group of its own.
+    pub(crate) fn add(&mut self, path: &str) {
+        self.run(path, Command::new("sh").args(["-c", BUSY]));
+    }
+
+    /// Starts a job in a group of its own.
+    pub(crate) fn run(&mut self, path: &str, job: &mut Command) {
+        self.enter(path, job);
+        self.jobs.push((self.root.join(path), Running::start(job)));
+    }
+
+    /// Has a command run in one of the groups.
+    pub(crate) fn enter(&self, path: &str, command: &mut Command) {
+        enter(&self.root.join(path), command);
+    }
+
+    pub(crate) fn remove(&mut self, path: &str) {
+        let group = self.root.join(path);
+        self.jobs.retain(|(place, _)| *place != group);
+        until("a group can be removed", || fs::remove_dir(&group).ok());
+    }
+}
+
+/// Has a command run in a group from its first instruction: should the test be killed, so is it.
+pub(crate) fn enter(group: &Path, command: &mut Command) {
+    fs::create_dir_all(group).unwrap();
+    let mut procs = fs::File::options().write(true).open(group.join("cgroup.procs")).unwrap();
+    // SAFETY: one write to a file that is open, of the number by which the kernel knows who writes.
+    unsafe { command.pre_exec(move || procs.write_all(b"0")) };
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.jobs.clear();
+        let began = Instant::now();
+        while self.root.exists() && began.elapsed() < PATIENCE {
+            remove(&self.root);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Removes a group and those below it, as far as they are empty.
+fn remove(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    let _ = fs::remove_dir(group);
+}
+
+pub(crate) fn id(number: u32) -> String {
+    format!("{number:064x}")
+}
+
+pub(crate) fn uid(number: u32) -> String {
+    format!("{number:08x}-7d54-4c88-9a51-3b2f4d5e6f70")
+}
+
+/// The group of a pod's container, as the kubelet's two drivers name it.
+pub(crate) fn by_cgroupfs(number: u32) -> String {
+    format!("kubepods/burstable/pod{}/{}", uid(number), id(number))
+}
+
+pub(crate) fn by_systemd(number: u32) -> String {
+    let uid = uid(number).replace('-', "_");
+    format!(
+        "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice/cri-containerd-{}.scope",
+        id(number)
+    )
+}
+
+/// An agent, and where its metrics are.
+pub(crate) struct Agent {
+    pub(crate) running: Running,
+    /// HOST:PORT
+    pub(crate) address: String,
+    pub(crate) lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Agent {
+    /// An agent at any port, which may cost much.
+    pub(crate) fn start(root: &Path, options: &[&str]) -> Agent {
+        let mut command = Agent::command(root);
+        Agent::run(command.args(["--listen", "127.0.0.1:0", "--total", "50%"]).args(options))
+    }
+
+    /// The command for a root.
+    pub(crate) fn command(root: &Path) -> Command {
+        let mut command = Command::new(FLEET);
+        command.args(["agent", "--delay", "100us"]).arg("--root").arg(root);
+        command
+    }
+
+    /// Runs it until it serves.
+    pub(crate) fn run(command: &mut Command) -> Agent {
+        let mut running = Running::start(command.stdout(Stdio::piped()));
+        let out = BufReader::new(running.0.stdout.take().unwrap());
+        let (sender, lines) = std::sync::mpsc::channel();
+        // Read to its end, so that the agent never waits for us.
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let first = lines.recv_timeout(PATIENCE).expect("a first line");
+        let address = first.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
+        Agent { running, address, lines }
+    }
+
+    /// The answer to a request with these headers.
+    pub(crate) fn ask(&self, headers: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{headers}\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        self.ask(&format!("Authorization: Bearer {TOKEN}\r\n"))
+    }
+
+    /// The value of a series, by the start of its labels.
+    pub(crate) fn value(&self, series: &str) -> Option<f64> {
+        let metrics = self.metrics();
+        let line = metrics.lines().find(|line| line.starts_with(series))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+}

@@ -1,0 +1,198 @@
+//! Questions to a real Prometheus, over nine days of history that are made up.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+use vellum_fleet::plan::{self, Hours, Row, Writer};
+use vellum_fleet::recommend::{containers, slurm};
+use vellum_fleet::{Access, Address, Server};
+
+const MIB: f64 = 1048576.0;
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+/// Between two samples.
+const EVERY: i64 = 120;
+const HANGS: Duration = Duration::from_secs(120);
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A series: its first and last sample in seconds before now, and its value by these.
+struct Series {
+    labels: &'static str,
+    ago: (i64, i64),
+    value: fn(i64) -> f64,
+}
+
+fn of(labels: &'static str, ago: (i64, i64), value: fn(i64) -> f64) -> Series {
+    Series { labels, ago, value }
+}
+
+const WEB: &str =
+    r#"instance="n1:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx""#;
+const NEW: &str = r#"instance="n2:1",name="new",namespace="shop",pod="new-0",container="main""#;
+const MOVED: &str =
+    r#"instance="n2:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx""#;
+
+fn history() -> BTreeMap<&'static str, Vec<Series>> {
+    let always = (9 * DAY, 0);
+    let mut all: BTreeMap<&'static str, Vec<Series>> = BTreeMap::new();
+    all.insert(
+        "vellum_job_advised_bytes",
+        vec![
+            of(WEB, always, |ago| if (5 * DAY..6 * DAY).contains(&ago) { 150.0 * MIB } else { 100.0 * MIB }),
+            of(MOVED, (2 * DAY, DAY), |_| 120.0 * MIB),
+            of(NEW, (2 * HOUR, 0), |_| 50.0 * MIB),
+            // Two steps at once, then one.
+            of(r#"instance="n1:1",name="7/0",slurm_job="7",slurm_step="0""#, (3 * DAY, 2 * DAY), |_| {
+                100.0 * MIB
+            }),
+            of(r#"instance="n1:1",name="7/1",slurm_job="7",slurm_step="1""#, (3 * DAY, 2 * DAY), |_| {
+                200.0 * MIB
+            }),
+            of(r#"instance="n1:1",name="7/2",slurm_job="7",slurm_step="2""#, (DAY, HOUR), |_| 250.0 * MIB),
+            of(r#"instance="n2:1",name="7/0",slurm_job="7",slurm_step="0""#, (3 * DAY, 2 * DAY), |_| {
+                10.0 * MIB
+            }),
+        ],
+    );
+    all.insert(
+        "vellum_job_advised_by_age_bytes",
+        vec![
+            of(WEB, always, |_| 90.0 * MIB),
+            of(r#"instance="n1:1",name="7/0",slurm_job="7",slurm_step="0""#, (3 * DAY, 2 * DAY), |_| {
+                130.0 * MIB
+            }),
+        ],
+    );
+    all.insert(
+        "vellum_job_limit_bytes",
+        vec![of(WEB, always, |ago| if ago > 6 * HOUR { 160.0 * MIB } else { 300.0 * MIB })],
+    );
+    // It stalled under the lower limit only.
+    all.insert(
+        "vellum_job_pressure_seconds_total",
+        vec![of(
+            concat!(
+                r#"instance="n1:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx""#,
+                r#",stall="full""#
+            ),
+            always,
+            |ago| 0.1 * (9 * DAY - ago.max(8 * HOUR)) as f64,
+        )],
+    );
+    let window = |text: &'static str| -> &'static str { text };
+    all.insert("vellum_job_curve_bytes", vec![
+        of(window(r#"instance="n1:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx",window="0.1""#), always, |_| 40.0 * MIB),
+        of(window(r#"instance="n1:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx",window="12.8""#), always, |_| 95.0 * MIB),
+        of(r#"instance="n1:1",name="cron.service",unit="cron.service",window="0.1""#, always, |_| MIB),
+    ]);
+    all.insert("vellum_job_curve_fault_rate", vec![
+        of(r#"instance="n1:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx",window="0.1""#, always, |_| 70.0),
+        of(r#"instance="n1:1",name="web",namespace="shop",pod="web-5d4f8b9c6-x2k4z",container="nginx",window="12.8""#, always, |_| 2.0),
+        of(r#"instance="n1:1",name="cron.service",unit="cron.service",window="0.1""#, always, |_| 0.0),
+    ]);
+    all.insert(
+        "vellum_job_watched_cpu_seconds_total",
+        vec![of(WEB, always, |ago| 0.5 * (9 * DAY - ago) as f64)],
+    );
+    all.insert("vellum_job_resident_bytes", vec![of(WEB, always, |_| 200.0 * MIB)]);
+    all
+}
+
+/// A Prometheus with this history; `None` where there is none.
+fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Running, Server)> {
+    let mut text = String::new();
+    for (name, series) in history() {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        let _ = writeln!(text, "# TYPE {} {kind}", name.trim_end_matches("_total"));
+        for Series { labels, ago: (from, to), value } in series {
+            let mut ago = from;
+            while ago >= to {
+                let _ = writeln!(text, "{name}{{{labels}}} {} {}", value(ago), now - ago);
+                ago -= EVERY;
+            }
+        }
+    }
+    text += "# EOF\n";
+    fs::write(folder.join("history"), text).unwrap();
+    fs::write(folder.join("config.yml"), "global: {}\n").unwrap();
+    let mut promtool = Command::new("promtool");
+    promtool.current_dir(folder).args(["tsdb", "create-blocks-from", "openmetrics", "history", "data"]);
+    let Ok(made) = promtool.output() else {
+        vellum_skip::skip("there is no promtool here (Debian: prometheus)");
+        return None;
+    };
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let log = File::create(folder.join("log")).unwrap();
+    let mut command = Command::new("prometheus");
+    command.current_dir(folder).args(["--config.file=config.yml", "--storage.tsdb.path=data"]);
+    command.args(["--storage.tsdb.retention.time=30d", &format!("--web.listen-address={port}")]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+    let Ok(child) = child else {
+        vellum_skip::skip("there is no prometheus here");
+        return None;
+    };
+    let running = Running(child);
+    let server =
+        Server::new(Address::parse(&format!("http://{port}"), "").unwrap(), &Access::default()).unwrap();
+    let began = Instant::now();
+    while slurm::ask(&server, Duration::from_secs(60)).is_err() {
+        let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+        assert!(began.elapsed() < HANGS, "prometheus does not answer: {}", log());
+    }
+    Some((running, server))
+}
+
+#[test]
+fn prometheus_answers_what_is_meant() {
+    let _turn = crate::common::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let Some((_running, server)) = prometheus(folder.path(), now) else { return };
+
+    let over = Duration::from_secs(8 * DAY as u64);
+    let question = containers::Question { prometheus: server.clone(), namespace: None, over };
+    let memory = containers::ask(&question).unwrap();
+    assert_eq!(memory.refused, 0);
+    let pods = &memory.namespaces["shop"];
+    let web = &pods["web-5d4f8b9c6-x2k4z"]["nginx"];
+    assert_eq!((web.history.advised, web.history.by_age), (Some(150.0 * MIB), Some(90.0 * MIB)), "{web:?}");
+    let days = web.history.known_seconds.unwrap() / DAY as f64;
+    assert!((7.5..=8.1).contains(&days), "{days}");
+    assert_eq!(web.stalled_under, Some(160.0 * MIB), "{web:?}");
+    let new = &pods["new-0"]["main"].history;
+    assert!(new.known_seconds.unwrap() <= 2.5 * HOUR as f64 && new.advised == Some(50.0 * MIB), "{new:?}");
+    let other = containers::Question { namespace: Some("x\"} or vellum_job_info{a=\"".into()), ..question };
+    assert!(containers::ask(&other).unwrap().namespaces.is_empty(), "a name stays within its quotes");
+
+    let needs = slurm::ask(&server, over).unwrap();
+    assert_eq!(
+        needs,
+        [("7".to_owned(), 330.0 * MIB)].into(),
+        "both steps at once, the larger advice of each"
+    );
+
+    let path = folder.path().join("curves.parquet");
+    let mut writer = Writer::new(File::create(&path).unwrap()).unwrap();
+    let written = plan::export(&server, Hours::before(now, 3), &mut writer, |_, _| ()).unwrap();
+    writer.finish().unwrap();
+    let mut rows: Vec<Row> = Vec::new();
+    assert_eq!(plan::read(&path, |row| rows.push(row.clone())).unwrap(), written);
+    assert_eq!(rows.len(), 6, "two jobs in three hours: {rows:?}");
+    let web = rows.iter().find(|row| row.name == "web").unwrap();
+    assert_eq!((web.owner.as_str(), web.node.as_str()), ("shop", "n1:1"));
+    assert_eq!(web.curve, vec![[0.1, 40.0 * MIB, 70.0], [12.8, 95.0 * MIB, 2.0]]);
+    assert!((web.cpu_seconds - 1800.0).abs() < 5.0 && web.resident_bytes == 200.0 * MIB, "{web:?}");
+    assert!(rows.iter().any(|row| row.owner == "cron.service" && row.cpu_seconds == 0.0));
+}

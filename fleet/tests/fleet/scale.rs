@@ -1,0 +1,410 @@
+//! A large fleet: a real Prometheus that remembers eight days of many nodes' containers and goes on to fetch
+//! them, a real API server with an object for every ten containers, and one pass of `vellum recommend
+//! kubernetes` over all of it, with its usual options.
+//!
+//! ```text
+//! job ◀─ agent ─▶ page ─▶ generator: N nodes of 30 containers ◀─ Prometheus ◀─ recommend ─▶ API server
+//!                    └─▶ eight days before now ─ promtool ─────────▶ ┘
+//! ```
+//!
+//! Only names and advice differ between the containers: all else is what a real agent serves of a real job.
+//! The largest advice of each container lies in a random hour of the eight days, so a number is right only if
+//! all of them were looked at. A second pass has nothing to write.
+//!
+//! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000), VELLUM_FLEET_STEP
+//! the seconds between the remembered samples.
+
+use crate::common::node::{Agent, Node, by_cgroupfs, id, port, uid, until, within};
+use crate::common::prometheus::Prometheus;
+use crate::common::{self, FLEET, text};
+use crate::vpa::cluster::{Cluster, OBJECTS, Programs};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufWriter, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use vellum_random::Rng;
+
+const NODES_ENV: &str = "VELLUM_FLEET_NODES";
+const STEP_ENV: &str = "VELLUM_FLEET_STEP";
+/// Nodes, and seconds between remembered samples, unless told otherwise.
+const NODES: u64 = 4;
+const STEP: u64 = 300;
+/// Containers of a node, and pods of a workload.
+const CONTAINERS: u64 = 30;
+const PODS: u64 = 10;
+/// The time remembered, up to a while before now, which is Prometheus' own.
+const DAYS: u64 = 8;
+const DAY: u64 = 86_400;
+const HOUR: u64 = 3600;
+const LATEST: u64 = 2 * HOUR;
+/// The largest block that a Prometheus makes that keeps fifteen days.
+const BLOCK: u64 = 18 * HOUR;
+/// The metrics that are asked for.
+const ASKED: [&str; 4] = ["advised_bytes", "advised_by_age_bytes", "limit_bytes", "pressure_seconds_total"];
+/// Threads that serve pages.
+const SERVERS: usize = 4;
+/// A hang is one after this, also with 1,000 nodes.
+const PATIENCE: Duration = Duration::from_secs(1800);
+const MIB: u64 = 1 << 20;
+/// The most that a pass may hold.
+const PEAK: u64 = 1 << 30;
+/// The names of the one container that an agent has watched.
+const NAMES: [&str; 3] = ["the-namespace", "the-pod", "the-container"];
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Touches 16 MiB all the time, for some 20 % of a processor.
+const JOB: &str = r#"
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    size_t all = 16 << 20;
+    volatile char *memory = malloc(all);
+    for (;;) {
+        clock_t until = clock() + CLOCKS_PER_SEC / 50;
+        do {
+            for (size_t at = 0; at < all; at += 4096) memory[at]++;
+        } while (clock() < until);
+        usleep(80000);
+    }
+}
+"#;
+
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
+/// Who there is, and what each is advised. A container is known by its number.
+struct Fleet {
+    nodes: u64,
+    /// Largest advice, in bytes, and in which hour before now it was given.
+    advice: Vec<(u64, u64)>,
+    /// What an agent serves of one container.
+    page: String,
+    now: u64,
+}
+
+impl Fleet {
+    fn new(nodes: u64, page: String, random: &mut Rng) -> Fleet {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let hours = (DAYS * DAY - LATEST) / HOUR - 1;
+        let mut one = || (32 * MIB + random.below(1000 * MIB), LATEST / HOUR + 1 + random.below(hours));
+        let advice = (0..nodes * CONTAINERS).map(|_| one()).collect();
+        Fleet { nodes, advice, page, now }
+    }
+
+    fn workloads(&self) -> u64 {
+        (self.nodes * CONTAINERS).div_ceil(PODS)
+    }
+
+    fn kind(workload: u64) -> &'static str {
+        ["Deployment", "StatefulSet", "DaemonSet"][(workload % 3) as usize]
+    }
+
+    /// The name of a container's pod, as the controller of its workload makes it.
+    fn pod(&self, container: u64) -> String {
+        let (workload, mut at) = (container % self.workloads(), container / self.workloads());
+        let mut random = String::new();
+        for _ in 0..5 {
+            random.push(char::from(LETTERS[at as usize % LETTERS.len()]));
+            at /= LETTERS.len() as u64;
+        }
+        match Fleet::kind(workload) {
+            "Deployment" => format!("work{workload}-5d4f8b9c6-{random}"),
+            "StatefulSet" => format!("work{workload}-{}", container / self.workloads()),
+            _ => format!("work{workload}-{random}"),
+        }
+    }
+
+    /// The advice for a container at that many seconds before now.
+    fn advised(&self, container: u64, before: u64) -> u64 {
+        let (largest, hour) = self.advice[container as usize];
+        if before / HOUR == hour { largest } else { largest / 2 }
+    }
+
+    /// A series of the page, of a container.
+    fn series(&self, line: &str, container: u64) -> String {
+        let line = line.replace(NAMES[1], &self.pod(container)).replace(NAMES[2], "main");
+        line.replace(NAMES[0], "shop")
+    }
+
+    /// The series' value, if it is not as it was.
+    fn value(&self, line: &str, container: u64, before: u64) -> Option<u64> {
+        let advised = || self.advised(container, before);
+        if line.starts_with("vellum_job_advised_bytes{") {
+            Some(advised())
+        } else if line.starts_with("vellum_job_advised_by_age_bytes{") {
+            Some(advised() / 2)
+        } else {
+            None
+        }
+    }
+
+    /// The page of a node.
+    fn of_node(&self, node: u64) -> String {
+        let mut page = String::new();
+        for line in self.page.lines() {
+            if !line.contains(NAMES[2]) {
+                page += line;
+                page.push('\n');
+                continue;
+            }
+            for container in node * CONTAINERS..(node + 1) * CONTAINERS {
+                let series = self.series(line, container);
+                match self.value(line, container, 0) {
+                    Some(value) => writeln!(page, "{} {value}", series.rsplit_once(' ').unwrap().0).unwrap(),
+                    None => writeln!(page, "{series}").unwrap(),
+                }
+            }
+        }
+        page
+    }
+
+    /// Writes what recommendations are made of, at these times, as OpenMetrics.
+    fn write(&self, path: &Path, times: impl Iterator<Item = u64>) {
+        let asked = |line: &&str| {
+            line.contains(NAMES[2])
+                && ASKED.iter().any(|name| line.starts_with(&format!("vellum_job_{name}{{")))
+        };
+        let mut all = Vec::new();
+        for container in 0..self.nodes * CONTAINERS {
+            for line in self.page.lines().filter(asked) {
+                let series = self.series(line, container);
+                let (labels, value) = series.rsplit_once("} ").unwrap();
+                let labels = format!("{labels},instance=\"n{}\",job=\"vellum\"}}", container / CONTAINERS);
+                all.push((container, line, labels, value.to_owned()));
+            }
+        }
+        let mut file = BufWriter::new(fs::File::create(path).unwrap());
+        for time in times {
+            for (container, line, series, value) in &all {
+                match self.value(line, *container, self.now - time) {
+                    Some(value) => writeln!(file, "{series} {value} {time}").unwrap(),
+                    None => writeln!(file, "{series} {value} {time}").unwrap(),
+                }
+            }
+        }
+        writeln!(file, "# EOF").unwrap();
+        file.flush().unwrap();
+    }
+
+    /// What an object should say: the least, in bytes.
+    fn need(&self, workload: u64) -> u64 {
+        let all = (workload..self.nodes * CONTAINERS).step_by(self.workloads() as usize);
+        all.map(|container| self.advice[container as usize].0).max().unwrap()
+    }
+}
+
+/// What an agent serves of one job whose curve is known, with what not every job has: advice by age, a limit,
+/// stalls.
+fn page() -> Option<String> {
+    let mut node = Node::make("scale")?;
+    let folder = node.folder.path().to_owned();
+    let job = common::compiled(JOB, &folder)?;
+    let container = json!({"name": NAMES[2], "containerID": format!("containerd://{}", id(0))});
+    let pod = json!({
+        "metadata": {"name": NAMES[1], "namespace": NAMES[0], "uid": uid(0)},
+        "status": {"containerStatuses": [container]},
+    });
+    let pods = folder.join("pods");
+    fs::write(&pods, json!({"items": [pod]}).to_string()).unwrap();
+    node.run(&by_cgroupfs(0), &mut Command::new(job));
+    let agent = Agent::start(&node.root, &["--pods", text(&pods)]);
+    let served = until("a curve and advice", || {
+        let page = agent.metrics();
+        let known = |name: &str| page.contains(&format!("\nvellum_job_{name}{{"));
+        (known("advised_bytes") && known("curve_bytes")).then_some(page)
+    });
+    let body = served.split_once("\r\n\r\n").unwrap().1;
+    let labels = body.lines().find(|line| line.starts_with("vellum_job_advised_bytes{")).unwrap();
+    let labels = labels.split_once('{').unwrap().1.split_once('}').unwrap().0;
+    let mut page = body.strip_suffix("# EOF\n").unwrap().to_owned();
+    for (series, more, value) in [
+        ("vellum_job_advised_by_age_bytes", "", "4096"),
+        ("vellum_job_limit_bytes", "", "2147483648"),
+        ("vellum_job_pressure_seconds_total", ",stall=\"full\"", "1.5"),
+    ] {
+        if !page.contains(&format!("\n{series}{{")) {
+            writeln!(page, "{series}{{{labels}{more}}} {value}").unwrap();
+        }
+    }
+    Some(page + "# EOF\n")
+}
+
+/// Serves `/nN` until the test ends.
+fn serve(fleet: &Arc<Fleet>) -> String {
+    let listener = Arc::new(TcpListener::bind(("127.0.0.1", port())).unwrap());
+    let address = listener.local_addr().unwrap().to_string();
+    for _ in 0..SERVERS {
+        let (fleet, listener) = (Arc::clone(fleet), Arc::clone(&listener));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A client that goes away in the midst comes again.
+                let _ = answer(stream, &fleet);
+            }
+        });
+    }
+    address
+}
+
+fn answer(mut stream: TcpStream, fleet: &Fleet) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    let mut part = [0; 4096];
+    while !request.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut part)? {
+            0 => return Ok(()),
+            count => request.extend(&part[..count]),
+        }
+    }
+    let request = String::from_utf8_lossy(&request);
+    let node = request.split(' ').nth(1).and_then(|path| path.strip_prefix("/n")?.parse().ok());
+    let page = fleet.of_node(node.expect("a node's page is asked for"));
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        page.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(page.as_bytes())
+}
+
+/// Gives Prometheus the days before, in blocks as it makes them itself.
+fn remember(folder: &Path, fleet: &Fleet) -> bool {
+    let (oldest, latest) = (fleet.now - DAYS * DAY, fleet.now - LATEST);
+    let step = setting(STEP_ENV, STEP);
+    let (file, data) = (folder.join("block"), folder.join("data"));
+    fs::create_dir(&data).unwrap();
+    for block in oldest / BLOCK..=latest / BLOCK {
+        let times = (oldest..latest).step_by(step as usize);
+        fleet.write(&file, times.filter(|time| time / BLOCK == block));
+        let said = Command::new("promtool")
+            .args(["tsdb", "create-blocks-from", "openmetrics", "--quiet"])
+            .arg(format!("--max-block-duration={BLOCK}s"))
+            .args([&file, &data])
+            .output();
+        match said {
+            Ok(said) => assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr)),
+            Err(why) => {
+                vellum_skip::skip(format_args!("promtool (Debian: prometheus) cannot be started: {why}"));
+                return false;
+            }
+        }
+    }
+    fs::remove_file(file).unwrap();
+    true
+}
+
+fn config(fleet: &Fleet, generator: &str) -> String {
+    let nodes: Vec<String> = (0..fleet.nodes).map(|node| format!("n{node}")).collect();
+    let interval = if fleet.nodes > 100 { "30s" } else { "1s" };
+    format!(
+        "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs:\n- job_name: vellum\n  \
+         honor_labels: true\n  static_configs: [{{targets: {nodes:?}}}]\n  relabel_configs:\n  \
+         - {{source_labels: [__address__], target_label: __metrics_path__, replacement: /$1}}\n  \
+         - {{source_labels: [__address__], target_label: instance}}\n  \
+         - {{target_label: __address__, replacement: {generator:?}}}\n"
+    )
+}
+
+/// How a pass ended, what it said, what it took, and the most that it held, in bytes.
+struct Passed {
+    status: ExitStatus,
+    said: String,
+    wall: Duration,
+    cpu: Duration,
+    peak: u64,
+}
+
+#[expect(clippy::zombie_processes, reason = "it is waited for by wait4, which says what it used")]
+fn pass(cluster: &Cluster, prometheus: &Prometheus) -> Passed {
+    let (certificate, key) = cluster.access.identity.as_ref().unwrap();
+    let mut command = Command::new(FLEET);
+    command.args(["recommend", "kubernetes"]);
+    command.args(["--prometheus", &format!("http://{}", prometheus.listen), "--api", &cluster.url]);
+    command.arg("--api-ca-file").arg(cluster.access.authorities.as_ref().unwrap());
+    command.arg("--client-certificate").arg(certificate).arg("--client-key").arg(key);
+    let began = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: both are written to; the child is ours, and nobody else waits for it.
+    let ended = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, usage.as_mut_ptr()) };
+    assert_eq!(ended, child.id() as i32);
+    // SAFETY: zeroes are a usage, and the kernel has written another.
+    let usage = unsafe { usage.assume_init() };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Passed {
+        status: ExitStatus::from_raw(status),
+        said,
+        wall: began.elapsed(),
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        peak: usage.ru_maxrss as u64 * 1024,
+    }
+}
+
+/// Whether an object says what it should.
+fn is_right(object: &Value, need: u64) -> bool {
+    let entry = &object["status"]["recommendation"]["containerRecommendations"][0];
+    let bytes = |number: &str| -> Option<u64> { entry[number]["memory"].as_str()?.parse().ok() };
+    let margin = (need as f64 * 1.1) as u64;
+    entry["containerName"] == "main"
+        && bytes("lowerBound") == Some(need.div_ceil(MIB) * MIB)
+        && bytes("target").is_some_and(|target| (margin..=margin + MIB).contains(&target))
+}
+
+#[test]
+fn one_pass_serves_a_large_fleet() {
+    let _turn = crate::common::alone();
+    let seed = vellum_random::test_seed(None);
+    let Some(programs) = Programs::find() else { return };
+    let Some(page) = page() else { return };
+    let fleet = Arc::new(Fleet::new(setting(NODES_ENV, NODES), page, &mut Rng::new(seed)));
+    let folder = tempfile::tempdir().unwrap();
+    if !remember(folder.path(), &fleet) {
+        return;
+    }
+    let address = serve(&fleet);
+    let Some(prometheus) = Prometheus::start(folder.path(), &config(&fleet, &address), |_| {}) else {
+        return;
+    };
+    fs::create_dir(folder.path().join("cluster")).unwrap();
+    let cluster = Cluster::start(&folder.path().join("cluster"), programs, Box::new(|_| {}));
+    for workload in 0..fleet.workloads() {
+        cluster.autoscaler(&format!("work{workload}"), Fleet::kind(workload), &json!([]));
+    }
+    let all = fleet.nodes * CONTAINERS;
+    within(PATIENCE, "all nodes are fetched", || {
+        let rows = prometheus.rows("count(vellum_job_advised_bytes{namespace=\"shop\"})")?;
+        (rows.first()?["value"][1].as_str()? == all.to_string()).then_some(())
+    });
+
+    for (count, what) in [(fleet.workloads(), "first"), (0, "second")] {
+        let passed = pass(&cluster, &prometheus);
+        println!(
+            "{} nodes, {all} containers, {} objects: the {what} pass took {:.1} s, {:.1} s of CPU time and {} MiB",
+            fleet.nodes,
+            fleet.workloads(),
+            passed.wall.as_secs_f64(),
+            passed.cpu.as_secs_f64(),
+            passed.peak / MIB,
+        );
+        assert!(passed.status.success(), "{}", passed.said);
+        let last = passed.said.lines().last().unwrap_or_default().to_owned();
+        assert_eq!(last, format!("{} objects: {count} written", fleet.workloads()));
+        assert!(passed.peak < PEAK, "{} bytes", passed.peak);
+    }
+    let objects = cluster.api().list(OBJECTS).unwrap();
+    assert_eq!(objects.len() as u64, fleet.workloads());
+    for object in objects {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let workload = name.strip_prefix("work").unwrap().parse().unwrap();
+        assert!(is_right(&object, fleet.need(workload)), "{}: {object}", fleet.need(workload));
+    }
+}

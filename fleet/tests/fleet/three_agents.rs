@@ -1,0 +1,433 @@
+//! A fleet on one machine: three agents, each with control groups of its own and real jobs in them, one real
+//! Prometheus that fetches them by https, a real API server, and `vellum recommend kubernetes`.
+//!
+//! ```text
+//! three times: jobs ◀─ vellum agent ◀─https─ Prometheus ◀─ vellum recommend ─▶ API server ─▶ all events
+//!                           ×                     ×               ×
+//! ```
+//!
+//! From nothing to the first recommendation; then each part with a cross is killed by `kill -9` at a random
+//! moment and started again; at last there is one object more, which is noticed without being looked for.
+//! Every number that was ever written lies between what its job touches all the time and what it holds, and
+//! all recovers.
+//!
+//! The seed is printed; VELLUM_FLEET_JOBS sets the number of jobs, and VELLUM_FLEET_ROUNDS how often all are
+//! killed. Without an API server it ends at Prometheus. Everything runs in groups below one of our own, and
+//! goes with the test, also when it is killed.
+
+use crate::common::certificate::{EC, certificate};
+use crate::common::node::{
+    Agent, Node, Running, TOKEN, by_cgroupfs, by_systemd, enter, id, port, uid, within,
+};
+use crate::common::prometheus::Prometheus;
+use crate::common::{self, FLEET, text};
+use crate::vpa::cluster::{Cluster, OBJECTS, Programs};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+use vellum_random::Rng;
+
+const NODES: usize = 3;
+const JOBS_ENV: &str = "VELLUM_FLEET_JOBS";
+const ROUNDS_ENV: &str = "VELLUM_FLEET_ROUNDS";
+/// Jobs and rounds unless asked for more.
+const JOBS: usize = 12;
+const JOBS_MAX: usize = 30;
+const ROUNDS: usize = 1;
+/// A hang is one after this. A lease passes on after a minute.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The latest moment of a kill after all was well, and of the next start, in milliseconds.
+const LATEST_MS: u64 = 3000;
+const MIB: f64 = 1048576.0;
+/// What a job holds beside its memory: the C library and itself.
+const BESIDE: f64 = 8.0 * MIB;
+/// Some of an object's numbers are this much more than advice, and rounded up.
+const MARGIN: f64 = 1.1;
+const ROUNDED: f64 = MIB;
+/// The upper bound of what is hardly known, in targets.
+const ABOVE: f64 = 11.0;
+/// Ends of names that a Deployment and a DaemonSet give to pods.
+const SUFFIXES: [&str; NODES] = ["x2k4z", "b5c6d", "f7g8h"];
+
+/// Touches `argv[1]` MiB all the time, for some 3 % of a processor, and `argv[2]` MiB once.
+const JOB: &str = r#"
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    size_t hot = strtoul(words[1], 0, 10) << 20, all = hot + (strtoul(words[count - 1], 0, 10) << 20);
+    volatile char *memory = mmap(0, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return 1;
+    madvise((void *)memory, all, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < all; at += 4096) memory[at] = 1;
+    for (;;) {
+        clock_t until = clock() + CLOCKS_PER_SEC * 3 / 1000;
+        do {
+            for (size_t at = 0; at < hot; at += 4096) memory[at]++;
+        } while (clock() < until);
+        usleep(97000);
+    }
+}
+"#;
+
+/// A workload with a pod on each node.
+struct Workload {
+    name: String,
+    kind: &'static str,
+    /// What each pod touches all the time, and once, in MiB.
+    hot: u64,
+    cold: u64,
+}
+
+impl Workload {
+    fn random(number: usize, random: &mut Rng) -> Workload {
+        let kind = ["Deployment", "StatefulSet", "DaemonSet"][number % 3];
+        Workload {
+            name: format!("work{number}"),
+            kind,
+            hot: 8 + random.below(25),
+            cold: 4 + random.below(13),
+        }
+    }
+
+    fn pod(&self, node: usize) -> String {
+        match self.kind {
+            "Deployment" => format!("{}-5d4f8b9c6-{}", self.name, SUFFIXES[node]),
+            "StatefulSet" => format!("{}-{node}", self.name),
+            _ => format!("{}-{}", self.name, SUFFIXES[node]),
+        }
+    }
+
+    /// Whether this may be what a pod needs; `more` is what a number may be above advice.
+    fn is_plausible(&self, bytes: f64, more: f64) -> bool {
+        let (hot, all) = (self.hot as f64 * MIB, (self.hot + self.cold) as f64 * MIB + BESIDE);
+        bytes >= hot && bytes <= all * more + ROUNDED
+    }
+}
+
+struct Fleet {
+    workloads: Vec<Workload>,
+    agents: Vec<Option<Agent>>,
+    prometheus: Prometheus,
+    kubernetes: Option<Kubernetes>,
+    node: Node,
+}
+
+/// The cluster, what writes to it, and a list of all that was ever written.
+struct Kubernetes {
+    recommender: Option<Running>,
+    watch: Running,
+    events: PathBuf,
+    cluster: Cluster,
+}
+
+/// What is killed.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Agent(usize),
+    Prometheus,
+    Recommender,
+}
+
+fn setting(name: &str, usual: usize) -> usize {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
+/// Where the programs run that are no jobs.
+fn services(node: &Node) -> impl Fn(&mut Command) + 'static {
+    let group = node.root.join("services");
+    move |command| enter(&group, command)
+}
+
+impl Fleet {
+    /// The jobs, with nobody to watch them; `None`, which is said, where that is impossible.
+    fn jobs(random: &mut Rng) -> Option<(Node, Vec<Workload>)> {
+        let mut node = Node::make("fleet")?;
+        let folder = node.folder.path().to_owned();
+        let job = common::compiled(JOB, &folder)?;
+        if !certificate(&folder, &EC) {
+            return None;
+        }
+        fs::write(folder.join("token"), TOKEN).unwrap();
+        let count = setting(JOBS_ENV, JOBS).clamp(NODES, JOBS_MAX) / NODES;
+        let workloads: Vec<Workload> = (0..count).map(|number| Workload::random(number, random)).collect();
+        for number in 0..NODES {
+            let mut pods = Vec::new();
+            for (at, workload) in workloads.iter().enumerate() {
+                let of_all = (number * count + at) as u32;
+                let group = if number == 1 { by_systemd(of_all) } else { by_cgroupfs(of_all) };
+                let mut command = Command::new(&job);
+                command.args([workload.hot.to_string(), workload.cold.to_string()]);
+                node.run(&format!("node-{number}/{group}"), &mut command);
+                let status = json!({"name": "main", "containerID": format!("containerd://{}", id(of_all))});
+                pods.push(json!({
+                    "metadata": {"name": workload.pod(number), "namespace": "shop", "uid": uid(of_all)},
+                    "status": {"containerStatuses": [status]},
+                }));
+            }
+            fs::write(folder.join(format!("pods-{number}")), json!({"items": pods}).to_string()).unwrap();
+        }
+        Some((node, workloads))
+    }
+
+    fn start(node: Node, workloads: Vec<Workload>) -> Option<Fleet> {
+        let folder = node.folder.path().to_owned();
+        let cluster = Programs::find().map(|programs| {
+            fs::create_dir(folder.join("cluster")).unwrap();
+            Cluster::start(&folder.join("cluster"), programs, Box::new(services(&node)))
+        });
+        let agents: Vec<Agent> =
+            (0..NODES).map(|number| agent(&node, number, &format!("127.0.0.1:{}", port()))).collect();
+        let targets: Vec<&String> = agents.iter().map(|agent| &agent.address).collect();
+        let at = |name: &str| folder.join(name);
+        let config = format!(
+            "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n- job_name: vellum\n  honor_labels: true\n  \
+             scheme: https\n  tls_config: {{ca_file: {:?}}}\n  authorization: {{credentials_file: {:?}}}\n  \
+             static_configs: [{{targets: {targets:?}}}]\n",
+            at("tls.crt"),
+            at("token"),
+        );
+        let prometheus = Prometheus::start(&folder, &config, services(&node))?;
+        let kubernetes = cluster.map(|cluster| {
+            // The first one comes later.
+            for workload in &workloads[1..] {
+                cluster.autoscaler(&workload.name, workload.kind, &json!([]));
+            }
+            let events = at("events");
+            let watch = Running::start(&mut watch(&node, &cluster, &events));
+            Kubernetes { recommender: None, watch, events, cluster }
+        });
+        let agents = agents.into_iter().map(Some).collect();
+        let mut fleet = Fleet { workloads, agents, prometheus, kubernetes, node };
+        fleet.recommend("2s", "kube-system/vellum-recommender");
+        Some(fleet)
+    }
+
+    /// Starts a recommender.
+    fn recommend(&mut self, every: &str, lease: &str) {
+        let Some(kubernetes) = &mut self.kubernetes else { return };
+        let mut command = recommender(&kubernetes.cluster, &self.prometheus);
+        command.args(["--every", every, "--lease", lease]);
+        let log = self.node.folder.path().join("recommender.log");
+        let log = fs::File::options().create(true).append(true).open(log).unwrap();
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        services(&self.node)(&mut command);
+        kubernetes.recommender = Some(Running::start(&mut command));
+    }
+
+    /// Starts a part (again).
+    fn begin(&mut self, part: Part) {
+        match part {
+            Part::Agent(number) => {
+                let address = match &self.agents[number] {
+                    Some(agent) => agent.address.clone(),
+                    None => unreachable!("it keeps its address"),
+                };
+                self.agents[number] = Some(agent(&self.node, number, &address));
+            }
+            Part::Prometheus => self.prometheus.begin(services(&self.node)),
+            Part::Recommender => self.recommend("2s", "kube-system/vellum-recommender"),
+        }
+    }
+
+    /// Kills it.
+    fn kill(&mut self, part: Part) {
+        match part {
+            Part::Agent(number) => {
+                let agent = self.agents[number].as_mut().unwrap();
+                agent.running.0.kill().unwrap();
+                agent.running.0.wait().unwrap();
+            }
+            Part::Prometheus => self.prometheus.kill(),
+            Part::Recommender => {
+                if let Some(kubernetes) = &mut self.kubernetes {
+                    kubernetes.recommender = None;
+                }
+            }
+        }
+    }
+
+    /// Whether Prometheus has advice for every pod that is younger than this, all of it plausible.
+    fn is_advised_since(&self, since: SystemTime) -> bool {
+        let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+        let advised = "vellum_job_advised_bytes{namespace=\"shop\",container=\"main\"}";
+        let Some(rows) = self.prometheus.rows(&format!("{advised} and (timestamp({advised}) > {since})"))
+        else {
+            return false;
+        };
+        let mut known = 0;
+        for workload in &self.workloads {
+            for node in 0..NODES {
+                let pod = workload.pod(node);
+                let Some(row) = rows.iter().find(|row| row["metric"]["pod"] == pod.as_str()) else {
+                    continue;
+                };
+                let bytes: f64 = row["value"][1].as_str().unwrap().parse().unwrap();
+                assert!(workload.is_plausible(bytes, 1.0), "{pod}: {bytes}: {}", self.said(workload));
+                known += 1;
+            }
+        }
+        known == self.workloads.len() * NODES
+    }
+
+    fn said(&self, workload: &Workload) -> String {
+        format!("it touches {} MiB, and held {} more", workload.hot, workload.cold)
+    }
+
+    /// An object more, for a recommender that would look for it in an hour only.
+    fn add_late(&mut self) {
+        self.kill(Part::Recommender);
+        self.clear();
+        self.recommend("1h", "kube-system/another");
+        let others = self.workloads.len() - 1;
+        within(PATIENCE, "recommendations by another", || (self.recommended() == others).then_some(()));
+        if let Some(kubernetes) = &self.kubernetes {
+            let Workload { name, kind, .. } = &self.workloads[0];
+            kubernetes.cluster.autoscaler(name, kind, &json!([]));
+        }
+        within(PATIENCE, "a recommendation for the new one", || (self.recommended() > others).then_some(()));
+    }
+
+    /// How many objects have numbers now.
+    fn recommended(&self) -> usize {
+        let Some(kubernetes) = &self.kubernetes else { return self.workloads.len() };
+        let objects = kubernetes.cluster.api().list(OBJECTS).unwrap_or_default();
+        objects.iter().filter(|object| !entries(object).is_empty()).count()
+    }
+
+    /// Takes all numbers away, so that they are written again.
+    fn clear(&self) {
+        let Some(kubernetes) = &self.kubernetes else { return };
+        let api = kubernetes.cluster.api();
+        for object in within(PATIENCE, "there is a list", || api.list(OBJECTS).ok()) {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let cleared = || api.merge(&format!("{OBJECTS}/{name}/status"), &json!({"status": null})).ok();
+            within(PATIENCE, "numbers can be taken away", cleared);
+        }
+    }
+
+    /// Checks every number that was ever written, and counts the writes.
+    fn check(&mut self) -> usize {
+        let Some(kubernetes) = &mut self.kubernetes else { return 0 };
+        let mut count = 0;
+        let all = fs::read_to_string(&kubernetes.events).unwrap();
+        let whole = all.rfind('\n').map_or("", |end| &all[..end]);
+        for line in whole.lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let object = &event["object"];
+            let name = object["metadata"]["name"].as_str().unwrap_or_else(|| panic!("{line}"));
+            let workload = self.workloads.iter().find(|workload| workload.name == name).unwrap();
+            for entry in entries(object) {
+                let bytes = |number: &str| -> f64 {
+                    entry[number]["memory"]
+                        .as_str()
+                        .and_then(|text| text.parse().ok())
+                        .unwrap_or_else(|| panic!("{line}"))
+                };
+                let (lower, target, upper) = (bytes("lowerBound"), bytes("target"), bytes("upperBound"));
+                assert_eq!(entry["containerName"], "main", "{line}");
+                assert!(workload.is_plausible(target, MARGIN), "{} {}: {line}", workload.hot, workload.cold);
+                assert!(workload.is_plausible(lower, 1.0), "{} {}: {line}", workload.hot, workload.cold);
+                assert!(lower <= target && target <= upper && upper <= ABOVE * target + ROUNDED, "{line}");
+                assert_eq!(bytes("uncappedTarget"), target, "{line}");
+                count += 1;
+            }
+        }
+        assert!(kubernetes.watch.0.try_wait().unwrap().is_none(), "the list of events is whole");
+        count
+    }
+}
+
+/// The containers' numbers of an object.
+fn entries(object: &Value) -> &[Value] {
+    let entries = object["status"]["recommendation"]["containerRecommendations"].as_array();
+    entries.map_or(&[], Vec::as_slice)
+}
+
+fn agent(node: &Node, number: usize, listen: &str) -> Agent {
+    let at = |name: &str| node.folder.path().join(name);
+    let mut command = Agent::command(&node.root.join(format!("node-{number}")));
+    command.args(["--listen", listen, "--pods", text(&at(&format!("pods-{number}")))]);
+    command.args(["--token-file", text(&at("token"))]);
+    command.args(["--tls-certificate", text(&at("tls.crt")), "--tls-key", text(&at("tls.key"))]);
+    services(node)(&mut command);
+    Agent::run(&mut command)
+}
+
+fn recommender(cluster: &Cluster, prometheus: &Prometheus) -> Command {
+    let (certificate, key) = cluster.access.identity.as_ref().unwrap();
+    let mut command = Command::new(FLEET);
+    command.args(["recommend", "kubernetes", "--over", "1h", "--least", "5s"]);
+    command.args(["--prometheus", &format!("http://{}", prometheus.listen), "--api", &cluster.url]);
+    command.arg("--api-ca-file").arg(cluster.access.authorities.as_ref().unwrap());
+    command.arg("--client-certificate").arg(certificate).arg("--client-key").arg(key);
+    command
+}
+
+/// Writes each change of the objects to a file, a line each.
+fn watch(node: &Node, cluster: &Cluster, events: &Path) -> Command {
+    let (certificate, key) = cluster.access.identity.as_ref().unwrap();
+    let mut command = Command::new("curl");
+    command.args(["-sSN", "--noproxy", "*", "--cacert"]).arg(cluster.access.authorities.as_ref().unwrap());
+    command.arg("--cert").arg(certificate).arg("--key").arg(key);
+    command.arg(format!("{}{OBJECTS}?watch=true&resourceVersion=0", cluster.url));
+    command.stdout(fs::File::create(events).unwrap()).stderr(Stdio::null());
+    services(node)(&mut command);
+    command
+}
+
+#[test]
+fn a_fleet_gets_its_numbers_and_none_is_wrong_whatever_is_killed() {
+    let _turn = crate::common::alone();
+    if Command::new("curl").arg("--version").output().is_err() {
+        return vellum_skip::skip("there is no curl here");
+    }
+    let mut random = Rng::new(vellum_random::test_seed(None));
+    let Some((node, workloads)) = Fleet::jobs(&mut random) else { return };
+    let (began, since) = (Instant::now(), SystemTime::now());
+    let Some(mut fleet) = Fleet::start(node, workloads) else { return };
+    let all = fleet.workloads.len();
+    if fleet.kubernetes.is_some() {
+        within(PATIENCE, "a first recommendation", || (fleet.recommended() > 0).then_some(()));
+        println!("the first recommendation after {:.1} s", began.elapsed().as_secs_f64());
+    }
+    within(PATIENCE, "advice for all", || fleet.is_advised_since(since).then_some(()));
+    println!("advice for {} jobs after {:.1} s", all * NODES, began.elapsed().as_secs_f64());
+
+    let objects = if fleet.kubernetes.is_some() { all - 1 } else { all };
+    within(PATIENCE, "recommendations for all", || (fleet.recommended() == objects).then_some(()));
+    let mut kills = 0;
+    for _ in 0..setting(ROUNDS_ENV, ROUNDS) {
+        let mut parts = [Part::Agent(random.index(NODES)), Part::Prometheus, Part::Recommender];
+        random.shuffle(&mut parts);
+        for part in parts {
+            fleet.clear();
+            std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
+            fleet.kill(part);
+            kills += 1;
+            fleet.clear();
+            std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
+            let (began, since) = (Instant::now(), SystemTime::now());
+            fleet.begin(part);
+            within(PATIENCE, "advice for all again", || fleet.is_advised_since(since).then_some(()));
+            within(PATIENCE, "recommendations again", || (fleet.recommended() == objects).then_some(()));
+            println!(
+                "{part:?} was killed: all is well {:.1} s after its start",
+                began.elapsed().as_secs_f64()
+            );
+            fleet.check();
+        }
+    }
+    if fleet.kubernetes.is_some() {
+        fleet.add_late();
+        let written = fleet.check();
+        assert!(written > objects * (2 + kills), "{written} numbers: each was taken away for each kill");
+        println!("{written} numbers were written, and none was wrong");
+    }
+    for (group, job) in &mut fleet.node.jobs {
+        assert!(job.0.try_wait().unwrap().is_none(), "{}: its job has ended", group.display());
+    }
+}

@@ -1,0 +1,298 @@
+//! A real API server with etcd, which has VerticalPodAutoscalers and leases.
+//!
+//! The server is `k8s.io/apiextensions-apiserver`, which serves nothing but what is defined: it has no pods,
+//! and needs none of the rest of a cluster. Tests of whole fleets use this file, too.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use vellum_fleet::kube::{Api, Patience};
+use vellum_fleet::{Access, Address};
+
+/// Names the server's program, where it is not on the path.
+const PROGRAM: &str = "VELLUM_TEST_APISERVER";
+const TURNS_HANG_INTO_FAILURE: Duration = Duration::from_secs(90);
+/// The objects of the test's namespace.
+pub(crate) const OBJECTS: &str = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers";
+/// Waits for little, so that the test does not.
+const PATIENCE: Patience = Patience {
+    tries: 3,
+    pause: Duration::from_millis(1),
+    most: Duration::from_millis(5),
+    answer: Duration::from_secs(4),
+};
+
+/// A process that ends with this value.
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command, log: &Path) -> Process {
+        let log = fs::File::create(log).unwrap();
+        let command = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Process(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Ports that are free, below those that the kernel gives to others meanwhile.
+fn ports() -> [u16; 3] {
+    let from = 15_000 + (std::process::id() % 1000) as u16 * 10;
+    let mut free = (from..32_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    std::array::from_fn(|_| free.next().expect("a free port"))
+}
+
+fn openssl(folder: &Path, args: &[&str]) {
+    let said = Command::new("openssl").current_dir(folder).args(args).output().unwrap();
+    assert!(said.status.success(), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
+}
+
+/// An authority, and what it vouches for.
+fn certificates(folder: &Path) {
+    const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    let request = |more: &[&str]| openssl(folder, &[&["req"], &KEY[..], more].concat());
+    request(&["-x509", "-days", "1", "-subj", "/CN=test", "-keyout", "ca.key", "-out", "ca.crt"]);
+    for (name, subject, extensions) in [
+        ("server", "/CN=server", "subjectAltName=IP:127.0.0.1\n"),
+        ("admin", "/O=system:masters/CN=admin", "extendedKeyUsage=clientAuth\n"),
+    ] {
+        let (key, csr, crt, ext) =
+            (format!("{name}.key"), format!("{name}.csr"), format!("{name}.crt"), format!("{name}.ext"));
+        fs::write(folder.join(&ext), extensions).unwrap();
+        request(&["-subj", subject, "-keyout", &key, "-out", &csr]);
+        openssl(
+            folder,
+            &[
+                "x509",
+                "-req",
+                "-days",
+                "1",
+                "-in",
+                &csr,
+                "-CA",
+                "ca.crt",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-extfile",
+                &ext,
+                "-out",
+                &crt,
+            ],
+        );
+    }
+}
+
+/// The programs that it takes.
+pub(crate) struct Programs {
+    etcd: PathBuf,
+    apiserver: PathBuf,
+}
+
+impl Programs {
+    /// They, if all are here; else that is said.
+    pub(crate) fn find() -> Option<Programs> {
+        let named = std::env::var_os(PROGRAM).map(PathBuf::from).filter(|path| path.is_file());
+        let apiserver = named.or_else(|| on_path("apiextensions-apiserver"));
+        if let (Some(etcd), Some(apiserver), Some(_)) = (on_path("etcd"), apiserver, on_path("openssl")) {
+            return Some(Programs { etcd, apiserver });
+        }
+        vellum_skip::skip(
+            "etcd (Debian: etcd-server), openssl and apiextensions-apiserver (go install \
+             k8s.io/apiextensions-apiserver@v0.32.0; on the path, or named by VELLUM_TEST_APISERVER) are not all here",
+        );
+        None
+    }
+}
+
+/// What is done to each command before it is run.
+pub(crate) type Prepare = Box<dyn Fn(&mut Command)>;
+
+pub(crate) struct Cluster {
+    folder: PathBuf,
+    programs: Programs,
+    prepare: Prepare,
+    ports: [u16; 3],
+    store: Option<Process>,
+    _server: Process,
+    /// Where it is, and an administrator's access to it.
+    pub(crate) url: String,
+    pub(crate) access: Access,
+}
+
+impl Cluster {
+    /// Begins in this folder, which outlives it, and defines autoscalers and leases.
+    pub(crate) fn start(folder: &Path, programs: Programs, prepare: Prepare) -> Cluster {
+        let at = |name: &str| folder.join(name);
+        certificates(folder);
+        let ports = ports();
+        let url = format!("https://127.0.0.1:{}", ports[2]);
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": at("ca.crt")}}],
+            "users": [{"name": "test", "user": {"client-certificate": at("admin.crt"), "client-key": at("admin.key")}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        });
+        fs::write(at("config"), config.to_string()).unwrap();
+        let store = Some(store(&programs.etcd, folder, &ports, &prepare));
+        let mut command = Command::new(&programs.apiserver);
+        for kind in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
+            command.arg(format!("--{kind}")).arg(at("config"));
+        }
+        command
+            .arg(format!("--etcd-servers=http://127.0.0.1:{}", ports[0]))
+            .arg(format!("--secure-port={}", ports[2]))
+            .arg("--bind-address=127.0.0.1")
+            .args(["--authentication-skip-lookup", "--authentication-tolerate-lookup-failure"])
+            .arg("--disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionPolicy,ValidatingAdmissionWebhook");
+        for (option, file) in [
+            ("client-ca-file", "ca.crt"),
+            ("tls-cert-file", "server.crt"),
+            ("tls-private-key-file", "server.key"),
+        ] {
+            command.arg(format!("--{option}")).arg(at(file));
+        }
+        prepare(&mut command);
+        let server = Process::start(&mut command, &at("apiserver.log"));
+        let access = Access {
+            authorities: Some(at("ca.crt")),
+            identity: Some((at("admin.crt"), at("admin.key"))),
+            ..Access::default()
+        };
+        let folder = folder.to_owned();
+        let cluster = Cluster { folder, programs, prepare, ports, store, _server: server, url, access };
+        cluster.define();
+        cluster
+    }
+
+    fn define(&self) {
+        let api = self.api();
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let (group, plural) = ("autoscaling.k8s.io", "verticalpodautoscalers");
+        let vpa = definition(group, plural, "VerticalPodAutoscaler", true, of_autoscalers());
+        let lease = definition("coordination.k8s.io", "leases", "Lease", false, of_leases());
+        self.until("a definition", || api.create(definitions, &vpa).ok());
+        self.until("another definition", || api.create(definitions, &lease).ok());
+        self.until("a list", || api.list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
+    }
+
+    /// Makes an object that asks for recommendations of `vellum`.
+    pub(crate) fn autoscaler(&self, name: &str, kind: &str, policies: &Value) {
+        let object = json!({
+            "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": name},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+                "recommenders": [{"name": "vellum"}],
+                "resourcePolicy": {"containerPolicies": policies},
+            },
+        });
+        let api = self.api();
+        self.until("an object", || api.create(OBJECTS, &object).ok());
+    }
+
+    pub(crate) fn server(&self) -> vellum_fleet::Server {
+        vellum_fleet::Server::new(Address::parse(&self.url, "").unwrap(), &self.access).unwrap()
+    }
+
+    pub(crate) fn api(&self) -> Api {
+        Api::new(self.server(), PATIENCE)
+    }
+
+    pub(crate) fn kill_store(&mut self) {
+        self.store = None;
+    }
+
+    pub(crate) fn restore(&mut self) {
+        self.store = Some(store(&self.programs.etcd, &self.folder, &self.ports, &self.prepare));
+    }
+
+    pub(crate) fn until<T>(&self, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            if let Some(value) = done() {
+                return value;
+            }
+            if began.elapsed() > TURNS_HANG_INTO_FAILURE {
+                let log = fs::read_to_string(self.folder.join("apiserver.log")).unwrap_or_default();
+                panic!("{what} did not come about: {log}");
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn store(etcd: &Path, folder: &Path, ports: &[u16; 3], prepare: &Prepare) -> Process {
+    let [client, peer] = [ports[0], ports[1]].map(|port| format!("http://127.0.0.1:{port}"));
+    let mut command = Command::new(etcd);
+    command.arg("--data-dir").arg(folder.join("etcd"));
+    command.args(["--unsafe-no-fsync", "--listen-client-urls", &client, "--advertise-client-urls", &client]);
+    command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+    command.args(["--initial-cluster", &format!("default={peer}")]);
+    prepare(&mut command);
+    Process::start(&mut command, &folder.join("etcd.log"))
+}
+
+/// A definition of objects, which are of any form but for what is in `properties`.
+fn definition(group: &str, plural: &str, kind: &str, has_status: bool, properties: Value) -> Value {
+    let subresources = if has_status { json!({"status": {}}) } else { json!({}) };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+            }],
+        },
+    })
+}
+
+/// As upstream's, for what is written: the status must fit.
+fn of_autoscalers() -> Value {
+    let quantities = json!({"type": "object", "additionalProperties": {
+        "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+        "pattern": "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$"}});
+    let text = json!({"type": "string"});
+    json!({
+        "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "status": {"type": "object", "properties": {
+            "recommendation": {"type": "object", "properties": {"containerRecommendations": {"type": "array", "items": {
+                "type": "object", "required": ["target"],
+                "properties": {"containerName": text, "target": quantities, "lowerBound": quantities,
+                               "upperBound": quantities, "uncappedTarget": quantities},
+            }}}},
+            "conditions": {"type": "array", "items": {
+                "type": "object", "required": ["status", "type"],
+                "properties": {"type": text, "status": text, "reason": text, "message": text,
+                               "lastTransitionTime": {"type": "string", "format": "date-time"}},
+            }},
+        }},
+    })
+}
+
+fn of_leases() -> Value {
+    let (text, time) = (json!({"type": "string"}), json!({"type": "string", "format": "date-time"}));
+    let number = json!({"type": "integer", "format": "int32"});
+    json!({"spec": {"type": "object", "properties": {
+        "holderIdentity": text, "leaseDurationSeconds": number, "leaseTransitions": number,
+        "acquireTime": time, "renewTime": time,
+    }}})
+}

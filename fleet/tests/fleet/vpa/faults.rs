@@ -1,0 +1,338 @@
+//! An API server that refuses, conflicts, stalls and babbles; a Prometheus that lies.
+
+use super::*;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use vellum_fleet::kube::Lease;
+
+const LIST: &str = "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers";
+const DAYS: &str = "691200";
+const POD: &str = "web-5d4f8b9c6-x2k4z";
+
+fn vpa(name: &str, version: &str) -> Value {
+    json!({
+        "metadata": {"namespace": "shop", "name": name, "uid": format!("u-{name}"), "resourceVersion": version},
+        "spec": {"targetRef": {"kind": "Deployment", "name": "web"}, "recommenders": [{"name": "vellum"}]},
+    })
+}
+
+fn list(items: &[Value]) -> String {
+    json!({"kind": "List", "metadata": {}, "items": items}).to_string()
+}
+
+fn advice(mib: u64) -> String {
+    (mib * MIB).to_string()
+}
+
+/// A server of objects that answers each patch, by its number from 0, as `patch` says.
+fn api(items: Vec<Value>, patch: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Server {
+    let count = Mutex::new(0);
+    Server::start(move |request, _| match request.method.as_str() {
+        "GET" if request.path.starts_with(&format!("{LIST}?")) => Answer::ok(&list(&items)),
+        "GET" => Answer::ok(&vpa("web", "8").to_string()),
+        _ => {
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            patch(*count - 1)
+        }
+    })
+}
+
+fn target(body: &str) -> u64 {
+    let patch: Value = serde_json::from_str(body).unwrap();
+    let entry = &patch["status"]["recommendation"]["containerRecommendations"][0];
+    assert_eq!(entry["containerName"], "nginx", "{body}");
+    entry["target"]["memory"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn numbers_are_patched_with_their_version_and_only_where_asked_for() {
+    let _turn = crate::common::beside();
+    let mut other = vpa("other", "7");
+    other["spec"]["recommenders"] = json!(null);
+    let foreign = json!({"metadata": {"name": "../../secrets", "namespace": "shop", "resourceVersion": "1"}, "spec": {}});
+    let api = api(vec![other, foreign, json!(7), vpa("web", "7")], |_| Answer::ok("{}"));
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+    assert_eq!((summary.objects, summary.written, summary.failed), (1, 1, 2), "{summary:?}");
+    let patches = api.seen("PATCH");
+    assert_eq!(patches.len(), 1);
+    assert_eq!(
+        patches[0].path,
+        "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers/web/status"
+    );
+    let patch: Value = serde_json::from_str(&patches[0].body).unwrap();
+    assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
+    let entry = &patch["status"]["recommendation"]["containerRecommendations"][0];
+    let memory = |mib: u64| json!({"memory": (mib * MIB).to_string()});
+    assert_eq!(entry["target"], memory(110));
+    assert_eq!(entry["uncappedTarget"], memory(110));
+    assert_eq!((&entry["lowerBound"], &entry["upperBound"]), (&memory(100), &memory(138)));
+    let condition = &patch["status"]["conditions"][0];
+    assert_eq!(
+        (&condition["type"], &condition["status"]),
+        (&json!("RecommendationProvided"), &json!("True"))
+    );
+}
+
+#[test]
+fn what_passes_is_waited_for_and_what_does_not_is_left() {
+    let _turn = crate::common::beside();
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let slow = || Answer::ok("{}").after(Duration::from_secs(2));
+    let cases: Vec<(&str, Vec<Answer>, bool, usize)> = vec![
+        ("too many", vec![Answer::status(429, "{}").header("Retry-After: 3600")], true, 2),
+        ("broken", vec![Answer::status(500, "x"), Answer::status(503, "")], true, 3),
+        ("slow", vec![slow()], true, 2),
+        ("garbage", vec![Answer::garbage()], false, 1),
+        ("cut off", vec![Answer::ok("{\"a\":1}").cut()], true, 2),
+        ("forbidden", vec![Answer::status(403, "{\"message\":\"no right\"}")], false, 1),
+        ("always broken", vec![Answer::status(500, "x"); 9], false, 4),
+        ("no JSON", vec![Answer::ok("hello")], false, 1),
+        ("redirected", vec![Answer::status(307, "").header("Location: http://192.0.2.1/")], false, 1),
+    ];
+    for (name, answers, is_written, tries) in cases {
+        let api = api(vec![vpa("web", "7")], move |number| {
+            answers.get(number).cloned().unwrap_or_else(|| Answer::ok("{}"))
+        });
+        let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+        assert_eq!(summary.written == 1, is_written, "{name}: {summary:?}");
+        assert_eq!(summary.failed == 0, is_written, "{name}: {summary:?}");
+        let patches = api.seen("PATCH");
+        assert_eq!(patches.len(), tries, "{name}");
+        assert!(patches.iter().all(|patch| target(&patch.body) == 110 * MIB), "{name}");
+    }
+}
+
+#[test]
+fn a_conflict_is_solved_by_reading_again_and_not_for_ever() {
+    let _turn = crate::common::beside();
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let once =
+        api(
+            vec![vpa("web", "7")],
+            |number| {
+                if number == 0 { Answer::status(409, "{}") } else { Answer::ok("{}") }
+            },
+        );
+    let summary = pass(client(&once.url), &prometheus).run(|_| Ok(true)).unwrap();
+    assert_eq!(summary.written, 1, "{summary:?}");
+    let versions = |server: &Server| -> Vec<String> {
+        let of = |body: &str| {
+            serde_json::from_str::<Value>(body).unwrap()["metadata"]["resourceVersion"].to_string()
+        };
+        server.seen("PATCH").iter().map(|patch| of(&patch.body)).collect()
+    };
+    assert_eq!(versions(&once), ["\"7\"", "\"8\""], "the second is for what was read again");
+    let always = api(vec![vpa("web", "7")], |_| Answer::status(409, "{}"));
+    let summary = pass(client(&always.url), &prometheus).run(|_| Ok(true)).unwrap();
+    assert_eq!((summary.written, summary.failed), (0, 1), "{summary:?}");
+    assert_eq!(always.seen("PATCH").len(), 5);
+}
+
+#[test]
+fn lies_become_no_numbers() {
+    let _turn = crate::common::beside();
+    let huge = "1e300";
+    for (known, advised, word) in [
+        (DAYS, "NaN", "absurd"),
+        (DAYS, "+Inf", "absurd"),
+        (DAYS, "-5", "absurd"),
+        (DAYS, huge, "absurd"),
+        (DAYS, "1152921504606846977", "absurd"),
+        ("60", "1e8", "known for"),
+        ("NaN", "1e8", "known for"),
+        (DAYS, "hello", "no advice"),
+    ] {
+        let api = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
+        let prometheus = prometheus(&[("shop", POD, "nginx", known, advised)]);
+        let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+        assert!(summary.lines.iter().any(|line| line.contains(word)), "{advised}: {summary:?}");
+        let patch: Value = serde_json::from_str(&api.seen("PATCH")[0].body).unwrap();
+        assert!(patch["status"].get("recommendation").is_none_or(Value::is_null), "{patch}");
+        assert_eq!(patch["status"]["conditions"][0]["status"], "False", "{patch}");
+        assert!(patch["status"]["conditions"][0]["message"].as_str().unwrap().contains(word), "{patch}");
+    }
+}
+
+#[test]
+fn labels_that_are_no_names_are_left_out() {
+    let _turn = crate::common::beside();
+    let api = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
+    let hundred = advice(100);
+    let evil = "x\",\"target\":{\"memory\":\"1\"}";
+    let prometheus = prometheus(&[
+        ("shop", POD, evil, DAYS, &hundred),
+        ("shop", "web-5d4f8b9c6-x2k4z/../../x", "nginx", DAYS, &hundred),
+        ("../shop", POD, "nginx", DAYS, &hundred),
+        ("shop", POD, "nginx\nnginx", DAYS, &hundred),
+        ("store", POD, "nginx", DAYS, &advice(999)),
+        ("shop", "web-5d4f8b9c6-x2k4z", "nginx", DAYS, &advice(50)),
+    ]);
+    let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+    assert!(summary.lines[0].contains("8 series were left out"), "{summary:?}");
+    assert_eq!(target(&api.seen("PATCH")[0].body), 55 * MIB);
+    assert!(summary.lines.iter().all(|line| !line.contains('\n')));
+}
+
+#[test]
+fn what_is_as_it_should_be_is_not_written_again_and_what_is_unknown_stays() {
+    let _turn = crate::common::beside();
+    let entry = |target: u64| {
+        let memory = |mib: u64| json!({"memory": (mib * MIB).to_string()});
+        json!({"containerName": "nginx", "target": memory(target), "lowerBound": memory(target * 10 / 11),
+               "upperBound": memory((target * 5).div_ceil(4)), "uncappedTarget": memory(target)})
+    };
+    let with = |target: u64| {
+        let mut object = vpa("web", "7");
+        object["status"] = json!({
+            "recommendation": {"containerRecommendations": [entry(target)]},
+            "conditions": [
+                {"type": "RecommendationProvided", "status": "True", "reason": "Remembered", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                {"type": "Other", "status": "True"},
+            ],
+        });
+        object
+    };
+    for (known, advised, patches) in [
+        (DAYS, advice(100), 0),
+        (DAYS, advice(98), 0),
+        (DAYS, "NaN".to_owned(), 0),
+        ("60", advice(100), 0),
+        (DAYS, advice(101), 1),
+        (DAYS, advice(50), 1),
+    ] {
+        let api = api(vec![with(110)], |_| Answer::ok("{}"));
+        let prometheus = prometheus(&[("shop", POD, "nginx", known, &advised)]);
+        pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+        let seen = api.seen("PATCH");
+        assert_eq!(seen.len(), patches, "{advised}: {seen:?}");
+        for patch in seen {
+            let patch: Value = serde_json::from_str(&patch.body).unwrap();
+            let conditions = patch["status"]["conditions"].as_array().unwrap();
+            assert!(conditions.iter().any(|condition| condition["type"] == "Other"), "{patch}");
+            assert!(
+                conditions.iter().any(|it| it["lastTransitionTime"] == "2026-01-01T00:00:00Z"),
+                "{patch}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_token_is_in_no_line_even_if_the_server_repeats_it() {
+    let _turn = crate::common::beside();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "s3cr3t-t0ken").unwrap();
+    let token = Some(vellum_governor::TokenFile::open(file.path()).unwrap());
+    let access = Access { token, ..Access::default() };
+    let api =
+        api(vec![vpa("web", "7")], |_| Answer::status(403, r#"{"message":"Bearer s3cr3t-t0ken is nobody"}"#));
+    let client = vellum_fleet::Server::new(Address::parse(&api.url, "").unwrap(), &access).unwrap();
+    assert!(!format!("{client:?}").contains("s3cr3t"));
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let summary = pass(client, &prometheus).run(|_| Ok(true)).unwrap();
+    assert!(api.seen("PATCH")[0].head.contains("bearer s3cr3t-t0ken"), "it was sent");
+    assert!(summary.failed == 1 && !format!("{summary:?}").contains("s3cr3t"), "{summary:?}");
+}
+
+#[test]
+fn without_history_or_a_whole_list_nothing_is_written() {
+    let _turn = crate::common::beside();
+    let api_server = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
+    let broken =
+        Server::start(|_, _| Answer::status(400, "{\"status\":\"error\",\"error\":\"no such thing\"}"));
+    let why = pass(client(&api_server.url), &broken).run(|_| Ok(true)).unwrap_err().to_string();
+    assert!(why.contains("400") && why.contains("no such thing"), "{why}");
+    assert_eq!(api_server.count(), 0, "nobody asks for objects");
+
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    for answer in [
+        Answer::status(403, "{\"message\":\"forbidden\"}"),
+        Answer::ok("[]"),
+        Answer::ok("{\"items\":7}"),
+        Answer::garbage(),
+        Answer::status(500, "x"),
+        Answer::status(404, "x"),
+    ] {
+        let api = Server::start(move |_, _| answer.clone());
+        assert!(pass(client(&api.url), &prometheus).run(|_| Ok(true)).is_err());
+        assert!(api.seen("PATCH").is_empty() && api.count() <= 4);
+    }
+    // The second page is missing.
+    let first = json!({"metadata": {"continue": "a&b"}, "items": [vpa("web", "7")]}).to_string();
+    let halved = Server::start(move |request, _| match request.path.contains("continue=a%26b") {
+        true => Answer::status(410, "{}"),
+        false => Answer::ok(&first),
+    });
+    assert!(pass(client(&halved.url), &prometheus).run(|_| Ok(true)).is_err());
+    assert!(halved.seen("PATCH").is_empty());
+}
+
+#[test]
+fn a_server_that_refuses_everything_is_left_alone() {
+    let _turn = crate::common::beside();
+    let items = (0..50).map(|number| vpa(&format!("web{number}"), "7")).collect();
+    let api = api(items, |_| Answer::status(403, "{}"));
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let why = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap_err().to_string();
+    assert!(why.contains("5 objects in a row"), "{why}");
+    assert_eq!(api.seen("PATCH").len(), 5);
+}
+
+#[test]
+fn who_is_not_the_leader_writes_nothing_and_a_lease_passes_on() {
+    let _turn = crate::common::beside();
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
+    let objects = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
+    let summary = pass(client(&objects.url), &prometheus).run(|_| Ok(false)).unwrap();
+    assert_eq!((summary.written, objects.seen("PATCH").len()), (0, 0), "{summary:?}");
+
+    // One lease, with versions as Kubernetes has them.
+    let lease: Arc<Mutex<Option<Value>>> = Arc::default();
+    let server = Server::start(move |request, number| {
+        let mut lease = lease.lock().unwrap();
+        let sent = serde_json::from_str::<Value>(&request.body).unwrap_or_default();
+        let put = |mut object: Value| {
+            object["metadata"]["resourceVersion"] = json!(number.to_string());
+            object
+        };
+        match (request.method.as_str(), &*lease) {
+            ("GET", None) => Answer::status(404, "{}"),
+            ("POST", None) => {
+                *lease = Some(put(sent));
+                Answer::status(201, &lease.as_ref().unwrap().to_string())
+            }
+            ("GET", Some(lease)) => Answer::ok(&lease.to_string()),
+            ("PUT", Some(old))
+                if old["metadata"]["resourceVersion"] == sent["metadata"]["resourceVersion"] =>
+            {
+                *lease = Some(put(sent));
+                Answer::ok(&lease.as_ref().unwrap().to_string())
+            }
+            _ => Answer::status(409, "{}"),
+        }
+    });
+    let api = Api::new(client(&server.url), PATIENCE);
+    let name = "kube-system/vellum-recommender";
+    let lasting = Duration::from_secs(1);
+    let mut first = Lease::new(name.parse().unwrap(), "first".into()).lasting(lasting);
+    let mut second = Lease::new(name.parse().unwrap(), "second".into()).lasting(lasting);
+    assert!(first.hold(&api).unwrap());
+    assert!(!second.hold(&api).unwrap());
+    first.give_back(&api);
+    assert!(second.hold(&api).unwrap(), "what is given back is taken at once");
+    assert!(!first.hold(&api).unwrap());
+    // The second one is heard of no more.
+    let mut taken = false;
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(100));
+        taken = first.hold(&api).unwrap();
+        if taken {
+            break;
+        }
+    }
+    assert!(taken, "a lease that is not renewed passes on");
+    assert!(!second.hold(&api).unwrap(), "and who had it sees that");
+    assert!("x".parse::<vellum_fleet::kube::LeaseName>().is_err());
+}
