@@ -32,10 +32,11 @@ pub(crate) enum Command {
     GcStat(Box<crate::gc_stat::GcStat>),
     Doctor(Box<crate::doctor::Doctor>),
     /// Repeat the experiments of a paper, and print its tables beside the results measured here.
+    #[command(disable_help_flag = true)]
     Papers {
-        /// The paper, by its author.
-        #[command(subcommand)]
-        source: vellum_studies_options::Papers,
+        /// The paper and its options: `vellum papers --help` lists them.
+        #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
     },
     /// Print the version.
     Version,

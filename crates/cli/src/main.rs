@@ -89,7 +89,7 @@ fn main() -> ExitCode {
         args::Command::Plan(args) => plan::plan(&args),
         args::Command::Top(args) => top::top(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
-        args::Command::Papers { .. } => papers::papers(),
+        args::Command::Papers { arguments } => papers::papers(&arguments),
         args::Command::Version => shell::version(),
         args::Command::Completions { shell } => shell::completions(shell),
         args::Command::Man { directory } => shell::man(directory.as_deref()),

@@ -1,6 +1,5 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
-mod aarch64;
 mod circles;
 mod collector;
 mod directions;
@@ -10,11 +9,9 @@ mod forks;
 mod frames;
 mod hardened;
 mod identity;
-mod injected;
 mod interface;
 mod limits;
 mod mappings;
-mod matrix;
 mod misuse;
 mod misuse_cases;
 mod musl;
@@ -23,7 +20,6 @@ mod paging;
 mod programs;
 mod signals;
 mod sparse;
-mod storms;
 mod stress;
 mod threads;
 mod tidy;

@@ -1,6 +1,0 @@
-// A table of a hundred thousand rows; a request reads one, and makes text of it.
-const table = new Map();
-for (let row = 0; row < 100000; row++) table.set(row, { row, text: `${row}`.repeat(100), parts: [row, row + 1, row + 2] });
-require("http")
-    .createServer((request, answer) => answer.end(JSON.stringify(table.get(Number(request.url.slice(1))))))
-    .listen(Number(process.argv[2]), "127.0.0.1");
