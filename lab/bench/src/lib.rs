@@ -45,7 +45,7 @@ pub use confined::{Asked, Unmeasured};
 pub use only::{chooses, names_section, only};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
-pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, suite, watch};
+pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, small, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_experiment::campaign::{

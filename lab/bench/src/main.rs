@@ -9,7 +9,7 @@ use vellum_bench::timing::{self, Found};
 use vellum_bench::{Asked, advice, gc, heap, programs};
 use vellum_bench::{
     Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
-    names_section, numpy, pager, peer, watch,
+    names_section, numpy, pager, peer, small, watch,
 };
 use vellum_measure::{Machine, Verdict};
 use vellum_papers::Finding;
@@ -62,7 +62,7 @@ struct Options {
     /// Measure this library as Vellum instead of building the workspace's
     #[arg(long, value_name = "FILE")]
     vellum: Option<PathBuf>,
-    /// Write the section `programs` as one table of Markdown to this file
+    /// Write the tables in Markdown to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Name the cells that would be run, and end
@@ -130,6 +130,7 @@ fn main() -> anyhow::Result<()> {
         rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
         seed: options.seed,
         threads: std::thread::available_parallelism().map_or(2, usize::from).max(2),
+        mimalloc_bench: None,
     };
     if of_collectors {
         return collectors(&options, &plan);
@@ -140,6 +141,8 @@ fn main() -> anyhow::Result<()> {
     if of_programs {
         return whole_programs(&options, &plan);
     }
+    let checkout = small::checkout();
+    plan.mimalloc_bench = checkout.as_ref().ok().cloned();
     let mut sections = if of_timings { Vec::new() } else { vellum_bench::suite(&plan) };
     if of_timings || options.list {
         sections.push(timing::section(&plan));
@@ -158,6 +161,13 @@ fn main() -> anyhow::Result<()> {
         sections.push(lent::section(&plan));
     }
     let mut missing = plan.roster.missing.clone();
+    if let Err(absent) = checkout {
+        let is_asked_for = named(small::SMALL) || named(hardened::HARDENED);
+        anyhow::ensure!(options.list || !is_asked_for, "{} is missing: {}", absent.name, absent.cure);
+        if options.only.is_none() {
+            missing.push(absent);
+        }
+    }
     if options.list || named(hardened::HARDENED) {
         let (peers, absent): (Vec<_>, Vec<_>) = peer::hardened().into_iter().partition(Result::is_ok);
         let peers: Vec<_> = peers.into_iter().flatten().collect();
@@ -356,21 +366,15 @@ fn campaign(
         .collect();
     let mut found = Found::of(&sheets, plan.seed);
     let besides = besides()?;
-    let (of_programs, goals) = programs::found(&sheets, plan.seed);
-    let others = [
-        gc::found(&sheets, plan.seed),
-        heap::found(&sheets, plan.seed),
-        (of_programs.iter().map(|table| table.text() + "\n").collect(), goals),
-        (besides.text, besides.goals),
-    ];
-    if let Some(file) = &options.markdown {
-        let text = programs::markdown(&sheets, plan.seed);
-        std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
-    }
-    for (text, goals) in others.into_iter().filter(|(text, _)| !text.is_empty()) {
+    if !besides.text.is_empty() {
         let between = if found.text.is_empty() { "" } else { "\n" };
-        found.text = format!("{}{between}{text}", found.text);
-        found.goals.extend(goals);
+        found.text = format!("{}{between}{}", found.text, besides.text);
+        found.goals.extend(besides.goals);
+    }
+    if let Some(file) = &options.markdown {
+        let shown = tables.iter().filter(|(_, lines)| !lines.is_empty());
+        let texts: Vec<String> = shown.map(|(table, lines)| table.markdown(lines)).collect();
+        std::fs::write(file, texts.join("\n")).with_context(|| format!("writing {}", file.display()))?;
     }
     let mut out = std::io::stdout().lock();
     for (table, lines) in tables.iter().filter(|(_, lines)| !lines.is_empty()) {

@@ -25,13 +25,6 @@ pub(crate) fn malloc(bytes: usize) -> *mut u8 {
     given("malloc", bytes, unsafe { libc::malloc(bytes) })
 }
 
-/// A zeroed block of `count` items of `size` bytes.
-#[inline(always)]
-pub(crate) fn calloc(count: usize, size: usize) -> *mut u8 {
-    // SAFETY: calloc has no precondition.
-    given("calloc", count.saturating_mul(size), unsafe { libc::calloc(count, size) })
-}
-
 /// A block of `bytes` at a multiple of `align`.
 #[inline(always)]
 pub(crate) fn aligned(align: usize, bytes: usize) -> *mut u8 {
@@ -90,17 +83,6 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// No block.
-    pub(crate) const NONE: Self = Self { at: std::ptr::null_mut(), bytes: 0 };
-
-    /// Allocates `bytes` (at least one) and stamps the block, as a program writes into what it asked for.
-    #[inline(always)]
-    pub(crate) fn new(bytes: usize) -> Self {
-        let block = Self { at: malloc(bytes), bytes };
-        block.stamp();
-        block
-    }
-
     #[inline(always)]
     pub(crate) fn is_some(&self) -> bool {
         !self.at.is_null()
@@ -159,7 +141,8 @@ mod tests {
     #[test]
     fn stamps_survive_and_damage_is_seen() {
         for bytes in [1, 7, 8, 9, 4096] {
-            let block = Block::new(bytes);
+            let block = Block { at: malloc(bytes), bytes };
+            block.stamp();
             assert!(block.intact());
             // SAFETY: the first byte of a live block.
             unsafe { *block.at ^= 1 };
@@ -167,7 +150,7 @@ mod tests {
             block.stamp();
             block.release();
         }
-        Block::NONE.release();
+        Block { at: std::ptr::null_mut(), bytes: 0 }.release();
     }
 
     #[test]

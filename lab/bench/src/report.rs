@@ -1,7 +1,7 @@
 //! The machine-readable result: everything that was measured, then what was made of it.
 
 use crate::target::Judgement;
-use crate::{Judged, Missing, Peer, Sheet, Table};
+use crate::{Judged, Missing, Peer, Sheet, Table, peer};
 use serde_json::{Value, json as object};
 use vellum_measure::{Bound, Goal, Interval, Machine};
 
@@ -35,14 +35,18 @@ pub fn json(
 fn line(table: &Table, line: &Judged) -> Value {
     let medians: serde_json::Map<String, Value> =
         line.medians.iter().map(|(arm, value)| (arm.clone(), object!(value))).collect();
+    let control = |arm: &str| {
+        line.controls.iter().flatten().find(|(name, _)| name == arm).map(|(_, control)| interval(control))
+    };
     object!({
         "table": table.title,
         "metric": table.metric,
         "label": line.label,
         "cell": line.cell,
         "medians": medians,
-        "control_glibc": line.control_glibc.as_ref().map(interval),
-        "control_vellum": line.control_vellum.as_ref().map(interval),
+        "control_glibc": control(peer::GLIBC),
+        "control_vellum": control(peer::VELLUM),
+        "controls": line.controls.iter().flatten().map(|(arm, c)| (arm.clone(), interval(c))).collect::<serde_json::Map<_, _>>(),
         "target": line.judgement.as_ref().map(target),
     })
 }

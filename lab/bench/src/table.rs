@@ -6,7 +6,7 @@
 //!   1 MiB   5.30   5.51  …    5.31  │   1.00  [0.99, 1.01]  <= 1.3 floor  1.001  0.999  met
 //! ```
 
-use crate::target::{Judgement, control, judge};
+use crate::target::{Against, Judgement, control, judge};
 use crate::{Sheet, Target, peer};
 use vellum_measure::{Interval, Verdict, median, short};
 use vellum_report::units::fixed;
@@ -68,6 +68,8 @@ pub struct Table {
     pub unit: Unit,
     /// The lines.
     pub lines: Vec<Line>,
+    /// Targets for the geometric mean of the ratios of all lines' cells.
+    pub means: Vec<Target>,
 }
 
 /// A line with its figures.
@@ -79,10 +81,9 @@ pub struct Judged {
     pub cell: String,
     /// Medians by arm, in the order of columns, second arms left out.
     pub medians: Vec<(String, Option<f64>)>,
-    /// Second arm over first of glibc.
-    pub control_glibc: Option<Interval>,
-    /// Second arm over first of Vellum.
-    pub control_vellum: Option<Interval>,
+    /// Second arm over first: of glibc or, where it is none of the arms, of the one compared with; and of the
+    /// judged arm.
+    pub controls: [Option<(String, Interval)>; 2],
     /// The target and how it came out.
     pub judgement: Option<Judgement>,
     /// Reasons for figures that are missing.
@@ -107,12 +108,16 @@ impl Table {
                 arms.sort_by_key(|arm| place(arm));
                 let of = |arm: &&str| ((*arm).to_owned(), median(&sheet.values(arm, self.metric)));
                 let failed = |arm: &&str| Some(format!("{arm}, {}: {}", line.cell, sheet.failure(arm)?));
+                let controlled = |arm: &str| Some((arm.to_owned(), control(sheet, arm, self.metric, seed)?));
+                let (own, other) = match &line.target {
+                    Some(Target { own, against: Against::Arm(arm), .. }) => (*own, *arm),
+                    _ => (peer::VELLUM, peer::GLIBC),
+                };
                 Judged {
                     label: line.label.clone(),
                     cell: line.cell.clone(),
                     medians: arms.iter().map(of).collect(),
-                    control_glibc: control(sheet, peer::GLIBC, self.metric, seed),
-                    control_vellum: control(sheet, peer::VELLUM, self.metric, seed),
+                    controls: [controlled(peer::GLIBC).or_else(|| controlled(other)), controlled(own)],
                     judgement: line
                         .target
                         .as_ref()
@@ -120,7 +125,29 @@ impl Table {
                     failures: arms.iter().filter_map(failed).collect(),
                 }
             })
+            .chain(self.means.iter().filter_map(|target| self.mean(target, sheets, seed)))
             .collect()
+    }
+
+    /// The geometric mean of the judged arm's ratios; none if a line's cell was not run.
+    fn mean(&self, target: &Target, sheets: &[Sheet], seed: u64) -> Option<Judged> {
+        let mut cells: Vec<&str> = self.lines.iter().map(|line| line.cell.as_str()).collect();
+        cells.dedup();
+        let find = |name: &str| sheets.iter().find(|sheet| sheet.cell == name);
+        let of = |cell: &&str| Some(judge(target, self.metric, find(cell)?, find, seed));
+        let judged: Vec<Judgement> = cells.iter().map(of).collect::<Option<_>>()?;
+        let logs: Option<Vec<f64>> = judged.iter().map(|judged| Some(judged.ratio?.ln())).collect();
+        let ratio = logs.map(|logs| (logs.iter().sum::<f64>() / logs.len() as f64).exp());
+        let verdict = ratio.map_or(Verdict::NoData, |ratio| Verdict::of(target.bound, ratio, None, None));
+        let against = judged.first()?.against.clone();
+        Some(Judged {
+            label: format!("geometric mean, {}", target.own),
+            cell: String::new(),
+            medians: Vec::new(),
+            controls: [None, None],
+            judgement: Some(Judgement { against, ratio, interval: None, bound: target.bound, verdict }),
+            failures: Vec::new(),
+        })
     }
 
     /// The table as text, with a newline at the end; empty when no line has figures.
@@ -129,6 +156,20 @@ impl Table {
         if lines.is_empty() {
             return String::new();
         }
+        let mut out = self.printed(lines).titled(format!("{} [{}]", self.title, self.unit.name())).text();
+        let mut failures: Vec<&String> = lines.iter().flat_map(|line| &line.failures).collect();
+        failures.dedup();
+        failures.iter().for_each(|failure| out += &format!("  no figure from {failure}\n"));
+        out
+    }
+
+    /// The table in Markdown, below its title.
+    #[must_use]
+    pub fn markdown(&self, lines: &[Judged]) -> String {
+        format!("{} ({}):\n\n{}", self.title, self.unit.name(), self.printed(lines).markdown())
+    }
+
+    fn printed(&self, lines: &[Judged]) -> vellum_report::Table {
         let mut columns: Vec<&str> = Vec::new();
         for arm in lines.iter().flat_map(|line| line.medians.iter().map(|(arm, _)| arm.as_str())) {
             if !columns.contains(&arm) {
@@ -136,7 +177,10 @@ impl Table {
             }
         }
         columns.sort_by_key(|arm| place(arm));
-        let tail = ["│", "ratio", "95 %", "target", "A/A g", "A/A v", "verdict"];
+        let is_usual =
+            lines.iter().flat_map(|line| line.controls[0].as_ref()).all(|(arm, _)| arm == peer::GLIBC);
+        let [other, own] = if is_usual { ["A/A g", "A/A v"] } else { ["A/A other", "A/A own"] };
+        let tail = ["│", "ratio", "95 %", "target", other, own, "verdict"];
         let heads: Vec<&str> = [""].into_iter().chain(columns.iter().copied()).chain(tail).collect();
         let mut printed = vellum_report::Table::plain(&heads, 1).with_words_last();
         for line in lines {
@@ -148,18 +192,14 @@ impl Table {
             printed
                 .row([line.label.clone()].into_iter().chain(figures).chain(line.tail(self.unit)).collect());
         }
-        let mut out = printed.titled(format!("{} [{}]", self.title, self.unit.name())).text();
-        let failures: Vec<String> = lines.iter().flat_map(|line| line.failures.iter().cloned()).collect();
-        failures.iter().for_each(|failure| out += &format!("  no figure from {failure}\n"));
-        out
+        printed
     }
 }
 
 impl Judged {
     /// The cells from the bar on.
     fn tail(&self, unit: Unit) -> [String; 7] {
-        let control = |c: &Option<Interval>| fixed(c.as_ref().map(|c| c.estimate), 3);
-        let [glibc, vellum] = [&self.control_glibc, &self.control_vellum].map(control);
+        let [glibc, vellum] = self.controls.each_ref().map(|c| fixed(c.as_ref().map(|(_, c)| c.estimate), 3));
         let bar = "│".to_owned();
         let Some(judged) = &self.judgement else {
             let [ratio, interval, target, verdict] = Default::default();
@@ -219,6 +259,7 @@ mod tests {
             metric: "ns",
             unit: Unit::Nanos,
             lines: vec![line("x"), line("gone")],
+            means: Vec::new(),
         };
         let judged = table.judged(&sheets, 1);
         assert_eq!(judged.len(), 1, "a cell that was not run has no line");
@@ -228,5 +269,24 @@ mod tests {
         for part in ["Title [ns]", "1.90", "4.00", ">= 1.500 glibc", "met", "ended after 9 s"] {
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
         }
+        assert!(table.markdown(&judged).starts_with("Title (ns):\n\n|  | floor | glibc |"), "{text}");
+    }
+
+    #[test]
+    fn means_are_geometric_and_of_all_cells_or_none() {
+        let sheet = |cell: &str, own: f64| Sheet {
+            cell: cell.to_owned(),
+            arms: [("libgc", 4.0), ("plan", own)].map(|(arm, ns)| (arm.to_owned(), vec![run(ns)])).into(),
+        };
+        let line = |cell: &str| Line { label: cell.to_owned(), cell: cell.to_owned(), target: None };
+        let mean = Target::at_most(0.9, Against::Arm("libgc")).of("plan");
+        let lines = vec![line("a"), line("b")];
+        let table =
+            Table { title: "Title".into(), metric: "ns", unit: Unit::Nanos, lines, means: vec![mean] };
+        let judged = table.judged(&[sheet("a", 2.0), sheet("b", 8.0)], 1);
+        assert_eq!((judged.len(), judged[2].verdict()), (3, Some(Verdict::Missed)));
+        assert!(judged[2].judgement.as_ref().is_some_and(|mean| (mean.ratio.unwrap() - 1.0).abs() < 1e-9));
+        assert!(table.text(&judged).contains("geometric mean, plan"));
+        assert_eq!(table.judged(&[sheet("a", 2.0)], 1).len(), 1);
     }
 }

@@ -18,14 +18,16 @@ const NOISE_OF_FEW: f64 = 1.10;
 const DOUBT_OF_FEW: f64 = 2.0;
 
 /// What Vellum is held against.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Against {
     /// One arm of the same cell.
     Arm(&'static str),
     /// Whichever of these arms has the smallest median.
     Least(&'static [&'static str]),
-    /// Vellum itself in another cell.
+    /// The judged arm in another cell.
     Cell(String),
+    /// Another figure of the judged arm, and a constant more.
+    Figure(&'static str, f64),
     /// Nothing: the figure itself is judged.
     Itself,
 }
@@ -33,10 +35,12 @@ pub enum Against {
 /// A target of one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
+    /// The arm that is judged: Vellum, unless said otherwise.
+    pub own: &'static str,
     /// What is compared with.
     pub against: Against,
     /// The bound of the ratio: at most this multiple of the other figure; or the other at least this multiple
-    /// of Vellum's.
+    /// of the judged arm's.
     pub bound: Bound,
     /// With a bound from above: also met when at most so much above the other figure, in its unit.
     pub plus: f64,
@@ -46,13 +50,20 @@ impl Target {
     /// At most `times` the figure of `against`.
     #[must_use]
     pub fn at_most(times: f64, against: Against) -> Self {
-        Self { against, bound: Bound::AtMost(times), plus: 0.0 }
+        Self { own: peer::VELLUM, against, bound: Bound::AtMost(times), plus: 0.0 }
     }
 
     /// At least `times` faster than `against`.
     #[must_use]
     pub fn faster(times: f64, against: Against) -> Self {
-        Self { against, bound: Bound::AtLeast(times), plus: 0.0 }
+        Self { own: peer::VELLUM, against, bound: Bound::AtLeast(times), plus: 0.0 }
+    }
+
+    /// For `arm` instead of Vellum.
+    #[must_use]
+    pub fn of(mut self, arm: &'static str) -> Self {
+        self.own = arm;
+        self
     }
 
     /// Also met when at most `plus` above the other figure.
@@ -68,7 +79,7 @@ impl Target {
 pub struct Judgement {
     /// The arm or cell compared with; empty when the figure itself is judged.
     pub against: String,
-    /// Vellum over the other, or the other over Vellum when the target is to be faster.
+    /// The judged arm over the other, or the other over it when the target is to be faster.
     pub ratio: Option<f64>,
     /// Its interval from the pairs of each round, when there are pairs.
     pub interval: Option<Interval>,
@@ -95,7 +106,7 @@ fn pairs_ratio(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Optio
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// Holds Vellum's `metric` in `sheet` against `target`. `other` finds the sheet of another cell.
+/// Holds the judged arm's `metric` in `sheet` against `target`. `other` finds the sheet of another cell.
 #[must_use]
 pub fn judge<'a>(
     target: &Target,
@@ -104,7 +115,7 @@ pub fn judge<'a>(
     other: impl Fn(&str) -> Option<&'a Sheet>,
     seed: u64,
 ) -> Judgement {
-    let own = sheet.by_round(peer::VELLUM, metric);
+    let own = sheet.by_round(target.own, metric);
     let (name, theirs) = rival(target, metric, sheet, other);
     let of = |rounds: &[Option<f64>]| median(&rounds.iter().copied().flatten().collect::<Vec<_>>());
     let (mine, base) = (of(&own), of(&theirs));
@@ -120,7 +131,7 @@ pub fn judge<'a>(
             (ratio, pairs_ratio(&theirs, &own, seed), target.bound)
         }
     };
-    let noise = [peer::GLIBC, peer::VELLUM]
+    let noise = [peer::GLIBC, peer::VELLUM, name.as_str(), target.own]
         .iter()
         .filter_map(|arm| control(sheet, arm, metric, seed))
         .map(|control| control.estimate.ln().abs())
@@ -131,7 +142,7 @@ pub fn judge<'a>(
     Judgement { against: name, ratio, interval, bound, verdict }
 }
 
-/// The rounds of what Vellum is compared with, and its name.
+/// The rounds of what the judged arm is compared with, and its name.
 fn rival<'a>(
     target: &Target,
     metric: &str,
@@ -146,10 +157,14 @@ fn rival<'a>(
             least.map_or_else(Default::default, |arm| (arm.to_owned(), sheet.by_round(arm, metric)))
         }
         Against::Cell(cell) => {
-            let rounds = other(cell).map(|sheet| sheet.by_round(peer::VELLUM, metric));
+            let rounds = other(cell).map(|sheet| sheet.by_round(target.own, metric));
             (cell.clone(), rounds.unwrap_or_default())
         }
-        Against::Itself => (String::new(), vec![Some(1.0); sheet.by_round(peer::VELLUM, metric).len()]),
+        Against::Figure(figure, plus) => {
+            let rounds = sheet.by_round(target.own, figure);
+            ((*figure).to_owned(), rounds.into_iter().map(|value| Some(value? + plus)).collect())
+        }
+        Against::Itself => (String::new(), vec![Some(1.0); sheet.by_round(target.own, metric).len()]),
     }
 }
 
@@ -242,6 +257,16 @@ mod tests {
             Verdict::MissedWithinNoise,
             "1.3 / 1.02 is more than 1 / 0.8 but not its square"
         );
+    }
+
+    #[test]
+    fn another_arm_can_be_judged_and_its_other_figures_be_the_measure() {
+        let both = sheet("cell", &[("libgc", &[10.0]), ("mark_sweep", &[4.0])]);
+        let target = Target::at_most(0.5, Against::Arm("libgc")).of("mark_sweep");
+        assert_eq!((decide(&target, &both).verdict, decide(&target, &both).ratio), (Verdict::Met, Some(0.4)));
+        let target = Target::at_most(1.2, Against::Figure("ns", 1.0)).of("mark_sweep");
+        assert_eq!(decide(&target, &both).ratio, Some(0.8));
+        assert_eq!(decide(&Target::at_most(1.0, Against::Arm("libgc")), &both).verdict, Verdict::NoData);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Workshop ──▶ cells: short, trees, lists, whole heaps, the drop-in library, the eight clients
-//!    ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
+//!    ──▶ Campaign ──▶ sheets ──▶ tables, with a target for each judged plan
 //! ```
 //!
 //! Both are at their best: allocation inlined, interior pointers off in the heap, one marker. How libgc fares
@@ -14,16 +14,13 @@
 //! section runs when it is named (`--only gc`, or a cell of it).
 
 mod drop_in;
-mod found;
 mod parallel;
 mod slices;
 mod ways;
 
-pub use found::found;
-
-use crate::suite::{Plan, Section};
-use crate::target::twin;
-use crate::{Arm, Cell};
+use crate::suite::{Plan, Section, table};
+use crate::target::{Against, twin};
+use crate::{Arm, Cell, Line, Table, Target, Unit};
 use std::path::Path;
 use vellum_experiment::campaign::Missing;
 use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
@@ -37,6 +34,25 @@ pub const ROUNDS_QUICK: usize = 3;
 
 /// The arm in which libgc is called and not inlined.
 const CALLED: &str = "GC_MALLOC";
+
+const CPU: &str = "cpu_ns";
+/// By the client's own account: the figure from outside is never less than this process's own peak.
+const PEAK: &str = "peak_bytes";
+const OBJECT: &str = "object_ns";
+const LIVE_OBJECT: &str = "live_object_ns";
+/// What each judged plan may take of libgc's: of short-lived objects and of whole collections, …
+const OBJECTS_MAX: f64 = 0.5;
+/// … of small programs' time, …
+const SMALL_MAX: f64 = 0.65;
+/// … and of memory, and of any client's time.
+const LEVEL: f64 = 1.0;
+/// After nine tenths of the heap have died, this multiple of the live bytes may be resident, beside …
+const RESIDENT_MAX: f64 = 1.2;
+/// … what a process has anyhow.
+const RESIDENT_PLUS: f64 = 4.0 * 1048576.0;
+/// The plans that are judged, and what they may take of libgc's time for all clients together. That with
+/// generations is measured where memory is short (`vellum papers cooper`).
+const JUDGED: [(smith::Plan, f64); 2] = [(smith::Plan::MarkSweep, 0.75), (smith::Plan::MostlyCopying, 0.6)];
 
 /// A small program: its cell, its file, its words, and whether the arm [`CALLED`] is of interest.
 struct Small {
@@ -104,11 +120,46 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
         let arms = arms(&mut workshop, &here, client.name, &[&scale, &heap]);
         cells.push(cell(client.name, arms, plan.rounds));
     }
-    Ok(Prepared {
-        section: Section { name: SECTION, cells, tables: Vec::new() },
-        missing,
-        _workshop: workshop,
-    })
+    Ok(Prepared { section: Section { name: SECTION, cells, tables: tables() }, missing, _workshop: workshop })
+}
+
+/// What is shown: lines whose cells are not run are left out.
+fn tables() -> Vec<Table> {
+    let against = || Against::Arm(Collector::Libgc.name());
+    let each = |cell: &str, what: &str, target: Target| -> Vec<Line> {
+        let line = |(plan, _)| {
+            let own = Collector::Vellum(plan).name();
+            Line { label: format!("{what}, {own}"), cell: name(cell), target: Some(target.clone().of(own)) }
+        };
+        JUDGED.map(line).to_vec()
+    };
+    let of = |title: &str, metric, unit, most: f64, rows: &[(&str, &str)]| {
+        let lines = rows.iter().flat_map(|(cell, what)| each(cell, what, Target::at_most(most, against())));
+        table(&format!("Collectors: {title}"), metric, unit, lines.collect())
+    };
+    let clients = CLIENTS.iter().flat_map(|client| {
+        let what = format!("{}, {} MiB", client.title, client.heap_mib);
+        each(client.name, &what, Target::at_most(LEVEL, against()))
+    });
+    let mut clients = table("Collectors: clients, CPU time", CPU, Unit::Millis, clients.collect());
+    let mean = |(plan, most)| Target::at_most(most, against()).of(Collector::Vellum(plan).name());
+    clients.means = JUDGED.map(mean).to_vec();
+    let fallen = Target::at_most(RESIDENT_MAX, Against::Figure("live_bytes", RESIDENT_PLUS / RESIDENT_MAX));
+    let fallen = each("fall", "nine tenths of the heap died", fallen);
+    let (short_16, short_64) =
+        (("short-16", "short-lived 16-byte objects"), ("short-64", "short-lived 64-byte objects"));
+    let (trees, lists) = (("trees", "binary trees, 64 MiB live"), ("lists", "mergesort of a list"));
+    let whole = [("whole-tree", "128 MB collected, a tree"), ("whole-list", "128 MB collected, a list")];
+    let mut tables = vec![
+        of("time an object", OBJECT, Unit::Nanos, OBJECTS_MAX, &[short_16, short_64]),
+        of("time a live object", LIVE_OBJECT, Unit::Nanos, OBJECTS_MAX, &whole),
+        of("CPU time", CPU, Unit::Millis, SMALL_MAX, &[trees, lists]),
+        of("peak memory", PEAK, Unit::Mebibytes, LEVEL, &[short_16, short_64, trees, lists]),
+        table("Collectors: resident memory", "resident_bytes", Unit::Mebibytes, fallen),
+        clients,
+    ];
+    tables.extend(slices::tables().into_iter().chain(parallel::tables()).chain(drop_in::tables()));
+    tables
 }
 
 /// The names of all cells, for `--list`.
@@ -141,4 +192,18 @@ fn arms(workshop: &mut Workshop, here: &[Collector], client: &str, words: &[&str
     labels
         .filter_map(|(label, collector)| workshop.arm(&label, client, collector, Build::Plain, words))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_has_its_cell() {
+        let names = names();
+        for line in tables().iter().flat_map(|table| &table.lines) {
+            assert!(names.contains(&line.cell), "{}", line.cell);
+        }
+        assert!(SMALL.iter().all(|small| names.contains(&name(small.cell))));
+    }
 }

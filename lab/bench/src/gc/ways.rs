@@ -1,13 +1,8 @@
-//! One program under each collector in several ways of collecting: the arms of such a cell, and their ratios
-//! by rounds.
+//! One program under each collector in several ways of collecting: the arms of such a cell.
 
-use super::{cell, name};
-use crate::{Arm, Cell, Sheet};
-use vellum_measure::{Interval, paired_ratio};
+use super::cell;
+use crate::{Arm, Cell};
 use vellum_papers::smith::{Build, Collector, Plan, Workshop};
-
-/// Drawings for an interval.
-const RESAMPLES: usize = 1000;
 
 /// An arm.
 pub(super) struct Way {
@@ -48,16 +43,4 @@ pub(super) fn prepare(
         })
         .collect();
     cell(name, arms, rounds)
-}
-
-/// The sheet of the cell, if it was run.
-pub(super) fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
-    sheets.iter().find(|sheet| sheet.cell == name(cell))
-}
-
-/// `metric` under `arm` over that under `over`, round by round.
-pub(super) fn ratio(sheet: &Sheet, arm: &str, over: &str, metric: &str, seed: u64) -> Option<Interval> {
-    let pairs = sheet.by_round(arm, metric).into_iter().zip(sheet.by_round(over, metric));
-    let pairs: Vec<(f64, f64)> = pairs.filter_map(|(a, b)| Some((a?, b?))).collect();
-    paired_ratio(&pairs, RESAMPLES, seed)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, heaptrack, memray
-//!    ──▶ Campaign ──▶ sheets ──▶ found: CPU time and peak memory over those without a profile
+//!    ──▶ Campaign ──▶ sheets ──▶ tables: CPU time and peak memory over those without a profile
 //! faults.c, faults.py ──▶ each tool ──▶ tools: is the line named, how long does it take to open
 //! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: how far off is each line
 //!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
@@ -16,17 +16,13 @@
 //! cell of it).
 
 mod exact;
-mod found;
 mod instructions;
 mod tools;
 
-pub use found::found;
-
 use crate::programs::program::{self, PROFILED, Ready};
-use crate::suite::{Plan, Section};
-use crate::target::twin;
-use crate::{Arm, Cell, Launch, Missing, peer};
-
+use crate::suite::{Plan, Section, line, table};
+use crate::target::{Against, twin};
+use crate::{Arm, Cell, Launch, Missing, Target, Unit, peer};
 use std::io;
 use std::path::{Path, PathBuf};
 use vellum_cost::HeldFile;
@@ -49,6 +45,10 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The arms with a profile of ours: their names and the bytes between samples.
 const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
+/// What these may cost of CPU time: "at 512 KiB at most 1 %, at 32 KiB at most 5 %, over ten programs".
+const COST_MAX: [f64; 2] = [1.01, 1.05];
+/// "Peak RSS +1 MiB at most".
+const PEAK_PLUS: f64 = 1048576.0;
 const HEAPTRACK: &str = "heaptrack";
 const MEMRAY: &str = "memray";
 
@@ -139,9 +139,28 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
         let cell = name(program.program.name);
         cells.push(Cell { name: cell, prepare: None, arms, rounds: plan.rounds, together: false });
     }
-    let section = Section { name: SECTION, cells, tables: Vec::new() };
+    let tables = shown(&cells);
+    let section = Section { name: SECTION, cells, tables };
     let library = library.to_path_buf();
     Ok(Prepared { section, missing, ready, wanted: besides, vellum, library, _held: held, folder })
+}
+
+fn shown(cells: &[Cell]) -> Vec<crate::Table> {
+    let without = || Against::Arm(peer::VELLUM);
+    let mut cpu = table(
+        "Profiles: CPU time",
+        "process_cpu_ns",
+        Unit::Millis,
+        cells.iter().map(|cell| line(cell.name.clone(), cell, None)).collect(),
+    );
+    let means = INTERVALS.into_iter().zip(COST_MAX);
+    cpu.means = means.map(|((label, _), most)| Target::at_most(most, without()).of(label)).collect();
+    let peak = |label| Target::at_most(1.0, without()).or_within(PEAK_PLUS).of(label);
+    let lines = cells.iter().flat_map(|cell| {
+        INTERVALS.map(|interval| line(format!("{}, {}", cell.name, interval.0), cell, Some(peak(interval.0))))
+    });
+    let lines = lines.collect();
+    vec![cpu, table("Profiles: peak memory", "process_peak_bytes", Unit::Mebibytes, lines)]
 }
 
 impl Prepared {

@@ -2,20 +2,17 @@
 //!
 //! ```text
 //! program::{PROFILED, OTHERS} ──▶ cells: glibc, glibc', vellum, vellum', mimalloc … ──▶ Campaign ──▶ sheets
-//!     ──▶ found: CPU time and peak memory over glibc's, a row a program, and the geometric means
+//!     ──▶ tables: CPU time and peak memory over glibc's, a line a program, and the geometric means
 //! ```
 //!
 //! The programs are on inputs made anew, in memory. One that is not here is named with its cure. The section
 //! runs when it is named (`--only programs`, or a cell of it).
 
-mod found;
 pub(crate) mod program;
 
-pub use found::{found, markdown};
-
-use crate::suite::{Plan, Section};
-use crate::target::twin;
-use crate::{Arm, Cell, Launch, Missing, peer};
+use crate::suite::{Plan, Section, line, table};
+use crate::target::Against;
+use crate::{Cell, Launch, Missing, Table, Target, Unit, peer};
 use program::{OTHERS, PROFILED, Program, Ready};
 use std::io;
 use std::path::Path;
@@ -26,6 +23,12 @@ pub const SECTION: &str = "programs";
 pub const ROUNDS: usize = 9;
 /// The same for `--quick`.
 pub const ROUNDS_QUICK: usize = 2;
+
+/// "No row slower than glibc beyond noise": a row may be level.
+const ROW_MAX: f64 = 1.0;
+/// "Geomean at most 0.92, peak at most 0.95."
+const CPU_MAX: f64 = 0.92;
+const PEAK_MAX: f64 = 0.95;
 
 /// The section, and what is not here.
 #[derive(Debug)]
@@ -68,17 +71,23 @@ pub fn prepare(plan: &Plan, only: Option<&str>) -> io::Result<Prepared> {
             None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
         }
     }
-    Ok(Prepared { section: Section { name: SECTION, cells, tables: Vec::new() }, missing, _folder: folder })
+    let tables = tables(&cells);
+    Ok(Prepared { section: Section { name: SECTION, cells, tables }, missing, _folder: folder })
+}
+
+fn tables(cells: &[Cell]) -> Vec<Table> {
+    let over = |times| Target::at_most(times, Against::Arm(peer::GLIBC));
+    let lines = |target: Option<Target>| {
+        let label = |cell: &Cell| cell.name.trim_start_matches(SECTION).trim_start_matches('-').to_owned();
+        cells.iter().map(|cell| line(label(cell), cell, target.clone())).collect()
+    };
+    let cpu = table("Programs: CPU time", "process_cpu_ns", Unit::Millis, lines(Some(over(ROW_MAX))));
+    let peak = table("Programs: peak memory", "process_peak_bytes", Unit::Mebibytes, lines(None));
+    vec![Table { means: vec![over(CPU_MAX)], ..cpu }, Table { means: vec![over(PEAK_MAX)], ..peak }]
 }
 
 fn cell(plan: &Plan, program: &Program, ready: &Ready, folder: &Path) -> Cell {
-    let mut arms = Vec::new();
-    for peer in &plan.roster.peers {
-        let launch = Launch { preload: peer.library.clone(), ..ready.launch(folder) };
-        if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
-            arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
-        }
-        arms.push(Arm { label: peer.name.to_owned(), launch });
-    }
-    Cell { name: name(program.name), prepare: None, arms, rounds: plan.rounds, together: false }
+    plan.cell_of(&name(program.name), |peer| {
+        Some(Launch { preload: peer.library.clone(), ..ready.launch(folder) })
+    })
 }

@@ -14,7 +14,7 @@ pub mod lent;
 pub mod numpy;
 pub mod pager;
 mod relocate;
-mod small;
+pub mod small;
 pub mod watch;
 
 use crate::target::{Against, Target, twin};
@@ -49,6 +49,8 @@ pub struct Plan {
     pub seed: u64,
     /// Threads of the workloads that use all processors.
     pub threads: usize,
+    /// The checkout of mimalloc-bench, built.
+    pub mimalloc_bench: Option<PathBuf>,
 }
 
 /// All peers but Vellum.
@@ -120,22 +122,29 @@ impl Plan {
         Some(self.launch(glibc, "back", &[("bytes", small), ("huge_bytes", bytes.max(BACK_HUGE))]))
     }
 
-    /// A cell with an arm for every peer that `work` has something for, and controls.
-    fn cell_by<'a>(
-        &self,
-        name: &str,
-        work: impl Fn(&Peer) -> Option<(&'a str, Vec<(&'a str, usize)>)>,
-    ) -> Cell {
+    /// A cell with an arm for every peer that `launch` has something for, and controls.
+    pub(crate) fn cell_of(&self, name: &str, launch: impl Fn(&Peer) -> Option<Launch>) -> Cell {
         let mut arms = Vec::new();
         for peer in &self.roster.peers {
-            let Some((workload, params)) = work(peer) else { continue };
-            let launch = self.launch(peer, workload, &params);
+            let Some(launch) = launch(peer) else { continue };
             if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
                 arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
             }
             arms.push(Arm { label: peer.name.to_owned(), launch });
         }
         Cell { name: name.to_owned(), prepare: None, arms, rounds: self.rounds, together: false }
+    }
+
+    /// A cell with an arm for every peer that `work` has a workload for, and controls.
+    fn cell_by<'a>(
+        &self,
+        name: &str,
+        work: impl Fn(&Peer) -> Option<(&'a str, Vec<(&'a str, usize)>)>,
+    ) -> Cell {
+        self.cell_of(name, |peer| {
+            let (workload, params) = work(peer)?;
+            Some(self.launch(peer, workload, &params))
+        })
     }
 
     /// A cell in which every peer runs the same.
@@ -158,12 +167,12 @@ fn python(peer: &Peer, script: &str, arguments: [String; 2]) -> Launch {
     }
 }
 
-fn line(label: impl Into<String>, cell: &Cell, target: Option<Target>) -> Line {
+pub(crate) fn line(label: impl Into<String>, cell: &Cell, target: Option<Target>) -> Line {
     Line { label: label.into(), cell: cell.name.clone(), target }
 }
 
-fn table(title: &str, metric: &'static str, unit: Unit, lines: Vec<Line>) -> Table {
-    Table { title: title.to_owned(), metric, unit, lines }
+pub(crate) fn table(title: &str, metric: &'static str, unit: Unit, lines: Vec<Line>) -> Table {
+    Table { title: title.to_owned(), metric, unit, lines, means: Vec::new() }
 }
 
 /// The target for peak memory of programs with large blocks.
@@ -185,7 +194,7 @@ mod tests {
     fn plan(quick: bool) -> Plan {
         let peer = |name| Peer { name, library: None, version: String::new() };
         let roster = Roster { peers: peer::NAMES.map(peer).to_vec(), missing: Vec::new() };
-        Plan { worker: "bench".into(), roster, quick, rounds: 3, seed: 1, threads: 2 }
+        Plan { worker: "bench".into(), roster, quick, rounds: 3, seed: 1, threads: 2, mimalloc_bench: None }
     }
 
     #[test]
@@ -222,12 +231,7 @@ mod tests {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
         let sections = suite(&plan(true));
         let quick = plan(true);
-        let named = [
-            watch::section(&quick),
-            pager::section(&quick),
-            govern::section(&quick),
-            hardened::section(&quick, &[]),
-        ];
+        let named = [watch::section(&quick), pager::section(&quick), govern::section(&quick)];
         for cell in sections.iter().chain(&named).flat_map(|section| &section.cells) {
             for peer in [peer::GLIBC, peer::VELLUM] {
                 for label in [peer.to_owned(), twin(peer)] {
@@ -242,11 +246,29 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_mimalloc_bench_are_run_as_far_as_they_were_built() {
+        assert!(small::section(&plan(false)).cells.is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("out/bench")).unwrap();
+        for name in ["cfrac", "barnes", "sh6bench"] {
+            std::fs::write(folder.path().join("out/bench").join(name), "").unwrap();
+        }
+        let built = Plan { mimalloc_bench: Some(folder.path().to_path_buf()), ..plan(false) };
+        let cells = small::section(&built).cells;
+        assert_eq!(cells.iter().map(|cell| &*cell.name).collect::<Vec<_>>(), ["cfrac", "barnes", "sh6-N"]);
+        assert_eq!(cells[2].arms[0].launch.args, ["4"]);
+        assert!(cells[1].arms[0].launch.args[3].to_str().unwrap().ends_with("bench/barnes/input"));
+        assert_eq!(cells[0].arms.iter().filter(|arm| arm.label == twin(peer::VELLUM)).count(), 1);
+        let hardened = hardened::section(&built, &[]).cells;
+        assert_eq!(hardened.len(), 2);
+    }
+
+    #[test]
     fn sections_and_cells_can_be_picked() {
         let picked = only(suite(&plan(true)), "large");
         assert_eq!(picked.iter().map(|section| section.name).collect::<Vec<_>>(), ["large"]);
-        let picked = only(suite(&plan(true)), "larson");
-        assert!(picked.iter().flat_map(|section| &section.cells).all(|cell| cell.name.contains("larson")));
+        let picked = only(suite(&plan(true)), "1M");
+        assert!(picked.iter().flat_map(|section| &section.cells).all(|cell| cell.name.contains("1M")));
         assert!(only(suite(&plan(true)), "nonesuch").is_empty());
     }
 }

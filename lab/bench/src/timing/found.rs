@@ -84,7 +84,7 @@ impl Found {
 }
 
 /// The goals as a table.
-pub(crate) fn goals(goals: &[Goal]) -> Table {
+fn goals(goals: &[Goal]) -> Table {
     let mut grid = Table::plain(&["what", "found", "wanted", "verdict"], 1).titled("Goals");
     for goal in goals {
         let figure = |value: f64| format!("{}{}", plain(value), goal.unit);

@@ -23,7 +23,6 @@ mod task;
 mod tools;
 
 pub use found::Found;
-pub(crate) use found::goals as goal_table;
 pub use kernel::{Kernel, Sizes};
 pub use task::{TASKS, Task, TaskError, run};
 pub use tools::Tool;
@@ -210,6 +209,7 @@ mod tests {
             rounds: 3,
             seed: 1,
             threads: 2,
+            mimalloc_bench: None,
         };
         section(&plan).cells
     }

@@ -1,7 +1,7 @@
 //! The workloads: what a worker process does under whichever allocator was preloaded into it.
 //!
-//! Each is a function from parameters to figures that checks its own results: blocks keep their stamps, a
-//! factorisation multiplies out, a cover plus its complement is everything. Each can be made as small as a
+//! Each is a function from parameters to figures that checks its own results: blocks keep their stamps,
+//! pages their contents. Each can be made as small as a
 //! few milliseconds, which is how the tests run all of them.
 
 mod batch;
@@ -14,7 +14,6 @@ mod idle;
 mod large;
 mod paged;
 mod relocate;
-mod small;
 mod watch;
 
 use crate::Metrics;
@@ -75,11 +74,6 @@ impl Params {
     fn seed(&self) -> u64 {
         self.get("seed", 1)
     }
-
-    /// `full` of something at full length, in proportion to `permille`, the length asked for; at least one.
-    fn scaled(&self, full: u64) -> u64 {
-        (full * self.get("permille", 1000) / 1000).max(1)
-    }
 }
 
 type Work = fn(&Params) -> Result<Metrics, Failure>;
@@ -118,25 +112,6 @@ pub const WORKLOADS: &[Workload] = &[
     workload("idle-large", &["bytes=4194304", "live=1048576", "idle_ms=5"], idle::large),
     workload("idle-sparse", &["bytes=1048576", "idle_ms=5"], idle::sparse),
     workload("idle-nodes", &["bytes=1048576", "live=262144", "idle_ms=5"], idle::nodes),
-    workload("cfrac", &["permille=1"], small::cfrac::run),
-    workload("espresso", &["permille=1"], small::espresso::run),
-    workload("barnes", &["permille=1"], small::barnes::run),
-    workload("larson", &["permille=1", "threads=2"], small::larson::run),
-    workload("xmalloc", &["permille=1", "threads=2"], small::xmalloc::run),
-    workload("alloc-test", &["permille=1", "threads=2"], small::alloc_test::run),
-    workload("sh6", &["permille=1", "threads=1"], small::smart_heap::sh6),
-    workload("sh8", &["permille=1", "threads=2"], small::smart_heap::sh8),
-    workload("cache-scratch", &["permille=1", "threads=2"], small::cache::scratch),
-    workload("cache-thrash", &["permille=1", "threads=2"], small::cache::thrash),
-    workload("mstress", &["permille=1", "threads=2"], small::mstress::run),
-    workload("rptest", &["permille=1", "threads=2"], small::rptest::run),
-    workload("glibc-simple", &["permille=1"], small::glibc::simple),
-    workload("glibc-thread", &["permille=1", "threads=2"], small::glibc::thread),
-    workload("malloc-large", &["permille=1"], small::malloc_large::run),
-    workload("redis", &["permille=1"], small::redis::run),
-    workload("mleak", &["permille=1", "threads=2"], small::mleak::run),
-    workload("lua", &["permille=1"], small::lua::run),
-    workload("python", &["permille=1"], small::python::run),
     workload("paged", &["frames=1048576", "times=2", "touches=50"], paged::run),
     workload("collected", &["memory=3", "scale=5"], collected::run),
     workload("fits", &["bytes=1048576"], fits::run),
@@ -179,9 +154,8 @@ mod tests {
 
     #[test]
     fn parameters_are_numbers_by_name() {
-        let params = Params::parse(&["bytes=17", "permille=10"]).unwrap();
+        let params = Params::parse(&["bytes=17"]).unwrap();
         assert_eq!((params.get("bytes", 1), params.get("absent", 5)), (17, 5));
-        assert_eq!((params.scaled(1000), params.scaled(3)), (10, 1));
         for bad in ["bytes", "bytes=x", "=", "bytes=-1"] {
             assert_eq!(Params::parse(&[bad]).unwrap_err(), Failure::Parameter(bad.to_owned()));
         }

@@ -20,7 +20,8 @@
 //! windows the smaller costs less memory.
 
 use crate::model::least_squares::minimise;
-use vellum_workset::{Criterion, Slrum, Ticks, Turner};
+use crate::model::{Slrum, Turner};
+use vellum_workset::{Criterion, Ticks};
 
 /// Products that differ by less are the same, in pages: a tenth of the last place that is published for X.
 pub const PLACE: f64 = 0.01;

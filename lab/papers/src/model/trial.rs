@@ -7,7 +7,8 @@
 //! Counting begins after a warm-up; the manager learns in it. The products are of means: X = z̄·(1 + S·f̄),
 //! as in the source's formulas.
 
-use vellum_workset::{Control, Counters, Criterion, Owe, Page, Quanta, Slrum, Step, Ticks};
+use crate::model::Slrum;
+use vellum_workset::{Control, Counters, Criterion, Owe, Page, Quanta, Step, Ticks};
 
 /// The chooser of the window.
 #[derive(Debug, Clone)]
@@ -191,7 +192,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vellum_workset::Turner;
+    use crate::model::Turner;
 
     #[test]
     fn a_fixed_window_holds_what_turner_says() {

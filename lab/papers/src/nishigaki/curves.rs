@@ -4,10 +4,11 @@
 //! `vellum trace` makes. The formulas give the truth, with which the pass is compared.
 
 use super::Run;
+use crate::model::Turner;
 use crate::model::published::{DELAY, RANGE, STEP, Synthetic};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use serde_json::json;
-use vellum_workset::{Criterion, Intervals, SAMPLE_PAGES, Ticks, Turner};
+use vellum_workset::{Criterion, Intervals, SAMPLE_PAGES, Ticks};
 
 /// References of the string.
 const REFERENCES: u64 = 80_000_000;

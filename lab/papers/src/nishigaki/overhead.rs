@@ -13,13 +13,14 @@
 
 use super::Run;
 use crate::model::Estimation;
+use crate::model::SlrumRuns;
 use crate::model::published::{DELAY, DELTA, RANGE, Synthetic};
 use crate::model::table1::DELTA_FINE;
 use crate::model::trial::Manager;
 use crate::{Bound, Finding, Goal, Table, Value};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use vellum_workset::{Counters, Criterion, Page, Quanta, SlrumRuns, Ticks};
+use vellum_workset::{Counters, Criterion, Page, Quanta, Ticks};
 
 /// Sample points that are measured.
 const SAMPLES: usize = 20_000;

@@ -1,9 +1,10 @@
 //! Estimates beside the truth: programs whose curves are known by theory, or by the exact oracle.
 
 use vellum_papers::model::published::{STEP, Synthetic};
+use vellum_papers::model::{Slrum, Turner};
 use vellum_workset::cycle::{at_windows, doubling_windows};
 use vellum_workset::oracle::{StackDistances, exact_working_set};
-use vellum_workset::{Counters, Curve, Demand, History, Intervals, Page, Quanta, Slrum, Ticks, Turner, knee};
+use vellum_workset::{Counters, Curve, Demand, History, Intervals, Page, Quanta, Ticks, knee};
 
 /// What z may be off the truth.
 const GOAL: f64 = 0.02;

@@ -7,7 +7,8 @@
 //! 25 s of CPU time, B4 executed only; and one that references its pages one after the other at a constant
 //! rate and begins again after the last. The sizes are ours.
 
-use vellum_workset::{Page, Slrum, SlrumRuns, Ticks, Turner};
+use crate::model::{Slrum, SlrumRuns, Turner};
+use vellum_workset::{Page, Ticks};
 
 /// How a phase references its pages.
 #[derive(Debug, Clone, PartialEq)]

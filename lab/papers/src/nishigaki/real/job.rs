@@ -12,6 +12,7 @@
 //! draw references is the experiment's business and no program's, so it is timed and left out.
 
 use crate::model::sim::{Behaviour, Program, benchmark_programs, king_size_program};
+use crate::model::{Slrum, SlrumRuns};
 use crate::params::{Params, WorkError};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ use std::io::{BufRead, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 use vellum_measure::Rng;
-use vellum_workset::{Control, Criterion, Demand, Quanta, Slrum, SlrumRuns, Ticks};
+use vellum_workset::{Control, Criterion, Demand, Quanta, Ticks};
 
 /// The work's name.
 pub(super) const NAME: &str = "nishigaki-job";

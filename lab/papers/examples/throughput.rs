@@ -1,13 +1,14 @@
 //! How many references a second go through the one-pass curve, on one core.
 //!
-//! `cargo run --release -p vellum-workset --example throughput` prints a line for each kind of reference
+//! `cargo run --release -p vellum-papers --example throughput` prints a line for each kind of reference
 //! string and sample size. The strings are made beforehand; only [`Intervals::reference`] is timed, in CPU
 //! time of this thread where the kernel tells it (`/proc/thread-self/schedstat`), so that what else runs does
 //! not count. The best of several rounds is shown.
 
 use std::time::{Duration, Instant};
 
-use vellum_workset::{Intervals, Page, Slrum, Ticks};
+use vellum_papers::model::Slrum;
+use vellum_workset::{Intervals, Page, Ticks};
 
 /// References in a string: enough that every table is out of the nearest caches, few enough that the string
 /// is in memory.

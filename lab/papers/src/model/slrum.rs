@@ -19,8 +19,8 @@
 //!
 //! Source: Nishigaki, section 4, after Spirn and Denning 1972. The runs are ours.
 
-use crate::unit::Page;
 use vellum_random::Rng;
+use vellum_workset::Page;
 
 /// The most pages a program of the model may have: bringing a page to the top moves all above it.
 pub const SLRUM_PAGES_MAX: usize = 1 << 22;
@@ -200,7 +200,7 @@ fn check_pages(pages: usize) -> Result<(), SlrumError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::StackDistances;
+    use vellum_workset::oracle::StackDistances;
 
     #[test]
     fn depths_come_as_often_as_q_says() {

@@ -21,8 +21,8 @@
 //! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring, and the slopes of f,
 //! are ours.
 
-use crate::slrum::Slrum;
-use crate::unit::Ticks;
+use super::slrum::Slrum;
+use vellum_workset::Ticks;
 
 /// The most pages for which powers are taken: squaring costs their cube.
 pub const TURNER_PAGES_MAX: usize = 512;
