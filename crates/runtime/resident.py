@@ -3,7 +3,7 @@
 
     ./build && crates/runtime/resident.py
 
-Runs those programs of clients/libgc that are installed, and some that know nothing of collection. What most of them ran comes first. Needs valgrind, which
+Runs those programs of lab/clients/libgc that are installed, and some that know nothing of collection. What most of them ran comes first. Needs valgrind, which
 knows the names of none of the functions that are in an order: the library is built without (target/unordered). Under valgrind it leaves `malloc` to the C library, and has no
 helper: what these run is not found but for how they start, and lies together by itself, as it comes. (With it in the order by how many programs ran what, more was in memory: 340 KB of
 code in a process that only allocates, for 300.)
@@ -18,7 +18,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "../../target")
-sys.path.insert(0, os.path.join(HERE, "../../clients/libgc"))
+sys.path.insert(0, os.path.join(HERE, "../../lab/clients/libgc"))
 
 import workloads  # noqa: E402
 

@@ -20,7 +20,7 @@ struct Companion {
 }
 
 const FLEET: Companion = Companion { program: "vellum-fleet", build: "fleet/build" };
-const PAPERS: Companion = Companion { program: "vellum-studies", build: "./build" };
+const PAPERS: Companion = Companion { program: "vellum-papers", build: "lab/build" };
 
 /// The program is not there.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,6 @@
 //! | [`run`] | runs a command under a watchdog, with or without Vellum, and reads its board |
 //! | [`program`] | compiles the programs of `c/`, finds tools |
 //! | [`scenario`] | runs every scenario of such a program both ways and reports all that failed |
-//! | [`matrix`] | runs a list of Debian's programs plain and on Vellum, compares, and makes a table |
 //! | [`group`] | a control group of one's own, removed when dropped |
 //!
 //! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. Nothing is
@@ -22,7 +21,6 @@
 
 pub mod group;
 pub mod library;
-pub mod matrix;
 pub mod program;
 pub mod run;
 pub mod scenario;

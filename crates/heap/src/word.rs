@@ -10,7 +10,7 @@
 //!
 //! No address of a process has one of its upper 16 bits set, so an immediate is never taken for a pointer,
 //! also where the collector moves objects. Floating-point numbers fit whole: see the Scheme in
-//! `examples/scheme`.
+//! `lab/scheme`.
 //!
 //! # Invariants
 //! A tag belongs to one type, by [`Member`]. So a tag that is looked at says the type of the object, and a

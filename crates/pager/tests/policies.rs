@@ -1,19 +1,24 @@
 //! Policies, without a kernel: against exact algorithms on reference strings, and their bookkeeping against a
 //! model.
 
+#[path = "common/recency.rs"]
+#[allow(unreachable_pub, reason = "shared by test programs")]
+mod recency;
+
 use proptest::prelude::*;
+use recency::by_recency;
 use std::collections::{BTreeSet, VecDeque};
 use vellum_pager::PageNo;
 use vellum_pager::policy::{Clock, DiscardableFirst, Link, Policy, Window};
+use vellum_workset::Page;
 use vellum_workset::oracle::{StackDistances, exact_working_set};
-use vellum_workset::{Page, Slrum};
 
 const PAGES: usize = 60;
 
 /// A reference string with phases, and its pages as the theory numbers them.
 fn references(seed: u64, count: usize) -> Vec<Page> {
     let tails: Vec<f64> = (1..PAGES).map(|h| if h < 20 { 0.7 - 0.03 * h as f64 } else { 0.004 }).collect();
-    Slrum::from_tails(&tails).expect("probabilities").references(seed).take(count).collect()
+    by_recency(&tails, seed, count)
 }
 
 fn number(page: Page) -> PageNo {
@@ -95,8 +100,7 @@ fn a_clock_that_sees_nothing_is_fifo() {
 #[test]
 fn an_eighth_held_is_between_the_two() {
     let tails: Vec<f64> = (1..PAGES as i32).map(|h| 0.9f64.powi(h)).collect();
-    let program = Slrum::from_tails(&tails).expect("probabilities");
-    let string: Vec<Page> = program.references(9).take(50_000).collect();
+    let string = by_recency(&tails, 9, 50_000);
     for frames in [16, 32] {
         let fifo = replace(&mut Clock::new(), &string, frames, frames);
         let lru = replace(&mut Clock::new(), &string, frames, 0);

@@ -3,11 +3,12 @@
 
 mod common;
 
+use common::recency::by_recency;
 use common::{Random, Shaky, config, start};
 use std::collections::{BTreeMap, BTreeSet};
 use vellum_pager::{Choice, Config, Event, FRAMES_MIN, PAGE};
+use vellum_workset::Page;
 use vellum_workset::oracle::StackDistances;
-use vellum_workset::{Page, Slrum};
 
 const PAGES: usize = 3 * FRAMES_MIN as usize;
 const REFERENCES: usize = 30_000;
@@ -52,8 +53,7 @@ fn fetches_are_between_the_optimum_and_lru_of_half_the_frames() {
     let seed = Random::new().next();
     // Recently referenced pages are the likelier, so that frames are worth something all the way down.
     let tails: Vec<f64> = (1..PAGES as i32).map(|h| 0.97f64.powi(h)).collect();
-    let program = Slrum::from_tails(&tails).expect("probabilities");
-    let string: Vec<Page> = program.references(seed).take(REFERENCES).collect();
+    let string = by_recency(&tails, seed, REFERENCES);
     let mut lru = StackDistances::new();
     string.iter().for_each(|&page| {
         lru.reference(page);

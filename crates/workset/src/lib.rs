@@ -15,7 +15,6 @@
 //!                                          └─▶ Control ──┐             ours: all since the phase began
 //!   cumulative looks ─▶ cycle::at_windows ─▶ History ◀───┤
 //!   trace ─▶ trace::Trace ─▶ Intervals ────▶ History, Curve
-//!   stack model ─▶ Turner ─────────────────▶ the truth, to compare with
 //!                                             │
 //!                      ┌──────────────────────┴───────────┬─────────────────────┐
 //!                      ▼                                  ▼                     ▼
@@ -40,17 +39,23 @@
 //! # From a trace to advice
 //!
 //! ```
-//! use vellum_workset::{Answer, Demand, Intervals, Page, Slrum, Ticks, knee};
+//! use vellum_random::Rng;
+//! use vellum_workset::{Answer, Demand, Intervals, Page, Ticks, knee};
 //!
 //! // A program of 400 pages: half of the references stay on their page, one in a hundred thousand leaves
 //! // the hundred pages that it lives in.
 //! let tails: Vec<f64> = (1..400).map(|h| if h < 100 { 0.5 - 0.004 * f64::from(h) } else { 1e-5 }).collect();
-//! let program = Slrum::from_tails(&tails).unwrap();
+//! let (mut recent, mut rng) = ((0..400).collect::<Vec<u64>>(), Rng::new(1));
+//! let mut reference = || {
+//!     let chance = rng.unit();
+//!     recent[..=tails.partition_point(|tail| *tail > chance)].rotate_right(1);
+//!     Page(recent[0])
+//! };
 //!
 //! let end = Ticks(1_000_000);
 //! let mut intervals = Intervals::default();
-//! for (now, page) in (0..).zip(program.references(1).take(1_000_000)) {
-//!     intervals.reference(page, Ticks(now));
+//! for now in 0..1_000_000 {
+//!     intervals.reference(reference(), Ticks(now));
 //! }
 //!
 //! // A fault costs as much time as a thousand references, and 2 % of waiting is agreed to. The program was
@@ -73,7 +78,7 @@
 //! | learn from running programs | [`Counters`], [`Estimator`], [`Owe`], [`Control`], [`Phase`], [`cycle`] |
 //! | learn from traces | [`trace`], [`Intervals`], [`Histogram`] |
 //! | keep and judge what was learnt | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
-//! | know the truth | [`Slrum`], [`Turner`], [`oracle`] |
+//! | know the truth | [`oracle`]; programs with known curves are in `lab/papers` (`model`) |
 //!
 //! Everything is a pure function of its arguments and, where something is drawn, of a seed: no clock, no
 //! file, no system call.
@@ -111,9 +116,7 @@ mod owe;
 mod phase;
 mod shape;
 mod slowdown;
-mod slrum;
 mod spread;
-mod turner;
 mod unit;
 
 pub use control::Control;
@@ -130,7 +133,5 @@ pub use owe::{Owe, Step};
 pub use phase::Phase;
 pub use shape::{concave_slopes, falling};
 pub use slowdown::{Advice, Slowdown};
-pub use slrum::{Run, SLRUM_PAGES_MAX, Slrum, SlrumError, SlrumRuns};
 pub use spread::{BATCHES_MIN, CONFIDENCE, DRAWS, Range, Spread, spread};
-pub use turner::{TURNER_PAGES_MAX, Turner};
 pub use unit::{Page, Quanta, Ticks};

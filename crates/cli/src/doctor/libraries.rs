@@ -8,7 +8,7 @@ pub(super) fn rows() -> Vec<Row> {
     let runtime = library::find(None);
     let i386 = i386(runtime.as_ref().ok());
     let recorder = library::find_recorder(None);
-    let studies = library::find_program("vellum-studies");
+    let studies = library::find_program("vellum-papers");
     vec![
         found("library", "no program runs on Vellum", runtime),
         i386,

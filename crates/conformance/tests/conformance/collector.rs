@@ -1,6 +1,5 @@
 //! The collector as C programs see it: the header in every dialect, and scenarios linked with the library.
 
-use crate::storms::settings_kept;
 use std::path::PathBuf;
 use std::process::Command;
 use vellum_conformance::library::library;
@@ -14,7 +13,6 @@ const PROGRAMS: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
 
 #[test]
 fn scenarios_in_every_dialect() {
-    let _held = settings_kept();
     let place = Place::new();
     let programs =
         PROGRAMS.into_iter().flat_map(|source| DIALECTS.iter().map(move |dialect| (source, *dialect)));

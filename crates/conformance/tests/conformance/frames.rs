@@ -1,7 +1,6 @@
 //! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for
 //! pages as programs do, and programs stay within what was said.
 
-use crate::storms::settings_kept;
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, plain, served, skip, tool};
@@ -56,7 +55,6 @@ fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
     if !has_privilege() {
         return skip("no privilege for faults of the kernel's, without which small blocks are not paged");
     }
-    let _held = settings_kept();
     let without = plain(make()).succeeded();
     let mut command = make();
     command.env("VELLUM_FRAMES", format!("{frames_mib}M"));

@@ -1,12 +1,10 @@
 //! The malloc family and C++ new and delete, as the C library and the standards have them, and Vellum's own.
 
-use crate::storms::settings_kept;
 use vellum_conformance::program::header;
 use vellum_conformance::{Place, check_all, plain};
 
 #[test]
 fn the_malloc_family() {
-    let _held = settings_kept();
     let place = Place::new();
     check_all(&place.program("interface.c", &["-ldl"]));
 }

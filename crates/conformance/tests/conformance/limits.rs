@@ -3,7 +3,6 @@
 //! Each program first runs on the C library's memory under the same limit: if that is killed, the test is
 //! wrong.
 
-use crate::storms::settings_kept;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use vellum_conformance::{Group, Outcome, Place, plain, served, skip};
@@ -31,7 +30,6 @@ fn run(
 
 #[test]
 fn nobody_is_killed_under_a_limit_the_c_library_lives_under() {
-    let _held = settings_kept();
     let place = Place::new();
     let program = place.program("bursts.c", &[]);
     for (kind, held, limit) in [
@@ -67,7 +65,6 @@ fn the_limit_holds() {
 /// The kernel's own answer to the same program, without a pager, is the proof that the limit holds.
 #[test]
 fn frames_stay_below_the_limit() {
-    let _held = settings_kept();
     /// What the program holds is 64 MiB, and what it asks for in frames is more.
     const LIMIT: u64 = 28;
     let place = Place::new();

@@ -1,6 +1,5 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
-mod aarch64;
 mod circles;
 mod collector;
 mod directions;
@@ -11,11 +10,9 @@ mod frames;
 mod hardened;
 mod house;
 mod identity;
-mod injected;
 mod interface;
 mod limits;
 mod mappings;
-mod matrix;
 mod misuse;
 mod misuse_cases;
 mod musl;
@@ -24,7 +21,6 @@ mod paging;
 mod programs;
 mod signals;
 mod sparse;
-mod storms;
 mod stress;
 mod threads;
 mod tidy;

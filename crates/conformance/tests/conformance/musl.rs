@@ -1,6 +1,5 @@
 //! The same library in programs of musl: every C program here that musl's headers compile.
 
-use crate::storms::settings_kept;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::{command, library};
@@ -34,7 +33,6 @@ fn compiled(place: &Place, compiler: &str, name: &str, more: &[&str]) -> PathBuf
 
 #[test]
 fn scenarios() {
-    let _held = settings_kept();
     let place = Place::new();
     let Some(compiler) = compiler(&place) else { return };
     for name in COMPARED {
@@ -88,7 +86,6 @@ fn commands() {
 /// The collector finds roots by what musl says of stacks, static and thread-local data.
 #[test]
 fn the_collector() {
-    let _held = settings_kept();
     let place = Place::new();
     let Some(compiler) = compiler(&place) else { return };
     let folder = library().parent().unwrap_or(Path::new("/")).display().to_string();

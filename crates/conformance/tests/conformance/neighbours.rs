@@ -1,7 +1,6 @@
 //! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other preloaded
 //! libraries.
 
-use crate::storms::settings_kept;
 use std::path::Path;
 use std::process::Command;
 use vellum_conformance::library::command as vellum;
@@ -263,7 +262,6 @@ fn other_c_libraries() {
 
 #[test]
 fn libraries_come_and_go() {
-    let _held = settings_kept();
     let place = Place::new();
     let library = place.program("early.cc", &["-shared", "-fPIC"]);
     let loader = place.program("loader.c", &["-pthread", "-ldl"]);

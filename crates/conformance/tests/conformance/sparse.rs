@@ -1,13 +1,11 @@
 //! Pages among survivors: slabs of which little is in use give back the rest.
 
-use crate::storms::settings_kept;
 use std::process::Command;
 use vellum_conformance::{Outcome, Place, check_all, served};
 use vellum_wire::Counter;
 
 #[test]
 fn sparse() {
-    let _held = settings_kept();
     let place = Place::new();
     check_all(&place.program("sparse.c", &["-pthread"]));
 }

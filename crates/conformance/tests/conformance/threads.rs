@@ -1,11 +1,9 @@
 //! Threads that come and go, free for each other, and sleep on memory they have freed.
 
-use crate::storms::settings_kept;
 use vellum_conformance::{Place, check_all};
 
 #[test]
 fn threads() {
-    let _held = settings_kept();
     let place = Place::new();
     check_all(&place.program("threads.c", &["-pthread"]));
 }

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
+pub mod recency;
+
 use libc::iovec;
 use rustix::io::Errno;
 use std::process::Command;

@@ -1,0 +1,209 @@
+//! Section `gc`: Vellum's collector against libgc, in the programs of `lab/papers/clients/`.
+//!
+//! The other sections measure malloc; this one what is collected. The programs are those of `vellum papers
+//! smith`, built by the same [`Workshop`], and three small ones. Each cell is one program in one heap; its
+//! arms are the collectors, libgc and each of Vellum's plans twice for the controls:
+//!
+//! ```text
+//! Workshop ──▶ cells: short, trees, lists, whole heaps, the drop-in library, the eight clients
+//!    ──▶ Campaign ──▶ sheets ──▶ tables, with a target for each judged plan
+//! ```
+//!
+//! Both are at their best: allocation inlined, interior pointers off in the heap, one marker. How libgc fares
+//! when it is called the way most of its users call it, by `GC_MALLOC`, is shown beside and not judged. The
+//! section runs when it is named (`--only gc`, or a cell of it).
+
+mod drop_in;
+mod parallel;
+mod slices;
+mod ways;
+
+use crate::suite::{Plan, Section, table};
+use crate::target::{Against, twin};
+use crate::{Arm, Cell, Line, Table, Target, Unit};
+use std::path::Path;
+use vellum_experiment::campaign::Missing;
+use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
+
+/// The section's name, with which all its cells begin.
+pub const SECTION: &str = "gc";
+/// Rounds when none are asked for.
+pub const ROUNDS: usize = 9;
+/// The same for `--quick`.
+pub const ROUNDS_QUICK: usize = 3;
+
+/// The arm in which libgc is called and not inlined.
+const CALLED: &str = "GC_MALLOC";
+
+const CPU: &str = "cpu_ns";
+/// By the client's own account: the figure from outside is never less than this process's own peak.
+const PEAK: &str = "peak_bytes";
+const OBJECT: &str = "object_ns";
+const LIVE_OBJECT: &str = "live_object_ns";
+/// What each judged plan may take of libgc's: of short-lived objects and of whole collections, …
+const OBJECTS_MAX: f64 = 0.5;
+/// … of small programs' time, …
+const SMALL_MAX: f64 = 0.65;
+/// … and of memory, and of any client's time.
+const LEVEL: f64 = 1.0;
+/// After nine tenths of the heap have died, this multiple of the live bytes may be resident, beside …
+const RESIDENT_MAX: f64 = 1.2;
+/// … what a process has anyhow.
+const RESIDENT_PLUS: f64 = 4.0 * 1048576.0;
+/// The plans that are judged, and what they may take of libgc's time for all clients together. That with
+/// generations is measured where memory is short (`vellum papers cooper`).
+const JUDGED: [(smith::Plan, f64); 2] = [(smith::Plan::MarkSweep, 0.75), (smith::Plan::MostlyCopying, 0.6)];
+
+/// A small program: its cell, its file, its words, and whether the arm [`CALLED`] is of interest.
+struct Small {
+    cell: &'static str,
+    client: &'static str,
+    words: &'static [&'static str],
+    called: bool,
+}
+
+/// The small programs. None has a heap of a given size: how much of it a collector takes is judged too.
+const SMALL: [Small; 7] = [
+    Small { cell: "short-16", client: "short", words: &["bytes=16"], called: true },
+    Small { cell: "short-64", client: "short", words: &["bytes=64"], called: true },
+    Small { cell: "trees", client: "trees", words: &[], called: false },
+    Small { cell: "lists", client: "mergesort", words: &["items=100000", "sorts=20"], called: false },
+    Small { cell: "whole-tree", client: "mark", words: &[], called: false },
+    Small { cell: "whole-list", client: "mark", words: &["list=1"], called: false },
+    Small { cell: "fall", client: "fall", words: &[], called: false },
+];
+
+/// The section: its cells, the folder its programs are in, and what is not here.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is run.
+    pub section: Section,
+    /// Collectors that are missing.
+    pub missing: Vec<Missing>,
+    /// The programs: they are gone when this is.
+    _workshop: Workshop,
+}
+
+/// Builds the clients for every collector that is here. `library` is Vellum's.
+///
+/// # Errors
+/// When the sources cannot be written. A collector that is not here is no error.
+pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, WorkshopError> {
+    let mut workshop = Workshop::new(library)?;
+    let (mut here, missing) = workshop.discover();
+    if here.contains(&Collector::Vellum(smith::Plan::MarkSweep)) {
+        here.push(Collector::Vellum(smith::Plan::Appel));
+    }
+    let scale = format!("scale={}", if plan.quick { 20 } else { 100 });
+    let wanted = |cell: &str| only.is_none_or(|only| only == SECTION || name(cell).contains(only));
+    let mut cells = Vec::new();
+    for small in SMALL.iter().filter(|small| wanted(small.cell)) {
+        let words: Vec<&str> = small.words.iter().copied().chain([scale.as_str()]).collect();
+        let mut arms = arms(&mut workshop, &here, small.client, &words);
+        if small.called {
+            arms.extend(workshop.arm(CALLED, small.client, Collector::Libgc, Build::Call, &words));
+        }
+        cells.push(cell(small.cell, arms, plan.rounds));
+    }
+    if wanted(slices::CELL) {
+        cells.push(slices::prepare(&mut workshop, &here, &scale, plan.rounds));
+    }
+    if wanted(parallel::CELL) {
+        cells.push(parallel::prepare(&mut workshop, &here, &scale, plan.rounds));
+    }
+    for (name, client, words) in drop_in::CELLS.into_iter().filter(|(name, ..)| wanted(name)) {
+        let words: Vec<&str> = words.iter().copied().chain([scale.as_str()]).collect();
+        cells.push(drop_in::prepare(name, client, &words, &mut workshop, library, plan.rounds));
+    }
+    for client in CLIENTS.iter().filter(|client| wanted(client.name)) {
+        let heap = format!("heap={}", client.heap_mib);
+        let arms = arms(&mut workshop, &here, client.name, &[&scale, &heap]);
+        cells.push(cell(client.name, arms, plan.rounds));
+    }
+    Ok(Prepared { section: Section { name: SECTION, cells, tables: tables() }, missing, _workshop: workshop })
+}
+
+/// What is shown: lines whose cells are not run are left out.
+fn tables() -> Vec<Table> {
+    let against = || Against::Arm(Collector::Libgc.name());
+    let each = |cell: &str, what: &str, target: Target| -> Vec<Line> {
+        let line = |(plan, _)| {
+            let own = Collector::Vellum(plan).name();
+            Line { label: format!("{what}, {own}"), cell: name(cell), target: Some(target.clone().of(own)) }
+        };
+        JUDGED.map(line).to_vec()
+    };
+    let of = |title: &str, metric, unit, most: f64, rows: &[(&str, &str)]| {
+        let lines = rows.iter().flat_map(|(cell, what)| each(cell, what, Target::at_most(most, against())));
+        table(&format!("Collectors: {title}"), metric, unit, lines.collect())
+    };
+    let clients = CLIENTS.iter().flat_map(|client| {
+        let what = format!("{}, {} MiB", client.title, client.heap_mib);
+        each(client.name, &what, Target::at_most(LEVEL, against()))
+    });
+    let mut clients = table("Collectors: clients, CPU time", CPU, Unit::Millis, clients.collect());
+    let mean = |(plan, most)| Target::at_most(most, against()).of(Collector::Vellum(plan).name());
+    clients.means = JUDGED.map(mean).to_vec();
+    let fallen = Target::at_most(RESIDENT_MAX, Against::Figure("live_bytes", RESIDENT_PLUS / RESIDENT_MAX));
+    let fallen = each("fall", "nine tenths of the heap died", fallen);
+    let (short_16, short_64) =
+        (("short-16", "short-lived 16-byte objects"), ("short-64", "short-lived 64-byte objects"));
+    let (trees, lists) = (("trees", "binary trees, 64 MiB live"), ("lists", "mergesort of a list"));
+    let whole = [("whole-tree", "128 MB collected, a tree"), ("whole-list", "128 MB collected, a list")];
+    let mut tables = vec![
+        of("time an object", OBJECT, Unit::Nanos, OBJECTS_MAX, &[short_16, short_64]),
+        of("time a live object", LIVE_OBJECT, Unit::Nanos, OBJECTS_MAX, &whole),
+        of("CPU time", CPU, Unit::Millis, SMALL_MAX, &[trees, lists]),
+        of("peak memory", PEAK, Unit::Mebibytes, LEVEL, &[short_16, short_64, trees, lists]),
+        table("Collectors: resident memory", "resident_bytes", Unit::Mebibytes, fallen),
+        clients,
+    ];
+    tables.extend(slices::tables().into_iter().chain(parallel::tables()).chain(drop_in::tables()));
+    tables
+}
+
+/// The names of all cells, for `--list`.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let clients = CLIENTS.iter().map(|client| client.name);
+    SMALL
+        .iter()
+        .map(|small| small.cell)
+        .chain([slices::CELL, parallel::CELL])
+        .chain(drop_in::CELLS.iter().map(|(name, ..)| *name))
+        .chain(clients)
+        .map(name)
+        .collect()
+}
+
+fn name(cell: &str) -> String {
+    format!("{SECTION}-{cell}")
+}
+
+fn cell(cell: &str, arms: Vec<Arm>, rounds: usize) -> Cell {
+    Cell { name: name(cell), prepare: None, arms, rounds, together: false }
+}
+
+fn arms(workshop: &mut Workshop, here: &[Collector], client: &str, words: &[&str]) -> Vec<Arm> {
+    let labels = here.iter().flat_map(|collector| {
+        let label = collector.name();
+        [(label.to_owned(), *collector), (twin(label), *collector)]
+    });
+    labels
+        .filter_map(|(label, collector)| workshop.arm(&label, client, collector, Build::Plain, words))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_has_its_cell() {
+        let names = names();
+        for line in tables().iter().flat_map(|table| &table.lines) {
+            assert!(names.contains(&line.cell), "{}", line.cell);
+        }
+        assert!(SMALL.iter().all(|small| names.contains(&name(small.cell))));
+    }
+}

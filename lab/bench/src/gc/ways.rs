@@ -1,0 +1,46 @@
+//! One program under each collector in several ways of collecting: the arms of such a cell.
+
+use super::cell;
+use crate::{Arm, Cell};
+use vellum_papers::smith::{Build, Collector, Plan, Workshop};
+
+/// An arm.
+pub(super) struct Way {
+    pub label: &'static str,
+    pub is_libgc: bool,
+    /// The words that the program gets.
+    pub words: &'static str,
+}
+
+/// A way of Vellum's mark-sweep collector.
+pub(super) const fn ours(label: &'static str, words: &'static str) -> Way {
+    Way { label, is_libgc: false, words }
+}
+
+/// A way of libgc.
+pub(super) const fn libgc(label: &'static str, words: &'static str) -> Way {
+    Way { label, is_libgc: true, words }
+}
+
+/// The cell of `client` with its arms, as far as their collectors are here.
+pub(super) fn prepare(
+    name: &str,
+    client: &str,
+    ways: &[Way],
+    workshop: &mut Workshop,
+    here: &[Collector],
+    scale: &str,
+    rounds: usize,
+) -> Cell {
+    let arms: Vec<Arm> = ways
+        .iter()
+        .filter_map(|way| {
+            let collector = if way.is_libgc { Collector::Libgc } else { Collector::Vellum(Plan::MarkSweep) };
+            let is_here = here.contains(&collector);
+            is_here
+                .then(|| workshop.arm(way.label, client, collector, Build::Plain, &[way.words, scale]))
+                .flatten()
+        })
+        .collect();
+    cell(name, arms, rounds)
+}

@@ -1,0 +1,214 @@
+//! Section `heap`: what `vellum heap` costs and finds, beside heaptrack and memray.
+//!
+//! ```text
+//! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, heaptrack, memray
+//!    ──▶ Campaign ──▶ sheets ──▶ tables: CPU time and peak memory over those without a profile
+//! faults.c, faults.py ──▶ each tool ──▶ tools: is the line named, how long does it take to open
+//! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: how far off is each line
+//!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
+//! ```
+//!
+//! The programs are real ones (`programs/program.rs`). One that is profiled has the profile's file in its
+//! environment, as `vellum heap` has it: so its CPU time is the program's, without what reads the profile
+//! afterwards.
+//! heaptrack's and memray's is what their commands take, which start the program; what they do afterwards is
+//! left out as well (`--raw`), and part of opening. The section runs when it is named (`--only heap`, or a
+//! cell of it).
+
+mod exact;
+mod instructions;
+mod tools;
+
+use crate::programs::program::{self, PROFILED, Ready};
+use crate::suite::{Plan, Section, line, table};
+use crate::target::{Against, twin};
+use crate::{Arm, Cell, Launch, Missing, Target, Unit, peer};
+use std::io;
+use std::path::{Path, PathBuf};
+use vellum_cost::HeldFile;
+use vellum_measure::Goal;
+use vellum_report::Table;
+use vellum_wire::held::HELD_ENV;
+
+/// The section's name, with which all its cells begin.
+pub const SECTION: &str = "heap";
+/// Rounds when none are asked for.
+pub const ROUNDS: usize = 5;
+/// The same for `--quick`.
+pub const ROUNDS_QUICK: usize = 2;
+/// The cells that are no programs.
+const FAULTS: &str = "faults";
+const EXACT: &str = "exact";
+const INSTRUCTIONS: &str = "instructions";
+
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The arms with a profile of ours: their names and the bytes between samples.
+const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
+/// What these may cost of CPU time: "at 512 KiB at most 1 %, at 32 KiB at most 5 %, over ten programs".
+const COST_MAX: [f64; 2] = [1.01, 1.05];
+/// "Peak RSS +1 MiB at most".
+const PEAK_PLUS: f64 = 1048576.0;
+const HEAPTRACK: &str = "heaptrack";
+const MEMRAY: &str = "memray";
+
+/// What could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HeapError {
+    /// A file of the section's.
+    #[error("the section's files could not be made in {}: {source}", .folder.display())]
+    Files {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of ours is missing.
+    #[error("{} is not there; build everything with ./build", .0.display())]
+    NotBuilt(PathBuf),
+}
+
+/// The section: its cells, what is not here, and what else is to be found.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is run.
+    pub section: Section,
+    /// Tools and programs that are missing.
+    pub missing: Vec<Missing>,
+    ready: Vec<Ready>,
+    wanted: Vec<&'static str>,
+    vellum: PathBuf,
+    library: PathBuf,
+    /// What processes write into while they are profiled.
+    _held: Vec<HeldFile>,
+    folder: tempfile::TempDir,
+}
+
+/// The names of all cells, for `--list`.
+#[must_use]
+pub fn names() -> Vec<String> {
+    PROFILED.iter().map(|program| program.name).chain([FAULTS, EXACT, INSTRUCTIONS]).map(name).collect()
+}
+
+fn name(cell: &str) -> String {
+    format!("{SECTION}-{cell}")
+}
+
+/// Makes the programs' inputs, and measures all that is not a cell. `library` is Vellum's, beside which the
+/// command is.
+///
+/// # Errors
+/// [`HeapError`] if there is nothing to run. A program or tool that is missing is no error.
+pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, HeapError> {
+    let vellum = plan.worker.with_file_name("vellum");
+    if let Some(absent) = [&vellum, &library.to_path_buf()].into_iter().find(|file| !file.exists()) {
+        return Err(HeapError::NotBuilt(absent.clone()));
+    }
+    // In memory, where `vellum heap` has its files too.
+    let place = [Path::new(SHARED_MEMORY).to_path_buf(), std::env::temp_dir()]
+        .into_iter()
+        .find(|place| place.is_dir());
+    let place = place.unwrap_or_default();
+    let failed = |source| HeapError::Files { folder: place.clone(), source };
+    let folder = tempfile::Builder::new().prefix("vellum-bench-heap-").tempdir_in(&place).map_err(failed)?;
+    program::prepare(folder.path(), plan.seed).map_err(failed)?;
+    let wanted = |cell: &str| crate::chooses(only, SECTION, &name(cell));
+    let mut missing = Vec::new();
+    if tools::heaptrack().is_none() {
+        missing.push(Missing { name: HEAPTRACK, cure: "apt-get install heaptrack".to_owned() });
+    }
+    if !tools::has_memray() {
+        missing.push(Missing {
+            name: MEMRAY,
+            cure: "a python3 first in the PATH that has it (pip install memray)".to_owned(),
+        });
+    }
+    if !instructions::is_possible() {
+        missing.push(Missing { name: "valgrind", cure: "apt-get install valgrind".to_owned() });
+    }
+    let (mut held, mut cells, mut ready) = (Vec::new(), Vec::new(), Vec::new());
+    let besides: Vec<_> = [FAULTS, EXACT, INSTRUCTIONS].into_iter().filter(|cell| wanted(cell)).collect();
+    for program in PROFILED.iter().filter(|program| wanted(program.name) || !besides.is_empty()) {
+        match program.ready(folder.path()) {
+            Some(program) => ready.push(program),
+            None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
+        }
+    }
+    for program in ready.iter().filter(|ready| wanted(ready.program.name)) {
+        let arms = arms(program, library, folder.path(), &mut held).map_err(failed)?;
+        let cell = name(program.program.name);
+        cells.push(Cell { name: cell, prepare: None, arms, rounds: plan.rounds, together: false });
+    }
+    let tables = shown(&cells);
+    let section = Section { name: SECTION, cells, tables };
+    let library = library.to_path_buf();
+    Ok(Prepared { section, missing, ready, wanted: besides, vellum, library, _held: held, folder })
+}
+
+fn shown(cells: &[Cell]) -> Vec<crate::Table> {
+    let without = || Against::Arm(peer::VELLUM);
+    let mut cpu = table(
+        "Profiles: CPU time",
+        "process_cpu_ns",
+        Unit::Millis,
+        cells.iter().map(|cell| line(cell.name.clone(), cell, None)).collect(),
+    );
+    let means = INTERVALS.into_iter().zip(COST_MAX);
+    cpu.means = means.map(|((label, _), most)| Target::at_most(most, without()).of(label)).collect();
+    let peak = |label| Target::at_most(1.0, without()).or_within(PEAK_PLUS).of(label);
+    let lines = cells.iter().flat_map(|cell| {
+        INTERVALS.map(|interval| line(format!("{}, {}", cell.name, interval.0), cell, Some(peak(interval.0))))
+    });
+    let lines = lines.collect();
+    vec![cpu, table("Profiles: peak memory", "process_peak_bytes", Unit::Mebibytes, lines)]
+}
+
+impl Prepared {
+    /// Measures what is no cell: after them, as the memory that it takes here would be in their peaks.
+    ///
+    /// # Errors
+    /// [`HeapError`] if the programs with the faults cannot be written.
+    pub fn besides(&self) -> Result<(Vec<Table>, Vec<Goal>), HeapError> {
+        let (folder, vellum, library) = (self.folder.path(), &*self.vellum, &*self.library);
+        let (mut tables, mut goals) = (Vec::new(), Vec::new());
+        for cell in &self.wanted {
+            match *cell {
+                FAULTS => {
+                    let table = tools::faults(folder, vellum, library, &mut goals);
+                    let failed = |source| HeapError::Files { folder: folder.to_path_buf(), source };
+                    tables.push(table.map_err(failed)?);
+                }
+                EXACT => tables.push(exact::table(&self.ready, folder, vellum, library, &mut goals)),
+                _ => tables.extend(instructions::table(&self.ready, folder, library, &mut goals)),
+            }
+        }
+        Ok((tables, goals))
+    }
+}
+
+fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) -> io::Result<Vec<Arm>> {
+    let plain = ready.launch(folder);
+    let arm = |label: &str, launch: Launch| Arm { label: label.to_owned(), launch };
+    let on_vellum = Launch { preload: Some(library.to_path_buf()), ..plain.clone() };
+    let mut arms = vec![
+        arm(peer::GLIBC, plain.clone()),
+        arm(peer::VELLUM, on_vellum.clone()),
+        arm(&twin(peer::VELLUM), on_vellum.clone()),
+    ];
+    for (label, interval) in INTERVALS {
+        let place = folder.join(format!("held-{}-{interval}", ready.program.name));
+        std::fs::create_dir(&place)?;
+        let file = HeldFile::create(&place, interval)?;
+        let mut launch = on_vellum.clone();
+        launch.env.push((HELD_ENV.into(), file.path().into()));
+        held.push(file);
+        arms.push(arm(label, launch));
+    }
+    if let Some(heaptrack) = tools::heaptrack() {
+        arms.push(arm(HEAPTRACK, tools::under_heaptrack(&heaptrack, &plain, &folder.join("heaptrack.raw"))));
+    }
+    if ready.program.is_python && tools::has_memray() {
+        arms.push(arm(MEMRAY, tools::under_memray(&plain, &folder.join("memray.bin"))));
+    }
+    Ok(arms)
+}

@@ -1,0 +1,55 @@
+//! The allocator benchmark: Vellum against the allocators people use, with the target beside every figure.
+//!
+//! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`); `docs/benchmarks.md` says what
+//! each line means. Running processes against each other is `vellum-experiment`'s campaign, arithmetic is
+//! `vellum-measure`'s; here are the workloads, what is to be reached on them, and the tables:
+//!
+//! ```text
+//! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
+//! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
+//! ```
+//!
+//! What makes a figure here worth something:
+//!
+//! - **Separate processes.** A peer is preloaded into a worker (this executable again); nothing of one
+//!   allocator's state reaches another's run, and the worker checks that malloc really comes from the peer.
+//! - **Random interleaving.** All arms of a cell run next to each other in every round, in an order drawn
+//!   anew.
+//! - **Controls.** glibc and Vellum each run twice in every cell; how far the two differ is printed on the
+//!   line and bounds what its verdict claims.
+//! - **Ratios of medians**, with an interval from the pairs of each round.
+//! - **Fixed work, checked.** Workloads allocate the same under every peer and verify their own results.
+//! - **Nothing hidden.** `--json` has every run in the order it was made, failed ones with the reason.
+
+pub mod advice;
+mod area;
+mod confined;
+pub mod gc;
+pub mod heap;
+mod meter;
+mod only;
+/// Who is compared.
+pub mod peer;
+pub mod programs;
+mod raw;
+mod report;
+mod suite;
+mod table;
+mod target;
+pub mod timing;
+mod vellum;
+mod work;
+mod worker;
+
+pub use confined::{Asked, Unmeasured};
+pub use only::{chooses, names_section, only};
+pub use peer::Roster;
+pub use report::{SCHEMA, json};
+pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, small, suite, watch};
+pub use table::{Judged, Line, Table, Unit};
+pub use target::{Against, Judgement, Target, control, judge, twin};
+pub use vellum_experiment::campaign::{
+    Arm, Campaign, Cell, EXPECT, Ended, Launch, Metrics, Missing, Peer, Run, Sheet,
+};
+pub use work::{Failure, Params, WORKLOADS, Workload, run};
+pub use worker::{COMMAND, WorkerError, work};

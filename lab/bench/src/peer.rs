@@ -1,0 +1,156 @@
+//! Who is compared: the allocators found on this machine.
+//!
+//! A peer is a shared object that is preloaded into the worker; glibc is what a program has without one.
+//! Debian's packages bring most of them; mimalloc 3 is built with this program from the source its Rust crate
+//! carries (see `build.rs`), and Vellum is the library of this workspace. One that is not there is named,
+//! with the way to get it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vellum_experiment::campaign::{Missing, Peer, packaged};
+
+pub use vellum_experiment::campaign::{GLIBC, VELLUM};
+
+/// The peers' names in the order of the tables' columns.
+pub const NAMES: [&str; 6] = [GLIBC, "mimalloc2", MIMALLOC3, JEMALLOC, "tcmalloc", VELLUM];
+
+/// mimalloc 3.
+pub const MIMALLOC3: &str = "mimalloc3";
+/// mimalloc 3 with its checks, guard pages and encoded lists.
+pub const MIMALLOC_SECURE: &str = "mimalloc-secure";
+/// hardened_malloc.
+pub const HARDENED_MALLOC: &str = "hardened_malloc";
+/// jemalloc.
+pub const JEMALLOC: &str = "jemalloc";
+
+/// File name of the library that `vellum-runtime` builds.
+pub const VELLUM_LIBRARY: &str = "libvellum.so";
+
+/// What [`discover`] found.
+#[derive(Debug, Clone, Default)]
+pub struct Roster {
+    /// Present, in the order of [`NAMES`].
+    pub peers: Vec<Peer>,
+    /// Absent.
+    pub missing: Vec<Missing>,
+}
+
+impl Roster {
+    /// The peer of this name, if it is here.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.name == name)
+    }
+
+    /// Leaves only the peers of these names.
+    pub fn keep(&mut self, names: &[String]) {
+        self.peers.retain(|peer| names.iter().any(|name| name == peer.name));
+        self.missing.retain(|missing| names.iter().any(|name| name == missing.name));
+    }
+}
+
+/// Looks for every peer. `vellum` is the library to use; without one it is looked for beside this executable.
+#[must_use]
+pub fn discover(vellum: Option<&Path>) -> Roster {
+    let mut roster = Roster::default();
+    for found in packaged().into_iter().chain([mimalloc3(), self::vellum(vellum)]) {
+        match found {
+            Ok(peer) => roster.peers.push(peer),
+            Err(missing) => roster.missing.push(missing),
+        }
+    }
+    let column = |name: &str| NAMES.iter().position(|known| *known == name);
+    roster.peers.sort_by_key(|peer| column(peer.name));
+    roster
+}
+
+/// The allocators that are made to stop attacks.
+#[must_use]
+pub fn hardened() -> Vec<Result<Peer, Missing>> {
+    let secure = built(MIMALLOC_SECURE, env!("VELLUM_BENCH_MIMALLOC_SECURE"));
+    let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("libhardened_malloc.so"));
+    let library = beside.filter(|path| path.is_file());
+    let cure = || "lab/bench/hardened-malloc makes it".to_owned();
+    let other = library.ok_or_else(|| Missing { name: HARDENED_MALLOC, cure: cure() });
+    let version = "2026071503".to_owned();
+    let other = other.map(|library| Peer { name: HARDENED_MALLOC, library: Some(library), version });
+    vec![secure, other]
+}
+
+fn mimalloc3() -> Result<Peer, Missing> {
+    built(MIMALLOC3, env!("VELLUM_BENCH_MIMALLOC3"))
+}
+
+/// A library of mimalloc that `build.rs` made.
+fn built(name: &'static str, library: &str) -> Result<Peer, Missing> {
+    let library = PathBuf::from(library);
+    if !library.is_file() {
+        let cure = "build vellum-bench again: it makes the library as it is built".to_owned();
+        return Err(Missing { name, cure });
+    }
+    let version = env!("VELLUM_BENCH_MIMALLOC3_VERSION").to_owned();
+    Ok(Peer { name, library: Some(library), version })
+}
+
+fn vellum(asked_for: Option<&Path>) -> Result<Peer, Missing> {
+    let beside = || std::env::current_exe().ok().map(|exe| exe.with_file_name(VELLUM_LIBRARY));
+    let found = asked_for.map(Path::to_path_buf).or_else(beside).filter(|path| path.is_file());
+    let cure = || "cargo build --release -p vellum-runtime, or --vellum PATH".to_owned();
+    let library = found.ok_or_else(|| Missing { name: VELLUM, cure: cure() })?;
+    // Preloading wants an absolute path: the worker may look it up from elsewhere.
+    let library = std::path::absolute(&library).unwrap_or(library);
+    Ok(Peer { name: VELLUM, library: Some(library), version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+/// Builds the Vellum library with the cargo that runs this program, so that the one measured is never stale.
+/// Without cargo around (the executable was started by itself) nothing is done.
+///
+/// # Errors
+/// A sentence for people when the build was tried and failed.
+pub fn build_vellum() -> Result<(), String> {
+    let (Some(cargo), Some(folder)) = (std::env::var_os("CARGO"), std::env::var_os("CARGO_MANIFEST_DIR"))
+    else {
+        return Ok(());
+    };
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--package", "vellum-runtime", "--manifest-path"]);
+    command.arg(Path::new(&folder).join("Cargo.toml"));
+    // The library must come to lie beside this executable: <target>/<profile>/vellum-bench.
+    if let Some(target) =
+        std::env::current_exe().ok().as_deref().and_then(Path::parent).and_then(Path::parent)
+    {
+        command.arg("--target-dir").arg(target);
+    }
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("building vellum-runtime failed ({status}): see cargo's messages above")),
+        Err(error) => Err(format!("starting cargo to build vellum-runtime failed: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_or_has_a_cure() {
+        let roster = discover(Some(Path::new("/nonexistent/libvellum.so")));
+        assert_eq!(roster.peers.len() + roster.missing.len(), NAMES.len());
+        assert!(roster.get(GLIBC).is_some_and(|glibc| glibc.library.is_none()));
+        assert!(roster.get(MIMALLOC3).is_some(), "built by build.rs");
+        let vellum =
+            roster.missing.iter().find(|missing| missing.name == VELLUM).expect("the path does not exist");
+        assert!(vellum.cure.contains("vellum-runtime"));
+    }
+
+    #[test]
+    fn only_the_named_are_kept() {
+        let mut roster = discover(None);
+        roster.keep(&[GLIBC.to_owned()]);
+        assert_eq!(roster.peers.iter().map(|peer| peer.name).collect::<Vec<_>>(), [GLIBC]);
+        assert!(roster.missing.is_empty());
+    }
+}

@@ -1,0 +1,93 @@
+//! Section `programs`: whole programs that people run, under each allocator.
+//!
+//! ```text
+//! program::{PROFILED, OTHERS} ──▶ cells: glibc, glibc', vellum, vellum', mimalloc … ──▶ Campaign ──▶ sheets
+//!     ──▶ tables: CPU time and peak memory over glibc's, a line a program, and the geometric means
+//! ```
+//!
+//! The programs are on inputs made anew, in memory. One that is not here is named with its cure. The section
+//! runs when it is named (`--only programs`, or a cell of it).
+
+pub(crate) mod program;
+
+use crate::suite::{Plan, Section, line, table};
+use crate::target::Against;
+use crate::{Cell, Launch, Missing, Table, Target, Unit, peer};
+use program::{OTHERS, PROFILED, Program, Ready};
+use std::io;
+use std::path::Path;
+
+/// The section's name, with which all its cells begin.
+pub const SECTION: &str = "programs";
+/// Rounds when none are asked for.
+pub const ROUNDS: usize = 9;
+/// The same for `--quick`.
+pub const ROUNDS_QUICK: usize = 2;
+
+/// "No row slower than glibc beyond noise": a row may be level.
+const ROW_MAX: f64 = 1.0;
+/// "Geomean at most 0.92, peak at most 0.95."
+const CPU_MAX: f64 = 0.92;
+const PEAK_MAX: f64 = 0.95;
+
+/// The section, and what is not here.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is run.
+    pub section: Section,
+    /// Programs that are missing.
+    pub missing: Vec<Missing>,
+    /// What they work on.
+    _folder: tempfile::TempDir,
+}
+
+fn all() -> impl Iterator<Item = &'static Program> {
+    PROFILED.iter().chain(&OTHERS)
+}
+
+/// The names of all cells, for `--list`.
+#[must_use]
+pub fn names() -> Vec<String> {
+    all().map(|program| name(program.name)).collect()
+}
+
+fn name(program: &str) -> String {
+    format!("{SECTION}-{program}")
+}
+
+/// Makes the programs' inputs.
+///
+/// # Errors
+/// If they cannot be written. A program that is missing is no error.
+pub fn prepare(plan: &Plan, only: Option<&str>) -> io::Result<Prepared> {
+    let place = [Path::new("/dev/shm").to_path_buf(), std::env::temp_dir()];
+    let place = place.into_iter().find(|place| place.is_dir()).unwrap_or_default();
+    let folder = tempfile::Builder::new().prefix("vellum-bench-programs-").tempdir_in(place)?;
+    program::prepare(folder.path(), plan.seed)?;
+    let (mut cells, mut missing) = (Vec::new(), plan.roster.missing.clone());
+    for program in all().filter(|program| crate::chooses(only, SECTION, &name(program.name))) {
+        match program.ready(folder.path()) {
+            Some(ready) => cells.push(cell(plan, program, &ready, folder.path())),
+            None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
+        }
+    }
+    let tables = tables(&cells);
+    Ok(Prepared { section: Section { name: SECTION, cells, tables }, missing, _folder: folder })
+}
+
+fn tables(cells: &[Cell]) -> Vec<Table> {
+    let over = |times| Target::at_most(times, Against::Arm(peer::GLIBC));
+    let lines = |target: Option<Target>| {
+        let label = |cell: &Cell| cell.name.trim_start_matches(SECTION).trim_start_matches('-').to_owned();
+        cells.iter().map(|cell| line(label(cell), cell, target.clone())).collect()
+    };
+    let cpu = table("Programs: CPU time", "process_cpu_ns", Unit::Millis, lines(Some(over(ROW_MAX))));
+    let peak = table("Programs: peak memory", "process_peak_bytes", Unit::Mebibytes, lines(None));
+    vec![Table { means: vec![over(CPU_MAX)], ..cpu }, Table { means: vec![over(PEAK_MAX)], ..peak }]
+}
+
+fn cell(plan: &Plan, program: &Program, ready: &Ready, folder: &Path) -> Cell {
+    plan.cell_of(&name(program.name), |peer| {
+        Some(Launch { preload: peer.library.clone(), ..ready.launch(folder) })
+    })
+}

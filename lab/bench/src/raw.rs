@@ -1,0 +1,161 @@
+//! Calls of the C memory interface, as an optimiser may not see through them.
+//!
+//! The workloads measure whichever allocator the dynamic linker found, so they call the C symbols and never
+//! Rust's own allocator. Compilers know what `malloc` means and delete a pair whose block nobody looks at;
+//! every pointer therefore passes through an empty assembly block, which costs no instruction and forgets
+//! where it came from.
+//!
+//! Out of memory ends the worker with one line: the campaign reports it as a failed arm.
+
+use std::arch::asm;
+
+/// Hides from the compiler what is known of `p`. No instruction is emitted.
+#[inline(always)]
+pub(crate) fn opaque<T>(mut p: *mut T) -> *mut T {
+    // SAFETY: the block holds no instruction; it claims to read and write memory and the register, which only
+    // restrains the compiler.
+    unsafe { asm!("/* {0} */", inout(reg) p, options(nostack, preserves_flags)) };
+    p
+}
+
+/// A block of `bytes`.
+#[inline(always)]
+pub(crate) fn malloc(bytes: usize) -> *mut u8 {
+    // SAFETY: malloc has no precondition.
+    given("malloc", bytes, unsafe { libc::malloc(bytes) })
+}
+
+/// A block of `bytes` at a multiple of `align`.
+#[inline(always)]
+pub(crate) fn aligned(align: usize, bytes: usize) -> *mut u8 {
+    // SAFETY: memalign has no precondition beyond a power of two, which all callers pass as a constant.
+    given("memalign", bytes, unsafe { libc::memalign(align, bytes) })
+}
+
+/// The block `p`, with its contents, at the new size.
+///
+/// # Safety
+/// `p` is null or a live block of this interface; the old pointer is dead afterwards.
+#[inline(always)]
+pub(crate) unsafe fn realloc(p: *mut u8, bytes: usize) -> *mut u8 {
+    // SAFETY: as the caller promises.
+    given("realloc", bytes, unsafe { libc::realloc(opaque(p).cast(), bytes) })
+}
+
+/// Gives the block back.
+///
+/// # Safety
+/// `p` is null or a live block of this interface, dead afterwards.
+#[inline(always)]
+pub(crate) unsafe fn free(p: *mut u8) {
+    // SAFETY: as the caller promises.
+    unsafe { libc::free(opaque(p).cast()) };
+}
+
+#[inline(always)]
+fn given(call: &str, bytes: usize, p: *mut libc::c_void) -> *mut u8 {
+    let p = opaque(p.cast::<u8>());
+    if p.is_null() && bytes > 0 {
+        exhausted(call, bytes);
+    }
+    p
+}
+
+#[cold]
+#[inline(never)]
+fn exhausted(call: &str, bytes: usize) -> ! {
+    panic!(
+        "{call} of {bytes} bytes returned null: the workload needs more memory than this machine or limit gives"
+    );
+}
+
+/// A live block and the size it was asked for.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Block {
+    /// Null when there is none.
+    pub(crate) at: *mut u8,
+    /// Bytes asked for.
+    pub(crate) bytes: usize,
+}
+
+// SAFETY: a block is plain memory; the workloads hand it from thread to thread and one owns it at a time.
+unsafe impl Send for Block {}
+
+impl Block {
+    #[inline(always)]
+    pub(crate) fn is_some(&self) -> bool {
+        !self.at.is_null()
+    }
+
+    /// Writes a word (a byte, if no more fits) that only this block at this place would hold.
+    #[inline(always)]
+    pub(crate) fn stamp(&self) {
+        // SAFETY: the block is live and holds at least the bytes written.
+        unsafe {
+            if self.bytes >= 8 {
+                self.at.cast::<usize>().write_unaligned(self.at.addr() ^ self.bytes);
+            } else if self.bytes > 0 {
+                self.at.write(self.bytes as u8 ^ 0xa5);
+            }
+        }
+    }
+
+    /// Whether the stamp is still there: no other block overlapped this one.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn intact(&self) -> bool {
+        // SAFETY: as for `stamp`.
+        unsafe {
+            if self.bytes >= 8 {
+                self.at.cast::<usize>().read_unaligned() == self.at.addr() ^ self.bytes
+            } else {
+                self.bytes == 0 || self.at.read() == self.bytes as u8 ^ 0xa5
+            }
+        }
+    }
+
+    /// Checks the stamp and frees; no block is fine.
+    #[inline(always)]
+    pub(crate) fn release(self) {
+        if self.is_some() {
+            if !self.intact() {
+                corrupted(self);
+            }
+            // SAFETY: blocks are made by `new` and each workload releases each once.
+            unsafe { free(self.at) };
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn corrupted(block: Block) -> ! {
+    panic!("the block of {} bytes at {:p} lost its stamp: two live blocks overlap", block.bytes, block.at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_survive_and_damage_is_seen() {
+        for bytes in [1, 7, 8, 9, 4096] {
+            let block = Block { at: malloc(bytes), bytes };
+            block.stamp();
+            assert!(block.intact());
+            // SAFETY: the first byte of a live block.
+            unsafe { *block.at ^= 1 };
+            assert!(!block.intact(), "{bytes} bytes");
+            block.stamp();
+            block.release();
+        }
+        Block { at: std::ptr::null_mut(), bytes: 0 }.release();
+    }
+
+    #[test]
+    #[should_panic(expected = "returned null")]
+    fn impossible_sizes_end_the_worker() {
+        malloc(usize::MAX / 2);
+    }
+}

@@ -1,0 +1,46 @@
+//! What hardening costs: Vellum with `VELLUM_HARDEN=1` beside the allocators made for that.
+//!
+//! The peers are mimalloc's secure build (the same source as mimalloc 3) and hardened_malloc with its default
+//! settings (`lab/bench/hardened-malloc` makes it). No target: the figure is stated, and the reader
+//! decides.
+
+use super::small::{Program, SINGLE};
+use super::{Plan, Section, line, table};
+use crate::{Arm, Cell, Peer, Unit, peer};
+
+/// The section's name, with which all its cells begin.
+pub const HARDENED: &str = "hardened";
+/// The arm of Vellum in its hardened mode.
+const MODE: &str = "vellum-hardened";
+/// The variable that switches it on.
+const VARIABLE: &str = "VELLUM_HARDEN";
+
+/// The programs of the section `small` that have one thread, with `peers` beside glibc and Vellum. They run only when named.
+#[must_use]
+pub fn section(plan: &Plan, peers: &[Peer]) -> Section {
+    let cells = SINGLE.iter().map(|program| cell(plan, peers, program));
+    let cells: Vec<Cell> = cells.filter(|cell| !cell.arms.is_empty()).collect();
+    let lines = || cells.iter().map(|cell| line(cell.name.clone(), cell, None)).collect();
+    let title = |figure: &str| format!("Hardened: small programs on one thread, {figure}");
+    let tables = vec![
+        table(&title("CPU time, user and system"), "process_cpu_ns", Unit::Millis, lines()),
+        table(&title("peak resident memory"), "process_peak_bytes", Unit::Mebibytes, lines()),
+    ];
+    Section { name: HARDENED, cells, tables }
+}
+
+fn cell(plan: &Plan, peers: &[Peer], program: &Program) -> Cell {
+    let name = format!("{HARDENED}-{}", program.cell);
+    let mut cell = plan.cell_of(&name, |peer| {
+        let is_usual = [peer::GLIBC, peer::VELLUM].contains(&peer.name);
+        is_usual.then(|| program.launch(plan, peer)).flatten()
+    });
+    let hardened = cell.arms.iter().find(|arm| arm.label == peer::VELLUM).map(|arm| arm.launch.clone());
+    if let Some(mut launch) = hardened {
+        launch.env.push((VARIABLE.into(), "1".into()));
+        cell.arms.push(Arm { label: MODE.to_owned(), launch });
+    }
+    let others = peers.iter().filter_map(|peer| Some((peer.name.to_owned(), program.launch(plan, peer)?)));
+    cell.arms.extend(others.map(|(label, launch)| Arm { label, launch }));
+    cell
+}

@@ -1,0 +1,274 @@
+//! The suite: which workloads run at which sizes, what is shown of them, and what each line is to reach.
+//!
+//! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a
+//! second arm of glibc and one of Vellum, the controls. `quick` has fewer sizes and shorter runs and the same
+//! lines.
+
+mod batch;
+pub mod govern;
+mod growth;
+pub mod hardened;
+mod idle;
+mod large;
+pub mod lent;
+pub mod numpy;
+pub mod pager;
+mod relocate;
+pub mod small;
+pub mod watch;
+
+use crate::target::{Against, Target, twin};
+use crate::{Arm, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use vellum_report::units::size;
+
+/// One topic.
+#[derive(Debug, Clone)]
+pub struct Section {
+    /// Short name, for `--only`.
+    pub name: &'static str,
+    /// What is run.
+    pub cells: Vec<Cell>,
+    /// What is shown.
+    pub tables: Vec<Table>,
+}
+
+/// What the suite is to be made for.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The executable that answers to [`worker::COMMAND`].
+    pub worker: PathBuf,
+    /// Who is compared.
+    pub roster: Roster,
+    /// Fewer sizes, shorter runs.
+    pub quick: bool,
+    /// Rounds of the usual cell.
+    pub rounds: usize,
+    /// For the workloads' random choices.
+    pub seed: u64,
+    /// Threads of the workloads that use all processors.
+    pub threads: usize,
+    /// The checkout of mimalloc-bench, built.
+    pub mimalloc_bench: Option<PathBuf>,
+}
+
+/// All peers but Vellum.
+const OTHERS: &[&str] = &[peer::GLIBC, "mimalloc2", peer::MIMALLOC3, peer::JEMALLOC, "tcmalloc"];
+
+/// "no slower … within noise (2 %)".
+const NO_SLOWER: f64 = 1.02;
+
+/// Peak memory of programs with large blocks: at most, in multiples of glibc's …
+const LARGE_PEAK: f64 = 1.05;
+/// … or in bytes above it.
+const LARGE_PEAK_PLUS: f64 = 4e6;
+
+/// Small frames are slow to touch: no more of them are backed beforehand than this.
+const BACK_SMALL: usize = 128 * MIB;
+/// Huge frames are quick to touch: at least this number is backed beforehand.
+const BACK_HUGE: usize = 512 * MIB;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+/// Debian's interpreter, to which Debian's numpy belongs.
+const PYTHON: &str = "/usr/bin/python3";
+const GIB: usize = 1 << 30;
+
+/// All sections, in the order of the tables.
+#[must_use]
+pub fn suite(plan: &Plan) -> Vec<Section> {
+    vec![
+        large::section(plan),
+        growth::section(plan),
+        relocate::section(plan),
+        batch::section(plan),
+        idle::section(plan),
+        small::section(plan),
+    ]
+}
+
+impl Plan {
+    /// Rounds for cells whose single run takes seconds.
+    fn few_rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds.div_ceil(2) }
+    }
+
+    /// `full`, or `quick` when that was asked for.
+    fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// A worker under `peer`.
+    fn launch(&self, peer: &Peer, workload: &str, params: &[(&str, usize)]) -> Launch {
+        let words = params.iter().map(|(name, value)| format!("{name}={value}").into());
+        let args = [worker::COMMAND.into(), workload.into(), format!("seed={}", self.seed).into()];
+        let expect = peer.library.iter().map(|library| (EXPECT.into(), library.into()));
+        Launch {
+            program: self.worker.clone(),
+            args: args.into_iter().chain(words).collect(),
+            env: expect.collect(),
+            folder: None,
+            preload: peer.library.clone(),
+            reports: true,
+        }
+    }
+
+    /// A process that makes the host of a virtual machine back as much memory as a first touch in `bytes` may
+    /// need.
+    fn back(&self, bytes: usize) -> Option<Launch> {
+        let glibc = self.roster.get(peer::GLIBC)?;
+        let small = bytes.min(BACK_SMALL);
+        Some(self.launch(glibc, "back", &[("bytes", small), ("huge_bytes", bytes.max(BACK_HUGE))]))
+    }
+
+    /// A cell with an arm for every peer that `launch` has something for, and controls.
+    pub(crate) fn cell_of(&self, name: &str, launch: impl Fn(&Peer) -> Option<Launch>) -> Cell {
+        let mut arms = Vec::new();
+        for peer in &self.roster.peers {
+            let Some(launch) = launch(peer) else { continue };
+            if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
+                arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
+            }
+            arms.push(Arm { label: peer.name.to_owned(), launch });
+        }
+        Cell { name: name.to_owned(), prepare: None, arms, rounds: self.rounds, together: false }
+    }
+
+    /// A cell with an arm for every peer that `work` has a workload for, and controls.
+    fn cell_by<'a>(
+        &self,
+        name: &str,
+        work: impl Fn(&Peer) -> Option<(&'a str, Vec<(&'a str, usize)>)>,
+    ) -> Cell {
+        self.cell_of(name, |peer| {
+            let (workload, params) = work(peer)?;
+            Some(self.launch(peer, workload, &params))
+        })
+    }
+
+    /// A cell in which every peer runs the same.
+    fn cell(&self, name: &str, workload: &str, params: &[(&str, usize)]) -> Cell {
+        self.cell_by(name, |_| Some((workload, params.to_vec())))
+    }
+}
+
+/// `peer` under a program of Debian's Python, which reports its own figures: start-up is left out.
+fn python(peer: &Peer, script: &str, arguments: [String; 2]) -> Launch {
+    let mut args = vec!["-c".into(), script.into()];
+    args.extend(arguments.map(OsString::from));
+    Launch {
+        program: PYTHON.into(),
+        args,
+        env: Vec::new(),
+        folder: None,
+        preload: peer.library.clone(),
+        reports: true,
+    }
+}
+
+pub(crate) fn line(label: impl Into<String>, cell: &Cell, target: Option<Target>) -> Line {
+    Line { label: label.into(), cell: cell.name.clone(), target }
+}
+
+pub(crate) fn table(title: &str, metric: &'static str, unit: Unit, lines: Vec<Line>) -> Table {
+    Table { title: title.to_owned(), metric, unit, lines, means: Vec::new() }
+}
+
+/// The target for peak memory of programs with large blocks.
+fn large_peak() -> Target {
+    Target::at_most(LARGE_PEAK, Against::Arm(peer::GLIBC)).or_within(LARGE_PEAK_PLUS)
+}
+
+/// `256K`, `1G`: a size in a cell's name.
+fn tag(bytes: usize) -> String {
+    size(bytes).replace(' ', "").replace("iB", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::only;
+    use std::collections::BTreeSet;
+
+    fn plan(quick: bool) -> Plan {
+        let peer = |name| Peer { name, library: None, version: String::new() };
+        let roster = Roster { peers: peer::NAMES.map(peer).to_vec(), missing: Vec::new() };
+        Plan { worker: "bench".into(), roster, quick, rounds: 3, seed: 1, threads: 2, mimalloc_bench: None }
+    }
+
+    #[test]
+    fn names_are_unique_and_lines_have_cells() {
+        for quick in [false, true] {
+            let mut sections = suite(&plan(quick));
+            sections.push(watch::section(&plan(quick)));
+            sections.push(pager::section(&plan(quick)));
+            sections.push(govern::section(&plan(quick)));
+            sections.push(numpy::section(&plan(quick)));
+            sections.push(lent::section(&plan(quick)));
+            sections.push(hardened::section(&plan(quick), &[]));
+            let names: Vec<&str> =
+                sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
+            let unique: BTreeSet<&str> = names.iter().copied().collect();
+            assert_eq!(names.len(), unique.len(), "two cells share a name: {names:?}");
+            for section in &sections {
+                for line in section.tables.iter().flat_map(|table| &table.lines) {
+                    assert!(
+                        section.cells.iter().any(|cell| cell.name == line.cell),
+                        "{} has no cell",
+                        line.label
+                    );
+                    if let Some(Target { against: Against::Cell(other), .. }) = &line.target {
+                        assert!(unique.contains(other.as_str()), "no cell {other}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_cell_has_its_controls_and_a_known_workload() {
+        let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
+        let sections = suite(&plan(true));
+        let quick = plan(true);
+        let named = [watch::section(&quick), pager::section(&quick), govern::section(&quick)];
+        for cell in sections.iter().chain(&named).flat_map(|section| &section.cells) {
+            for peer in [peer::GLIBC, peer::VELLUM] {
+                for label in [peer.to_owned(), twin(peer)] {
+                    assert!(cell.arms.iter().any(|arm| arm.label == label), "{} lacks {label}", cell.name);
+                }
+            }
+            for launch in cell.arms.iter().map(|arm| &arm.launch).chain(&cell.prepare) {
+                let workload = launch.args[1].to_str().unwrap();
+                assert!(workloads.contains(&workload), "{} runs {workload}", cell.name);
+            }
+        }
+    }
+
+    #[test]
+    fn programs_of_mimalloc_bench_are_run_as_far_as_they_were_built() {
+        assert!(small::section(&plan(false)).cells.is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("out/bench")).unwrap();
+        for name in ["cfrac", "barnes", "sh6bench"] {
+            std::fs::write(folder.path().join("out/bench").join(name), "").unwrap();
+        }
+        let built = Plan { mimalloc_bench: Some(folder.path().to_path_buf()), ..plan(false) };
+        let cells = small::section(&built).cells;
+        assert_eq!(cells.iter().map(|cell| &*cell.name).collect::<Vec<_>>(), ["cfrac", "barnes", "sh6-N"]);
+        assert_eq!(cells[2].arms[0].launch.args, ["4"]);
+        assert!(cells[1].arms[0].launch.args[3].to_str().unwrap().ends_with("bench/barnes/input"));
+        assert_eq!(cells[0].arms.iter().filter(|arm| arm.label == twin(peer::VELLUM)).count(), 1);
+        let hardened = hardened::section(&built, &[]).cells;
+        assert_eq!(hardened.len(), 2);
+    }
+
+    #[test]
+    fn sections_and_cells_can_be_picked() {
+        let picked = only(suite(&plan(true)), "large");
+        assert_eq!(picked.iter().map(|section| section.name).collect::<Vec<_>>(), ["large"]);
+        let picked = only(suite(&plan(true)), "1M");
+        assert!(picked.iter().flat_map(|section| &section.cells).all(|cell| cell.name.contains("1M")));
+        assert!(only(suite(&plan(true)), "nonesuch").is_empty());
+    }
+}

@@ -1,0 +1,558 @@
+//! What came of the campaign: a table for each question, and each goal with its verdict.
+//!
+//! Nothing here is measured or remembered: every figure is one of the sheets', or made of them. Repeats that
+//! gave none count as failed where repeats are counted, and are named below the tables.
+
+use super::task::TRUE_RATIO;
+use super::{HYPERFINE, IN_PROCESS, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};
+use crate::Sheet;
+use vellum_measure::{Bound, Goal, Interval, median, paired_ratio};
+use vellum_report::Table;
+use vellum_report::units::fixed;
+
+/// The effect of one in a hundred more, percent.
+const TRUE_PERCENT: f64 = (TRUE_RATIO - 1.0) * 100.0;
+/// How far an estimate may lie from it, points.
+const ERROR_MAX: f64 = 0.1;
+/// What the same thing against itself may show, percent.
+const CONTROL_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 0.02), (Kernel::Alloc, 0.2)];
+/// The share of control runs whose stated interval of 95 % must hold the truth, percent.
+const COVERED_MIN: f64 = 90.0;
+/// How far absolute figures may scatter, percent.
+const SCATTER_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 2.0), (Kernel::Alloc, 5.0)];
+/// The time of the processes' duel over hyperfine's.
+const TIME_MAX: f64 = 1.0;
+/// The share of a BASE at its mode, give or take a step, percent; and how many steps apart bases of different
+/// runs may be.
+const AT_MODE_MIN: f64 = 99.4;
+const BASE_STEPS_MAX: f64 = 1.0;
+/// How far a found period may be off, percent.
+const PERIOD_ERROR_MAX: f64 = 1.0;
+/// How much slower `vellum cost` may make a program.
+const SLOW_DOWN_MAX: f64 = 2.0;
+/// The cells of `vellum cost`, and what runs in each.
+const COSTS: [(&str, &str); 2] = [("cost", "a thread"), ("cost-family", "a family of threads and processes")];
+/// Dependent steps of the chain in a turn: fewer instructions would be a chain cut short.
+const STEPS_A_TURN: f64 = 6.0;
+/// How exactly B is one in a hundred more, points.
+const EXACT: f64 = 0.001;
+/// Drawings for an interval.
+const RESAMPLES: usize = 1000;
+
+/// Tables and goals.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Each goal, in the order of the questions.
+    pub goals: Vec<Goal>,
+    /// All of it for people, with a newline at the end.
+    pub text: String,
+}
+
+impl Found {
+    /// What was measured besides cells.
+    #[must_use]
+    pub fn besides(tables: &[Table], goals: Vec<Goal>) -> Self {
+        let goals_table = self::goals(&goals);
+        let texts: Vec<String> = tables.iter().chain([&goals_table]).map(Table::text).collect();
+        Self { goals, text: texts.join("\n") }
+    }
+
+    /// Reads the section's sheets; questions whose cells were not run are left out.
+    #[must_use]
+    pub fn of(sheets: &[Sheet], seed: u64) -> Self {
+        let mut reader = Reader { sheets, seed, goals: Vec::new(), grids: Vec::new() };
+        reader.kernels();
+        reader.effects();
+        reader.coverage();
+        reader.processes();
+        reader.bases();
+        reader.planted();
+        reader.cost();
+        let mut tables: Vec<String> = reader.grids.iter().map(Table::text).collect();
+        tables.push(goals(&reader.goals).text());
+        tables.retain(|table| !table.is_empty());
+        let mut text = tables.join("\n");
+        for sheet in sheets {
+            for (arm, _) in &sheet.arms {
+                if let Some(ended) = sheet.failure(arm) {
+                    text += &format!("no figure from {arm}, {}: {ended}\n", sheet.cell);
+                }
+            }
+        }
+        Self { goals: reader.goals, text }
+    }
+}
+
+/// The goals as a table.
+fn goals(goals: &[Goal]) -> Table {
+    let mut grid = Table::plain(&["what", "found", "wanted", "verdict"], 1).titled("Goals");
+    for goal in goals {
+        let figure = |value: f64| format!("{}{}", plain(value), goal.unit);
+        grid.row(vec![
+            goal.what.clone(),
+            goal.found.map_or_else(|| "-".to_owned(), figure),
+            format!("{} {}", goal.bound.sign(), figure(goal.bound.limit())),
+            goal.verdict.word().to_owned(),
+        ]);
+    }
+    grid
+}
+
+/// Whole numbers as they are, others to three places at least.
+fn plain(value: f64) -> String {
+    if value == value.round() {
+        format!("{value:.0}")
+    } else if value.abs() < 0.1 {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+struct Reader<'a> {
+    sheets: &'a [Sheet],
+    seed: u64,
+    goals: Vec<Goal>,
+    grids: Vec<Table>,
+}
+
+/// The repeats of one arm.
+#[derive(Clone, Copy)]
+struct Repeats<'a> {
+    sheet: &'a Sheet,
+    arm: &'a str,
+}
+
+impl Repeats<'_> {
+    fn values(self, metric: &str) -> Vec<f64> {
+        self.sheet.values(self.arm, metric)
+    }
+
+    /// Repeats that were made, failed ones too.
+    fn made(self) -> usize {
+        self.sheet.by_round(self.arm, "").len()
+    }
+
+    fn middle(self, metric: &str) -> Option<f64> {
+        median(&self.values(metric))
+    }
+
+    fn most(self, metric: &str) -> Option<f64> {
+        self.values(metric).into_iter().reduce(f64::max)
+    }
+
+    fn least(self, metric: &str) -> Option<f64> {
+        self.values(metric).into_iter().reduce(f64::min)
+    }
+
+    /// The largest distance from `truth`.
+    fn worst(self, metric: &str, truth: f64) -> Option<f64> {
+        self.values(metric).into_iter().map(|value| (value - truth).abs()).reduce(f64::max)
+    }
+
+    fn sum(self, metric: &str) -> f64 {
+        self.values(metric).iter().sum()
+    }
+
+    /// In how many the figure is above 0.
+    fn above_zero(self, metric: &str) -> f64 {
+        self.values(metric).iter().filter(|value| **value > 0.0).count() as f64
+    }
+}
+
+/// The standard deviation, from two values on.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt())
+}
+
+/// The standard deviation over the mean, percent.
+fn scatter(values: &[f64]) -> Option<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    Some(deviation(values)? / mean * 100.0)
+}
+
+impl<'a> Reader<'a> {
+    fn repeats(&self, cell: &str, arm: &'a str) -> Option<Repeats<'a>> {
+        let sheets = self.sheets;
+        let sheet =
+            sheets.iter().find(|sheet| sheet.cell.strip_prefix(SECTION) == Some(&format!("-{cell}")))?;
+        sheet.arms.iter().any(|(label, _)| label == arm).then_some(Repeats { sheet, arm })
+    }
+
+    fn goal(&mut self, what: impl Into<String>, unit: &'static str, bound: Bound, found: Option<f64>) {
+        self.goals.push(Goal::of(what, unit, bound, found));
+    }
+
+    /// A goal that every repeat is to meet.
+    fn every(&mut self, what: &str, of: Repeats<'_>, found: f64) {
+        let made = of.made();
+        self.goal(format!("{what}, of {made} repeats"), "", Bound::AtLeast(made as f64), Some(found));
+    }
+
+    fn kernels(&mut self) {
+        let head = ["kernel", "instructions of A", "a turn", "B more, %"];
+        let mut grid = Table::plain(&head, 1).titled("The kernels, by callgrind: one call");
+        for kernel in Kernel::ALL {
+            let Some(of) = self.repeats(&format!("instructions-{kernel}"), VELLUM) else { continue };
+            let (each, effect) = (of.middle("instructions_each"), of.middle("instructions_effect_percent"));
+            let total = fixed(of.middle("instructions_a"), 0);
+            grid.row(vec![kernel.title().to_owned(), total, fixed(each, 3), fixed(effect, 4)]);
+            if kernel == Kernel::Cpu {
+                self.goal("CPU-bound kernel: instructions a turn", "", Bound::AtLeast(STEPS_A_TURN), each);
+                let off = effect.map(|effect| (effect - TRUE_PERCENT).abs());
+                self.goal("CPU-bound kernel: B's excess off 1 %", " points", Bound::AtMost(EXACT), off);
+            }
+        }
+        self.grids.push(grid);
+    }
+
+    fn effects(&mut self) {
+        for kernel in Kernel::ALL {
+            let title = kernel.title();
+            let mut grid = Table::plain(&EFFECT, 1).titled(format!("A true +1 %, {title}, in one process"));
+            for arm in [VELLUM].into_iter().chain(IN_PROCESS) {
+                let Some(of) = self.repeats(kernel.name(), arm) else { continue };
+                grid.row(effect(of, arm, ""));
+                if !of.values("cpu_a_ns").is_empty() {
+                    grid.row(effect(of, &format!("{arm}, CPU time"), "cpu_"));
+                }
+            }
+            self.grids.push(grid);
+            let Some(of) = self.repeats(kernel.name(), VELLUM) else { continue };
+            self.every(&format!("{title}, +1 % in 1 s: right sign"), of, of.above_zero("effect_percent"));
+            if kernel == Kernel::Cpu {
+                let what = format!("{title}, +1 % in 1 s: worst error of the estimate");
+                self.goal(
+                    what,
+                    " points",
+                    Bound::AtMost(ERROR_MAX),
+                    of.worst("effect_percent", TRUE_PERCENT),
+                );
+            }
+            let limit = |limits: [(Kernel, f64); 2]| {
+                limits.into_iter().find(|(of, _)| *of == kernel).map(|(_, limit)| limit)
+            };
+            if let Some(most) = limit(CONTROL_MAX) {
+                let found = of.worst("control_percent", 0.0);
+                self.goal(format!("{title}, A/A in 1 s: worst error"), " %", Bound::AtMost(most), found);
+            }
+            if let Some(most) = limit(SCATTER_MAX) {
+                let what = format!("{title}, absolute figure: CV over repeats");
+                self.goal(what, " %", Bound::AtMost(most), scatter(&of.values("a_ns")));
+            }
+        }
+    }
+
+    fn coverage(&mut self) {
+        let head = ["kernel", "control runs", "intervals with 0", "share, %", "worst A/A, %", "rounds a run"];
+        let mut grid = Table::plain(&head, 1)
+            .titled("Short control runs: how often the stated 95 % interval holds the truth");
+        for kernel in Kernel::ALL {
+            let Some(of) = self.repeats(&format!("control-{kernel}"), VELLUM) else { continue };
+            let (runs, covered) = (of.sum("runs"), of.sum("covered"));
+            let share = (runs > 0.0).then(|| covered / runs * 100.0);
+            grid.row(vec![
+                kernel.title().to_owned(),
+                format!("{runs:.0}"),
+                format!("{covered:.0}"),
+                fixed(share, 1),
+                fixed(of.most("control_worst_percent"), 3),
+                fixed((runs > 0.0).then(|| of.sum("rounds") / runs), 0),
+            ]);
+            let what = format!("{}, {runs:.0} control runs: intervals that hold 0", kernel.title());
+            self.goal(what, " %", Bound::AtLeast(COVERED_MIN), share);
+        }
+        self.grids.push(grid);
+    }
+
+    fn processes(&mut self) {
+        let mut grid = Table::plain(&EFFECT, 1).titled("A true +1 %, CPU-bound, as whole processes");
+        let ours = self.repeats("process", VELLUM);
+        if let Some(of) = ours {
+            grid.row(effect(of, "vellum, CPU time", ""));
+            grid.row(effect(of, "vellum, wall time", "wall_"));
+        }
+        let theirs = self.repeats("process", HYPERFINE);
+        if let Some(of) = theirs {
+            grid.row(effect(of, HYPERFINE, ""));
+            grid.row(effect(of, "hyperfine, user + system", "cpu_"));
+        }
+        self.grids.push(grid);
+        let Some(ours) = ours else { return };
+        self.every("whole processes, +1 %: right sign", ours, ours.above_zero("effect_percent"));
+        let times = theirs.map(|theirs| {
+            ours.sheet
+                .by_round(VELLUM, "seconds")
+                .into_iter()
+                .zip(theirs.sheet.by_round(HYPERFINE, "seconds"))
+        });
+        let ratios = times.map(|times| times.filter_map(|(ours, theirs)| Some(ours? / theirs?)));
+        let worst = ratios.and_then(|ratios| ratios.reduce(f64::max));
+        self.goal("whole processes: longest time over hyperfine's", "x", Bound::AtMost(TIME_MAX), worst);
+    }
+
+    fn bases(&mut self) {
+        let head =
+            ["clock", "step, ns", "base, ns", "least", "largest", "at mode ± step, %", "worst repeat, %"];
+        let mut grid = Table::plain(&head, 1).titled("BASE: 1000 times nothing");
+        for clock in clocks() {
+            let Some(of) = self.repeats("base", clock.name()) else { continue };
+            if of.values("base_ns").is_empty() {
+                continue;
+            }
+            let (step, least, most) = (of.middle("step_ns"), of.least("base_ns"), of.most("base_ns"));
+            let share = of.least("at_mode_percent");
+            grid.row(vec![
+                clock.name().to_owned(),
+                fixed(step, 2),
+                fixed(of.middle("base_ns"), 2),
+                fixed(least, 2),
+                fixed(most, 2),
+                fixed(of.middle("at_mode_percent"), 1),
+                fixed(share, 1),
+            ]);
+            let what = format!("BASE by {clock}: worst share at the mode ± a step");
+            self.goal(what, " %", Bound::AtLeast(AT_MODE_MIN), share);
+            let apart = most.zip(least).zip(step).map(|((most, least), step)| (most - least) / step);
+            // Rounding of the counter's rate, calibrated anew in each process, is no difference.
+            let apart = apart.map(|steps| (steps * 100.0).round() / 100.0);
+            self.goal(
+                format!("BASE by {clock}: bases of all repeats apart"),
+                " steps",
+                Bound::AtMost(BASE_STEPS_MAX),
+                apart,
+            );
+        }
+        self.grids.push(grid);
+    }
+
+    fn planted(&mut self) {
+        let head = ["what", "repeats", "found", "period off, worst %", "typical loss, µs", "beats seen, %"];
+        let mut grid =
+            Table::plain(&head, 1).titled("Periodic disturbances of 100 µs, planted in the CPU-bound kernel");
+        let arms = PLANTED_HZ.map(planted);
+        let undisturbed = self.repeats("planted", UNDISTURBED);
+        for (hz, arm) in PLANTED_HZ.into_iter().zip(&arms) {
+            let sheets = self.sheets;
+            let sheet = sheets.iter().find(|sheet| sheet.cell == format!("{SECTION}-planted"));
+            let real = sheet.filter(|sheet| sheet.arms.iter().any(|(label, _)| label == arm));
+            let real = real.map(|sheet| (Repeats { sheet, arm }, String::new(), "by a timer"));
+            let reckoned = undisturbed.map(|of| (of, format!("_{hz}hz"), "reckoned"));
+            for (of, name, how) in real.into_iter().chain(reckoned) {
+                let (found, worst) =
+                    (of.sum(&format!("found{name}")), of.most(&format!("period_error{name}_percent")));
+                grid.row(vec![
+                    format!("{hz} Hz {how}"),
+                    of.made().to_string(),
+                    format!("{found:.0}"),
+                    fixed(worst, 4),
+                    fixed(of.middle(&format!("typical{name}_ns")).map(|ns| ns / 1e3), 1),
+                    fixed(of.middle(&format!("beats{name}_percent")), 0),
+                ]);
+                self.every(&format!("{hz} Hz {how}: found"), of, found);
+                let what = format!("{hz} Hz {how}: worst error of the period");
+                self.goal(what, " %", Bound::AtMost(PERIOD_ERROR_MAX), worst);
+            }
+        }
+        if let Some(of) = undisturbed {
+            let found = of.sum("unexplained");
+            for (title, metric) in [
+                ("nothing: the kernel's tick", "kernel_tick"),
+                ("nothing: the tick of a host", "host_tick"),
+                ("nothing: of other programs, there before or after too", "others"),
+                ("nothing: of unknown source", "unexplained"),
+            ] {
+                grid.row(vec![title.to_owned(), of.made().to_string(), format!("{:.0}", of.sum(metric))]);
+            }
+            let some = (!of.values("unexplained").is_empty()).then_some(found);
+            self.goal("undisturbed: periods of unknown source", "", Bound::AtMost(0.0), some);
+        }
+        self.grids.push(grid);
+    }
+
+    fn cost(&mut self) {
+        for (cell, title) in COSTS {
+            let Some(of) = self.repeats(cell, VELLUM) else { continue };
+            let head = ["how", "CPU time, ms", "over unrecorded", "low", "high", "whole command, s"];
+            let mut grid = Table::plain(&head, 1).titled(format!("`vellum cost` on {title} that allocates"));
+            let ms = |ns: Option<f64>| fixed(ns.map(|ns| ns / 1e6), 1);
+            for (name, against, allocator) in
+                [("vellum", "preloaded", "Vellum's allocator"), ("own", "plain", "its own allocator")]
+            {
+                let (recorded, unrecorded) = (format!("{name}_cpu_ns"), format!("{against}_cpu_ns"));
+                grid.row(vec![format!("on {allocator}, unrecorded"), ms(of.middle(&unrecorded))]);
+                let both = of
+                    .sheet
+                    .by_round(of.arm, &recorded)
+                    .into_iter()
+                    .zip(of.sheet.by_round(of.arm, &unrecorded));
+                let pairs: Vec<(f64, f64)> = both.filter_map(|(with, without)| with.zip(without)).collect();
+                let ratio: Option<Interval> = paired_ratio(&pairs, RESAMPLES, self.seed);
+                grid.row(vec![
+                    format!("on {allocator}, recorded"),
+                    ms(of.middle(&recorded)),
+                    fixed(ratio.map(|ratio| ratio.estimate), 2),
+                    fixed(ratio.map(|ratio| ratio.low), 2),
+                    fixed(ratio.map(|ratio| ratio.high), 2),
+                    fixed(of.middle(&format!("{name}_command_seconds")), 2),
+                ]);
+                let what = format!("cost of {title}, on {allocator}: slow-down");
+                self.goals.push(Goal::within(what, "x", Bound::AtMost(SLOW_DOWN_MAX), ratio));
+            }
+            self.grids.push(grid);
+            let off = (!of.values("miscounted").is_empty()).then(|| of.sum("miscounted"));
+            self.goal(
+                format!("cost of {title}: mallocs and frees counted wrong"),
+                "",
+                Bound::AtMost(0.0),
+                off,
+            );
+        }
+    }
+}
+
+/// The columns of [`effect`].
+const EFFECT: [&str; 10] = [
+    "tool",
+    "repeats",
+    "right sign",
+    "effect, %",
+    "sd, points",
+    "worst error",
+    "worst A/A, %",
+    "A, µs",
+    "CV, %",
+    "seconds",
+];
+
+/// One tool's row: what it says of A and B; `kind` stands before the names of the figures.
+fn effect(of: Repeats<'_>, title: &str, kind: &str) -> Vec<String> {
+    let metric = format!("{kind}effect_percent");
+    let effects = of.values(&metric);
+    let (control, absolute) = (format!("{kind}control_percent"), of.values(&format!("{kind}a_ns")));
+    vec![
+        title.to_owned(),
+        of.made().to_string(),
+        format!("{:.0}", of.above_zero(&metric)),
+        fixed(median(&effects), 3),
+        fixed(deviation(&effects), 3),
+        fixed(of.worst(&metric, TRUE_PERCENT), 3),
+        fixed(of.worst(&control, 0.0), 4),
+        fixed(median(&absolute).map(|ns| ns / 1e3), 2),
+        fixed(scatter(&absolute), 2),
+        fixed(of.middle("seconds"), 2),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ended, Metrics, Run};
+    use vellum_measure::Verdict;
+
+    /// A sheet with one arm, a run for each list of figures; an empty list is a failed run.
+    fn sheet(cell: &str, arm: &str, runs: &[&[(&str, f64)]]) -> Sheet {
+        let run = |(round, figures): (usize, &&[(&str, f64)])| {
+            let mut metrics = Metrics::new();
+            figures.iter().for_each(|(name, value)| metrics.set(name, *value));
+            let result = if figures.is_empty() { Err(Ended::TooLong(9)) } else { Ok(metrics) };
+            Run { round, place: 0, result }
+        };
+        let runs = runs.iter().enumerate().map(run).collect();
+        Sheet { cell: format!("timing-{cell}"), arms: vec![(arm.to_owned(), runs)] }
+    }
+
+    fn verdict(found: &Found, what: &str) -> Option<(Option<f64>, Verdict)> {
+        let goal = found.goals.iter().find(|goal| goal.what.contains(what))?;
+        Some((goal.found, goal.verdict))
+    }
+
+    fn duel(effect: f64, control: f64, a_ns: f64) -> [(&'static str, f64); 4] {
+        [("effect_percent", effect), ("control_percent", control), ("a_ns", a_ns), ("seconds", 1.0)]
+    }
+
+    #[test]
+    fn a_duel_is_judged_by_its_worst_repeat() {
+        let runs = [duel(1.02, 0.001, 100.0), duel(0.95, -0.03, 101.0), duel(1.0, 0.0, 102.0)];
+        let found = Found::of(&[sheet("cpu", VELLUM, &[&runs[0], &runs[1], &runs[2]])], 1);
+        assert_eq!(verdict(&found, "right sign, of 3"), Some((Some(3.0), Verdict::Met)));
+        let (error, met) = verdict(&found, "worst error of the estimate").unwrap();
+        assert!((error.unwrap() - 0.05).abs() < 1e-9 && met == Verdict::Met);
+        assert_eq!(verdict(&found, "A/A in 1 s"), Some((Some(0.03), Verdict::Missed)));
+        let (scatter, met) = verdict(&found, "CV over repeats").unwrap();
+        assert!((scatter.unwrap() - 100.0 / 101.0).abs() < 1e-9 && met == Verdict::Met);
+        assert!(found.text.contains("CPU-bound") && found.text.contains("MISSED"), "{}", found.text);
+    }
+
+    #[test]
+    fn a_repeat_without_figures_is_no_right_one_and_is_named() {
+        let run = duel(1.0, 0.0, 100.0);
+        let found = Found::of(&[sheet("alloc", VELLUM, &[&run, &[]])], 1);
+        assert_eq!(verdict(&found, "right sign, of 2"), Some((Some(1.0), Verdict::Missed)));
+        assert!(
+            found.text.contains("no figure from vellum, timing-alloc: ended after 9 s"),
+            "{}",
+            found.text
+        );
+        assert_eq!(verdict(&found, "worst error of the estimate"), None, "its true effect is not known");
+    }
+
+    #[test]
+    fn coverage_is_over_all_control_runs() {
+        let runs = [("runs", 10.0), ("covered", 10.0)];
+        let fewer = [("runs", 10.0), ("covered", 7.0)];
+        let found = Found::of(&[sheet("control-cpu", VELLUM, &[&runs, &fewer])], 1);
+        assert_eq!(verdict(&found, "20 control runs"), Some((Some(85.0), Verdict::Missed)));
+    }
+
+    #[test]
+    fn processes_are_held_against_hyperfines_time() {
+        let mut both = sheet("process", VELLUM, &[&duel(1.0, 0.1, 5.0)]);
+        both.arms.extend(sheet("process", HYPERFINE, &[&[("effect_percent", -3.0), ("seconds", 0.8)]]).arms);
+        let found = Found::of(&[both], 1);
+        assert_eq!(verdict(&found, "over hyperfine's"), Some((Some(1.25), Verdict::Missed)));
+        let alone = Found::of(&[sheet("process", VELLUM, &[&duel(1.0, 0.1, 5.0)])], 1);
+        assert_eq!(verdict(&alone, "over hyperfine's"), Some((None, Verdict::NoData)));
+    }
+
+    #[test]
+    fn bases_periods_and_costs_are_judged() {
+        let base = |ns| [("step_ns", 10.0), ("base_ns", ns), ("at_mode_percent", 99.5)];
+        let plain = [
+            ("plain_cpu_ns", 120.0),
+            ("preloaded_cpu_ns", 100.0),
+            ("vellum_cpu_ns", 190.0),
+            ("own_cpu_ns", 250.0),
+            ("miscounted", 0.0),
+        ];
+        let slower = [("preloaded_cpu_ns", 100.0), ("vellum_cpu_ns", 210.0), ("miscounted", 2.0)];
+        let planted = [("found", 1.0), ("period_error_percent", 0.2)];
+        let found = Found::of(
+            &[
+                sheet("base", "monotonic", &[&base(20.0), &base(40.0)]),
+                sheet("planted", "97hz", &[&planted, &[("found", 0.0)]]),
+                sheet("cost", VELLUM, &[&plain, &plain, &plain]),
+                sheet("cost-family", VELLUM, &[&slower, &slower, &slower]),
+            ],
+            1,
+        );
+        assert_eq!(verdict(&found, "worst share at the mode"), Some((Some(99.5), Verdict::Met)));
+        assert_eq!(verdict(&found, "bases of all repeats"), Some((Some(2.0), Verdict::Missed)));
+        assert_eq!(verdict(&found, "97 Hz by a timer: found, of 2"), Some((Some(1.0), Verdict::Missed)));
+        assert_eq!(verdict(&found, "97 Hz by a timer: worst"), Some((Some(0.2), Verdict::Met)));
+        assert_eq!(verdict(&found, "a thread, on Vellum's allocator: slow-down").unwrap().1, Verdict::Met);
+        assert_eq!(verdict(&found, "a thread, on its own allocator: slow-down").unwrap().1, Verdict::Missed);
+        assert_eq!(verdict(&found, "a thread: mallocs"), Some((Some(0.0), Verdict::Met)));
+        assert_eq!(verdict(&found, "family of threads and processes, on V").unwrap().1, Verdict::Missed);
+        assert_eq!(verdict(&found, "processes: mallocs"), Some((Some(6.0), Verdict::Missed)));
+    }
+
+    #[test]
+    fn what_was_not_run_is_left_out() {
+        let found = Found::of(&[], 1);
+        assert!(found.goals.is_empty() && found.text.is_empty(), "{}", found.text);
+    }
+}

@@ -1,0 +1,239 @@
+//! Section `timing`: can the timings be trusted? What `vellum bench` and `vellum cost` promise, measured,
+//! with peers beside it.
+//!
+//! The other sections measure allocators; this one measures measuring. Two kernels ([`Kernel`]) are known to
+//! the instruction; a second version of each does one in a hundred more; tools that time them can be held
+//! against that. All repeats of all tools are processes of one campaign in random order, so that no tool has
+//! the quiet minute to itself:
+//!
+//! ```text
+//! tools.rs   program, google, criterion, hyperfine, valgrind, vellum   built, linked, or missing with a cure
+//!    │
+//! mod.rs     cells: one a question, an arm a tool ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
+//!    │                                                   │
+//! task/      what one process does, once ◀───────────────┘  `vellum-bench time TASK name=value…`
+//! ```
+//!
+//! The section runs when it is named (`--only timing`, or a cell of it): the allocators' campaign does not
+//! wait for it.
+
+mod found;
+mod kernel;
+mod task;
+mod tools;
+
+pub use found::Found;
+pub use kernel::{Kernel, Sizes};
+pub use task::{TASKS, Task, TaskError, run};
+pub use tools::Tool;
+
+use crate::suite::{Plan, Section};
+use crate::{Arm, Cell, Launch};
+use std::path::{Path, PathBuf};
+use vellum_experiment::campaign::Missing;
+use vellum_timing::clock::ClockKind;
+
+/// The section's name, with which all its cells begin.
+pub const SECTION: &str = "timing";
+/// The hidden command of the executable that runs a task: `time TASK [name=value]...`.
+pub const TIME: &str = "time";
+
+/// Repeats of everything, when none are asked for.
+pub const REPEATS: usize = 10;
+/// The same for `--quick`.
+pub const REPEATS_QUICK: usize = 3;
+
+/// The arm that is Vellum's.
+const VELLUM: &str = "vellum";
+/// The arm in which nothing is planted.
+const UNDISTURBED: &str = "undisturbed";
+/// The peers in one process.
+const IN_PROCESS: [&str; 2] = ["criterion", "google"];
+/// The peer with whole processes.
+const HYPERFINE: &str = "hyperfine";
+
+/// "right sign in 1 s": the time of a duel, of which the last round may need some more.
+const DUEL_MS: u64 = 970;
+/// A short control run, and how many of them make a repeat.
+const CONTROL_MS: u64 = 100;
+const CONTROLS: u64 = 10;
+/// criterion's warm-up and measurement of each version: together, and without its analysis, over twice what a
+/// duel has.
+const CRITERION_WARM_UP_MS: u64 = 200;
+const CRITERION_MEASURE_MS: u64 = 1000;
+/// Calls of the kernel that make a process of a dozen milliseconds …
+const PROCESS_CALLS: u64 = 200;
+/// … and the time of a duel of processes: hyperfine takes at least 3 s for each of two commands.
+const PROCESS_MS: u64 = 5000;
+/// Empty timings in a BASE.
+const BASE_COUNT: u64 = 1000;
+/// Disturbances: how fast, how long, and for how long they are watched.
+const PLANTED_HZ: [u64; 2] = [250, 97];
+const PLANT_US: u64 = 100;
+const PLANTED_MS: u64 = 3000;
+/// Calls of the allocating kernel under `vellum cost`: a tenth of a second by itself.
+const COST_CALLS: u64 = 2000;
+/// Threads and forked children under `vellum cost`, and what each does: little, so that starting counts too.
+const FAMILY: [(&str, u64); 3] = [("threads", 8), ("forks", 20), ("pairs", 200_000)];
+
+/// The cells, for this machine.
+#[must_use]
+pub fn section(plan: &Plan) -> Section {
+    let maker = Maker { plan, tools: folder(&plan.worker) };
+    let mut cells = Vec::new();
+    for kernel in Kernel::ALL {
+        let Sizes { a, b } = kernel.sizes();
+        let both = [("kernel", kernel.name().to_owned()), ("a", a.to_string()), ("b", b.to_string())];
+        let with = |more: &[(&'static str, u64)]| {
+            let more = more.iter().map(|(name, value)| (*name, value.to_string()));
+            both.iter().cloned().chain(more).collect::<Vec<_>>()
+        };
+        let criterion = [("warm_up_ms", CRITERION_WARM_UP_MS), ("measure_ms", CRITERION_MEASURE_MS)];
+        cells.push(maker.cell(
+            kernel.name(),
+            vec![
+                maker.arm(VELLUM, "duel", &with(&[("ms", DUEL_MS)])),
+                maker.arm(IN_PROCESS[0], IN_PROCESS[0], &with(&criterion)),
+                maker.arm(IN_PROCESS[1], IN_PROCESS[1], &with(&[])),
+            ],
+        ));
+        let control = with(&[("ms", CONTROL_MS), ("times", CONTROLS)]);
+        cells.push(maker.cell(&format!("control-{kernel}"), vec![maker.arm(VELLUM, "control", &control)]));
+        let counted = maker
+            .cell(&format!("instructions-{kernel}"), vec![maker.arm(VELLUM, "instructions", &with(&[]))]);
+        cells.push(Cell { rounds: 1, ..counted });
+        match kernel {
+            Kernel::Cpu => {
+                let ours = with(&[("calls", PROCESS_CALLS), ("ms", PROCESS_MS)]);
+                let theirs = with(&[("calls", PROCESS_CALLS)]);
+                let arms =
+                    vec![maker.arm(VELLUM, "process", &ours), maker.arm(HYPERFINE, HYPERFINE, &theirs)];
+                cells.push(maker.cell("process", arms));
+                let words = with(&[("plant_us", PLANT_US), ("ms", PLANTED_MS)]);
+                let mut arms = vec![maker.arm(UNDISTURBED, UNDISTURBED, &words)];
+                arms.extend(PLANTED_HZ.map(|hz| {
+                    let words = with(&[("plant_us", PLANT_US), ("ms", PLANTED_MS), ("hz", hz)]);
+                    maker.arm(&planted(hz), "planted", &words)
+                }));
+                cells.push(maker.cell("planted", arms));
+            }
+            Kernel::Alloc => {
+                cells.push(
+                    maker.cell("cost", vec![maker.arm(VELLUM, "cost", &with(&[("calls", COST_CALLS)]))]),
+                );
+                let family = FAMILY.map(|(name, value)| (name, value.to_string()));
+                cells.push(maker.cell("cost-family", vec![maker.arm(VELLUM, "family", &family)]));
+            }
+        }
+    }
+    let bases = clocks().map(|clock| {
+        maker.arm(clock.name(), "base", &[("clock", clock.name().to_owned()), ("n", BASE_COUNT.to_string())])
+    });
+    cells.push(maker.cell("base", bases.collect()));
+    Section { name: SECTION, cells, tables: Vec::new() }
+}
+
+/// Every clock but the one that makes a system call for each stamp.
+fn clocks() -> impl Iterator<Item = ClockKind> {
+    ClockKind::ALL.into_iter().filter(|kind| *kind != ClockKind::ThreadCpu)
+}
+
+/// The arm in which a timer disturbs `hz` times a second.
+fn planted(hz: u64) -> String {
+    format!("{hz}hz")
+}
+
+/// Where the tools are: beside the worker.
+fn folder(worker: &Path) -> PathBuf {
+    worker.with_file_name("timing-tools")
+}
+
+/// Makes or finds what the cells need. Arms that lack something leave their cell; what they lack is returned.
+pub fn prepare(worker: &Path, cells: &mut Vec<Cell>) -> Vec<Missing> {
+    let folder = folder(worker);
+    let needs = |arm: &Arm| {
+        arm.launch.args.get(1).and_then(|name| task::find(name.to_str()?)).map_or(&[][..], |task| task.needs)
+    };
+    let mut tools: Vec<Tool> = Vec::new();
+    for tool in cells.iter().flat_map(|cell| &cell.arms).flat_map(needs) {
+        if !tools.contains(tool) {
+            tools.push(*tool);
+        }
+    }
+    let failed: Vec<(Tool, Missing)> =
+        tools.into_iter().filter_map(|tool| Some((tool, tool.prepare(worker, &folder).err()?))).collect();
+    let is_here =
+        |arm: &Arm| !needs(arm).iter().any(|tool| failed.iter().any(|(missing, _)| missing == tool));
+    cells.iter_mut().for_each(|cell| cell.arms.retain(is_here));
+    cells.retain(|cell| !cell.arms.is_empty());
+    failed.into_iter().map(|(_, missing)| missing).collect()
+}
+
+struct Maker<'a> {
+    plan: &'a Plan,
+    tools: PathBuf,
+}
+
+impl Maker<'_> {
+    fn cell(&self, name: &str, arms: Vec<Arm>) -> Cell {
+        let name = format!("{SECTION}-{name}");
+        Cell { name, prepare: None, arms, rounds: self.plan.rounds, together: false }
+    }
+
+    fn arm(&self, label: &str, task: &str, words: &[(&'static str, String)]) -> Arm {
+        let tools = format!("tools={}", self.tools.display());
+        let words = words.iter().map(|(name, value)| format!("{name}={value}")).chain([tools]);
+        let args = [TIME.to_owned(), task.to_owned()].into_iter().chain(words);
+        let launch = Launch {
+            program: self.plan.worker.clone(),
+            args: args.map(Into::into).collect(),
+            env: Vec::new(),
+            folder: None,
+            preload: None,
+            reports: true,
+        };
+        Arm { label: label.to_owned(), launch }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Roster;
+
+    fn cells() -> Vec<Cell> {
+        let plan = Plan {
+            worker: "/nonexistent/bench".into(),
+            roster: Roster::default(),
+            quick: true,
+            rounds: 3,
+            seed: 1,
+            threads: 2,
+            mimalloc_bench: None,
+        };
+        section(&plan).cells
+    }
+
+    #[test]
+    fn every_arm_runs_a_known_task_and_every_cell_is_named_after_the_section() {
+        let cells = cells();
+        for cell in &cells {
+            assert!(crate::names_section(&cell.name, SECTION) && !cell.arms.is_empty(), "{}", cell.name);
+            for arm in &cell.arms {
+                let name = arm.launch.args[1].to_str().unwrap();
+                assert!(task::find(name).is_some(), "{} runs {name}", cell.name);
+            }
+        }
+        let names: std::collections::BTreeSet<_> = cells.iter().map(|cell| &cell.name).collect();
+        assert_eq!(names.len(), cells.len());
+    }
+
+    #[test]
+    fn arms_whose_tools_are_missing_leave() {
+        let (worker, mut cells) = (PathBuf::from("/dev/null/bench"), cells());
+        cells.retain(|cell| ["timing-base", "timing-process"].contains(&cell.name.as_str()));
+        let missing = prepare(&worker, &mut cells);
+        assert_eq!(cells.iter().map(|cell| cell.name.as_str()).collect::<Vec<_>>(), ["timing-base"]);
+        assert!(missing.iter().any(|one| one.name == "program" && one.cure.contains("gcc")), "{missing:?}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Every workload under every allocator found here, and every task of the section `timing` with the tools
+//! found here, in a tiny size; and a campaign of either kind from end to end.
+//!
+//! Nothing is timed: the tests are that the workers run, check their own results, really use the preloaded
+//! allocator, and that the executable judges, prints and writes what it should.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use vellum_bench::timing::TASKS;
+use vellum_bench::{EXPECT, WORKLOADS, peer};
+
+const BENCH: &str = env!("CARGO_BIN_EXE_vellum-bench");
+
+/// What a worker says when a workload is about functions that only Vellum has.
+const ONLY_VELLUM: &str = "only Vellum brings it";
+
+fn worker(library: Option<&Path>, words: &[&str]) -> Output {
+    let mut command = Command::new(BENCH);
+    command.arg("work").args(words).env_clear();
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", library).env(EXPECT, library);
+    }
+    command.output().expect("the executable starts")
+}
+
+#[test]
+fn every_workload_runs_under_every_allocator_found() {
+    let roster = peer::discover(None);
+    for missing in &roster.missing {
+        vellum_skip::skip(format_args!("{} is not here ({})", missing.name, missing.cure));
+    }
+    for peer in &roster.peers {
+        for workload in WORKLOADS {
+            let words: Vec<&str> = [workload.name].into_iter().chain(workload.tiny.iter().copied()).collect();
+            let output = worker(peer.library.as_deref(), &words);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            if errors.contains(ONLY_VELLUM) {
+                continue;
+            }
+            assert!(
+                output.status.success(),
+                "{} under {}: {}\n{errors}",
+                workload.name,
+                peer.name,
+                output.status
+            );
+            let line = String::from_utf8_lossy(&output.stdout);
+            let value: serde_json::Value = serde_json::from_str(line.trim()).expect("one line of JSON");
+            let figures = value.as_object().expect("an object of figures");
+            assert!(!figures.is_empty() && figures.values().all(serde_json::Value::is_number), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_library_that_is_not_preloaded_is_noticed() {
+    let mut command = Command::new(BENCH);
+    command.args(["work", "pair", "bytes=4096"]).env_clear().env(EXPECT, "/nonexistent/libother.so");
+    let output = command.output().expect("the executable starts");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did not preload"));
+}
+
+#[test]
+fn a_campaign_prints_its_table_and_writes_every_run() {
+    let folder = tempfile::tempdir().expect("a folder for the result");
+    let file = folder.path().join("result.json");
+    let mut command = Command::new(BENCH);
+    command.args([
+        "--quick",
+        "--only",
+        "pair-1M",
+        "--peers",
+        "glibc,mimalloc3",
+        "--rounds",
+        "2",
+        "--seed",
+        "3",
+    ]);
+    let output =
+        command.arg("--json").arg(&file).env_remove("CARGO").output().expect("the executable starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["peers: glibc", "mimalloc3", "1 MiB", "targets:"] {
+        assert!(text.contains(part), "{part:?} is missing:\n{text}");
+    }
+    let value: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("the result was written")).expect("it is JSON");
+    assert_eq!(value["schema"], vellum_bench::SCHEMA);
+    assert_eq!(value["settings"]["seed"], 3);
+    let runs = value["runs"].as_array().expect("runs");
+    // Two arms of glibc and one of mimalloc 3 in the one round that this cell has in a quick campaign.
+    assert_eq!(runs.len(), 3, "{runs:?}");
+    assert!(
+        runs.iter().all(|run| run["failure"].is_null() && run["metrics"]["pair_ns"].is_number()),
+        "{runs:?}"
+    );
+}
+
+#[test]
+fn every_timing_task_runs_with_the_tools_found() {
+    let folder = tempfile::tempdir().expect("a folder for the tools");
+    for task in TASKS {
+        let prepared = task.needs.iter().try_for_each(|tool| tool.prepare(Path::new(BENCH), folder.path()));
+        if let Err(missing) = prepared {
+            vellum_skip::skip(format_args!("{}: {} is not here ({})", task.name, missing.name, missing.cure));
+            continue;
+        }
+        let mut command = Command::new(BENCH);
+        command.args(["time", task.name]).args(task.tiny).arg(format!("tools={}", folder.path().display()));
+        let output = command.output().expect("the executable starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {}\n{errors}", task.name, output.status);
+        let line = String::from_utf8_lossy(&output.stdout);
+        let value: serde_json::Value = serde_json::from_str(line.trim()).expect("one line of JSON");
+        let figures = value.as_object().expect("an object of figures");
+        assert!(!figures.is_empty() && figures.values().all(serde_json::Value::is_number), "{line}");
+        match task.name {
+            // A turn of the chain is six steps that need each other, and B does one turn in a hundred more.
+            "instructions" => {
+                assert!(figures["instructions_each"].as_f64().is_some_and(|each| each >= 6.0), "{line}");
+                let excess = figures["instructions_effect_percent"].as_f64();
+                assert!(excess.is_some_and(|percent| (percent - 1.0).abs() < 0.01), "{line}");
+            }
+            "cost" => assert_eq!(figures["miscounted"], 0.0, "{line}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_campaign_of_timings_prints_its_goals_and_writes_every_run() {
+    let folder = tempfile::tempdir().expect("a folder for the result");
+    let file = folder.path().join("result.json");
+    let mut command = Command::new(BENCH);
+    command.args(["--quick", "--only", "timing-base", "--rounds", "2", "--json"]).arg(&file);
+    let output = command.output().expect("the executable starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["2 repeats", "BASE: 1000 times nothing", "monotonic-raw", "Goals", ">= 99.4", "targets:"] {
+        assert!(text.contains(part), "{part:?} is missing:\n{text}");
+    }
+    let value: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("the result was written")).expect("it is JSON");
+    let goals = value["goals"].as_array().expect("goals");
+    assert!(
+        goals
+            .iter()
+            .any(|goal| goal["what"].as_str().is_some_and(|what| what.contains("BASE by monotonic:")))
+    );
+    let runs = value["runs"].as_array().expect("runs");
+    assert_eq!(runs.iter().filter(|run| run["arm"] == "monotonic").count(), 2, "{runs:?}");
+}
+
+#[test]
+fn a_campaign_of_collectors_prints_its_goals_and_names_who_is_missing() {
+    let mut command = Command::new(BENCH);
+    command.args(["--quick", "--only", "gc-short-16", "--rounds", "1"]).env_remove("CARGO");
+    let output = command.output().expect("the executable starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for missing in text.lines().filter(|line| line.starts_with("missing: ")) {
+        vellum_skip::skip(format_args!("{missing}"));
+    }
+    for part in ["short-lived 16-byte objects", "mark_sweep", "<= 0.500 libgc", "targets:"] {
+        assert!(text.contains(part), "{part:?} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_explained() {
+    for (words, said) in [
+        (&["--only", "nonesuch"][..], "--list"),
+        (&["--peers", "glibk"], "glibc"),
+        (&["--rounds", "0"], "1.."),
+        (&["work", "nonesuch"], "nonesuch"),
+        (&["work", "pair", "bytes"], "name=number"),
+        (&["--only", "timing-nonesuch"], "--list"),
+        (&["--only", "gc-nonesuch"], "--list"),
+        (&["time", "nonesuch"], "nonesuch"),
+        (&["time", "base", "clock=sundial", "n=50"], "sundial"),
+    ] {
+        let output =
+            Command::new(BENCH).args(words).env_remove("CARGO").output().expect("the executable starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(said), "{words:?}: {errors}");
+    }
+}

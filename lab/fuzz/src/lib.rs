@@ -1,0 +1,69 @@
+//! One function for each reader of bytes in the house, to be called with bytes that nobody meant.
+//!
+//! A file that was cut off, a table with a typing error, a program that writes where it should not, a debug
+//! section of a strange compiler: each comes in as bytes, and the reader that takes them has promised three
+//! things. It does not panic (an overflow is a panic here), it reads nothing beyond what it was given, and
+//! its memory and time are bounded by the input's length. Where there is a writer, what was read is written
+//! and read again, and must be the same.
+//!
+//! ```text
+//! corpus/NAME/* ──▶ tests/kept ── each file, and thousands of changed ones ─┐
+//!                                                                           ├─▶ Target::run(&[u8])
+//! targets/NAME.rs ── cargo-fuzz, for as long as one likes ──────────────────┘
+//! ```
+//!
+//! A target panics where a promise is broken, and else returns. [`TARGETS`] lists them; which reader each
+//! calls and what that one promises is in `lab/fuzz/README.md`, how to add one in `CONTRIBUTING.md`. Nothing
+//! depends on this crate.
+
+mod elf;
+mod govern;
+mod kernel;
+mod measured;
+mod sizes;
+mod split;
+mod wire;
+
+pub use elf::{demangle, elf_image, elf_symbols, unwind};
+pub use govern::{http_request, jobs, state};
+pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
+pub use measured::{baseline, json, observations, trace, watch};
+pub use sizes::sizes;
+pub use wire::{advice, board, held, ledger};
+
+/// A target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, and that of its folder in the corpus.
+    pub name: &'static str,
+    /// Calls the reader.
+    pub run: fn(&[u8]),
+    /// Words that mean something to it.
+    pub words: &'static [&'static str],
+}
+
+/// All targets, by name.
+pub const TARGETS: &[Target] = &[
+    Target { name: "advice", run: advice, words: &["VADV"] },
+    Target { name: "baseline", run: baseline, words: measured::JSON_WORDS },
+    Target { name: "board", run: board, words: &["VELLUM\0B"] },
+    Target { name: "btf", run: btf, words: &["\0s\0", "\0c\0", "\0e\0", "\0x\0"] },
+    Target { name: "cgroups", run: cgroups, words: kernel::GROUP_WORDS },
+    Target { name: "demangle", run: demangle, words: elf::MANGLED },
+    Target { name: "elf_image", run: elf_image, words: elf::WORDS },
+    Target { name: "elf_symbols", run: elf_symbols, words: elf::WORDS },
+    Target { name: "held", run: held, words: &["\x01\0\0\0", "\x02\0\0\0", "/prog\0\0\0"] },
+    Target { name: "http_request", run: http_request, words: govern::HTTP_WORDS },
+    Target { name: "jobs", run: jobs, words: govern::JOBS_WORDS },
+    Target { name: "json", run: json, words: measured::JSON_WORDS },
+    Target { name: "ledger", run: ledger, words: &["VELLUM\0C"] },
+    Target { name: "observations", run: observations, words: measured::LINE_WORDS },
+    Target { name: "perf_ring", run: perf_ring, words: &["\0\0\0\0\0\0\0\0", "/bin/sh"] },
+    Target { name: "procfs", run: procfs, words: kernel::PROC_WORDS },
+    Target { name: "sizes", run: sizes, words: sizes::WORDS },
+    Target { name: "state", run: state, words: govern::STATE_WORDS },
+    Target { name: "symbol_texts", run: symbol_texts, words: kernel::MAPS_WORDS },
+    Target { name: "trace", run: trace, words: measured::TRACE_WORDS },
+    Target { name: "unwind", run: unwind, words: &["zR\0", "zPLR\0"] },
+    Target { name: "watch", run: watch, words: measured::WATCH_WORDS },
+];

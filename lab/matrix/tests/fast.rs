@@ -1,0 +1,21 @@
+//! The fast part of the matrix: programs that have shown faults of their own kind, run plain and on Vellum.
+//!
+//! `lab/target/debug/matrix` runs all of it, after `lab/build`; docs/matrix.md says what is compared.
+
+use vellum_matrix::{Options, table};
+
+#[test]
+fn fast() {
+    let out = std::env::temp_dir().join(format!("vellum-matrix-{}", std::process::id()));
+    let options = Options { fast: true, jobs: 2, out: out.clone(), ..Options::default() };
+    let results = vellum_matrix::run(&options, &|row, _| match &row.skipped {
+        Some(why) => vellum_conformance::skip(format_args!("{}: {why}", row.name)),
+        None => println!("{}", table::line(row)),
+    })
+    .expect("the matrix runs");
+    let wrong: Vec<String> =
+        results.iter().filter(|row| row.differs() || row.fault.is_some()).map(table::line).collect();
+    assert!(wrong.is_empty(), "outputs are in {}:\n{}", out.display(), wrong.join("\n"));
+    // Nothing is there unless something differed.
+    let _ = std::fs::remove_dir(&out);
+}

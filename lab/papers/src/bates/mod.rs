@@ -1,0 +1,91 @@
+//! Bates 1999, "Reliable Benchmarking with Limbo on Inferno": the experiments of the paper, on this machine.
+//!
+//! The paper asks one question: what does it take to time something reliably? It measures the simplest case,
+//! called BASE: the distance between two stamps with nothing between them, a thousand times. How a stamp is
+//! made decides the answer.
+//!
+//! | experiment | in the source | file |
+//! | --- | --- | --- |
+//! | `slow` | Figures 1 to 4: a stamp that is a system call and a text to be converted | `slow.rs` |
+//! | `builtin` | Figures 10 to 12: a stamp of a few instructions | `builtin.rs` |
+//! | `collector` | Figures 5 to 9, and 12: slices, epochs in idle time, giving way, held off | `collector.rs` |
+//! | `clocks` | BASE again, under each clock that can be trusted here | `clocks.rs` |
+//!
+//! ```text
+//!   options ─▶ campaign (bases.rs): each kind of stamp, N rounds, in random order ─▶ Bases
+//!                                                                                     │
+//!                      Finding, drawings ◀── slow · builtin · clocks ◀────────────────┘
+//!                            │
+//!                            └──▶ text, JSON, SVG, lines of observations (report.rs)
+//! ```
+//!
+//! All rounds of all kinds of stamp are made in one campaign, by turns, so that no kind alone has a quiet
+//! minute; each experiment then reports its part. Unlike the other sources' experiments, they run in this
+//! process: the state of the process does not matter, and starting one would be the larger disturbance. The
+//! collector's experiment comes last: the others need a process without one.
+
+mod bases;
+mod builtin;
+mod clocks;
+mod collector;
+mod report;
+mod slow;
+mod stamp;
+
+pub use crate::options::bates::{Experiment, Options};
+pub use bases::BasesError;
+pub use report::{Report, SCHEMA, write_drawings};
+
+use crate::Finding;
+use crate::{Progress, Scale};
+use bases::Bases;
+use vellum_report::plot::{Plot, PlotError};
+
+/// A figure of the source, drawn again.
+#[derive(Debug)]
+pub struct Drawing {
+    /// File name without ending.
+    pub name: &'static str,
+    /// What is drawn.
+    pub plot: Plot,
+}
+
+/// The results of an experiment, and its figures.
+#[derive(Debug)]
+pub struct Found {
+    /// Tables, notes and goals.
+    pub finding: Finding,
+    /// The figures of the source.
+    pub drawings: Vec<Drawing>,
+}
+
+/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done.
+///
+/// # Errors
+/// When no clock can be read, so that nothing can be measured at all.
+pub fn run(
+    options: &Options,
+    scale: Scale,
+    progress: &mut dyn FnMut(Progress<'_>),
+    mut found: impl FnMut(&Found),
+) -> Result<Report, BasesError> {
+    let seed = options.common.seed();
+    let bases = Bases::measure(scale, seed, progress)?;
+    let mut findings = Vec::new();
+    for experiment in options.experiments() {
+        let one = match experiment {
+            Experiment::Slow => slow::run(&bases, scale, progress),
+            Experiment::Builtin => builtin::run(&bases),
+            Experiment::Clocks => clocks::run(&bases),
+            Experiment::Collector => collector::run(&bases, scale, progress),
+        };
+        found(&one);
+        findings.push(one.finding);
+    }
+    Ok(Report::new(SCHEMA, scale, seed, findings, report::Own { series: bases.into_series() }))
+}
+
+/// A drawing, or nothing where there is nothing to draw.
+fn drawing(name: &'static str, plot: Result<Plot, PlotError>) -> Option<Drawing> {
+    plot.ok().map(|plot| Drawing { name, plot })
+}

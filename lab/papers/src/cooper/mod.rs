@@ -1,0 +1,100 @@
+//! Cooper, Nettles and Subramanian 1992, "Improving the Performance of SML Garbage Collection using
+//! Application-Specific Virtual Memory Management": its experiments, on this machine.
+//!
+//! The source sizes the heaps of collected programs so that they fit memory, and notifies its own pager of
+//! pages that are not needed. Three programs show the gain when memory is short. Here they are three of
+//! `clients/`, collected by Vellum's plan `appel`, and paged by the kernel or by Vellum.
+//!
+//! | experiment | in the source | file |
+//! | --- | --- | --- |
+//! | `live` | Figures 1, 5 and 9 | `live.rs` |
+//! | `kernel`, `pager` | Figures 2 to 4, 6 to 8, 10 to 12, and the appendix, 13 to 24 | `results.rs` |
+//! | `knee` | sections 5 and 7: parameters that nobody tunes | `knee.rs` |
+//! | `sort` | section 5.2: the result it has no explanation for | `sort_pager.rs` |
+//!
+//! ```text
+//!   clients/*.c ─▶ Workshop ─▶ Setting (strategy × mode × vacated regions)
+//!                                   ▲  │
+//!                                   │  └─▶ Ready (cgroup and swap, or frames) ─▶ sheets ─▶ Finding
+//!                                   │
+//!                    search ────────┘  all points of a grid, some at a time, journalled
+//! ```
+//!
+//! What differs from the source and shows everywhere: its machine had a disk of some 25 ms a page and a
+//! processor of some 14 MIPS, so that a page cost as much as 350,000 instructions. Today's devices are much
+//! faster relative to processors, so paging costs less beside computing. Memory is a choice, and the clients
+//! fit their live data to it. Experiments that this machine does not allow (no root, a library without a
+//! mode) are named and left out.
+
+mod client;
+mod knee;
+mod lab;
+mod live;
+mod place;
+mod published;
+mod report;
+mod results;
+mod search;
+mod setting;
+mod sort_pager;
+
+pub use crate::options::cooper::{Experiment, Options, PlanName};
+pub use report::{Report, SCHEMA};
+
+use crate::workshop::{Workshop, WorkshopError};
+use crate::{Finding, Progress, Scale};
+use lab::Lab;
+use place::{Place, asked};
+use search::Journal;
+use std::path::Path;
+use vellum_process::Interrupt;
+
+/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done. `library`
+/// is Vellum's. A signal that asks to end ends the current run; changes to the machine are undone.
+///
+/// # Errors
+/// When the clients' sources cannot be written into the temporary folder. An experiment that this machine
+/// does not allow is no error: it is named.
+pub fn run(
+    options: &Options,
+    scale: Scale,
+    library: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+    mut found: impl FnMut(&Finding),
+) -> Result<Report, WorkshopError> {
+    // Where signals cannot be caught, they end this process as they always did.
+    let _caught = Interrupt::catch();
+    let workshop = Workshop::new(library)?;
+    let mut lab = Lab::new(options, scale, library, workshop, progress);
+    let mut journal = Journal::open(options.resume.as_deref());
+    let built = fingerprint(library);
+    let mut findings = Vec::new();
+    for experiment in options.experiments() {
+        if asked() {
+            break;
+        }
+        lab.experiment = crate::options::name(experiment);
+        let finding = match experiment {
+            Experiment::Live => live::run(&mut lab),
+            Experiment::Kernel => results::run(&mut lab, &mut journal, &built, Place::Kernel),
+            Experiment::Pager => results::run(&mut lab, &mut journal, &built, Place::Pager),
+            Experiment::Knee => knee::run(&mut lab, &mut journal, &built),
+            Experiment::Sort => sort_pager::run(&mut lab),
+        };
+        found(&finding);
+        findings.push(finding);
+    }
+    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, report::Own::of(&lab)))
+}
+
+/// The identity of a library: its length and when it was written.
+fn fingerprint(library: &Path) -> String {
+    let time = |meta: &std::fs::Metadata| {
+        let written = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(written.as_secs())
+    };
+    std::fs::metadata(library).map_or_else(
+        |_| "none".to_owned(),
+        |meta| format!("{:x}-{:x}", meta.len(), time(&meta).unwrap_or_default()),
+    )
+}

@@ -1,0 +1,50 @@
+//! Douglas 2011, "User Mode Memory Page Management": every experiment of the paper, on this machine.
+//!
+//! | experiment | in the source | file |
+//! | --- | --- | --- |
+//! | `faults` | Figures 3 and 4, Table 1: what a page costs, paged and not | `faults.rs` |
+//! | `scaling` | Figure 5: allocation against block size | `scaling.rs` |
+//! | `mix` | Figure 6: malloc with the page layer on and off | `mix.rs` |
+//! | `programs` | Table 2: whole programs | `programs/` |
+//! | `claims` | the abstract: 8 MB allocated, 128 KB resized to 256 KB | `claims.rs` |
+//! | `remap` | section 4.2: growing vectors, relocation, swap, batches | `remap.rs` |
+//!
+//! Each takes a [`Bench`], makes cells, has them run, and returns a [`Finding`]. [`Scale`](crate::Scale) says
+//! how much: the sizes of the source, of a two-minute look, or of a test.
+
+mod bench;
+mod claims;
+mod faults;
+mod mix;
+mod programs;
+mod remap;
+mod report;
+mod scaling;
+mod work;
+
+pub use crate::options::douglas::{Experiment, Options};
+pub use bench::{Bench, Places};
+pub use report::{Report, SCHEMA};
+pub use work::work;
+
+use crate::Finding;
+
+/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done.
+pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Finding)) -> Report {
+    bench.prepare();
+    let mut findings = Vec::new();
+    for experiment in options.experiments() {
+        bench.begin(crate::options::name(experiment));
+        let finding = match experiment {
+            Experiment::Faults => faults::run(bench),
+            Experiment::Scaling => scaling::run(bench),
+            Experiment::Mix => mix::run(bench),
+            Experiment::Programs => programs::run(bench),
+            Experiment::Claims => claims::run(bench),
+            Experiment::Remap => remap::run(bench),
+        };
+        found(&finding);
+        findings.push(finding);
+    }
+    Report::new(SCHEMA, bench.scale, bench.seed, findings, report::Own::of(bench))
+}

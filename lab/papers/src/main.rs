@@ -1,0 +1,250 @@
+//! `vellum-papers`: what `vellum papers` starts.
+//!
+//! The experiments are in this package's library; here are the command line, the bar on the terminal and the
+//! files. Their workers are this executable again, by a subcommand that help does not show.
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use vellum_measure::line::WriteError;
+use vellum_papers::bates::{self, BasesError, Drawing};
+use vellum_papers::cooper;
+use vellum_papers::douglas::{self, Bench, Places, work};
+use vellum_papers::nishigaki;
+use vellum_papers::options::Papers;
+use vellum_papers::smith::{self, WorkshopError};
+use vellum_papers::{Common, Finding, Progress, write_figures};
+use vellum_process::Interrupt;
+use vellum_process::library::{self, LibraryError};
+use vellum_report::{Output, OutputError, stdout};
+
+/// The word that makes this executable a worker.
+const WORKER: &str = "work";
+/// Between redraws of the bar's clock.
+const REDRAW: Duration = Duration::from_millis(250);
+
+/// The exit status when there is no result.
+const FAILED: u8 = 125;
+/// The exit status of a process that a signal ended is this and its number, as shells have it.
+const SIGNALLED: u8 = 128;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Lines(#[from] WriteError),
+    #[error(transparent)]
+    Bases(#[from] BasesError),
+}
+
+#[derive(Debug, Parser)]
+#[command(name = "vellum papers", version, max_term_width = 100)]
+struct Args {
+    #[command(subcommand)]
+    source: Papers,
+}
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
+        }
+    };
+    ExitCode::from(papers(&args.source).unwrap_or_else(|failure| {
+        say(&format!("vellum: {failure}"));
+        FAILED
+    }))
+}
+
+/// A failed write is ignored; the exit status still tells.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Runs what was asked for. Goals that are missed are printed and are no failure.
+fn papers(which: &Papers) -> Result<u8, Failure> {
+    match which {
+        Papers::Douglas(options) => douglas(options),
+        Papers::Bates(options) => bates(options),
+        Papers::Smith(options) => smith(options),
+        Papers::Nishigaki(options) => nishigaki(options),
+        Papers::Cooper(options) => cooper(options),
+        Papers::Work { name, words } => Ok(worker(name, words)),
+    }
+}
+
+fn worker(name: &str, words: &[String]) -> u8 {
+    match nishigaki::work(name, words).unwrap_or_else(|| work(name, words)) {
+        Ok(line) => {
+            println!("{line}");
+            0
+        }
+        Err(error) => {
+            say(&error.to_string());
+            FAILED
+        }
+    }
+}
+
+fn douglas(options: &douglas::Options) -> Result<u8, Failure> {
+    reported(&options.common, clocked_bar(), |progress, found| {
+        let places = Places { worker: own()?, worker_words: worker_words(), library: library::find(None)? };
+        let mut bench = Bench::new(options.common.scale(), options.common.seed(), places, progress);
+        Ok(douglas::run(options, &mut bench, found))
+    })
+}
+
+fn bates(options: &bates::Options) -> Result<u8, Failure> {
+    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
+    let out = options.out.as_deref().map(Output::prepare).transpose()?;
+    let text_to_stderr = [&json, &out].iter().any(|output| matches!(output, Some(Output::Stdout)));
+    // No thread redraws it: this process measures itself.
+    let bar = bar();
+    let mut progress = |now: Progress<'_>| show(&bar, now);
+    let mut failed = None;
+    let report = bates::run(options, options.common.scale(), &mut progress, |found| {
+        let figures =
+            options.common.svg.as_deref().map_or(Ok(Vec::new()), |folder| drawn(&found.drawings, folder));
+        let done = figures
+            .and_then(|figures| bar.suspend(|| print_text(found.finding.text(), &figures, text_to_stderr)));
+        failed = failed.take().or(done.err());
+    })?;
+    bar.finish_and_clear();
+    if let Some(output) = json {
+        output.write(report.json())?;
+    }
+    if let Some(output) = out {
+        output.write(report.lines()?)?;
+    }
+    failed.map_or_else(|| Ok(interrupted()), Err)
+}
+
+fn smith(options: &smith::Options) -> Result<u8, Failure> {
+    reported(&options.common, clocked_bar(), |progress, found| {
+        // Without the library libgc alone is shown, and the tables name what is missing.
+        let vellum = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
+        let libgc = library::find_libgc().map_err(|error| error.to_string());
+        let libraries = smith::Libraries { vellum, libgc };
+        smith::run(options, options.common.scale(), &libraries, progress, found).map_err(unwritten)
+    })
+}
+
+fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
+    // No thread redraws the bar: this process measures itself.
+    reported(&options.common, bar(), |progress, found| {
+        let worker = nishigaki::Worker { program: own()?, words: worker_words() };
+        Ok(nishigaki::run(options, options.common.scale(), &worker, progress, found))
+    })
+}
+
+fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
+    reported(&options.common, clocked_bar(), |progress, found| {
+        let library = library::find(None)?;
+        cooper::run(options, options.common.scale(), &library, progress, found).map_err(unwritten)
+    })
+}
+
+/// Runs experiments: each finding is printed as it comes, the report is written at the end, and the exit
+/// status tells of a signal that has cut them short. Whether the report can be written is checked first.
+fn reported<Own: Serialize>(
+    common: &Common,
+    bar: ProgressBar,
+    run: impl FnOnce(
+        &mut dyn FnMut(Progress<'_>),
+        &mut dyn FnMut(&Finding),
+    ) -> Result<vellum_papers::Report<Own>, Failure>,
+) -> Result<u8, Failure> {
+    let json = common.json.as_deref().map(Output::prepare).transpose()?;
+    // Text goes to standard error when JSON goes to standard output.
+    let to_stderr = matches!(json, Some(Output::Stdout));
+    let mut failed = None;
+    let report = run(&mut |now| show(&bar, now), &mut |finding| {
+        let done = bar.suspend(|| print(finding, common.svg.as_deref(), to_stderr));
+        failed = failed.take().or(done.err());
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    if let Some(output) = json {
+        output.write(report.json())?;
+    }
+    failed.map_or_else(|| Ok(interrupted()), Err)
+}
+
+/// This executable, for workers.
+fn own() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|source| OutputError { path: "/proc/self/exe".into(), source }.into())
+}
+
+fn worker_words() -> Vec<OsString> {
+    vec![WORKER.into()]
+}
+
+fn unwritten(error: WorkshopError) -> Failure {
+    OutputError { path: error.path, source: error.source }.into()
+}
+
+/// The exit status, if a signal has cut an experiment short: as shells have it of a process that a signal
+/// ended.
+fn interrupted() -> u8 {
+    Interrupt::last().map_or(0, |signal| SIGNALLED + signal as u8)
+}
+
+fn drawn(drawings: &[Drawing], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let written = bates::write_drawings(drawings, folder);
+    written.map_err(|error| OutputError { path: error.path, source: error.source }.into())
+}
+
+/// Prints a finding and draws its figures.
+fn print(finding: &Finding, svg: Option<&Path>, to_stderr: bool) -> Result<(), Failure> {
+    let written = svg.map_or(Ok(Vec::new()), |folder| write_figures(finding, folder));
+    let figures = written.map_err(|error| OutputError { path: error.path, source: error.source })?;
+    print_text(finding.text(), &figures, to_stderr)
+}
+
+/// Prints what was found, and where its figures are.
+fn print_text(mut text: String, figures: &[PathBuf], to_stderr: bool) -> Result<(), Failure> {
+    if !figures.is_empty() {
+        let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();
+        text += &format!("Figures: {}\n", names.join(", "));
+    }
+    text.push('\n');
+    if to_stderr {
+        let written = std::io::stderr().lock().write_all(text.as_bytes());
+        return written.map_err(|source| OutputError { path: "standard error".into(), source }.into());
+    }
+    Ok(stdout::write_all(text.as_bytes())?)
+}
+
+/// The same as [`bar`], of which a thread redraws the clock.
+fn clocked_bar() -> ProgressBar {
+    let bar = bar();
+    bar.enable_steady_tick(REDRAW);
+    bar
+}
+
+/// A bar on standard error if that is a terminal, and nothing elsewhere.
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{elapsed} {prefix:9} [{bar:30}] {pos}/{len} {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    bar
+}
+
+fn show(bar: &ProgressBar, now: Progress<'_>) {
+    bar.set_prefix(now.experiment.to_owned());
+    bar.set_length(now.total as u64);
+    bar.set_position(now.done as u64);
+    bar.set_message(now.what.to_owned());
+    bar.tick();
+}

@@ -1,0 +1,27 @@
+//! The machine and the programs of the 1981 paper: what its experiments are repeated on.
+//!
+//! | to | see |
+//! | --- | --- |
+//! | have programs with the published knees | [`published`], made by [`fit`] |
+//! | try an estimator on a string of references | [`trial`], [`table1`] |
+//! | look for programs under which the published estimator behaves as published | [`family`] |
+//! | know the truth of a synthetic program: its references, its working sets | [`Slrum`], [`Turner`] |
+//! | run jobs on the published machine | [`sim`] |
+//!
+//! Everything is a pure function of its arguments and of a seed. Working sets and knees are defined in
+//! `vellum-workset`.
+
+mod estimation;
+pub mod family;
+pub mod fit;
+mod least_squares;
+pub mod published;
+pub mod sim;
+mod slrum;
+pub mod table1;
+pub mod trial;
+mod turner;
+
+pub use estimation::Estimation;
+pub use slrum::{Run, SLRUM_PAGES_MAX, Slrum, SlrumError, SlrumRuns};
+pub use turner::{TURNER_PAGES_MAX, Turner};

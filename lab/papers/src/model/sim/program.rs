@@ -1,0 +1,212 @@
+//! The programs of the simulated jobs.
+//!
+//! A program is a list of phases. Each has pages of its own, references them by the stack model or by walking
+//! over them, lasts for a number of instructions, and does file I/O at random times.
+//!
+//! Source: Nishigaki, section 5: FORTRAN programs that are compiled, linked and executed, each with more than
+//! 25 s of CPU time, B4 executed only; and one that references its pages one after the other at a constant
+//! rate and begins again after the last. The sizes are ours.
+
+use crate::model::{Slrum, SlrumRuns, Turner};
+use vellum_workset::{Page, Ticks};
+
+/// How a phase references its pages.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Behaviour {
+    /// By the stack model.
+    Stack(Slrum),
+    /// One after the other, each for `stay` instructions, and again from the first.
+    Walk {
+        /// How many pages.
+        pages: u64,
+        /// Instructions on each.
+        stay: u64,
+    },
+}
+
+/// A part of a program with one behaviour.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProgramPhase {
+    /// How it references its pages; no other phase has the same ones.
+    pub behaviour: Behaviour,
+    /// Instructions.
+    pub length: u64,
+    /// Mean instructions between file operations; 0 for none.
+    pub io_every: u64,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// Its phases, in order; at least one.
+    pub phases: Vec<ProgramPhase>,
+}
+
+/// A stretch of references to one page.
+#[derive(Debug, Clone)]
+pub(super) enum Stretches {
+    Stack(SlrumRuns),
+    Walk { pages: u64, stay: u64, next: u64 },
+}
+
+impl Behaviour {
+    pub(super) fn stretches(&self, seed: u64) -> Stretches {
+        match self {
+            Self::Stack(program) => Stretches::Stack(program.runs(seed)),
+            Self::Walk { pages, stay } => {
+                Stretches::Walk { pages: (*pages).max(1), stay: (*stay).max(1), next: 0 }
+            }
+        }
+    }
+
+    /// z at the windows `step`, 2 · `step`, … , `count` · `step`, for a figure of it.
+    ///
+    /// `None` for a stack-model program of more than
+    /// [`TURNER_PAGES_MAX`](vellum_workset::TURNER_PAGES_MAX) pages, or a step of 0.
+    #[must_use]
+    pub fn curve(&self, step: Ticks, count: usize) -> Option<Vec<(Ticks, f64)>> {
+        match self {
+            Self::Stack(program) => {
+                let windows = Turner::sampled(program, step, count)?;
+                Some(windows.iter().map(|turner| (turner.window(), turner.pages())).collect())
+            }
+            Self::Walk { pages, stay } if step.0 > 0 && *stay > 0 => {
+                // A window of T holds the page it begins on and those begun in the rest of it.
+                let held = |window: u64| (1.0 + (window - 1) as f64 / *stay as f64).min(*pages as f64);
+                Some((1..=count as u64).map(|at| (Ticks(at * step.0), held(at * step.0))).collect())
+            }
+            Self::Walk { .. } => None,
+        }
+    }
+
+    /// How many pages it has.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        match self {
+            Self::Stack(program) => program.pages() as u64,
+            Self::Walk { pages, .. } => *pages,
+        }
+    }
+}
+
+impl Iterator for Stretches {
+    type Item = (Page, u64);
+
+    fn next(&mut self) -> Option<(Page, u64)> {
+        match self {
+            Self::Stack(runs) => runs.next().map(|run| (run.page, run.length)),
+            Self::Walk { pages, stay, next } => {
+                let page = *next;
+                *next = (page + 1) % *pages;
+                Some((Page(page), *stay))
+            }
+        }
+    }
+}
+
+/// A stack-model program from groups of pages: `(pages, rate)`, where `rate` is how often an instruction
+/// references a page that lies deeper than the group.
+///
+/// The program always needs the first group; the smaller a group's rate, the longer it can do without the
+/// deeper pages.
+fn locality(groups: &[(usize, f64)]) -> Behaviour {
+    let mut tails = Vec::new();
+    let mut from = LEAVE;
+    for (pages, to) in groups {
+        // Within a group the tail falls evenly on a logarithmic scale.
+        let step = (to / from).powf(1.0 / *pages as f64);
+        for _ in 0..*pages {
+            from *= step;
+            tails.push(from);
+        }
+    }
+    Behaviour::Stack(Slrum::from_tails(&tails).expect("rates fall from group to group"))
+}
+
+/// How often an instruction references another page than the one before.
+const LEAVE: f64 = 2e-3;
+
+fn phase(groups: &[(usize, f64)], millions: u64, io_every: u64) -> ProgramPhase {
+    ProgramPhase { behaviour: locality(groups), length: millions * 1_000_000, io_every }
+}
+
+/// Four programs like the source's B1 to B4.
+///
+/// Each needs some tens of pages always, as many within a second of CPU time, and a rest seldom. Their knees
+/// lie at different windows: a window that is right for one is wrong for another.
+#[must_use]
+pub fn benchmark_programs() -> Vec<Program> {
+    let compile = |size: usize| phase(&[(size, 2e-5), (24, 1.5e-6), (40, 3e-7)], 20, 60_000);
+    let link = phase(&[(30, 2e-5), (24, 3e-6), (30, 4e-7)], 10, 40_000);
+    vec![
+        // A tight loop nest over few pages: a small window does.
+        Program {
+            name: "B1",
+            phases: vec![
+                compile(44),
+                link.clone(),
+                phase(&[(50, 4e-5), (60, 5e-7), (40, 2e-7)], 60, 150_000),
+            ],
+        },
+        // Larger, and comes back to its second part within two millions.
+        Program {
+            name: "B2",
+            phases: vec![
+                compile(50),
+                link.clone(),
+                phase(&[(40, 6e-5), (50, 3e-6), (40, 2e-7)], 70, 150_000),
+            ],
+        },
+        // Comes back late: a window of a million instructions makes it fault for what it will need again.
+        Program {
+            name: "B3",
+            phases: vec![compile(44), link, phase(&[(30, 4e-5), (60, 2e-6), (30, 2e-7)], 60, 120_000)],
+        },
+        // Executed only.
+        Program { name: "B4", phases: vec![phase(&[(60, 4e-5), (30, 1e-6), (60, 2e-7)], 90, 200_000)] },
+    ]
+}
+
+/// The King Size Program: more pages than there are frames, one after the other, each for `stay`
+/// instructions.
+#[must_use]
+pub fn king_size_program(pages: u64, stay: u64) -> Program {
+    Program {
+        name: "King",
+        phases: vec![ProgramPhase {
+            behaviour: Behaviour::Walk { pages, stay },
+            length: u64::MAX / 4,
+            io_every: 0,
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_begins_again_after_its_last_page() {
+        let walk = Behaviour::Walk { pages: 3, stay: 7 };
+        let pages: Vec<_> = walk.stretches(1).take(4).collect();
+        assert_eq!(pages, [(Page(0), 7), (Page(1), 7), (Page(2), 7), (Page(0), 7)]);
+    }
+
+    #[test]
+    fn a_walk_holds_what_it_walked_over() {
+        let walk = Behaviour::Walk { pages: 5, stay: 10 };
+        let held: Vec<f64> = walk.curve(Ticks(1), 100).unwrap().iter().map(|(_, pages)| *pages).collect();
+        // In a window of 11 references the page changes always; in one of 2, once in ten.
+        assert_eq!((held[0], held[1], held[10], held[99]), (1.0, 1.1, 2.0, 5.0));
+        assert_eq!(walk.curve(Ticks(0), 1), None);
+    }
+
+    #[test]
+    fn groups_become_tails() {
+        let Behaviour::Stack(program) = locality(&[(4, 1e-4), (6, 1e-6)]) else { panic!() };
+        assert_eq!(program.pages(), 11);
+        assert!((program.tail(4) / 1e-4 - 1.0).abs() < 1e-9 && (program.tail(10) / 1e-6 - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,257 @@
+//! Programs of the simple LRU stack model (SLRUM): synthetic programs with known curves.
+//!
+//! Such a program keeps its pages in a stack, the last referenced on top. Each reference goes to stack depth
+//! k with a probability q(k) that never changes, and brings that page to the top. All that matters for
+//! working sets is the chance that a reference goes *deeper* than h:
+//!
+//! ```text
+//! q(1)  q(2)  q(3)  …  q(N)          Σ q = 1
+//!       └────────────────┘  = tail(1) = P(depth > 1)
+//!             └──────────┘  = tail(2)
+//! ```
+//!
+//! A page that is referenced again at once leaves the stack as it is, and in programs worth paging nearly all
+//! references are of that kind. So the generator hands out *runs*: a page, and how many references in a row
+//! go to it. Their lengths are drawn from the geometric distribution that drawing every single reference
+//! would give: the string is exactly one of the model, at the cost of its changes of page only.
+//!
+//! Invariants: tails fall (weakly) from below 1 to 0; the stack always holds every page once.
+//!
+//! Source: Nishigaki, section 4, after Spirn and Denning 1972. The runs are ours.
+
+use vellum_random::Rng;
+use vellum_workset::Page;
+
+/// The most pages a program of the model may have: bringing a page to the top moves all above it.
+pub const SLRUM_PAGES_MAX: usize = 1 << 22;
+
+/// How far from 1 the sum of q may be before it counts as wrong rather than rounded.
+const SUM_ERROR_MAX: f64 = 1e-9;
+
+/// A program of the simple LRU stack model: q(k), by its tails.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slrum {
+    /// `tails[h]` = P(stack depth > h), for h from 0 (always 1) to N (always 0).
+    tails: Vec<f64>,
+}
+
+/// Why numbers are no stack depth distribution.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SlrumError {
+    /// There is no page, or more than [`SLRUM_PAGES_MAX`].
+    #[error("a program of {0} pages: give it 1 to {SLRUM_PAGES_MAX}")]
+    Pages(usize),
+    /// A probability is negative or no number.
+    #[error("q({depth}) = {value}: a probability lies between 0 and 1")]
+    Probability {
+        /// The stack depth, from 1.
+        depth: usize,
+        /// What was given.
+        value: f64,
+    },
+    /// The probabilities do not add up.
+    #[error("the q(k) add up to {0}, not to 1: divide each by that")]
+    Sum(f64),
+    /// The chance of going deeper than h grows with h, or is not below 1.
+    #[error("tail({depth}) = {value}: tails fall from at most 1 towards 0")]
+    Tail {
+        /// h, from 1.
+        depth: usize,
+        /// What was given.
+        value: f64,
+    },
+}
+
+impl Slrum {
+    /// The program that references stack depth k with probability `q[k − 1]`.
+    ///
+    /// # Errors
+    /// [`SlrumError`] if these are no probabilities, or do not add up to 1 within 10⁻⁹.
+    pub fn new(q: &[f64]) -> Result<Self, SlrumError> {
+        check_pages(q.len())?;
+        for (at, &value) in q.iter().enumerate() {
+            if !(0.0..=1.0 + SUM_ERROR_MAX).contains(&value) {
+                return Err(SlrumError::Probability { depth: at + 1, value });
+            }
+        }
+        // Summed from the deep end, so that small probabilities are not lost beside large ones.
+        let mut tails = vec![0.0; q.len() + 1];
+        for h in (0..q.len()).rev() {
+            tails[h] = tails[h + 1] + q[h];
+        }
+        if (tails[0] - 1.0).abs() > SUM_ERROR_MAX {
+            return Err(SlrumError::Sum(tails[0]));
+        }
+        tails.iter_mut().for_each(|tail| *tail = tail.min(1.0));
+        tails[0] = 1.0;
+        Ok(Self { tails })
+    }
+
+    /// The program of `tails.len() + 1` pages that goes deeper than h with probability `tails[h − 1]`.
+    ///
+    /// # Errors
+    /// [`SlrumError::Tail`] if a tail is larger than the one before it, or is no probability.
+    pub fn from_tails(tails: &[f64]) -> Result<Self, SlrumError> {
+        check_pages(tails.len() + 1)?;
+        let mut all = Vec::with_capacity(tails.len() + 2);
+        all.push(1.0);
+        for (at, &value) in tails.iter().enumerate() {
+            if !(0.0..=all[at]).contains(&value) {
+                return Err(SlrumError::Tail { depth: at + 1, value });
+            }
+            all.push(value);
+        }
+        all.push(0.0);
+        Ok(Self { tails: all })
+    }
+
+    /// How many pages the program has: N.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.tails.len() - 1
+    }
+
+    /// q(k): the probability of stack depth `depth`, from 1; 0 beyond the program's pages and for depth 0.
+    #[must_use]
+    pub fn q(&self, depth: usize) -> f64 {
+        if depth == 0 { 0.0 } else { self.tail(depth - 1) - self.tail(depth) }
+    }
+
+    /// The probability that a reference goes deeper than `depth`; 0 from the program's size on.
+    #[must_use]
+    pub fn tail(&self, depth: usize) -> f64 {
+        self.tails.get(depth).copied().unwrap_or(0.0)
+    }
+
+    /// The tails of depths 1 to N − 1.
+    #[must_use]
+    pub fn tails(&self) -> &[f64] {
+        &self.tails[1..self.pages()]
+    }
+
+    /// The reference string of this seed, in runs, without end. At first page 0 is on top and page N − 1 at
+    /// the bottom.
+    #[must_use]
+    pub fn runs(&self, seed: u64) -> SlrumRuns {
+        SlrumRuns {
+            tails: self.tails[1..].to_vec(),
+            stack: (0..self.pages() as u32).collect(),
+            random: Rng::new(seed),
+            next: None,
+        }
+    }
+
+    /// The same reference string, reference by reference.
+    pub fn references(&self, seed: u64) -> impl Iterator<Item = Page> + use<> {
+        self.runs(seed).flat_map(|run| std::iter::repeat_n(run.page, run.length as usize))
+    }
+}
+
+/// A page and how many references in a row go to it: at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The page.
+    pub page: Page,
+    /// References; the last page of a program that never leaves it gets `u64::MAX`.
+    pub length: u64,
+}
+
+/// A program's reference string, in runs, without end.
+#[derive(Debug, Clone)]
+pub struct SlrumRuns {
+    /// P(depth > h) for h from 1 to N.
+    tails: Vec<f64>,
+    /// The top first.
+    stack: Vec<u32>,
+    random: Rng,
+    /// The depth, from 0, of the page that the next run goes to; none before the first, which draws like any
+    /// other.
+    next: Option<usize>,
+}
+
+impl Iterator for SlrumRuns {
+    type Item = Run;
+
+    #[inline]
+    fn next(&mut self) -> Option<Run> {
+        // The very first reference may go to any depth; later runs begin with one that leaves the top.
+        let depth = self.next.take().unwrap_or_else(|| self.depth_below(1.0));
+        self.stack[..=depth].rotate_right(1);
+        let leave = self.tails[0];
+        let length = if leave > 0.0 { 1 + self.random.failures(leave).min(u64::MAX - 1) } else { u64::MAX };
+        self.next = Some(if leave > 0.0 { self.depth_below(leave) } else { 0 });
+        Some(Run { page: Page(u64::from(self.stack[0])), length })
+    }
+}
+
+impl SlrumRuns {
+    /// A depth, from 0, of which the chance to be exceeded is uniform below `bound`.
+    #[inline]
+    fn depth_below(&mut self, bound: f64) -> usize {
+        let chance = self.random.unit() * bound;
+        self.tails.partition_point(|tail| *tail > chance)
+    }
+}
+
+fn check_pages(pages: usize) -> Result<(), SlrumError> {
+    if (1..=SLRUM_PAGES_MAX).contains(&pages) { Ok(()) } else { Err(SlrumError::Pages(pages)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_workset::oracle::StackDistances;
+
+    #[test]
+    fn depths_come_as_often_as_q_says() {
+        let q = [0.5, 0.2, 0.15, 0.1, 0.05];
+        let program = Slrum::new(&q).unwrap();
+        let (mut oracle, mut seen, count) = (StackDistances::new(), [0u32; 5], 200_000);
+        for page in program.references(23).take(count) {
+            if let Some(depth) = oracle.reference(page) {
+                seen[depth - 1] += 1;
+            }
+        }
+        // Chi-squared with 4 degrees of freedom exceeds 18.5 once in a thousand seeds; this seed is fixed.
+        let expected = q.map(|q| q * count as f64);
+        let chi: f64 = seen.iter().zip(expected).map(|(n, e)| (f64::from(*n) - e).powi(2) / e).sum();
+        assert!(chi < 18.5, "chi-squared {chi} of {seen:?} (seed 23)");
+    }
+
+    #[test]
+    fn runs_and_references_are_one_string() {
+        let program = Slrum::new(&[0.9, 0.06, 0.04]).unwrap();
+        let runs: u64 = program.runs(5).take(100).map(|run| run.length).sum();
+        let changes = program
+            .references(5)
+            .take(runs as usize)
+            .collect::<Vec<_>>()
+            .windows(2)
+            .filter(|w| w[0] != w[1])
+            .count();
+        assert_eq!(changes, 99);
+    }
+
+    #[test]
+    fn tails_and_q_are_the_same_program() {
+        let by_tails = Slrum::from_tails(&[0.5, 0.25, 0.125]).unwrap();
+        assert_eq!(by_tails, Slrum::new(&[0.5, 0.25, 0.125, 0.125]).unwrap());
+        assert_eq!((by_tails.pages(), by_tails.q(4), by_tails.q(5), by_tails.q(0)), (4, 0.125, 0.0, 0.0));
+        assert_eq!((by_tails.tail(0), by_tails.tail(4)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn one_page_is_a_program_too() {
+        let run = Slrum::new(&[1.0]).unwrap().runs(1).next().unwrap();
+        assert_eq!(run, Run { page: Page(0), length: u64::MAX });
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_refused() {
+        assert_eq!(Slrum::new(&[]), Err(SlrumError::Pages(0)));
+        assert_eq!(Slrum::new(&[0.5, 0.25]), Err(SlrumError::Sum(0.75)));
+        assert_eq!(Slrum::new(&[1.5, -0.5]), Err(SlrumError::Probability { depth: 1, value: 1.5 }));
+        assert_eq!(Slrum::from_tails(&[0.1, 0.2]), Err(SlrumError::Tail { depth: 2, value: 0.2 }));
+        assert!(matches!(Slrum::new(&[f64::NAN]), Err(SlrumError::Probability { .. })));
+    }
+}

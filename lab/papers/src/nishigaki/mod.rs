@@ -1,0 +1,93 @@
+//! Nishigaki 1981, "Experiments on the Knee Criterion in a Multiprogrammed Computer System": every experiment
+//! of the report.
+//!
+//! The source defines how much memory a program is worth, finds it while the program runs, and shows how much
+//! a machine gains if each job has as much as it is worth.
+//!
+//! | experiment | in the source | file |
+//! | --- | --- | --- |
+//! | `curves` | Figure 2: z, X and Y of the synthetic programs | `curves.rs` |
+//! | `table1` | Table 1: windows that were found beside the optimal ones | `table1.rs` |
+//! | `family` | Table 1, the measured rows: how near programs and tolerances come to them | `family.rs` |
+//! | `overhead` | section 4: what the estimation costs, and what is left when a stationary job is let be | `overhead.rs` |
+//! | `throughput` | Figures 4 and 5, equation 2.7: six jobs, one of them of king size, under two memory sizes | `throughput.rs` |
+//! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
+//! | `lengths` | section 5 leaves it open: how long until it pays, and PE against LT | `lengths.rs` |
+//!
+//! ```text
+//!  vellum-workset: Slrum, Turner, Owe, Control, sim ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG
+//!                                       seeds ───────────┘
+//! ```
+//!
+//! Nothing but `overhead` and `real` measures this machine: the rest is computed from seeds, and comes out
+//! the same everywhere. The source's machine is simulated; the assumptions are listed in `crate::model::sim`.
+
+mod curves;
+mod family;
+mod lengths;
+mod machine;
+mod overhead;
+mod real;
+mod report;
+mod table1;
+mod throughput;
+
+pub use crate::options::nishigaki::{Experiment, Options};
+pub use real::{Worker, work};
+pub use report::{Report, SCHEMA};
+
+use crate::Finding;
+use crate::{Progress, Scale};
+
+/// How much is run, and who hears of it.
+struct Run<'a> {
+    scale: Scale,
+    /// The first seed.
+    seed: u64,
+    experiment: &'a str,
+    progress: &'a mut dyn FnMut(Progress<'_>),
+}
+
+impl Run<'_> {
+    /// The seeds of runs that are repeated.
+    fn seeds(&self) -> Vec<u64> {
+        (self.seed..).take(self.scale.pick(SEEDS, SEEDS_QUICK, 1)).collect()
+    }
+
+    fn tell(&mut self, done: usize, total: usize, what: &str) {
+        (self.progress)(Progress { experiment: self.experiment, done, total, what });
+    }
+}
+
+/// How many seeds repeated runs use.
+const SEEDS: usize = 13;
+const SEEDS_QUICK: usize = 3;
+
+/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done. `worker`
+/// says how the jobs of `--real` are started.
+pub fn run(
+    options: &Options,
+    scale: Scale,
+    worker: &Worker,
+    progress: &mut dyn FnMut(Progress<'_>),
+    mut found: impl FnMut(&Finding),
+) -> Report {
+    let seed = options.common.seed();
+    let mut findings = Vec::new();
+    for experiment in options.experiments() {
+        let mut run =
+            Run { scale, seed, experiment: &crate::options::name(experiment), progress: &mut *progress };
+        let finding = match experiment {
+            Experiment::Curves => curves::run(&mut run),
+            Experiment::Table1 => table1::run(&mut run),
+            Experiment::Family => family::run(&mut run),
+            Experiment::Overhead => overhead::run(&mut run),
+            Experiment::Throughput => throughput::run(&mut run),
+            Experiment::Lengths => lengths::run(&mut run),
+            Experiment::Real => real::run(&mut run, worker),
+        };
+        found(&finding);
+        findings.push(finding);
+    }
+    Report::new(SCHEMA, scale, seed, findings, report::Own {})
+}

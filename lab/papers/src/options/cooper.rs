@@ -1,0 +1,118 @@
+//! The command line of `vellum papers cooper`.
+
+use super::{Common, Scale, asked};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// Run the experiments of Cooper, Nettles and Subramanian 1992 ("Improving the Performance of SML Garbage
+/// Collection using Application-Specific Virtual Memory Management").
+///
+/// Three programs whose heaps outgrow their memory, under every strategy, pager mode and placement of the
+/// source: paged by the kernel, in a memory cgroup over swap that is made for it and removed again (root),
+/// and by Vellum's own pager (anybody). Each of the source's figures is printed beside what is measured.
+/// Parameters of the strategies are searched for; --quick takes the source's. The default takes about an
+/// hour.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Options {
+    /// What all sources have.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Larger programs, more parameters in the search, more repetitions: several hours.
+    #[arg(long, conflicts_with = "quick")]
+    pub full: bool,
+
+    /// Run only this experiment; can be given several times.
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub only: Vec<Experiment>,
+
+    /// Run only these of compiler, sort and primes; can be given several times.
+    #[arg(long, value_name = "CLIENT", value_parser = ["compiler", "sort", "primes"])]
+    pub client: Vec<String>,
+
+    /// Keep every run of the search in this file, and take up what is in it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub resume: Option<PathBuf>,
+
+    /// Runs of the search at the same time (default: as many as there are processors).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub jobs: Option<u16>,
+
+    /// Have the kernel page to a zram disk made for it, and count CPU time; not to a file in --store, and
+    /// count elapsed time. For machines that have other things to do.
+    #[arg(long)]
+    pub zram: bool,
+
+    /// Where the kernel's swap file and the pager's store are made (default: /var/tmp).
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+
+    /// How heaps are collected. Only appel has regions, of which some are vacated and may be copied back.
+    #[arg(long, value_enum, default_value_t = PlanName::Appel)]
+    pub plan: PlanName,
+
+    /// The memory that stands for the source's 11 MB, in MiB (default: 24; --quick: 5; --full: 64).
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    pub memory: Option<u32>,
+}
+
+/// The experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Experiment {
+    /// Figures 1, 5 and 9: live size over allocation.
+    Live,
+    /// Figures 2 to 4, 6 to 8, 10 to 24, paged by the kernel (root).
+    Kernel,
+    /// The same, paged by Vellum.
+    Pager,
+    /// What needs no tuning beside the optimum that was searched for.
+    Knee,
+    /// Why the pager made the new strategy slower for Sort.
+    Sort,
+}
+
+/// The plans of Vellum's collector.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanName {
+    /// Generations: old, new and free regions, as in the source.
+    #[default]
+    Appel,
+    /// Objects in sparse blocks move.
+    #[value(name = "mostly_copying")]
+    MostlyCopying,
+    /// Nothing moves.
+    #[value(name = "mark_sweep")]
+    MarkSweep,
+}
+
+impl PlanName {
+    /// As clients and reports have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Appel => "appel",
+            Self::MostlyCopying => "mostly_copying",
+            Self::MarkSweep => "mark_sweep",
+        }
+    }
+}
+
+impl Options {
+    /// The experiments asked for, in this order.
+    #[must_use]
+    pub fn experiments(&self) -> Vec<Experiment> {
+        asked(&self.only)
+    }
+
+    /// The memory that clients get, in MiB.
+    #[must_use]
+    pub fn memory_mib(&self, scale: Scale) -> u32 {
+        self.memory.unwrap_or(if self.full { 64 } else { scale.pick(24, 5, 4) })
+    }
+
+    /// Where the store, or the file that is swapped to, is.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.store.clone().unwrap_or_else(|| "/var/tmp".into())
+    }
+}

@@ -1,0 +1,45 @@
+//! The command line of `vellum papers douglas`.
+
+use super::{Common, asked};
+use clap::{Args, ValueEnum};
+
+/// Run the experiments of Douglas 2011 ("User Mode Memory Page Management") on this machine.
+///
+/// Prints each published table or figure beside what is measured here, and closes each with whether Vellum's
+/// goal for it is met. A full run takes about half an hour, most of it for whole programs; nothing else
+/// should run meanwhile.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Options {
+    /// What all sources have.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Run only this experiment; can be given several times.
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub only: Vec<Experiment>,
+}
+
+/// The experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Experiment {
+    /// Figures 3 and 4, Table 1: what a page costs, paged and not.
+    Faults,
+    /// Figure 5: allocation against block size.
+    Scaling,
+    /// Figure 6: malloc with the page layer on and off.
+    Mix,
+    /// Table 2: whole programs.
+    Programs,
+    /// The abstract: 8 MB allocated, 128 KB resized to 256 KB.
+    Claims,
+    /// Section 4.2: growing vectors, relocation, swap, batches.
+    Remap,
+}
+
+impl Options {
+    /// The experiments asked for, in the source's order.
+    #[must_use]
+    pub fn experiments(&self) -> Vec<Experiment> {
+        asked(&self.only)
+    }
+}

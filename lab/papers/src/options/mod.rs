@@ -1,0 +1,133 @@
+//! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which parses
+//! them.
+//!
+//! A source has options of its own only for what is its own: which experiments there are, and what they can
+//! do besides.
+
+pub mod bates;
+pub mod cooper;
+pub mod douglas;
+pub mod nishigaki;
+pub mod smith;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// Which source's experiments.
+#[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "the help of each is that of its options")]
+pub enum Papers {
+    Douglas(douglas::Options),
+    Bates(bates::Options),
+    Smith(smith::Options),
+    Nishigaki(nishigaki::Options),
+    Cooper(cooper::Options),
+    /// One piece of an experiment's work, its figures printed as a line of JSON.
+    #[command(hide = true)]
+    Work {
+        /// Which work.
+        name: String,
+        /// Its parameters, name=value.
+        words: Vec<String>,
+    },
+}
+
+/// The options that all sources have.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Common {
+    /// Smaller inputs and fewer repetitions: the text above says how long the whole takes, this takes a
+    /// fraction of it.
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Also write everything as JSON (its schema is named in it); "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Draw the figures into this directory as SVG files; it is made if it is not there.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub svg: Option<PathBuf>,
+
+    /// The seed of all that is drawn at random (default: 1); of several, the first.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl Common {
+    /// How large the experiments are.
+    #[must_use]
+    pub fn scale(&self) -> Scale {
+        if self.quick { Scale::Quick } else { Scale::Full }
+    }
+
+    /// The seed that was asked for, or the usual one.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+}
+
+/// How large the experiments are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// The sizes of the source and beyond, enough repetitions for narrow intervals.
+    Full,
+    /// For a look.
+    Quick,
+    /// As small as makes sense: for tests.
+    Tiny,
+}
+
+impl Scale {
+    /// One of three values.
+    pub fn pick<T>(self, full: T, quick: T, tiny: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+            Self::Tiny => tiny,
+        }
+    }
+
+    /// As reports have it.
+    pub fn name(self) -> &'static str {
+        self.pick("full", "quick", "tiny")
+    }
+}
+
+/// The experiments asked for, in the order of their declaration, which is the source's; all, if none was
+/// named.
+pub fn asked<E: ValueEnum + PartialEq + Copy>(only: &[E]) -> Vec<E> {
+    let asked = |experiment: &&E| only.is_empty() || only.contains(experiment);
+    E::value_variants().iter().filter(asked).copied().collect()
+}
+
+/// An experiment's name on the command line.
+pub fn name(experiment: impl ValueEnum) -> String {
+    // None is hidden from the command line.
+    experiment.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_is_the_sources_whatever_is_asked() {
+        use douglas::Experiment::{Faults, Remap};
+        assert_eq!(asked::<douglas::Experiment>(&[]).len(), 6);
+        assert_eq!(asked(&[Remap, Faults]), [Faults, Remap]);
+    }
+
+    #[test]
+    fn every_experiment_has_a_name() {
+        fn named<E: ValueEnum + Copy>() {
+            assert!(E::value_variants().iter().all(|experiment| !name(*experiment).is_empty()));
+        }
+        named::<douglas::Experiment>();
+        named::<bates::Experiment>();
+        named::<smith::Experiment>();
+        named::<nishigaki::Experiment>();
+        named::<cooper::Experiment>();
+        assert_eq!(name(nishigaki::Experiment::Table1), "table1");
+    }
+}

@@ -1,0 +1,74 @@
+//! The command line of `vellum papers nishigaki`.
+
+use super::Common;
+use clap::{Args, ValueEnum};
+
+/// Run the experiments of Nishigaki 1981 ("Experiments on the Knee Criterion in a Multiprogrammed Computer
+/// System").
+///
+/// Prints each published table or figure beside what is found here, and closes each with whether Vellum's
+/// goal for it is met. The machine of the source is simulated, from seeds: all but the overhead comes out the
+/// same everywhere. Takes about three minutes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Options {
+    /// What all sources have.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Also run the throughput experiment as real processes, against the kernel's own reclaim: needs root,
+    /// and makes (and removes) a zram disk to swap to and a memory cgroup. Some minutes.
+    #[arg(long)]
+    pub real: bool,
+
+    /// Run only this experiment; can be given several times.
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub only: Vec<Experiment>,
+}
+
+/// The experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Experiment {
+    /// Figure 2: the curves of the synthetic programs.
+    Curves,
+    /// Table 1: windows that were found beside the optimal ones.
+    Table1,
+    /// Table 1: how near programs and tolerances come to what was measured.
+    Family,
+    /// Section 4: what the estimation costs.
+    Overhead,
+    /// Figures 4 and 5: six jobs under two memory sizes.
+    Throughput,
+    /// How long until it pays, and PE against LT.
+    Lengths,
+    /// Real processes against the kernel's own reclaim; the same as --real.
+    Real,
+}
+
+impl Options {
+    /// The experiments asked for, in the source's order.
+    #[must_use]
+    pub fn experiments(&self) -> Vec<Experiment> {
+        let asked = |experiment: &&Experiment| match experiment {
+            Experiment::Real => self.real || self.only.contains(experiment),
+            _ => self.only.is_empty() || self.only.contains(experiment),
+        };
+        Experiment::value_variants().iter().filter(asked).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_real_unless_it_is_asked_for() {
+        let all = Experiment::value_variants().to_vec();
+        let computed: Vec<_> = all.iter().copied().filter(|one| *one != Experiment::Real).collect();
+        assert_eq!(Options::default().experiments(), computed);
+        assert_eq!(Options { real: true, ..Options::default() }.experiments(), all);
+        assert_eq!(
+            Options { only: vec![Experiment::Real], ..Options::default() }.experiments(),
+            [Experiment::Real]
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Smith and Morrisett 1998, "Comparing Mostly-Copying and Mark-Sweep Conservative Collection": its
+//! experiments, on this machine.
+//!
+//! The source compares its new collector, MCC, with the common one, BDW, by eight programs. Here the programs
+//! are the eight of `clients/`, the peer is BDW as Debian has it today (libgc), and beside it stand the plans
+//! of Vellum's collector that the library has.
+//!
+//! | experiment | in the source | file |
+//! | --- | --- | --- |
+//! | `basics` | Tables 2 and 5, Figure 3: allocations and live data | `basics.rs` |
+//! | `times` | Table 7, Figure 1: client and collector time by heap size | `times.rs` |
+//! | `headers` | Table 6, Figure 2: one more word in each object; objects with and without types | `headers.rs` |
+//! | `phases` | Tables 3 and 4, Figure 4: where a collection's time goes, what roots lead to and keep | `phases.rs` |
+//! | `shallow` | section 3.3: collecting where the stack is shallow | `shallow.rs` |
+//! | `cache` | wished for in sections 3.1.1 and 4: cache misses | `cache.rs` |
+//! | `libgc` | only with `--libgc`: programs written for libgc, with Vellum's library in its place | `drop_in.rs` |
+//!
+//! ```text
+//!   clients/*.c ─▶ Workshop: cc, for each heap ─▶ Launch ─▶ cells ─▶ Campaign ─▶ sheets ─▶ Finding
+//! ```
+//!
+//! Two things differ from the source everywhere, and are mentioned where they show. A word is eight bytes and
+//! was four, so that the same objects take twice the memory. Time is CPU time; the collector's part is the
+//! time spent behind the inlined path of an allocation.
+
+mod basics;
+mod cache;
+mod client;
+mod drop_in;
+mod headers;
+mod lab;
+mod phases;
+mod published;
+mod report;
+mod shallow;
+mod times;
+
+pub use crate::options::smith::{Experiment, Options};
+pub use crate::workshop::{Build, Collector, Plan, Workshop, WorkshopError};
+pub use client::{CLIENTS, Client};
+pub use drop_in::with_library;
+pub use report::{Report, SCHEMA};
+
+use crate::Finding;
+use crate::{Progress, Scale};
+use lab::Lab;
+use std::path::PathBuf;
+use vellum_process::Interrupt;
+
+/// Where Vellum's libraries are.
+#[derive(Debug, Clone)]
+pub struct Libraries {
+    /// `libvellum.so`, which clients are linked with; it need not be there.
+    pub vellum: PathBuf,
+    /// The folder with the `libgc.so.1` that stands in for libgc's; or why there is none, and how to get it.
+    pub libgc: Result<PathBuf, String>,
+}
+
+/// Runs the experiments of the options, in this order; `found` hears of each as it is done. After a signal
+/// that asks to end, the results so far are reported.
+///
+/// # Errors
+/// When the clients' sources cannot be written into the temporary folder. A missing collector is no error: it
+/// is named.
+pub fn run(
+    options: &Options,
+    scale: Scale,
+    libraries: &Libraries,
+    progress: &mut dyn FnMut(Progress<'_>),
+    mut found: impl FnMut(&Finding),
+) -> Result<Report, WorkshopError> {
+    // Where signals cannot be caught, they end this process as they always did.
+    let _caught = Interrupt::catch();
+    let workshop = Workshop::new(&libraries.vellum)?;
+    let mut lab = Lab::new(scale, options.common.seed(), workshop, libraries.libgc.clone(), progress);
+    let mut findings = Vec::new();
+    for experiment in options.experiments() {
+        if Interrupt::arrived().is_some() {
+            break;
+        }
+        lab.experiment = crate::options::name(experiment);
+        let finding = match experiment {
+            Experiment::Basics => basics::run(&mut lab),
+            Experiment::Times => times::run(&mut lab),
+            Experiment::Headers => headers::run(&mut lab),
+            Experiment::Phases => phases::run(&mut lab),
+            Experiment::Shallow => shallow::run(&mut lab),
+            Experiment::Cache => cache::run(&mut lab),
+            Experiment::Libgc => drop_in::run(&mut lab),
+        };
+        found(&finding);
+        findings.push(finding);
+    }
+    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, report::Own::of(&lab)))
+}

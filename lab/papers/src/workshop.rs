@@ -1,0 +1,343 @@
+//! The clients: their sources, and how they become programs.
+//!
+//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs nothing but
+//! a C compiler. They are compiled into a temporary folder, each for the heaps it is to run on, and are gone
+//! with the [`Workshop`].
+//!
+//! ```text
+//! clients/*.c ─┬─ cc -DHEAP_BDW    -lgc         ──▶ libgc
+//!              ├─ cc -DHEAP_VELLUM libvellum.so ──▶ mark_sweep, mostly_copying: one program, either plan
+//!              └─ cc -DHEAP_MALLOC              ──▶ malloc
+//! ```
+//!
+//! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by building
+//! and running the smallest client once. It is named with the cure, and its columns stay empty.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use vellum_experiment::campaign::{Arm, Launch, Missing};
+use vellum_process::library::SONAME;
+
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../clients/", $name)))),*]
+    };
+}
+
+/// Every file a client is made of.
+const SOURCES: &[(&str, &str)] = sources!(
+    "heap.h",
+    "heap_bdw.h",
+    "heap_malloc.h",
+    "heap_shallow.h",
+    "heap_vellum.h",
+    "checksum.c",
+    "kb.c",
+    "lexgen.c",
+    "life.c",
+    "logic.c",
+    "mergesort.c",
+    "pia.c",
+    "groebner.c",
+    "compiler.c",
+    "compiler_made.h",
+    "compiler_text.h",
+    "compiler_front.h",
+    "compiler_back.h",
+    "compiler_check.h",
+    "sort.c",
+    "primes.c",
+    "short.c",
+    "trees.c",
+    "mark.c",
+    "fall.c",
+);
+/// The interface of Vellum's collector.
+const HEADER: (&str, &str) = ("vellum_gc.h", include_str!("../../../include/vellum_gc.h"));
+
+/// The source's switches, and the language of our clients.
+const SWITCHES: [&str; 3] = ["-std=gnu11", "-O2", "-g"];
+/// The client that shows whether a heap is here, and its words: a few milliseconds.
+const TRIAL: (&str, &[&str]) = ("mergesort", &["scale=1", "items=100"]);
+/// How long that may take.
+const TRIAL_ALLOWED: Duration = Duration::from_secs(60);
+
+/// Whose heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Collector {
+    /// None: malloc, and nothing is given back.
+    Malloc,
+    /// Debian's Boehm-Demers-Weiser collector.
+    Libgc,
+    /// Vellum's, by this plan.
+    Vellum(Plan),
+}
+
+/// A plan of Vellum's collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plan {
+    /// Nothing moves.
+    MarkSweep,
+    /// Objects that only typed objects refer to are copied.
+    MostlyCopying,
+    /// Generations, of which the old one is copied now and then.
+    Appel,
+}
+
+impl Collector {
+    /// Those that are compared, the peer first.
+    pub const COMPARED: [Self; 3] =
+        [Self::Libgc, Self::Vellum(Plan::MarkSweep), Self::Vellum(Plan::MostlyCopying)];
+
+    /// Its name in tables and as an arm.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malloc => "malloc",
+            Self::Libgc => "libgc",
+            Self::Vellum(Plan::MarkSweep) => "mark_sweep",
+            Self::Vellum(Plan::MostlyCopying) => "mostly_copying",
+            Self::Vellum(Plan::Appel) => "appel",
+        }
+    }
+
+    const fn define(self) -> &'static str {
+        match self {
+            Self::Malloc => "-DHEAP_MALLOC",
+            Self::Libgc => "-DHEAP_BDW",
+            Self::Vellum(_) => "-DHEAP_VELLUM",
+        }
+    }
+
+    const fn cure(self) -> &'static str {
+        match self {
+            Self::Malloc => "apt-get install gcc",
+            Self::Libgc => "apt-get install gcc libgc-dev",
+            Self::Vellum(_) => "./build, for a libvellum.so that has it",
+        }
+    }
+}
+
+/// How a client's source is compiled, beside for whom. Each is a switch of `lab/papers/clients/heap.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Build {
+    /// As it is meant to be.
+    Plain,
+    /// Every object a word longer.
+    Header,
+    /// Nothing is typed and nothing atomic.
+    Untyped,
+    /// Objects are counted; times mean nothing.
+    Profile,
+    /// libgc by `GC_MALLOC` and not inlined.
+    Call,
+}
+
+impl Build {
+    const fn define(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Header => Some("-DHEAP_HEADER"),
+            Self::Untyped => Some("-DHEAP_UNTYPED"),
+            Self::Profile => Some("-DHEAP_PROFILE"),
+            Self::Call => Some("-DHEAP_CALL"),
+        }
+    }
+}
+
+/// The clients could not be put where they can be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("writing the clients' sources to {path}: {source}: is the temporary folder writable (TMPDIR)?")]
+pub struct WorkshopError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The system's reason.
+    pub source: std::io::Error,
+}
+
+/// Where clients are made.
+#[derive(Debug)]
+pub struct Workshop {
+    folder: TempDir,
+    library: PathBuf,
+    /// Builds so far: the program, or why there is none.
+    built: BTreeMap<(String, &'static str, Build), Result<PathBuf, String>>,
+}
+
+impl Workshop {
+    /// Writes the sources into a temporary folder. `library` is Vellum's, which clients are linked with; it
+    /// need not be there.
+    ///
+    /// # Errors
+    /// When the folder or a file cannot be written.
+    pub fn new(library: &Path) -> Result<Self, WorkshopError> {
+        let folder = tempfile::Builder::new().prefix("vellum-clients-").tempdir();
+        let folder = folder.map_err(|source| WorkshopError { path: std::env::temp_dir(), source })?;
+        for (name, text) in SOURCES.iter().chain([&HEADER]) {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).map_err(|source| WorkshopError { path, source })?;
+        }
+        // Programs find the library where it is now, by the name that the loader looks for.
+        let path = folder.path().join(SONAME);
+        let target = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+        symlink(target, &path).map_err(|source| WorkshopError { path, source })?;
+        Ok(Self { folder, library: library.to_path_buf(), built: BTreeMap::new() })
+    }
+
+    /// Which collectors are here, and what the others lack.
+    pub fn discover(&mut self) -> (Vec<Collector>, Vec<Missing>) {
+        let (mut here, mut missing) = (Vec::new(), Vec::new());
+        for collector in Collector::COMPARED {
+            let tried = self
+                .launch(TRIAL.0, collector, Build::Plain, TRIAL.1)
+                .and_then(|launch| launch.run(TRIAL_ALLOWED).map_err(|ended| ended.to_string()));
+            match tried {
+                Ok(_) => here.push(collector),
+                Err(why) => {
+                    let cure = format!("{}; {why}", collector.cure());
+                    missing.push(Missing { name: collector.name(), cure });
+                }
+            }
+        }
+        (here, missing)
+    }
+
+    /// A client's run on a heap, compiled if it was not yet.
+    ///
+    /// # Errors
+    /// Why it cannot be compiled, for people.
+    pub fn launch(
+        &mut self,
+        client: &str,
+        collector: Collector,
+        build: Build,
+        words: &[&str],
+    ) -> Result<Launch, String> {
+        let program = self.program(client, collector, build)?;
+        let plan = match collector {
+            Collector::Vellum(_) => Some(format!("plan={}", collector.name())),
+            Collector::Malloc | Collector::Libgc => None,
+        };
+        let args = words.iter().map(OsString::from).chain(plan.map(OsString::from));
+        Ok(Launch {
+            program,
+            args: args.collect(),
+            env: Vec::new(),
+            folder: None,
+            preload: None,
+            reports: true,
+        })
+    }
+
+    /// The same as an arm; nothing where it cannot be compiled.
+    pub fn arm(
+        &mut self,
+        label: &str,
+        client: &str,
+        collector: Collector,
+        build: Build,
+        words: &[&str],
+    ) -> Option<Arm> {
+        let launch = self.launch(client, collector, build, words).ok()?;
+        Some(Arm { label: label.to_owned(), launch })
+    }
+
+    fn program(&mut self, client: &str, collector: Collector, build: Build) -> Result<PathBuf, String> {
+        let key = (client.to_owned(), collector.define(), build);
+        if let Some(known) = self.built.get(&key) {
+            return known.clone();
+        }
+        let result = self.compile(client, collector, build);
+        self.built.insert(key, result.clone());
+        result
+    }
+
+    fn compile(&self, client: &str, collector: Collector, build: Build) -> Result<PathBuf, String> {
+        let folder = self.folder.path();
+        let out = folder.join(format!("{client}{}-{build:?}", collector.define()));
+        let mut command = Command::new("cc");
+        command.args(SWITCHES).arg(collector.define()).args(build.define()).arg("-I").arg(folder);
+        if collector == Collector::Malloc {
+            // Otherwise the compiler removes allocations of objects that are not read again.
+            command.arg("-fno-builtin-malloc");
+        }
+        command.arg("-o").arg(&out).arg(folder.join(client).with_extension("c"));
+        match collector {
+            Collector::Malloc => {}
+            Collector::Libgc => {
+                command.arg("-lgc");
+            }
+            Collector::Vellum(_) => {
+                if !self.library.is_file() {
+                    return Err(format!("{} is not there", self.library.display()));
+                }
+                let mut path = OsString::from("-Wl,-rpath,");
+                path.push(folder);
+                command.arg(&self.library).arg(path);
+            }
+        }
+        quietly(command.arg("-lm")).map(|()| out)
+    }
+
+    /// A file of this name in the folder, for what a tool writes.
+    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Runs a compiler; if it fails, the first of its errors is the reason.
+fn quietly(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("starting {name}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let wrong =
+        |line: &&str| line.contains("error") || line.contains("undefined") || line.contains("cannot find");
+    let said = errors.lines().find(wrong).or(errors.lines().last()).unwrap_or_default();
+    Err(format!("{name}: {said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_built_is_named_with_its_cure() {
+        let mut workshop = Workshop::new(Path::new("/nonexistent/libvellum.so")).unwrap();
+        let (_, missing) = workshop.discover();
+        let plans: Vec<_> =
+            missing.iter().filter(|one| one.cure.contains("libvellum.so is not there")).collect();
+        assert_eq!(plans.len(), 2, "{missing:?}");
+        let folder = workshop.folder.path().to_path_buf();
+        drop(workshop);
+        assert!(!folder.exists(), "the clients are still in {}", folder.display());
+    }
+
+    #[test]
+    fn every_client_builds_and_checks_itself_on_malloc() {
+        let mut workshop = Workshop::new(Path::new("/nonexistent/libvellum.so")).unwrap();
+        for (file, _) in SOURCES.iter().filter(|(file, _)| file.ends_with(".c")) {
+            let client = file.trim_end_matches(".c");
+            let words = ["scale=1"];
+            let launch = match workshop.launch(client, Collector::Malloc, Build::Profile, &words) {
+                Ok(launch) => launch,
+                Err(why) => {
+                    vellum_skip::skip(format_args!("the clients cannot be compiled here: {why}"));
+                    return;
+                }
+            };
+            let metrics = launch.run(TRIAL_ALLOWED).unwrap_or_else(|ended| panic!("{client}: {ended}"));
+            assert!(metrics.get("checksum").is_some_and(|sum| sum > 0.0), "{client}");
+            let sizes = ["objects_1", "objects_2", "objects_3", "objects_4"];
+            assert!(sizes.iter().filter_map(|name| metrics.get(name)).sum::<f64>() > 0.0, "{client}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Every experiment in a tiny size, from cells to SVG, so that none rots. Nothing is timed and no goal is
+//! asked for.
+//!
+//! Experiments start workers; here the test's own executable is the worker when its first word says so.
+//! Vellum's library is another crate's product and may not have been built: then the experiments go without
+//! it, and say so.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use vellum_papers::douglas::{Bench, Experiment, Options, Places, SCHEMA, run, work};
+use vellum_papers::{Scale, write_figures};
+
+/// The first word of a worker.
+const WORK: &str = "work";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.split_first() {
+        Some((first, rest)) if first == WORK => worker(rest),
+        // A test runner that asks what there is, or has filtered everything out.
+        Some((first, _)) if first == "--list" => {
+            println!("every_experiment_runs: test");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            every_experiment_runs();
+            println!("test every_experiment_runs ... ok");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn worker(words: &[String]) -> ExitCode {
+    match work(&words[0], &words[1..]) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The library as cargo leaves it: beside the directory of test executables.
+fn library() -> PathBuf {
+    let own = std::env::current_exe().expect("this executable has a path");
+    own.ancestors().nth(2).map(|folder| folder.join("libvellum.so")).expect("deps lies in a directory")
+}
+
+fn every_experiment_runs() {
+    let own = std::env::current_exe().expect("this executable has a path");
+    let there = library().is_file();
+    if !there {
+        vellum_skip::skip("the arms under Vellum's library (build it: cargo build -p vellum-runtime)");
+    }
+    let places = Places { worker: own, worker_words: vec![WORK.into()], library: library() };
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let seed = 7;
+    let mut heard = 0;
+    let mut progress = |_: vellum_papers::Progress<'_>| heard += 1;
+    let mut bench = Bench::new(Scale::Tiny, seed, places, &mut progress);
+    let mut figures = 0;
+    let report = run(&Options::default(), &mut bench, |finding| {
+        let text = finding.text();
+        assert!(text.contains("Goal"), "seed {seed}: no closing line:\n{text}");
+        assert!(
+            !finding.tables.is_empty() && !finding.runs.is_empty(),
+            "seed {seed}: {} found nothing",
+            finding.name
+        );
+        for table in &finding.tables {
+            assert!(
+                table.rows.iter().all(|row| row.len() == table.columns.len()),
+                "{}: ragged rows",
+                table.title
+            );
+        }
+        for path in write_figures(finding, folder.path()).expect("a writable directory") {
+            let svg = std::fs::read_to_string(&path).expect("a figure just written");
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{}", path.display());
+            figures += 1;
+        }
+        let failed = finding.runs.iter().filter(|run| !run["failure"].is_null());
+        assert_eq!(failed.map(ToString::to_string).next(), None, "seed {seed}: {}", finding.name);
+    });
+    assert!(heard > 50, "progress was reported {heard} times");
+    assert_eq!(report.experiments.len(), Experiment::Remap as usize + 1);
+    assert!(figures >= 9, "{figures} figures");
+    let value: serde_json::Value = serde_json::from_str(&report.json()).expect("the report is JSON");
+    assert_eq!((value["schema"].as_str(), value["seed"].as_u64()), (Some(SCHEMA), Some(seed)));
+    assert_eq!(value["experiments"][0]["tables"][0]["rows"][0]["block"], "4 KiB");
+}

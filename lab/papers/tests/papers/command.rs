@@ -1,0 +1,130 @@
+//! The command line of the experiments' program. What experiments do is tested by themselves.
+
+use std::process::{Command, Output};
+
+fn papers(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vellum-papers")).args(words).output().expect("the command starts")
+}
+
+#[test]
+fn help_shows_sources_and_no_workers() {
+    let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
+    assert!(
+        help.contains("douglas")
+            && help.contains("bates")
+            && help.contains("nishigaki")
+            && help.contains("cooper")
+            && !help.contains("work "),
+        "{help}"
+    );
+    let help = String::from_utf8(papers(&["douglas", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--seed", "--only", "programs", "remap"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["nishigaki", "--help"]).stdout).expect("text");
+    for word in
+        ["--quick", "--json", "--svg", "--seed", "--only", "--real", "table1", "throughput", "lengths"]
+    {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["bates", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--out", "--seed", "--only", "slow", "builtin", "clocks"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--json", "--svg", "--seed", "--only", "--libgc", "basics", "times", "headers", "shallow",
+        "cache",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["cooper", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--full", "--only", "--client", "--resume", "--zram", "--store", "--memory", "--plan",
+        "kernel", "pager", "knee",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+}
+
+#[test]
+fn a_worker_prints_one_line_of_figures_and_fails_with_125() {
+    let ended = papers(&["work", "block", "method=paged", "bytes=8192", "times=2"]);
+    assert!(ended.status.success(), "{ended:?}");
+    let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("a line of JSON");
+    assert!(value["total_cycles"].is_number(), "{value}");
+    for words in [&["work", "nonesuch"][..], &["work", "block", "method=none", "bytes=1", "times=1"]] {
+        let ended = papers(words);
+        assert_eq!(ended.status.code(), Some(125), "{words:?}");
+        assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn bates_runs_and_its_json_and_lines_are_whole() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let lines = place.path().join("b.obs");
+    let path = lines.to_str().expect("a plain path");
+    let ended = papers(&["bates", "--quick", "--only", "clocks", "--json", "-", "--out", path]);
+    assert!(ended.status.success(), "{ended:?}");
+    let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
+    assert_eq!(value["schema"], "vellum.papers.bates/1");
+    assert_eq!(value["experiments"][0]["name"], "clocks");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("BASE under each clock") && said.contains("Goal"), "{said}");
+    assert!(
+        std::fs::read_to_string(&lines)
+            .expect("lines")
+            .starts_with("BASE:1l:Observation:slow,round=1:Time:ns ")
+    );
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_anything_runs() {
+    for source in ["douglas", "bates", "smith", "nishigaki", "cooper"] {
+        let ended = papers(&[source, "--quick", "--json", "/no/such/directory/r.json"]);
+        assert_eq!(ended.status.code(), Some(125));
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("/no/such/directory/r.json"));
+    }
+}
+
+#[test]
+fn help_shows_sources_and_no_workers() {
+    let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
+    assert!(
+        help.contains("douglas")
+            && help.contains("bates")
+            && help.contains("nishigaki")
+            && help.contains("cooper")
+            && !help.contains("work "),
+        "{help}"
+    );
+    let help = String::from_utf8(papers(&["douglas", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--seed", "--only", "programs", "remap"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["nishigaki", "--help"]).stdout).expect("text");
+    for word in
+        ["--quick", "--json", "--svg", "--seed", "--only", "--real", "table1", "throughput", "lengths"]
+    {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["bates", "--help"]).stdout).expect("text");
+    for word in ["--quick", "--json", "--svg", "--out", "--seed", "--only", "slow", "builtin", "clocks"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["smith", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--json", "--svg", "--seed", "--only", "--libgc", "basics", "times", "headers", "shallow",
+        "cache",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    let help = String::from_utf8(papers(&["cooper", "--help"]).stdout).expect("text");
+    for word in [
+        "--quick", "--full", "--only", "--client", "--resume", "--zram", "--store", "--memory", "--plan",
+        "kernel", "pager", "knee",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The experiments of Cooper, Nettles and Subramanian in a tiny size, as far as this machine and the library
+//! allow, so that none rots. Nothing is timed and no goal is asked for; experiments that cannot be run must
+//! be named.
+//!
+//! Swap is never made here: it is the whole machine's. That part runs with `vellum papers cooper`.
+
+use std::path::PathBuf;
+use vellum_papers::cooper::{Experiment, Options, PlanName, SCHEMA, run};
+use vellum_papers::{Common, Finding, Scale, write_figures};
+
+/// The library as cargo leaves it: beside the directory of test executables.
+fn library() -> PathBuf {
+    let own = std::env::current_exe().expect("this executable has a path");
+    own.ancestors().nth(2).map(|folder| folder.join("libvellum.so")).expect("deps lies in a directory")
+}
+
+fn options(plan: PlanName, only: &[Experiment]) -> Options {
+    let common = Common { seed: Some(7), quick: true, ..Common::default() };
+    Options { common, plan, only: only.to_vec(), ..Options::default() }
+}
+
+/// Runs experiments and looks at what all findings have in common.
+fn found(options: &Options, library: &std::path::Path) -> (Vec<Finding>, serde_json::Value) {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut seen = Vec::new();
+    let report = run(options, Scale::Tiny, library, &mut |_| {}, |finding| {
+        let text = finding.text();
+        assert!(text.contains("Goal"), "seed 7: no closing line:\n{text}");
+        assert!(!text.contains("WRONG RESULT"), "seed 7:\n{text}");
+        for table in &finding.tables {
+            let even = table.rows.iter().all(|row| row.len() == table.columns.len());
+            assert!(even, "{}: ragged rows", table.title);
+        }
+        for path in write_figures(finding, folder.path()).expect("a writable directory") {
+            let svg = std::fs::read_to_string(&path).expect("a figure just written");
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{}", path.display());
+        }
+        seen.push(finding.clone());
+    });
+    let report = report.expect("a temporary folder can be written to");
+    let json: serde_json::Value = serde_json::from_str(&report.json()).expect("the report is JSON");
+    assert_eq!((json["schema"].as_str(), json["seed"].as_u64()), (Some(SCHEMA), Some(7)));
+    (seen, json)
+}
+
+#[test]
+fn live_size_is_drawn_by_every_plan() {
+    for plan in [PlanName::MarkSweep, PlanName::MostlyCopying, PlanName::Appel] {
+        let (seen, json) = found(&options(plan, &[Experiment::Live]), &library());
+        let missing = json["missing"].as_array().expect("a list");
+        if let Some(why) = missing.iter().find(|why| why.as_str().is_some_and(|why| why.contains("the plan")))
+        {
+            vellum_skip::skip(format_args!("{why}"));
+            assert!(seen[0].figures.is_empty(), "a plan that is not here has a plot");
+            continue;
+        }
+        assert_eq!(seen[0].figures.len(), 3, "{:?}", seen[0].notes);
+        // A rule of the clients, whatever collects them: what lives at the end of Sort is more than there is
+        // memory.
+        let sort = seen[0].tables[0].rows.iter().find(|row| row[0].to_string() == "sort").expect("a row");
+        let most: f64 = sort[2].to_string().parse().expect("a number");
+        assert!((1.0..1.6).contains(&most), "{most}");
+    }
+}
+
+#[test]
+fn what_vellum_pages_is_counted_as_the_source_does() {
+    let (seen, json) = found(&options(PlanName::Appel, &[Experiment::Pager]), &library());
+    let missing = json["missing"].as_array().expect("a list");
+    if !missing.is_empty() && seen[0].tables.is_empty() {
+        vellum_skip::skip(format_args!("{missing:?}"));
+        assert!(seen[0].notes.iter().any(|note| note.contains("not measured")), "{:?}", seen[0].notes);
+        return;
+    }
+    let tables: Vec<&str> = seen[0].tables.iter().map(|table| table.title.as_str()).collect();
+    for figure in ["Figure 13: compiler", "Figure 20: sort", "Figure 24: primes"] {
+        assert!(tables.iter().any(|title| title.starts_with(figure)), "{figure} is missing: {tables:?}");
+    }
+    let failed = seen[0].runs.iter().find(|run| !run["failure"].is_null());
+    assert!(failed.is_none(), "seed 7: {failed:?}");
+}
+
+#[test]
+fn without_a_library_everything_is_named_and_nothing_measured() {
+    let only = [Experiment::Live, Experiment::Pager, Experiment::Sort];
+    let (seen, json) =
+        found(&options(PlanName::Appel, &only), std::path::Path::new("/nonexistent/libvellum.so"));
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|finding| finding.runs.is_empty()));
+    assert!(json["missing"].as_array().is_some_and(|all| all.len() >= 4), "{json}");
+}

@@ -1,0 +1,54 @@
+//! The experiments of Nishigaki in a tiny size, from seeds to SVG, so that none rots. No goal is asked for.
+
+use vellum_papers::nishigaki::{Experiment, Options, SCHEMA, Worker, run};
+use vellum_papers::{Common, Scale, write_figures};
+
+/// Nothing real is asked for here, so that no job is ever started.
+fn worker() -> Worker {
+    Worker { program: "/no/such/worker".into(), words: Vec::new() }
+}
+
+fn seeded(seed: u64) -> Common {
+    Common { seed: Some(seed), ..Common::default() }
+}
+
+#[test]
+fn every_experiment_runs() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (mut told, mut names, mut figures) = (0, Vec::new(), Vec::new());
+    let report = run(&Options::default(), Scale::Tiny, &worker(), &mut |_| told += 1, |finding| {
+        let text = finding.text();
+        assert!(text.contains("Goal"), "no closing line:\n{text}");
+        assert!(!finding.goals.is_empty() && !finding.runs.is_empty(), "{} found nothing", finding.name);
+        for table in &finding.tables {
+            let even = table.rows.iter().all(|row| row.len() == table.columns.len());
+            assert!(even && !table.rows.is_empty(), "{}: ragged or empty", table.title);
+        }
+        for path in write_figures(finding, folder.path()).expect("a writable directory") {
+            let svg = std::fs::read_to_string(&path).expect("a figure just written");
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{}", path.display());
+            figures.push(path.file_stem().expect("a name").to_string_lossy().into_owned());
+        }
+        names.push(finding.name.clone());
+    });
+    assert_eq!(names, ["curves", "table1", "family", "overhead", "throughput", "lengths"]);
+    assert!(told > 20, "progress was reported {told} times");
+    for figure in ["figure2-s1", "figure2-s3", "figure4", "figure5-jobs", "figure5-ready", "figure5-king"] {
+        assert!(figures.contains(&format!("nishigaki-{figure}")), "{figure} is missing: {figures:?}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");
+    assert_eq!((&json["schema"], &json["scale"], &json["seed"]), (&SCHEMA.into(), &"tiny".into(), &1.into()));
+    assert_eq!(json["experiments"][1]["tables"][0]["rows"][0]["window_mega_instructions"], 1.2);
+}
+
+#[test]
+fn what_is_simulated_comes_out_the_same_again_and_differs_by_seed() {
+    let found = |seed| {
+        let only = vec![Experiment::Throughput];
+        let options = Options { only, common: seeded(seed), ..Options::default() };
+        let report = run(&options, Scale::Tiny, &worker(), &mut |_| (), |_| ());
+        serde_json::to_value(&report.experiments).expect("JSON")
+    };
+    assert_eq!(found(5), found(5));
+    assert_ne!(found(5), found(6));
+}

@@ -1,0 +1,108 @@
+//! The simulated machine: it repeats itself, keeps the source's bound, and shows what the source saw.
+
+use vellum_papers::model::Estimation;
+use vellum_papers::model::sim::{
+    Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, SettingsError, WINDOW_START, Windows, simulate,
+};
+use vellum_workset::{Criterion, Quanta};
+
+const PE: Windows = Windows::PerJob(Criterion::ProcessorEfficiency, Estimation::Remembering, WINDOW_START);
+const LT: Windows = Windows::PerJob(Criterion::Lifetime, Estimation::Remembering, WINDOW_START);
+const ONE: Windows = Windows::Adaptive(WINDOW_START);
+
+fn run(frames: usize, windows: Windows, eviction: Eviction, seed: u64) -> Report {
+    let settings = Settings { length: 400_000_000, ..Settings::source(frames, windows, eviction, seed) };
+    simulate(&settings).expect("the source's settings are sound")
+}
+
+/// The mean service over a few seeds, for as long as the source measured.
+fn service(frames: usize, windows: Windows, eviction: Eviction) -> f64 {
+    let service = |seed| simulate(&Settings::source(frames, windows, eviction, seed)).unwrap().service();
+    (1..=3).map(service).sum::<f64>() / 3.0
+}
+
+#[test]
+fn the_same_settings_give_the_same_figures() {
+    for windows in [ONE, PE, Windows::GlobalLru] {
+        let runs = [0, 1].map(|_| run(FRAMES_2M, windows, Eviction::AtOnce, 7));
+        assert_eq!(runs[0], runs[1], "{windows:?}");
+    }
+}
+
+#[test]
+fn no_machine_exceeds_the_bound() {
+    // Jobs that are half-way through their fault at the end may have executed a little more.
+    const MARGIN: f64 = 0.01;
+    let fixed = Windows::Fixed(Quanta(5));
+    for (windows, frames) in [(ONE, 200), (fixed, FRAMES_2M), (PE, FRAMES_2M), (Windows::GlobalLru, 200)] {
+        for servers in [1, 2] {
+            let settings = Settings {
+                servers,
+                length: 300_000_000,
+                ..Settings::source(frames, windows, Eviction::AtOnce, 11)
+            };
+            let report = simulate(&settings).unwrap();
+            assert!(
+                report.cpu <= report.bound() + MARGIN,
+                "{windows:?}: {} of {}",
+                report.cpu,
+                report.bound()
+            );
+            assert!(report.frames <= frames as f64 && report.paging <= 1.0 + MARGIN, "{report:?}");
+            assert!(report.cpu + report.overhead <= 1.0 + 1e-9);
+        }
+    }
+}
+
+#[test]
+fn squeezed_one_window_each_beats_one_for_all_and_global_replacement() {
+    let common = service(FRAMES_2M, ONE, Eviction::AtOnce);
+    let global = service(FRAMES_2M, Windows::GlobalLru, Eviction::AtOnce);
+    for windows in [PE, LT] {
+        let own = service(FRAMES_2M, windows, Eviction::AtOnce);
+        assert!(own > 1.20 * common, "{windows:?}: {own} for {common} (seeds 1 to 3)");
+        assert!(own > 1.20 * global, "{windows:?}: {own} for {global} (seeds 1 to 3)");
+    }
+}
+
+#[test]
+fn not_squeezed_nothing_is_lost() {
+    for eviction in [Eviction::WhenShort, Eviction::WhenNeeded] {
+        let best = service(FRAMES_3M, ONE, eviction).max(service(FRAMES_3M, Windows::GlobalLru, eviction));
+        for windows in [PE, LT] {
+            let own = service(FRAMES_3M, windows, eviction);
+            assert!(own > 0.99 * best, "{windows:?}, {eviction:?}: {own} for {best} (seeds 1 to 3)");
+        }
+    }
+}
+
+#[test]
+fn the_king_size_program_is_kept_small_by_its_own_window() {
+    let [common, own] = [ONE, PE].map(|windows| run(FRAMES_2M, windows, Eviction::AtOnce, 5));
+    assert!(own.jobs[0].pages < common.jobs[0].pages / 4.0, "{own:?} {common:?}");
+    assert!(own.multiprogramming > common.multiprogramming && own.ready > common.ready);
+}
+
+#[test]
+fn nobody_starves() {
+    for windows in [ONE, PE, LT] {
+        let report = run(FRAMES_2M, windows, Eviction::AtOnce, 3);
+        for job in &report.jobs {
+            assert!(job.cpu > report.passed / 100 && job.suspended < 0.9, "{windows:?}: {job:?}");
+        }
+    }
+}
+
+#[test]
+fn settings_without_sense_are_refused() {
+    let sound = Settings::source(FRAMES_2M, ONE, Eviction::AtOnce, 1);
+    let said = |settings: Settings| simulate(&settings).unwrap_err();
+    assert_eq!(said(Settings { frames: 3, ..sound.clone() }), SettingsError::Frames(3));
+    assert_eq!(said(Settings { delay: 0, ..sound.clone() }), SettingsError::Zero("the paging delay"));
+    assert_eq!(
+        said(Settings { window_max: Quanta(0), ..sound.clone() }),
+        SettingsError::Zero("the largest window")
+    );
+    assert_eq!(said(Settings { initiators: vec![], ..sound.clone() }), SettingsError::Programs(0));
+    assert_eq!(said(Settings { initiators: vec![vec![]], ..sound }), SettingsError::Programs(0));
+}

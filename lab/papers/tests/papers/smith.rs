@@ -1,0 +1,93 @@
+//! Every experiment of `papers smith` in a tiny size: the clients are compiled, run on every heap that is
+//! here and check themselves. Nothing is timed and no goal is asked for.
+
+use std::path::PathBuf;
+use vellum_papers::smith::{CLIENTS, Experiment, Libraries, Options, SCHEMA, run};
+use vellum_papers::{Common, Scale, write_figures};
+
+/// The libraries as they are built: beside the directory of test executables.
+fn libraries() -> Libraries {
+    let own = std::env::current_exe().expect("this executable has a path");
+    let beside = own.ancestors().nth(2).expect("deps lies in a directory");
+    let libgc = beside.join("libgc");
+    let why = format!("{} has no libgc.so.1: ./build", libgc.display());
+    let libgc = if libgc.join("libgc.so.1").is_file() { Ok(libgc) } else { Err(why) };
+    Libraries { vellum: beside.join("libvellum.so"), libgc }
+}
+
+fn seeded(seed: u64) -> Common {
+    Common { seed: Some(seed), ..Common::default() }
+}
+
+#[test]
+fn every_experiment_runs_with_the_collectors_found() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (mut seen, mut figures) = (Vec::new(), 0);
+    let options = Options { common: seeded(7), libgc: true, ..Options::default() };
+    let libraries = libraries();
+    if let Err(why) = &libraries.libgc {
+        vellum_skip::skip(format_args!("programs written for libgc on Vellum's library: {why}"));
+    }
+    let report = run(&options, Scale::Tiny, &libraries, &mut |_| {}, |finding| {
+        let text = finding.text();
+        assert!(text.contains("Goal"), "seed 7: no closing line:\n{text}");
+        assert!(!text.contains("WRONG RESULT"), "seed 7:\n{text}");
+        for table in &finding.tables {
+            assert!(
+                table.rows.iter().all(|row| row.len() == table.columns.len()),
+                "{}: ragged rows",
+                table.title
+            );
+        }
+        for path in write_figures(finding, folder.path()).expect("a writable directory") {
+            let svg = std::fs::read_to_string(&path).expect("a figure just written");
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{}", path.display());
+            figures += 1;
+        }
+        seen.push(finding.name.clone());
+    });
+    let report = report.expect("a temporary folder can be written to");
+    for (name, cure) in &report.own.missing {
+        vellum_skip::skip(format_args!("{name} is not here: {cure}"));
+        assert!(!cure.is_empty());
+    }
+    assert_eq!(seen.len(), Experiment::Libgc as usize + 1);
+    assert!(figures > CLIENTS.len(), "{figures} figures");
+    let failed = report.experiments.iter().flat_map(|one| &one.runs).find(|run| !run["failure"].is_null());
+    if let Some(run) = failed {
+        let why = run["failure"].as_str().unwrap_or_default();
+        // Some heaps are smaller than the client needs under some plan; and valgrind may not bear a
+        // collector's address space.
+        assert!(why.contains("too small") || why.contains("valgrind"), "seed 7: {run}");
+    }
+    let value: serde_json::Value = serde_json::from_str(&report.json()).expect("the report is JSON");
+    assert_eq!((value["schema"].as_str(), value["seed"].as_u64()), (Some(SCHEMA), Some(7)));
+}
+
+#[test]
+fn a_library_that_is_not_there_is_named() {
+    let options = Options { common: seeded(7), only: vec![Experiment::Libgc], ..Options::default() };
+    let nowhere = PathBuf::from("/nonexistent/libvellum.so");
+    let libraries = Libraries { vellum: nowhere, libgc: Err("no libgc.so.1 here: build it".to_owned()) };
+    let mut text = String::new();
+    let report = run(&options, Scale::Tiny, &libraries, &mut |_| {}, |finding| text += &finding.text());
+    assert!(report.is_ok_and(|report| report.experiments.len() == 1));
+    assert!(
+        text.contains("no libgc.so.1 here: build it") && text.contains("Goal: none could be judged"),
+        "{text}"
+    );
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let libraries = Libraries { libgc: Ok(empty.path().to_path_buf()), ..libraries };
+    let mut text = String::new();
+    let report = run(&options, Scale::Tiny, &libraries, &mut |_| {}, |finding| text += &finding.text());
+    let report = report.expect("a temporary folder can be written to");
+    if report.own.collectors.contains(&"libgc") {
+        assert!(
+            text.contains("the loader takes"),
+            "libgc's library would be measured under another name:\n{text}"
+        );
+        assert!(report.experiments[0].runs.is_empty());
+    } else {
+        vellum_skip::skip("libgc is not here to be taken for Vellum's");
+    }
+}

@@ -1,0 +1,89 @@
+//! Programs that are written for libgc, compiled for Vellum's library.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use vellum_conformance::{library, skip};
+
+pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The folder with `libgc.so.1`, or a word why there is none: it is made by `./build`.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let folder = library().with_file_name("libgc");
+    if !folder.join("libgc.so.1").is_file() {
+        skip(format_args!("{} has no libgc.so.1: run ./build, then lab/test", folder.display()));
+        return None;
+    }
+    Some(folder)
+}
+
+/// Compiles `name`.c for Vellum's library; `None`, and a word, where there is no compiler.
+pub(crate) fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<PathBuf> {
+    let program = place.join(name);
+    let source = Path::new(REPOSITORY).join("crates/libgc/tests/c").join(name).with_extension("c");
+    let mut command = Command::new("cc");
+    command
+        .args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .arg("-o")
+        .args([&program, &source]);
+    command
+        .arg("-I")
+        .arg(Path::new(REPOSITORY).join("include/libgc"))
+        .arg(folder.join("libgc.so.1"))
+        .args(["-lpthread", "-lm"]);
+    match command.output() {
+        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
+        Err(error) => {
+            skip(format_args!("cc cannot be started: {error}"));
+            return None;
+        }
+    }
+    Some(program)
+}
+
+pub(crate) fn on_the_library_path(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", folder).env_remove("LD_PRELOAD");
+    command
+}
+
+pub(crate) fn passes(output: &Output, name: &str) {
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && out == format!("{name}: as promised\n"),
+        "{name}: {out}{}",
+        said(output)
+    );
+}
+
+/// The command, beside the library.
+pub(crate) fn vellum() -> PathBuf {
+    library().with_file_name("vellum")
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
+/// `libgccpp.so.1`.
+pub(crate) fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
+    let library = folder.join("libgccpp.so.1");
+    if !library.is_file() {
+        skip(format_args!("there is no {}: run ./build, as ./test does", library.display()));
+        return None;
+    }
+    let program = place.join("objects-cpp");
+    let mut command = Command::new("c++");
+    command.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+    command.arg(Path::new(REPOSITORY).join("crates/libgc/tests/c/objects.cc")).arg("-I");
+    command.arg(Path::new(REPOSITORY).join("include/libgc")).args([&library, &folder.join("libgc.so.1")]);
+    match command.arg("-lpthread").output() {
+        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
+        Err(error) => {
+            skip(format_args!("c++ cannot be started: {error}"));
+            return None;
+        }
+    }
+    Some(program)
+}

@@ -1,0 +1,223 @@
+//! Memory that stays what it was while the kernel moves it about: compaction, huge pages, swapping, another
+//! node.
+//!
+//! The kernel is set to each of these over and over, which needs root, while programs look at every page they
+//! have. Machine-wide settings are put back; what needs a device or a group has one of its own.
+//! `VELLUM_STORM_SECONDS` says how long it all lasts.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use vellum_conformance::{Outcome, Place, served, skip};
+use vellum_process::confine::{Device, Group, Undoing};
+use vellum_wire::Counter;
+
+/// How long the storms last together, unless `VELLUM_STORM_SECONDS` says otherwise.
+const SECONDS: u32 = 20;
+/// The longest storm of one program, which the watchdog allows; a longer one is several.
+const ONE_MAX: u32 = 120;
+
+const COMPACT: &str = "/proc/sys/vm/compact_memory";
+const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// A `khugepaged` that never sleeps.
+const SLEEPLESS: [(&str, &str); 3] = [
+    ("khugepaged/pages_to_scan", "65536"),
+    ("khugepaged/scan_sleep_millisecs", "0"),
+    ("khugepaged/alloc_sleep_millisecs", "0"),
+];
+
+/// Between two passes of what is done seldom.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Compactions between two of these.
+const COMPACTIONS: u32 = 10;
+/// Room on the paging device, and no limit for the group.
+const DEVICE_BYTES: u64 = 512 << 20;
+const GROUP_BYTES: u64 = 1 << 40;
+
+/// Held by the test that changes the kernel's settings.
+static SETTINGS: Mutex<()> = Mutex::new(());
+
+/// Files of the kernel's with other contents for a while.
+struct Settings(Vec<(PathBuf, String, Undoing)>);
+
+impl Settings {
+    /// What of `wanted` can be set.
+    fn change(wanted: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings(Vec::new());
+        for (name, value) in wanted {
+            let path = Path::new(HUGE).join(name);
+            let Ok(before) = fs::read_to_string(&path) else { continue };
+            // Of several words the one in brackets is set.
+            let before = before.split(['[', ']']).nth(1).unwrap_or(&before).trim().to_owned();
+            let undoing = Undoing::by("echo \"$2\" > \"$1\"", &[path.as_os_str(), OsStr::new(&before)]);
+            match fs::write(&path, value) {
+                Ok(()) => settings.0.push((path, before, undoing)),
+                Err(error) => skip(format_args!("{}: {error}", path.display())),
+            }
+        }
+        settings
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        for (path, before, _) in &self.0 {
+            if let Err(error) = fs::write(path, before) {
+                eprintln!("{} is to be {before} again: {error}", path.display());
+            }
+        }
+    }
+}
+
+/// Whether there is more than one node with memory, and so something to move pages to.
+fn nodes() -> usize {
+    let is_node = |name: &str| {
+        name.strip_prefix("node").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let entries = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node)).count()
+}
+
+/// The processes in `group`.
+fn members(group: &Group) -> Vec<i32> {
+    let text = fs::read_to_string(group.members()).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Has the kernel move all pages of `group`'s processes to one node and back.
+fn migrate(group: &Group) {
+    for pid in members(group) {
+        for (from, to) in [(1u64, 2u64), (2, 1)] {
+            // SAFETY: the kernel reads two words, which live here, and moves another process's pages.
+            unsafe {
+                libc::syscall(libc::SYS_migrate_pages, pid, 3u64, &raw const from, &raw const to);
+            }
+        }
+    }
+}
+
+/// Has the kernel page out what it can of `group`.
+fn reclaim(group: &Group) {
+    let members = group.members();
+    let directory = members.parent().expect("the file lies in the group's directory");
+    // Version 1 knows the first, version 2 the second. Neither need come to its end.
+    let _ = fs::write(directory.join("memory.force_empty"), "0");
+    let _ = fs::write(directory.join("memory.reclaim"), "64M");
+    group.relieve();
+}
+
+/// Runs `command` in `group` while the kernel is kept busy with its memory.
+fn in_the_storm(mut command: Command, group: Option<&Group>) -> Outcome {
+    let is_over = AtomicBool::new(false);
+    let (compactions, reclaims) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let _ = fs::write(COMPACT, "1");
+                compactions.fetch_add(1, Relaxed);
+            }
+        });
+        if let Some(group) = group {
+            let entrance = group.members();
+            // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made
+            // before.
+            unsafe { command.pre_exec(move || fs::write(&entrance, "0")) };
+        }
+        let run = scope.spawn(|| {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| served(command)));
+            is_over.store(true, Relaxed);
+            outcome
+        });
+        while let Some(group) = group.filter(|_| !is_over.load(Relaxed)) {
+            if compactions.load(Relaxed) >= COMPACTIONS * (reclaims.load(Relaxed) + 1) {
+                reclaim(group);
+                reclaims.fetch_add(1, Relaxed);
+                if nodes() > 1 {
+                    migrate(group);
+                }
+            }
+            std::thread::sleep(BETWEEN);
+        }
+        let outcome =
+            run.join().expect("the run was caught").unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let huge = fs::read_to_string(Path::new(HUGE).join("khugepaged/pages_collapsed")).unwrap_or_default();
+        eprintln!(
+            "{} compactions, {} reclaims, {} huge pages made by now; {}",
+            compactions.load(Relaxed),
+            reclaims.load(Relaxed),
+            huge.trim(),
+            outcome.stderr.trim()
+        );
+        outcome
+    })
+}
+
+#[test]
+fn no_page_is_lost() {
+    let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    if fs::write(COMPACT, "1").is_err() {
+        return skip("memory can only be compacted by root, by a kernel that can");
+    }
+    let asked = std::env::var("VELLUM_STORM_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let seconds: u32 = asked.unwrap_or(SECONDS);
+    let place = Place::new();
+    let program = place.program("storm.c", &["-pthread"]);
+    // Declared in the order in which they may go: settings first, then the group, and the device when nothing
+    // is on it any more.
+    let device = Device::new(DEVICE_BYTES).map_err(|error| skip(format_args!("swapping: {error}")));
+    let group =
+        Group::new("vellum-storm", GROUP_BYTES).map_err(|error| skip(format_args!("swapping: {error}")));
+    let group = group.ok().filter(|_| device.is_ok());
+    if nodes() < 2 {
+        skip("one node only: pages are not moved to another");
+    }
+    let _settings = Settings::change(&SLEEPLESS);
+    let cases: [(&str, &[(&str, &str)]); 5] = [
+        ("paged", &[("VELLUM_FRAMES", "16M"), ("VELLUM_MASK", "kernel_faults")]),
+        ("paged", &[("VELLUM_FRAMES", "16M")]),
+        ("growing", &[("VELLUM_MASK", "remap")]),
+        ("growing", &[("VELLUM_HUGE", "always"), ("VELLUM_MASK", "remap")]),
+        ("growing", &[]),
+    ];
+    let each = seconds.div_ceil(cases.len() as u32);
+    for (kind, environment) in cases {
+        let mut left = each;
+        while left > 0 {
+            let now = left.min(ONE_MAX);
+            left -= now;
+            let mut command = Command::new(&program);
+            command.args([kind, &now.to_string()]).envs(environment.iter().copied());
+            let run = in_the_storm(command, group.as_ref());
+            assert_eq!(run.text(), "done\n", "{kind} {environment:?}: {run}");
+            assert!(run.status.success(), "{run}");
+            let frames: u64 = run.seats.iter().map(|seat| seat.get(Counter::PeakPagedFrames)).sum();
+            if kind == "paged" && frames == 0 {
+                skip("this kernel or privilege has no userfaultfd");
+            }
+        }
+    }
+}
+
+/// Pages that were given back stay so under a `khugepaged` that never sleeps, which makes huge pages whole
+/// again.
+#[test]
+fn given_back_is_given_back() {
+    let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::new();
+    let program = place.program("sparse.c", &["-pthread"]);
+    if fs::write(COMPACT, "1").is_err() {
+        return skip("only root can keep khugepaged awake");
+    }
+    let _settings = Settings::change(&SLEEPLESS);
+    for scenario in ["vellum_pages_among_survivors_go_back", "vellum_pages_of_sleeping_threads_go_back"] {
+        let mut command = Command::new(&program);
+        command.arg(scenario);
+        served(command).succeeded();
+    }
+}
