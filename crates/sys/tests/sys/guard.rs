@@ -1,9 +1,7 @@
 //! Writes found out by page protection, and what happens to every other reason for the same signal. Each case
 //! is a process of its own: a handler is set once.
 
-mod children;
-
-use children::{child, exited};
+use crate::{child, exited};
 use std::mem::MaybeUninit;
 use vellum_sys::guard::{self, AROUND};
 use vellum_sys::track::Written;

@@ -1,9 +1,7 @@
 //! The program's own action for SIGSEGV while Vellum handles it. Each case is a process of its own: a handler
 //! is set once. What programs see of it is checked by `handlers.c` of the crate `libgc`.
 
-mod children;
-
-use children::{child, exited};
+use crate::{child, exited};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
