@@ -280,8 +280,11 @@ fn hold_in_vectors(heap: Heap) {
     assert!(left < HELD / 10, "{left} of {HELD} are left without a scope");
 }
 
+on_every_plan! { run: 2000, 1000, 1000 }
+
 /// Runs a program of that many steps on each of several threads, on a heap of `config`.
-pub(crate) fn run(config: Config, steps: usize) {
+fn run(config: Config, steps: usize) {
+    let steps = steps * vellum_skip::scale();
     let seed = vellum_random::test_seed(Some(0x5eed));
     let heap = Heap::start(config).expect("the heap starts");
     hold_in_vectors(heap);

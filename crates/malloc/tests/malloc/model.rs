@@ -200,7 +200,7 @@ fn run(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48 * vellum_skip::scale() as u32, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_with_a_map(steps in prop::collection::vec(step(), 1..400)) {

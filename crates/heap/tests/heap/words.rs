@@ -2,7 +2,8 @@
 //! of the type and tag that it had, whatever was collected or moved meanwhile.
 
 use std::collections::HashMap;
-use vellum_heap::{Any, Array, Config, Gc, Heap, Scope, Stack, Word, family, object};
+use std::panic::catch_unwind;
+use vellum_heap::{Any, Array, Config, Gc, Heap, Scope, Stack, StartError, Word, family, object};
 use vellum_random::Rng;
 
 object! {
@@ -180,8 +181,28 @@ impl Program {
     }
 }
 
+on_every_plan! { run: 3000, 1000, 1000 }
+
+family! { Small { Array<u8>: 3 } }
+
+#[test]
+fn words_refuse_what_they_cannot_hold() {
+    vellum_skip::alone(|| {
+        let only_starts = Config { only_starts: true, ..Config::DEFAULT };
+        let refused = Heap::start(only_starts).expect_err("tags point into objects");
+        assert_eq!(refused, StartError::NotServed("only_starts"));
+        assert!(catch_unwind(|| Any::<Small>::immediate(1 << 40)).is_err(), "an address is no immediate");
+        let wrong = catch_unwind(|| {
+            Heap::get().scope(|scope| Any::<Small>::of(scope.alloc_slice(b"x").expect("memory"), 4).tag())
+        });
+        assert!(wrong.is_err(), "a tag means its type");
+        assert_eq!(Any::<Small>::immediate(0).bits(), Some(0));
+    });
+}
+
 /// Runs a program of that many steps on a heap of `config`.
-pub(crate) fn run(config: Config, steps: usize) {
+fn run(config: Config, steps: usize) {
+    let steps = steps * vellum_skip::scale();
     let seed = vellum_random::test_seed(Some(0x3042d));
     let heap = Heap::start(config).expect("the heap starts");
     let stack = Stack::new().expect("memory");

@@ -79,23 +79,25 @@ fn empty_exchange() {
 
 #[test]
 fn threads_exchange_blocks_and_fork() {
-    let seed = test_seed(None);
-    std::thread::scope(|scope| {
-        for worker in 0..3 {
-            scope.spawn(move || {
-                for generation in 0..12 {
-                    let seed = seed ^ (worker << 32) ^ (generation << 40);
-                    std::thread::spawn(move || work(seed, 4_000)).join().expect("a generation ends well");
-                }
-            });
-        }
-        for child in 0..15 {
-            fork_and_work(seed ^ (child << 48));
-        }
+    vellum_skip::alone(|| {
+        let seed = test_seed(None);
+        std::thread::scope(|scope| {
+            for worker in 0..3 {
+                scope.spawn(move || {
+                    for generation in 0..12 {
+                        let seed = seed ^ (worker << 32) ^ (generation << 40);
+                        std::thread::spawn(move || work(seed, 4_000)).join().expect("a generation ends well");
+                    }
+                });
+            }
+            for child in 0..15 {
+                fork_and_work(seed ^ (child << 48));
+            }
+        });
+        empty_exchange();
+        front::trim();
+        assert_eq!(vellum_pages::Pages::global().validate(), Ok(()));
     });
-    empty_exchange();
-    front::trim();
-    assert_eq!(vellum_pages::Pages::global().validate(), Ok(()));
 }
 
 /// Forks as the shared library's handlers do; the child allocates at once, and then from a thread of its own
