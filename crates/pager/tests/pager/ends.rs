@@ -1,19 +1,17 @@
 //! What ends the program, and that it does: each in a process of its own, which must die by `SIGABRT` with
 //! the right words.
 
-mod common;
-
-use common::{READS, SKIPPED, Shaky, WRITES, alone, config, is_alone, skip_alone, start};
+use crate::common::{READS, SKIPPED, Shaky, WRITES, config, skip_alone, start};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_pager::{Backing, FRAMES_MIN, PAGE, Pager};
 
-/// Runs test `name` in a process of its own, which must abort and say `words`. False if this is that process.
-fn dies(name: &str, words: &[&str]) -> bool {
-    if is_alone() {
+/// Runs `test` in a process of its own, which must abort and say `words`. False if this is that process.
+fn dies(test: impl Fn(), words: &[&str]) -> bool {
+    if vellum_skip::role().is_some() {
         return false;
     }
-    let run = alone(name).output().expect("this test runs");
+    let run = vellum_skip::again(test, "dies").output().expect("this test runs");
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     if run.status.code() == Some(SKIPPED) {
         eprintln!("{said}");
@@ -44,7 +42,7 @@ fn pager_over<B: Backing + Send + Sync>(store: B) -> &'static Pager<B> {
 #[test]
 fn a_corrupt_page_stops_the_program() {
     if dies(
-        "a_corrupt_page_stops_the_program",
+        a_corrupt_page_stops_the_program,
         &["comes back from the store", "the store is corrupt: the program is stopped"],
     ) {
         return;
@@ -57,7 +55,7 @@ fn a_corrupt_page_stops_the_program() {
 #[test]
 fn a_store_that_cannot_be_written_stops_the_program() {
     if dies(
-        "a_store_that_cannot_be_written_stops_the_program",
+        a_store_that_cannot_be_written_stops_the_program,
         &["cannot write pages to its store (errno 28)", "the program is stopped"],
     ) {
         return;
@@ -72,7 +70,7 @@ fn a_store_that_cannot_be_written_stops_the_program() {
 #[test]
 fn a_store_that_cannot_be_read_stops_the_program() {
     if dies(
-        "a_store_that_cannot_be_read_stops_the_program",
+        a_store_that_cannot_be_read_stops_the_program,
         &["cannot read a page back from its store (errno 5)", "the program is stopped"],
     ) {
         return;

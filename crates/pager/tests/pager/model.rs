@@ -1,9 +1,7 @@
 //! Memory objects against a byte-for-byte model, with few frames, random accesses, discards, and stores that
 //! fail.
 
-mod common;
-
-use common::{Random, Shaky, alone, config, is_alone, packing, start};
+use crate::common::{Random, Shaky, config, packing, start};
 use std::ptr::NonNull;
 use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, FileStore, PAGE, Pager};
 use vellum_sys::text::Share;
@@ -174,20 +172,17 @@ fn a_store_that_fails_now_and_then_loses_nothing() {
 /// the process's.
 #[test]
 fn without_moving_and_without_privilege() {
-    if !is_alone() {
-        let status = alone("without_moving_and_without_privilege").status();
-        assert!(status.expect("this test runs").success());
-        return;
-    }
-    caps::drop(Caps::MOVE | Caps::KERNEL_FAULTS);
-    let mut random = Random::new();
-    for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
-        let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
-        assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
-        exercise(pager, &mut random, 4000);
-        // SAFETY: every object is gone.
-        unsafe { pager.stop() };
-    }
+    vellum_skip::alone(|| {
+        caps::drop(Caps::MOVE | Caps::KERNEL_FAULTS);
+        let mut random = Random::new();
+        for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
+            let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
+            assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
+            exercise(pager, &mut random, 4000);
+            // SAFETY: every object is gone.
+            unsafe { pager.stop() };
+        }
+    });
 }
 
 #[test]

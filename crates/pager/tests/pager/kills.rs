@@ -1,9 +1,7 @@
 //! Kills at any point: of a program that pages, of which nothing is left, and of children while they are
 //! given their view, after which the parent is as if there had been none.
 
-mod common;
-
-use common::{Random, SKIPPED, alone, config, is_alone, packing, skip_alone, start};
+use crate::common::{Random, SKIPPED, config, packing, skip_alone, start};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -15,23 +13,21 @@ use std::sync::atomic::{
 use vellum_pager::{FRAMES_MIN, FileStore, PAGE, Pager};
 
 const PAGES: usize = 6 * FRAMES_MIN as usize;
-/// Where the program that is killed has its store.
-const STORE: &str = "VELLUM_TEST_STORE";
 /// Touches between two signs of life.
 const TOUCHES: usize = 500;
 /// Signs of life before the latest kill.
 const SIGNS_MAX: usize = 20;
-const KILLS: usize = 25;
+/// Kills of a test, times [`vellum_skip::scale`].
+const KILLS: usize = 12;
 
 fn file_store(path: &Path) -> FileStore {
     FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
 }
 
 /// Pages until it is killed: a sign of life on standard output when it has begun, and now and then.
-fn page_for_ever() -> ! {
+fn page_for_ever(store: &Path) -> ! {
     let mut random = Random::new();
-    let store = std::env::var_os(STORE).expect("a place for the store");
-    let Some(pager) = start(config(FRAMES_MIN), file_store(Path::new(&store))) else { skip_alone() };
+    let Some(pager) = start(config(FRAMES_MIN), file_store(store)) else { skip_alone() };
     let mut out = std::io::stdout();
     loop {
         let object = pager.create(PAGES * PAGE, 1, true).expect("room");
@@ -50,16 +46,16 @@ fn page_for_ever() -> ! {
 
 #[test]
 fn a_program_that_is_killed_leaves_nothing() {
-    if is_alone() {
-        page_for_ever();
+    if let Some(store) = vellum_skip::role() {
+        page_for_ever(Path::new(&store));
     }
     let mut random = Random::new();
     let directory = tempfile::tempdir().expect("a directory");
     let named = directory.path().join("store");
-    for kill in 0..KILLS {
+    for kill in 0..KILLS * vellum_skip::scale() {
         let store = if kill % 2 == 0 { directory.path() } else { named.as_path() };
-        let mut child = alone("a_program_that_is_killed_leaves_nothing")
-            .env(STORE, store)
+        let store = store.to_str().expect("a path in UTF-8");
+        let mut child = vellum_skip::again(a_program_that_is_killed_leaves_nothing, store)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -117,65 +113,62 @@ fn fork_a_looker(pager: &'static Pager<FileStore>, look: impl Fn() -> bool) -> l
     pid
 }
 
-/// In a process of its own, whose descriptors nobody else opens or closes.
+/// Nobody else opens or closes descriptors of the process.
 #[test]
 fn children_killed_while_they_are_made_leave_the_parent_as_it_was() {
-    if !is_alone() {
-        let status = alone("children_killed_while_they_are_made_leave_the_parent_as_it_was").status();
-        let status = status.expect("this test runs");
-        assert!(status.success() || status.code() == Some(SKIPPED), "{status:?}");
-        return;
-    }
-    let mut random = Random::new();
-    let directory = tempfile::tempdir().expect("a directory");
-    let Some(pager) = start(packing(FRAMES_MIN), file_store(directory.path())) else { skip_alone() };
-    let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
-    let word = |page: usize| (start + page * PAGE) as *mut u64;
-    // SAFETY: within the object.
-    (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(page as u64 + 1) });
-    // SAFETY: within the object.
-    let look = || (0..PAGES).all(|page| unsafe { word(page).read_volatile() } == page as u64 + 1);
-    let waits: Vec<usize> = (0..KILLS).map(|_| random.below(SPINS_MAX)).collect();
-    let (mut killed, mut ended) = (0, 0);
-    std::thread::scope(|scope| {
-        let killer = scope.spawn(|| {
-            for &wait in &waits {
-                let child = loop {
-                    let child = CHILD.swap(0, Acquire);
-                    if child != 0 {
-                        break child;
-                    }
+    vellum_skip::alone(|| {
+        let mut random = Random::new();
+        let directory = tempfile::tempdir().expect("a directory");
+        let Some(pager) = start(packing(FRAMES_MIN), file_store(directory.path())) else { return };
+        let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
+        let word = |page: usize| (start + page * PAGE) as *mut u64;
+        // SAFETY: within the object.
+        (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(page as u64 + 1) });
+        // SAFETY: within the object.
+        let look = || (0..PAGES).all(|page| unsafe { word(page).read_volatile() } == page as u64 + 1);
+        let kills = 2 * KILLS * vellum_skip::scale();
+        let waits: Vec<usize> = (0..kills).map(|_| random.below(SPINS_MAX)).collect();
+        let (mut killed, mut ended) = (0, 0);
+        std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                for &wait in &waits {
+                    let child = loop {
+                        let child = CHILD.swap(0, Acquire);
+                        if child != 0 {
+                            break child;
+                        }
+                        std::thread::yield_now();
+                    };
+                    (0..wait).for_each(|_| std::hint::spin_loop());
+                    // SAFETY: a signal to our own child, which is not waited for before `OVER` says so.
+                    unsafe { libc::kill(child, libc::SIGKILL) };
+                    OVER.store(true, Release);
+                }
+            });
+            // What lasts as long as the threads do is open by now.
+            let before = descriptors();
+            for _ in 0..kills {
+                let pid = fork_a_looker(pager, look);
+                assert!(look(), "the parent has lost a page");
+                while !OVER.swap(false, Acquire) {
                     std::thread::yield_now();
-                };
-                (0..wait).for_each(|_| std::hint::spin_loop());
-                // SAFETY: a signal to our own child, which is not waited for before `OVER` says so.
-                unsafe { libc::kill(child, libc::SIGKILL) };
-                OVER.store(true, Release);
+                }
+                let mut status = 0;
+                // SAFETY: plain call with a place for its answer.
+                assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+                match status {
+                    0 => ended += 1,
+                    libc::SIGKILL => killed += 1,
+                    other => panic!("a child ended by itself, with wait status {other:#x}"),
+                }
+                pager.validate().expect("an invariant");
+                assert_eq!(descriptors(), before, "descriptors are left open");
             }
+            killer.join().expect("the killer");
         });
-        // What lasts as long as the threads do is open by now.
-        let before = descriptors();
-        for _ in 0..KILLS {
-            let pid = fork_a_looker(pager, look);
-            assert!(look(), "the parent has lost a page");
-            while !OVER.swap(false, Acquire) {
-                std::thread::yield_now();
-            }
-            let mut status = 0;
-            // SAFETY: plain call with a place for its answer.
-            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-            match status {
-                0 => ended += 1,
-                libc::SIGKILL => killed += 1,
-                other => panic!("a child ended by itself, with wait status {other:#x}"),
-            }
-            pager.validate().expect("an invariant");
-            assert_eq!(descriptors(), before, "descriptors are left open");
-        }
-        killer.join().expect("the killer");
+        eprintln!("{killed} children killed, {ended} done before");
+        assert!(look());
+        // SAFETY: the object is used no more.
+        unsafe { pager.stop() };
     });
-    eprintln!("{killed} children killed, {ended} done before");
-    assert!(look());
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
 }

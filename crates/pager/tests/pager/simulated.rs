@@ -1,9 +1,7 @@
 //! The whole pager, threads and kernel included, on a reference string whose exact figures are known: what it
 //! fetches is no less than the best replacement there can be has to, and no more than LRU in half its frames.
 
-mod common;
-
-use common::{Random, Shaky, config, start};
+use crate::common::{Random, Shaky, config, start};
 use std::collections::{BTreeMap, BTreeSet};
 use vellum_pager::{Choice, Config, Event, FRAMES_MIN, PAGE};
 use vellum_workset::oracle::StackDistances;

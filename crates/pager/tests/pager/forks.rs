@@ -1,9 +1,6 @@
-//! Children: what they see of paged memory, and what they do not. In processes of one thread beside the
-//! test's own.
+//! Children: what they see of paged memory, and what they do not.
 
-mod common;
-
-use common::{Random, config, packing, start};
+use crate::common::{Random, config, packing, start};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -38,8 +35,8 @@ fn wait(pid: libc::pid_t) -> ExitStatus {
     ExitStatus::from_raw(status)
 }
 
-/// Forks while others page.
-const FORKS: usize = 30;
+/// Forks while others page, times [`vellum_skip::scale`].
+const FORKS: usize = 20;
 /// Threads that page meanwhile, each in objects of its own.
 const PAGING: usize = 3;
 /// Pages of such an object.
@@ -87,8 +84,12 @@ fn stream(pager: &'static Pager<FileStore>, mut random: Random, is_over: &Atomic
 /// nothing.
 #[test]
 fn children_of_a_process_that_pages_heavily() {
-    fork_while_paging(config(2 * FRAMES_MIN));
-    fork_while_paging(packing(2 * FRAMES_MIN));
+    vellum_skip::alone(|| fork_while_paging(config(2 * FRAMES_MIN)));
+}
+
+#[test]
+fn children_of_a_process_that_compresses_heavily() {
+    vellum_skip::alone(|| fork_while_paging(packing(2 * FRAMES_MIN)));
 }
 
 fn fork_while_paging(config: Config) {
@@ -108,7 +109,7 @@ fn fork_while_paging(config: Config) {
             let is_over = &is_over;
             scope.spawn(move || stream(pager, Random::seeded(seed), is_over));
         }
-        for fork in 0..FORKS {
+        for fork in 0..FORKS * vellum_skip::scale() {
             let pid = child(with_handlers(pager), || i32::from(!sees()));
             // What the parent shares with the child, it changes and puts back.
             let page = random.below(PAGES);
@@ -140,8 +141,10 @@ fn with_handlers(pager: &'static Pager<FileStore>) -> impl FnOnce() -> libc::pid
 
 #[test]
 fn children_see_everything_and_change_nothing() {
-    look_from_children(config(FRAMES_MIN), Event::Written);
-    look_from_children(packing(FRAMES_MIN), Event::Packed);
+    vellum_skip::alone(|| {
+        look_from_children(config(FRAMES_MIN), Event::Written);
+        look_from_children(packing(FRAMES_MIN), Event::Packed);
+    });
 }
 
 fn look_from_children(config: Config, out: Event) {

@@ -1,9 +1,7 @@
 //! Pages with locks of the C library stay in memory while all others come and go, and always leave frames for
 //! these.
 
-mod common;
-
-use common::{Shaky, config, start};
+use crate::common::{Shaky, config, start};
 use std::os::unix::fs::FileExt;
 use vellum_pager::{FRAMES_MIN, PAGE};
 

@@ -1,11 +1,8 @@
 //! Pagers for tests, over stores that behave and stores that do not; and random numbers whose seed is
 //! printed.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
-
 use libc::iovec;
 use rustix::io::Errno;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use vellum_pager::{Backing, Config, PAGE, Pager, SlotNo, StartError};
@@ -14,47 +11,47 @@ use vellum_sys::text::Share;
 use vellum_sys::{Caps, caps};
 
 /// Random numbers.
-pub struct Random(Rng);
+pub(crate) struct Random(Rng);
 
 impl Random {
     /// Seeded by VELLUM_TEST_SEED, or the clock; says which.
-    pub fn new() -> Random {
+    pub(crate) fn new() -> Random {
         Random::seeded(vellum_random::test_seed(None))
     }
 
-    pub fn seeded(seed: u64) -> Random {
+    pub(crate) fn seeded(seed: u64) -> Random {
         Random(Rng::new(seed))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0.index(limit)
     }
 }
 
 /// A store in memory that fails on demand. Lent, so that a test can tell it while a pager uses it.
-pub struct Shaky {
+pub(crate) struct Shaky {
     bytes: Mutex<Vec<u8>>,
     /// One call in this many fails; 0 is none, 1 is all.
-    pub fails: AtomicU64,
+    pub(crate) fails: AtomicU64,
     /// What it fails with.
-    pub errno: AtomicI32,
+    pub(crate) errno: AtomicI32,
     /// What does not fail: reads, or writes.
-    pub spares: AtomicU32,
+    pub(crate) spares: AtomicU32,
     calls: AtomicU64,
     /// How many may fail yet.
-    pub left: AtomicU64,
+    pub(crate) left: AtomicU64,
     /// Slots there is room for.
     limit: u32,
     /// This many of the next transfers come back with one bit of their first page changed.
-    pub spoil: AtomicU32,
+    pub(crate) spoil: AtomicU32,
 }
 
 impl Shaky {
-    pub fn new(fails: u64, limit: u32) -> Shaky {
+    pub(crate) fn new(fails: u64, limit: u32) -> Shaky {
         Shaky {
             bytes: Mutex::new(vec![0; limit as usize * PAGE]),
             fails: AtomicU64::new(fails),
@@ -68,7 +65,7 @@ impl Shaky {
     }
 
     /// A store that stays for as long as the test program.
-    pub fn lasting(fails: u64, limit: u32) -> &'static Shaky {
+    pub(crate) fn lasting(fails: u64, limit: u32) -> &'static Shaky {
         Box::leak(Box::new(Shaky::new(fails, limit)))
     }
 
@@ -87,8 +84,8 @@ impl Shaky {
 }
 
 /// Calls that a [`Shaky`] store may spare.
-pub const READS: u32 = 1;
-pub const WRITES: u32 = 2;
+pub(crate) const READS: u32 = 1;
+pub(crate) const WRITES: u32 = 2;
 
 // The pager's threads may use neither `malloc` nor thread-local storage: a lock and a copy use neither.
 impl Backing for Shaky {
@@ -160,25 +157,11 @@ impl Backing for &'static Shaky {
     }
 }
 
-/// The variable that tells a test that it runs in a process of its own.
-pub const ALONE: &str = "VELLUM_TEST_ALONE";
-/// What such a process ends with if it can test nothing here.
-pub const SKIPPED: i32 = 77;
+/// What a process that a test has started ends with if it can test nothing here.
+pub(crate) const SKIPPED: i32 = 77;
 
-/// Whether this is the process of its own of some test.
-pub fn is_alone() -> bool {
-    std::env::var_os(ALONE).is_some()
-}
-
-/// This test program, to run test `name` alone.
-pub fn alone(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(ALONE, "1");
-    command
-}
-
-/// Ends this process, which [`alone`] has started, as one that could test nothing.
-pub fn skip_alone() -> ! {
+/// Ends this process, which a test has started, as one that could test nothing.
+pub(crate) fn skip_alone() -> ! {
     std::process::exit(SKIPPED)
 }
 
@@ -191,7 +174,10 @@ fn mask() {
 }
 
 /// Starts a pager that lives until the test ends it; `None`, said, where the kernel allows none.
-pub fn start<B: Backing + Send + Sync + 'static>(config: Config, store: B) -> Option<&'static Pager<B>> {
+pub(crate) fn start<B: Backing + Send + Sync + 'static>(
+    config: Config,
+    store: B,
+) -> Option<&'static Pager<B>> {
     mask();
     let pager: &'static Pager<B> = Box::leak(Box::new(Pager::new()));
     match pager.start(config, store) {
@@ -205,11 +191,11 @@ pub fn start<B: Backing + Send + Sync + 'static>(config: Config, store: B) -> Op
 }
 
 /// One with as many frames, and as many more for compressed pages.
-pub fn packing(frames: u32) -> Config {
+pub(crate) fn packing(frames: u32) -> Config {
     Config { compressed: Share::Percent(50), ..config(2 * frames) }
 }
 
 /// A small configuration.
-pub fn config(frames: u32) -> Config {
+pub(crate) fn config(frames: u32) -> Config {
     Config { span_pages: 8192, ..Config::of_frames(frames) }
 }

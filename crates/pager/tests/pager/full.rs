@@ -1,9 +1,7 @@
 //! Disks that are full: writes that fail for a while or are cut short, and file systems without room. Nothing
 //! is lost, and what cannot be kept is refused when it is asked for.
 
-mod common;
-
-use common::{READS, SKIPPED, Shaky, alone, config, is_alone, skip_alone, start};
+use crate::common::{READS, SKIPPED, Shaky, config, skip_alone, start};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -112,24 +110,6 @@ impl Backing for Limited {
     }
 }
 
-/// Runs test `name`, changed by `with`, in a process of its own, which must succeed. False if this is that
-/// process.
-fn succeeds(name: &str, with: impl FnOnce(&mut Command)) -> bool {
-    if is_alone() {
-        return false;
-    }
-    let mut command = alone(name);
-    with(&mut command);
-    match command.output() {
-        Err(error) => vellum_skip::skip(format_args!("{error}")),
-        Ok(run) => {
-            eprintln!("{}", String::from_utf8_lossy(&run.stderr));
-            assert!(run.status.success() || run.status.code() == Some(SKIPPED), "{:?}", run.status);
-        }
-    }
-    true
-}
-
 fn file_store(path: &Path) -> FileStore {
     FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
 }
@@ -139,39 +119,35 @@ fn file_store(path: &Path) -> FileStore {
 /// the limit is lifted.
 #[test]
 fn writes_that_are_cut_short_lose_nothing() {
-    if succeeds("writes_that_are_cut_short_lose_nothing", |_| {}) {
-        return;
-    }
-    /// Writes that fail before the limit is lifted: fewer than the pager puts up with.
-    const FAILURES: u32 = 10;
-    static LEFT: AtomicU32 = AtomicU32::new(0);
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = Limited { store: file_store(directory.path()), left: &LEFT };
-    let Some(pager) = start(config(FRAMES_MIN), store) else { skip_alone() };
-    let object = Marked::new(pager).expect("room");
-    for round in 1..8u64 {
-        LEFT.store(FAILURES, Relaxed);
-        // New slots are taken all around the store, so that the limit is met sooner or later, wherever it is.
-        limit_files((50 * round) * PAGE as u64 + 100 * (round % 4)).expect("a limit");
-        object.write(round);
-        object.check(round);
-        limit_files(libc::RLIM_INFINITY).expect("no limit");
-        pager.validate().expect("an invariant");
-    }
-    assert!(LEFT.load(Relaxed) < FAILURES, "the limit was never met");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    vellum_skip::alone(|| {
+        /// Writes that fail before the limit is lifted: fewer than the pager puts up with.
+        const FAILURES: u32 = 10;
+        static LEFT: AtomicU32 = AtomicU32::new(0);
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Limited { store: file_store(directory.path()), left: &LEFT };
+        let Some(pager) = start(config(FRAMES_MIN), store) else { return };
+        let object = Marked::new(pager).expect("room");
+        for round in 1..8u64 {
+            LEFT.store(FAILURES, Relaxed);
+            // New slots are taken all around the store, so that the limit is met sooner or later, wherever it is.
+            limit_files((50 * round) * PAGE as u64 + 100 * (round % 4)).expect("a limit");
+            object.write(round);
+            object.check(round);
+            limit_files(libc::RLIM_INFINITY).expect("no limit");
+            pager.validate().expect("an invariant");
+        }
+        assert!(LEFT.load(Relaxed) < FAILURES, "the limit was never met");
+        // SAFETY: the object is used no more.
+        unsafe { pager.stop() };
+    });
 }
 
 /// Bytes of the small file system.
 const SMALL: &str = "size=16M";
-/// Where it is.
-const WHERE: &str = "VELLUM_TEST_WHERE";
 
 /// Has `command` run with a file system of [`SMALL`] at `path` that only it sees, and that is gone when it
 /// ends: with privilege, or in a user namespace of its own.
 fn in_small_file_system(command: &mut Command, path: &Path) {
-    command.env(WHERE, path);
     let path = CString::new(path.as_os_str().as_bytes()).expect("a path");
     let options = CString::new(SMALL).expect("options");
     // SAFETY: plain calls without arguments.
@@ -221,38 +197,47 @@ fn in_small_file_system(command: &mut Command, path: &Path) {
 /// gives its room to others.
 #[test]
 fn a_file_system_without_room_refuses_objects() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let name = "a_file_system_without_room_refuses_objects";
-    if succeeds(name, |command| in_small_file_system(command, directory.path())) {
-        return;
-    }
-    let path = std::env::var_os(WHERE).expect("the small file system");
-    let path = Path::new(&path);
-    let Some(pager) = start(config(FRAMES_MIN), file_store(path)) else { skip_alone() };
-    let mut objects = Vec::new();
-    let refused = loop {
-        match Marked::new(pager) {
-            Ok(object) => objects.push(object),
-            Err(refused) => break refused,
+    vellum_skip::alone(|| {
+        let Some(path) = vellum_skip::role() else {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().to_str().expect("a path in UTF-8");
+            let mut command = vellum_skip::again(a_file_system_without_room_refuses_objects, path);
+            in_small_file_system(&mut command, directory.path());
+            return match command.output() {
+                Err(error) => vellum_skip::skip(format_args!("{error}")),
+                Ok(run) => {
+                    eprintln!("{}", String::from_utf8_lossy(&run.stderr));
+                    assert!(run.status.success() || run.status.code() == Some(SKIPPED), "{:?}", run.status);
+                }
+            };
+        };
+        let path = Path::new(&path);
+        let Some(pager) = start(config(FRAMES_MIN), file_store(path)) else { skip_alone() };
+        let mut objects = Vec::new();
+        let refused = loop {
+            match Marked::new(pager) {
+                Ok(object) => objects.push(object),
+                Err(refused) => break refused,
+            }
+            assert!(objects.len() < 32, "16 MiB hold more than they can");
+        };
+        assert_eq!(refused, Refused::Store(Errno::NOSPC));
+        assert!(objects.len() > 8, "{} objects of 1 MiB in 16 MiB", objects.len());
+        // The last byte goes to somebody else: the promised room is there all the same.
+        let rest = std::fs::File::create(path.join("rest")).expect("a file");
+        while std::io::Write::write(&mut &rest, &[1; PAGE]).is_ok() {}
+        for round in 1..3 {
+            objects.iter().for_each(|object| object.write(round));
+            objects.iter().for_each(|object| object.check(round));
         }
-        assert!(objects.len() < 32, "16 MiB hold more than they can");
-    };
-    assert_eq!(refused, Refused::Store(Errno::NOSPC));
-    assert!(objects.len() > 8, "{} objects of 1 MiB in 16 MiB", objects.len());
-    // The last byte goes to somebody else: the promised room is there all the same.
-    let rest = std::fs::File::create(path.join("rest")).expect("a file");
-    while std::io::Write::write(&mut &rest, &[1; PAGE]).is_ok() {}
-    for round in 1..3 {
-        objects.iter().for_each(|object| object.write(round));
-        objects.iter().for_each(|object| object.check(round));
-    }
-    let last = objects.pop().expect("an object");
-    // SAFETY: the object is used no more.
-    unsafe { pager.destroy(std::ptr::NonNull::new(last.start).expect("an object")) }.expect("an object");
-    objects.push(Marked::new(pager).expect("the room of the one before"));
-    assert_eq!(Marked::new(pager).err(), Some(Refused::Store(Errno::NOSPC)));
-    objects.last().expect("an object").check(0);
-    pager.validate().expect("an invariant");
-    // SAFETY: the objects are used no more.
-    unsafe { pager.stop() };
+        let last = objects.pop().expect("an object");
+        // SAFETY: the object is used no more.
+        unsafe { pager.destroy(std::ptr::NonNull::new(last.start).expect("an object")) }.expect("an object");
+        objects.push(Marked::new(pager).expect("the room of the one before"));
+        assert_eq!(Marked::new(pager).err(), Some(Refused::Store(Errno::NOSPC)));
+        objects.last().expect("an object").check(0);
+        pager.validate().expect("an invariant");
+        // SAFETY: the objects are used no more.
+        unsafe { pager.stop() };
+    });
 }

@@ -1,9 +1,7 @@
 //! A thread whose stack is paged, as those are that a program makes in big blocks for its coroutines: it
 //! makes and ends objects, and forks, while its own frames go and come.
 
-mod common;
-
-use common::{Random, config, start};
+use crate::common::{Random, config, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vellum_pager::{FRAMES_MIN, FileStore, PAGE, Pager};
 use vellum_sys::fault::Reach;

@@ -1,9 +1,7 @@
 //! Compressed pages: what fits is never read from the store; what does not is written behind, also to a disk
 //! that is full for a while; and what does not pay is given up.
 
-mod common;
-
-use common::{READS, Random, Shaky, packing, start};
+use crate::common::{READS, Random, Shaky, packing, start};
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_pager::{Event, FRAMES_MIN, PAGE, Pager};
 

@@ -1,9 +1,7 @@
 //! Moves that the kernel answers wrongly, as it does while it migrates pages: nothing is lost, and nothing is
 //! ever put in place of what is.
 
-mod common;
-
-use common::{Random, Shaky, alone, config, is_alone, skip_alone, start};
+use crate::common::{Random, SKIPPED, Shaky, config, skip_alone, start};
 use rustix::io::Errno;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -55,31 +53,33 @@ fn exercise(pager: &'static Pager<&'static Shaky>, random: &mut Random) {
     unsafe { pager.destroy(object) }.expect("an object");
 }
 
-/// One process for all, as the rule for wrong answers is the process's.
+/// The rule for wrong answers is the process's.
 #[test]
 fn what_was_moved_and_not_counted_is_not_lost() {
-    let mut random = Random::new();
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::lasting(0, 8192)) else { return };
-    let wrongs = [
-        (Wrong::Uncounted, Errno::EXIST),
-        (Wrong::Uncounted, Errno::AGAIN),
-        (Wrong::Uncounted, Errno::NOENT),
-        (Wrong::Uncounted, Errno::BUSY),
-        (Wrong::Short, Errno::AGAIN),
-        (Wrong::Short, Errno::BUSY),
-        (Wrong::Short, Errno::NOMEM),
-        (Wrong::Short, Errno::INVAL),
-    ];
-    for (wrong, errno) in wrongs {
-        for every in [2, 7, 40] {
-            inject::moves(wrong, every, errno);
-            exercise(pager, &mut random);
-            eprintln!("{wrong:?} {errno:?}: {} of them, one in {every}", inject::given());
-            inject::moves(Wrong::No, 1, errno);
+    vellum_skip::alone(|| {
+        let mut random = Random::new();
+        let Some(pager) = start(config(FRAMES_MIN), Shaky::lasting(0, 8192)) else { return };
+        let wrongs = [
+            (Wrong::Uncounted, Errno::EXIST),
+            (Wrong::Uncounted, Errno::AGAIN),
+            (Wrong::Uncounted, Errno::NOENT),
+            (Wrong::Uncounted, Errno::BUSY),
+            (Wrong::Short, Errno::AGAIN),
+            (Wrong::Short, Errno::BUSY),
+            (Wrong::Short, Errno::NOMEM),
+            (Wrong::Short, Errno::INVAL),
+        ];
+        for (wrong, errno) in wrongs {
+            for every in [2, 7, 40] {
+                inject::moves(wrong, every, errno);
+                exercise(pager, &mut random);
+                eprintln!("{wrong:?} {errno:?}: {} of them, one in {every}", inject::given());
+                inject::moves(Wrong::No, 1, errno);
+            }
         }
-    }
-    // SAFETY: nothing is in use.
-    unsafe { pager.stop() };
+        // SAFETY: nothing is in use.
+        unsafe { pager.stop() };
+    });
 }
 
 /// Pages that a program drops read as zero, wherever they were.
@@ -111,12 +111,12 @@ fn what_the_program_drops_reads_as_zero() {
 /// is to be taken away.
 #[test]
 fn a_page_that_is_gone_stops_the_program() {
-    if !is_alone() {
+    let Some(by) = vellum_skip::role() else {
         for by in ["fault", "taking"] {
-            let run = alone("a_page_that_is_gone_stops_the_program").env("VELLUM_TEST_BY", by).output();
+            let run = vellum_skip::again(a_page_that_is_gone_stops_the_program, by).output();
             let run = run.expect("this test runs");
             let said = String::from_utf8_lossy(&run.stderr);
-            if run.status.code() == Some(common::SKIPPED) {
+            if run.status.code() == Some(SKIPPED) {
                 // The process itself has said why.
                 return eprintln!("{said}");
             }
@@ -125,7 +125,7 @@ fn a_page_that_is_gone_stops_the_program() {
             assert!(!said.contains("zero"), "{by}: {said}");
         }
         return;
-    }
+    };
     static SEEN: AtomicUsize = AtomicUsize::new(0);
     let Some(pager) = start(config(FRAMES_MIN), Shaky::lasting(0, 8192)) else { skip_alone() };
     let object = pager.create(PAGES * PAGE, 1, true).expect("room");
@@ -135,7 +135,7 @@ fn a_page_that_is_gone_stops_the_program() {
         word(object.as_ptr(), 9).write_volatile(7);
         libc::madvise(word(object.as_ptr(), 9).cast(), PAGE, libc::MADV_DONTNEED);
     }
-    let pages = if std::env::var("VELLUM_TEST_BY").is_ok_and(|by| by == "fault") { 9..10 } else { 10..PAGES };
+    let pages = if by == "fault" { 9..10 } else { 10..PAGES };
     for page in pages {
         // SAFETY: within the object.
         let found = unsafe { word(object.as_ptr(), page).read_volatile() };
