@@ -15,7 +15,7 @@ use vellum_gc as gc;
 use vellum_random::Rng;
 
 const ROOTS: usize = 64;
-/// Steps of a program, if nothing else is said.
+/// Steps of a program, if nothing else is said, times [`vellum_skip::scale`].
 const STEPS: usize = 60_000;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -317,14 +317,13 @@ fn clear_stack() {
 
 /// Runs the program on a heap of `config`, which is poisoned or not by the seed; of `kinds` objects, three
 /// are atomic or untyped and the rest typed. How many objects moved.
-#[allow(dead_code, reason = "each program needs one of the two")]
 pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
     run_steps(config, kinds, STEPS)
 }
 
 /// The same for `steps` steps.
-#[allow(dead_code, reason = "each program needs one of the two")]
 pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize {
+    let steps = steps * vellum_skip::scale();
     let seed = vellum_random::test_seed(Some(0x5eed));
     gc::init(gc::Config { poison: config.poison || seed % 2 == 1, ..config }).expect("the heap starts");
     gc::finalize_on_demand(true);

@@ -12,8 +12,6 @@ use vellum_gc as gc;
 const MIB: usize = 1 << 20;
 /// The page layer's share, and pages that a test harness touches.
 const BESIDE: usize = 3 * MIB;
-/// Names the case to a child.
-const CASE: &str = "VELLUM_TEST_FOOTPRINT";
 
 /// What a child does with its heap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,29 +42,36 @@ fn status(pid: &str, field: &str) -> usize {
 }
 
 #[test]
-fn resident_memory_keeps_to_the_maximum() {
-    if let Ok(case) = std::env::var(CASE) {
-        return child(&case);
+fn mark_sweep() {
+    keeps_to_the_maximum(gc::Plan::MarkSweep, |case| vellum_skip::again(mark_sweep, case));
+}
+
+#[test]
+fn copying() {
+    keeps_to_the_maximum(gc::Plan::MostlyCopying, |case| vellum_skip::again(copying, case));
+}
+
+#[test]
+fn appel() {
+    keeps_to_the_maximum(gc::Plan::Appel, |case| vellum_skip::again(appel, case));
+}
+
+/// Has `again` start a child for each case, or is that child.
+fn keeps_to_the_maximum(plan: gc::Plan, again: impl Fn(&str) -> Command) {
+    if let Some(case) = vellum_skip::role() {
+        return child(plan, &case);
     }
-    for plan in 0..3 {
-        for load in 0..LOADS.len() {
-            for (size, &max) in MAXIMA.iter().enumerate() {
-                watch(plan, load, size, max);
-            }
+    for load in 0..LOADS.len() {
+        for max in MAXIMA {
+            let name = format!("{plan:?}, {:?}, {} MiB", LOADS[load], max / MIB);
+            watch(again(&format!("{load} {max}")), &name, max);
         }
     }
 }
 
 /// Starts a child, and looks at its peak before it ends.
-fn watch(plan: usize, load: usize, size: usize, max: usize) {
-    let name = format!("plan {plan}, {:?}, {} MiB", LOADS[load], max / MIB);
-    let mut child = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "resident_memory_keeps_to_the_maximum", "--nocapture"])
-        .env(CASE, format!("{plan} {load} {size}"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("a child");
+fn watch(mut child: Command, name: &str, max: usize) {
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a child");
     let mut before = None;
     for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
         let line = line.expect("a line");
@@ -96,14 +101,12 @@ fn say(what: &str, number: usize) {
     out.flush().expect("a pipe");
 }
 
-fn child(case: &str) {
+fn child(plan: gc::Plan, case: &str) {
     let numbers: Vec<usize> = case.split(' ').map(|number| number.parse().expect("a number")).collect();
-    let [plan, load, size] = numbers[..] else { panic!("{case}") };
-    let max = MAXIMA[size];
+    let [load, max] = numbers[..] else { panic!("{case}") };
     PLACES.iter().for_each(|place| place.store(std::ptr::dangling_mut(), Ordering::Relaxed));
     wipe();
     say("before", status("self", "VmRSS"));
-    let plan = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel][plan];
     gc::init(gc::Config { plan, max_bytes: max, ..gc::Config::DEFAULT }).expect("the heap starts");
     let mut rounds = 0;
     for _ in 0..ROUNDS {

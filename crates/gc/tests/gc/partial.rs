@@ -1,8 +1,6 @@
 //! Partial collections: an old object stays without being traced, leads to new ones if it was written to, and
 //! goes with the next whole collection when it has died.
 
-mod rows;
-
 use vellum_gc as gc;
 use vellum_sys::{Caps, caps};
 
@@ -92,12 +90,12 @@ fn old_objects_lead_to_new_ones_and_go_when_they_have_died(config: gc::Config) {
 #[test]
 fn in_slices() {
     let config = gc::Config { slice_ns: 1, ..gc::Config::DEFAULT };
-    rows::alone("in_slices", None, || old_objects_lead_to_new_ones_and_go_when_they_have_died(config));
+    vellum_skip::alone(|| old_objects_lead_to_new_ones_and_go_when_they_have_died(config));
 }
 
 #[test]
 fn at_one_go() {
     // They are tried at any size where collections are made at random; that is next to never here.
     let config = gc::Config { sticky_marks: true, eager: u32::MAX, ..gc::Config::DEFAULT };
-    rows::alone("at_one_go", None, || old_objects_lead_to_new_ones_and_go_when_they_have_died(config));
+    vellum_skip::alone(|| old_objects_lead_to_new_ones_and_go_when_they_have_died(config));
 }

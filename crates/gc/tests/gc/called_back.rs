@@ -1,10 +1,7 @@
 //! A procedure for roots that allocates would wait for its own collection: the process ends, and says why.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 use vellum_gc as gc;
-
-const CHILD: &str = "VELLUM_TEST_CALLED_BACK";
 
 unsafe extern "C" fn allocates(_visitor: *const gc::Visitor) {
     // Beyond what the thread still has in hand.
@@ -13,14 +10,15 @@ unsafe extern "C" fn allocates(_visitor: *const gc::Visitor) {
 
 #[test]
 fn a_procedure_for_roots_that_allocates_ends_the_process_with_a_word() {
-    if std::env::var_os(CHILD).is_some() {
+    if vellum_skip::role().is_some() {
         gc::init(gc::Config::DEFAULT).expect("the heap starts");
         gc::on_roots(Some(allocates));
         gc::collect();
         return;
     }
-    let itself = std::env::current_exe().expect("this test's own path");
-    let child = Command::new(itself).env(CHILD, "1").output().expect("a child");
+    let mut child =
+        vellum_skip::again(a_procedure_for_roots_that_allocates_ends_the_process_with_a_word, "allocates");
+    let child = child.output().expect("a child");
     let said = String::from_utf8_lossy(&child.stderr);
     assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{said}");
     assert!(said.contains("a procedure that the collector calls"), "{said}");

@@ -1,10 +1,8 @@
 //! Stacks that are scanned precisely: objects that frames lead to live and move; other words on a stack mean
 //! nothing.
 
-mod words;
-
+use crate::words::{at, read, write};
 use vellum_gc as gc;
-use words::{at, read, write};
 
 const THREADS: usize = 3;
 const ROUNDS: usize = 200;
@@ -65,47 +63,49 @@ fn lists(thread: usize) -> usize {
 
 #[test]
 fn frames_hold_what_lives_and_nothing_else_does() {
-    let config = gc::Config {
-        plan: gc::Plan::Appel,
-        precise_stacks: true,
-        tells_writes: true,
-        paranoid: true,
-        poison: true,
-        ..gc::Config::DEFAULT
-    };
-    gc::init(config).expect("the heap starts");
-    let threads: Vec<_> = (0..THREADS).map(|thread| std::thread::spawn(move || lists(thread))).collect();
-    let moved: usize =
-        gc::blocking(|| threads.into_iter().map(|thread| thread.join().expect("no thread fails")).sum());
-    assert!(moved > 10, "only {moved} objects moved");
+    vellum_skip::alone(|| {
+        let config = gc::Config {
+            plan: gc::Plan::Appel,
+            precise_stacks: true,
+            tells_writes: true,
+            paranoid: true,
+            poison: true,
+            ..gc::Config::DEFAULT
+        };
+        gc::init(config).expect("the heap starts");
+        let threads: Vec<_> = (0..THREADS).map(|thread| std::thread::spawn(move || lists(thread))).collect();
+        let moved: usize =
+            gc::blocking(|| threads.into_iter().map(|thread| thread.join().expect("no thread fails")).sum());
+        assert!(moved > 10, "only {moved} objects moved");
 
-    // An address on the stack holds nothing.
-    let layout = node();
-    let mut dead: Vec<*mut u8> = Vec::new();
-    let lost = gc::alloc_typed(layout);
-    let mut link = lost;
-    // SAFETY: the link lives as long as the test.
-    unsafe { gc::link(&raw mut link, lost, false) }.expect("a live object");
-    dead.push(lost);
-    // What the collector's own functions have returned last is the one exception.
-    std::hint::black_box(gc::alloc_typed(layout));
-    assert!(gc::collect());
-    let is_null = {
-        let link = &raw const link;
-        // SAFETY: the collector writes it.
-        unsafe { link.read_volatile() }.is_null()
-    };
-    assert!(is_null, "the object at {lost:p} lives, although only the stack says so: {dead:?}");
+        // An address on the stack holds nothing.
+        let layout = node();
+        let mut dead: Vec<*mut u8> = Vec::new();
+        let lost = gc::alloc_typed(layout);
+        let mut link = lost;
+        // SAFETY: the link lives as long as the test.
+        unsafe { gc::link(&raw mut link, lost, false) }.expect("a live object");
+        dead.push(lost);
+        // What the collector's own functions have returned last is the one exception.
+        std::hint::black_box(gc::alloc_typed(layout));
+        assert!(gc::collect());
+        let is_null = {
+            let link = &raw const link;
+            // SAFETY: the collector writes it.
+            unsafe { link.read_volatile() }.is_null()
+        };
+        assert!(is_null, "the object at {lost:p} lives, although only the stack says so: {dead:?}");
 
-    // What a function was given stays where it is, and what it returns.
-    let mut text = gc::alloc_atomic(8);
-    for bytes in (16..4000).step_by(50) {
-        // SAFETY: nobody else has the object; it is written whole.
-        unsafe {
-            text.write_bytes(7, 8);
-            text = gc::realloc(text, bytes);
-            assert!(!text.is_null() && (0..8).all(|at| text.add(at).read() == 7), "{bytes} bytes");
+        // What a function was given stays where it is, and what it returns.
+        let mut text = gc::alloc_atomic(8);
+        for bytes in (16..4000).step_by(50) {
+            // SAFETY: nobody else has the object; it is written whole.
+            unsafe {
+                text.write_bytes(7, 8);
+                text = gc::realloc(text, bytes);
+                assert!(!text.is_null() && (0..8).all(|at| text.add(at).read() == 7), "{bytes} bytes");
+            }
         }
-    }
-    gc::validate().expect("the heap's invariants hold");
+        gc::validate().expect("the heap's invariants hold");
+    });
 }

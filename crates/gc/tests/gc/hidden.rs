@@ -1,16 +1,16 @@
-//! Collections in slices, or minor and major ones (`X_appel`), while several threads change what they hold,
+//! Collections in slices, or minor and major ones (`appel`), while several threads change what they hold,
 //! wait in blocking regions, and fork.
 //!
 //! Each thread has a table of objects. Each object names the number it was made with and a neighbour in the
 //! table. Links are moved from object to object all the time: an object is often reached only by a pointer
 //! that was written behind the collector's back.
 
-#[path = "../plan/mod.rs"]
-mod plan;
-
-use std::sync::{Once, OnceLock};
+use crate::heap::begin_with;
+use gc::Plan;
+use std::sync::OnceLock;
 use vellum_gc as gc;
 use vellum_random::Rng;
+use vellum_sys::{Caps, caps};
 
 const THREADS: usize = 4;
 const PLACES: usize = 3000;
@@ -23,12 +23,25 @@ fn seed() -> u64 {
     *SEED.get_or_init(|| vellum_random::test_seed(Some(0x5eed)))
 }
 
-fn start() {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        let poison = seed() % 2 == 1;
-        plan::begin_with(gc::Config { slice_ns: 1, poison, ..gc::Config::DEFAULT });
-    });
+rows! {
+    sliced => hide(Plan::MarkSweep);
+    sliced_forks => fork(Plan::MarkSweep);
+    /// Writes are found out by page protection.
+    protected => {
+        caps::drop(Caps::TRACK);
+        hide(Plan::MarkSweep);
+    };
+    protected_forks => {
+        caps::drop(Caps::TRACK);
+        fork(Plan::MarkSweep);
+    };
+    appel => hide(Plan::Appel);
+    appel_forks => fork(Plan::Appel);
+}
+
+fn start(plan: Plan) {
+    let poison = seed() % 2 == 1;
+    begin_with(plan, gc::Config { slice_ns: 1, poison, ..gc::Config::DEFAULT });
 }
 
 /// Objects in a table that is one itself, and what their numbers must be.
@@ -123,10 +136,11 @@ impl World {
 }
 
 /// Objects that are hidden between slices stay.
-pub(crate) fn hide_between_slices() {
-    start();
-    let threads: Vec<_> =
-        (0..THREADS as u64).map(|thread| std::thread::spawn(move || World::new(thread).run(STEPS))).collect();
+fn hide(plan: Plan) {
+    start(plan);
+    let threads: Vec<_> = (0..THREADS as u64)
+        .map(|thread| std::thread::spawn(move || World::new(thread).run(STEPS * vellum_skip::scale())))
+        .collect();
     for thread in threads {
         thread.join().expect("no thread fails");
     }
@@ -134,14 +148,14 @@ pub(crate) fn hide_between_slices() {
     let stats = gc::stats();
     assert!(stats.collections > 10, "{stats:?}");
     assert!(stats.slices > stats.collections || !gc::can_slice(), "{stats:?}");
-    let tells = gc::can_slice() || plan::this() == gc::Plan::Appel && stats.unsliced == 0;
+    let tells = gc::can_slice() || plan == Plan::Appel && stats.unsliced == 0;
     // How many of either kind there are depends on how fast threads come along.
     assert!(stats.partial > 0 || stats.protected > 0 || !tells, "{stats:?}");
 }
 
 /// A child that is forked in the middle of a cycle collects its own copy; the parent's cycle goes on.
-pub(crate) fn fork_between_slices() {
-    start();
+fn fork(plan: Plan) {
+    start(plan);
     let mut world = World::new(77);
     for round in 0..20 {
         world.run(3000);

@@ -36,41 +36,43 @@ fn chain(number: usize) -> usize {
 
 #[test]
 fn values_live_with_their_keys() {
-    gc::init(gc::Config { poison: true, ..gc::Config::DEFAULT }).expect("the heap starts");
-    let hidden: Vec<usize> = (0..CHAINS).map(chain).collect();
-    let mut held = vec![0usize; CHAINS].into_boxed_slice();
-    for index in (0..CHAINS).step_by(2) {
-        held[index] = !hidden[index];
-    }
-    let range = held.as_ptr_range();
-    // SAFETY: the box outlives this test's collections.
-    unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.expect("room for a range");
-    for _ in 0..3 {
-        wipe();
-        assert!(gc::collect());
-    }
-    let mut gone = 0;
-    for (index, hidden) in hidden.iter().enumerate() {
-        let mut key = std::ptr::with_exposed_provenance_mut::<u8>(!hidden);
-        if index % 2 == 1 {
-            gone += usize::from(gc::ephemeron(key).is_null());
-            continue;
+    vellum_skip::alone(|| {
+        gc::init(gc::Config { poison: true, ..gc::Config::DEFAULT }).expect("the heap starts");
+        let hidden: Vec<usize> = (0..CHAINS).map(chain).collect();
+        let mut held = vec![0usize; CHAINS].into_boxed_slice();
+        for index in (0..CHAINS).step_by(2) {
+            held[index] = !hidden[index];
         }
-        for link in 1..LINKS {
-            key = gc::ephemeron(key);
-            assert!(!key.is_null(), "link {link} of chain {index}");
-            // SAFETY: a value that lives.
-            assert_eq!(unsafe { key.cast::<usize>().read() }, index * LINKS + link);
+        let range = held.as_ptr_range();
+        // SAFETY: the box outlives this test's collections.
+        unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.expect("room for a range");
+        for _ in 0..3 {
+            wipe();
+            assert!(gc::collect());
         }
-        assert!(gc::ephemeron(key).is_null());
-    }
-    assert!(gone * 2 > MOST, "{gone} of {} keys are gone, and their values with them", CHAINS / 2);
-    let first = std::ptr::with_exposed_provenance_mut::<u8>(!hidden[0]);
-    gc::set_ephemeron(first, std::ptr::null_mut()).expect("a live object");
-    assert!(gc::ephemeron(first).is_null());
-    assert_eq!(gc::set_ephemeron(first.wrapping_add(8), first), Err(gc::Refused::NoObject));
-    gc::remove_roots(range.start.cast(), range.end.cast());
-    roots_go_with_their_thread();
+        let mut gone = 0;
+        for (index, hidden) in hidden.iter().enumerate() {
+            let mut key = std::ptr::with_exposed_provenance_mut::<u8>(!hidden);
+            if index % 2 == 1 {
+                gone += usize::from(gc::ephemeron(key).is_null());
+                continue;
+            }
+            for link in 1..LINKS {
+                key = gc::ephemeron(key);
+                assert!(!key.is_null(), "link {link} of chain {index}");
+                // SAFETY: a value that lives.
+                assert_eq!(unsafe { key.cast::<usize>().read() }, index * LINKS + link);
+            }
+            assert!(gc::ephemeron(key).is_null());
+        }
+        assert!(gone * 2 > MOST, "{gone} of {} keys are gone, and their values with them", CHAINS / 2);
+        let first = std::ptr::with_exposed_provenance_mut::<u8>(!hidden[0]);
+        gc::set_ephemeron(first, std::ptr::null_mut()).expect("a live object");
+        assert!(gc::ephemeron(first).is_null());
+        assert_eq!(gc::set_ephemeron(first.wrapping_add(8), first), Err(gc::Refused::NoObject));
+        gc::remove_roots(range.start.cast(), range.end.cast());
+        roots_go_with_their_thread();
+    });
 }
 
 /// What only a range of a thread holds lives as long as that does.

@@ -1,10 +1,8 @@
 //! The random program of `program` under every plan and every way to collect, each in a process of its own: a
 //! table of heaps.
 
-mod paged;
-mod program;
-mod rows;
-
+use crate::heap::FEW;
+use crate::program;
 use gc::{AfterMajor, Config, Plan, Stats};
 use vellum_gc as gc;
 use vellum_sys::{Caps, caps};
@@ -20,34 +18,22 @@ const fn strict(config: Config) -> Config {
 const SLICED: Config = Config { slice_ns: 1, ..MARK_SWEEP };
 /// Old marks stay from one collection at one go to the next.
 const STICKY: Config = Config { sticky_marks: true, ..MARK_SWEEP };
+/// Steps of a program where every allocation collects.
+const EAGER: usize = 8_000;
 const DRIFT: Config = Config { after_major: AfterMajor::Drift, paranoid: true, ..APPEL };
-
-/// Tests of these names, each of a heap: on paged blocks with `frames` bytes of frames, if `in` gives them.
-macro_rules! rows {
-    ($($(#[$about:meta])* $name:ident $(in $frames:expr)? => $body:expr;)*) => {
-        $(
-            $(#[$about])*
-            #[test]
-            fn $name() {
-                let frames: Option<u64> = [$($frames,)? None][0];
-                rows::alone(stringify!($name), frames, || $body);
-            }
-        )*
-    };
-}
 
 rows! {
     mark_sweep => still(MARK_SWEEP);
-    mark_sweep_paged in paged::FEW => still(MARK_SWEEP);
+    mark_sweep_paged in FEW => still(MARK_SWEEP);
     copying => moving(COPYING);
-    copying_paged in paged::FEW => moving(COPYING);
+    copying_paged in FEW => moving(COPYING);
     // Where the kernel can, it tracks writes.
     appel => moving(APPEL);
-    appel_paged in paged::FEW => moving(APPEL);
+    appel_paged in FEW => moving(APPEL);
     appel_cards => moving(Config { tells_writes: true, ..APPEL });
-    appel_cards_paged in paged::FEW => moving(Config { tells_writes: true, ..APPEL });
+    appel_cards_paged in FEW => moving(Config { tells_writes: true, ..APPEL });
     appel_drifts => moving(DRIFT);
-    appel_drifts_paged in paged::FEW => moving(DRIFT);
+    appel_drifts_paged in FEW => moving(DRIFT);
     appel_copies_back => moving(Config { after_major: AfterMajor::CopyBack, ..DRIFT });
     /// Dense blocks stay where they are, in both kinds of collection.
     appel_stays => {
@@ -61,9 +47,9 @@ rows! {
     };
 
     sliced => _ = run(SLICED, 4);
-    sliced_paged in paged::FEW => _ = run(SLICED, 4);
+    sliced_paged in FEW => _ = run(SLICED, 4);
     sliced_cards => _ = run(Config { tells_writes: true, ..SLICED }, 4);
-    sliced_cards_paged in paged::FEW => _ = run(Config { tells_writes: true, ..SLICED }, 4);
+    sliced_cards_paged in FEW => _ = run(Config { tells_writes: true, ..SLICED }, 4);
     /// Writes are found out by page protection.
     sliced_protected => {
         caps::drop(Caps::TRACK);
@@ -90,22 +76,22 @@ rows! {
     };
 
     // Every allocation collects.
-    eager => still_for(20_000, strict(Config { eager: 1, ..MARK_SWEEP }));
-    eager_copying => moving_for(20_000, strict(Config { eager: 1, ..COPYING }));
-    eager_copying_paged in paged::FEW => moving_for(20_000, strict(Config { eager: 1, ..COPYING }));
+    eager => still_for(EAGER, strict(Config { eager: 1, ..MARK_SWEEP }));
+    eager_copying => moving_for(EAGER, strict(Config { eager: 1, ..COPYING }));
+    eager_copying_paged in FEW => moving_for(EAGER, strict(Config { eager: 1, ..COPYING }));
     /// Mostly new objects only, by the account of the kernel and of the program.
     eager_sticky => {
-        still_for(20_000, strict(Config { eager: 1, ..STICKY }));
+        still_for(EAGER, strict(Config { eager: 1, ..STICKY }));
         expect(|stats| stats.partial * 2 > stats.collections || !gc::can_slice());
     };
     eager_sticky_cards => {
-        still_for(20_000, strict(Config { eager: 1, tells_writes: true, ..STICKY }));
+        still_for(EAGER, strict(Config { eager: 1, tells_writes: true, ..STICKY }));
         expect(|stats| stats.partial * 2 > stats.collections);
     };
-    eager_sliced => _ = program::run_steps(strict(Config { eager: 1, ..SLICED }), 4, 30_000);
+    eager_sliced => _ = program::run_steps(strict(Config { eager: 1, ..SLICED }), 4, EAGER);
     /// Mostly new objects only. The program says what it writes: nothing stands in the way of that.
     eager_appel => {
-        moving_for(20_000, strict(Config { eager: 1, tells_writes: true, ..APPEL }));
+        moving_for(EAGER, strict(Config { eager: 1, tells_writes: true, ..APPEL }));
         expect(|stats| stats.partial * 2 > stats.collections && stats.unsliced == 0);
     };
     // Collections, or slices of random lengths, are at random points.

@@ -44,68 +44,64 @@ impl List {
     }
 }
 
-/// Waits in a blocking region until the collector's thread has made `more` pauses.
-fn wait_for(more: usize) {
-    let goal = IDLE.load(Ordering::Relaxed) + more;
-    gc::blocking(|| {
-        while IDLE.load(Ordering::Relaxed) < goal {
-            std::thread::yield_now();
-        }
-    });
+/// Allocates and waits until the collector's thread has made a pause. How much it takes depends on measured
+/// times; collections that allocation causes may come in between.
+fn work_until_idle() {
+    let before = IDLE.load(Ordering::Relaxed);
+    while IDLE.load(Ordering::Relaxed) == before {
+        List::new(10_000).check();
+        gc::blocking(|| std::thread::sleep(std::time::Duration::from_millis(1)));
+    }
 }
 
-/// Allocates enough for a collection to be worth while, and waits for one.
-fn work_and_wait(list: &List) {
+/// Allocates until there was a collection.
+fn work_until_collected(list: &List) {
     let before = gc::stats();
-    for _ in 0..20 {
-        List::new(10_000).check();
-        wait_for(0);
-    }
     while gc::stats().collections == before.collections {
         List::new(10_000).check();
-        wait_for(0);
-        std::thread::yield_now();
+        gc::blocking(std::thread::yield_now);
     }
     list.check();
 }
 
 #[test]
 fn collects_while_everybody_waits() {
-    gc::init(gc::Config { idle_thread: true, poison: true, ..gc::Config::DEFAULT }).expect("the heap starts");
-    if !gc::can_slice() {
-        vellum_skip::skip("the kernel does not tell what is written (userfaultfd)");
-        return;
-    }
-    gc::on_pause(Some(count));
-    let list = List::new(300_000);
-    // Two thirds of the room or so: nothing is due by allocation.
-    gc::collect();
-    List::new(250_000).check();
-    wait_for(1);
-    list.check();
-    assert!(gc::stats().slices > 0);
+    vellum_skip::alone(|| {
+        gc::init(gc::Config { idle_thread: true, poison: true, ..gc::Config::DEFAULT })
+            .expect("the heap starts");
+        if !gc::can_slice() {
+            vellum_skip::skip("the kernel does not tell what is written (userfaultfd)");
+            return;
+        }
+        gc::on_pause(Some(count));
+        let list = List::new(300_000);
+        gc::collect();
+        work_until_idle();
+        list.check();
+        assert!(gc::stats().slices > 0);
 
-    // Two threads that wait most of the time, and this one, which works: the end of each wait has the
-    // collector give way.
-    static OVER: AtomicBool = AtomicBool::new(false);
-    let waiting: Vec<_> = (0..2)
-        .map(|_| {
-            std::thread::spawn(|| {
-                let list = List::new(1000);
-                while !OVER.load(Ordering::Acquire) {
-                    gc::blocking(std::thread::yield_now);
-                    list.check();
-                }
+        // Two threads that wait most of the time, and this one, which works: the end of each wait has the
+        // collector give way.
+        static OVER: AtomicBool = AtomicBool::new(false);
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    let list = List::new(1000);
+                    while !OVER.load(Ordering::Acquire) {
+                        gc::blocking(std::thread::yield_now);
+                        list.check();
+                    }
+                })
             })
-        })
-        .collect();
-    work_and_wait(&list);
-    OVER.store(true, Ordering::Release);
-    for thread in waiting {
-        thread.join().expect("no thread fails");
-    }
-    forked(&list);
-    gc::validate().expect("the heap's invariants hold");
+            .collect();
+        work_until_collected(&list);
+        OVER.store(true, Ordering::Release);
+        for thread in waiting {
+            thread.join().expect("no thread fails");
+        }
+        forked(&list);
+        gc::validate().expect("the heap's invariants hold");
+    });
 }
 
 /// The child has no other thread than the one that forked, and makes its own.
@@ -118,8 +114,7 @@ fn forked(list: &List) {
         gc::fork_child();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             assert!(gc::collect());
-            List::new(250_000).check();
-            wait_for(1);
+            work_until_idle();
             list.check();
         }));
         // SAFETY: ends the child at once.

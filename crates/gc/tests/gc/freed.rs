@@ -118,7 +118,7 @@ impl Kept {
 fn live_on(thread: u64, left: &Mutex<Vec<Kept>>) {
     let mut random = Rng::new(seed() ^ thread << 32);
     let mut kept: Vec<Kept> = Vec::new();
-    for step in 0..STEPS {
+    for step in 0..STEPS * vellum_skip::scale() {
         let number = (thread as usize) << 40 | step << 1 | 1;
         match random.next_u64() % 8 {
             0..4 if kept.len() < OBJECTS => kept.push(Kept::make(&mut random, number)),
@@ -148,27 +148,29 @@ fn live_on(thread: u64, left: &Mutex<Vec<Kept>>) {
 
 #[test]
 fn kept_objects_stay_until_they_are_freed() {
-    gc::init(gc::Config { paranoid: true, ..gc::Config::DEFAULT }).expect("the first heap");
-    let left = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let left = &left;
-            scope.spawn(move || live_on(thread, left));
-        }
-    });
-    gc::validate().expect("the heap's invariants");
-    gc::collect();
-    let left = left.into_inner().unwrap();
-    left.iter().for_each(Kept::check);
-    let bytes: usize = left.iter().map(|this| this.bytes).sum();
-    assert!(gc::stats().live_bytes as usize >= bytes);
-    left.into_iter().for_each(Kept::free);
-    gc::collect();
-    gc::collect();
-    let alive = gc::stats().live_bytes as usize;
-    assert!(alive < bytes / 8, "{alive} bytes of {bytes} are alive after all were freed");
+    vellum_skip::alone(|| {
+        gc::init(gc::Config { paranoid: true, ..gc::Config::DEFAULT }).expect("the first heap");
+        let left = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let left = &left;
+                scope.spawn(move || live_on(thread, left));
+            }
+        });
+        gc::validate().expect("the heap's invariants");
+        gc::collect();
+        let left = left.into_inner().unwrap();
+        left.iter().for_each(Kept::check);
+        let bytes: usize = left.iter().map(|this| this.bytes).sum();
+        assert!(gc::stats().live_bytes as usize >= bytes);
+        left.into_iter().for_each(Kept::free);
+        gc::collect();
+        gc::collect();
+        let alive = gc::stats().live_bytes as usize;
+        assert!(alive < bytes / 8, "{alive} bytes of {bytes} are alive after all were freed");
 
-    a_freed_object_is_had_again();
+        a_freed_object_is_had_again();
+    });
 }
 
 /// The heap has no finalizers and links: what a thread frees it has again when its run of that size ends, as

@@ -1,10 +1,8 @@
 //! A heap in a control group that is too small for it, with files' pages and memory from malloc beside it and
 //! nowhere to page to: it collects more often, and is not killed. Needs root, to make the group.
 
-mod group;
-mod plan;
-
-use group::Group;
+use crate::group::Group;
+use crate::heap::begin_with;
 use std::io::{Read, Write};
 use std::process::Command;
 use vellum_gc as gc;
@@ -21,8 +19,6 @@ const BESIDE: usize = 18 * MIB;
 const NODE: usize = 64;
 /// Nodes made while so much is alive: twenty times.
 const CHURN: usize = 20 * LIVE / NODE;
-/// Names the group's file of members to the process that is to enter it.
-const ENTER: &str = "VELLUM_TEST_GROUP";
 
 type Node = [usize; NODE / 8];
 
@@ -35,7 +31,7 @@ fn make(layout: &'static gc::Layout, next: *mut Node, number: usize) -> *mut Nod
 }
 
 /// The process that is to survive in the group.
-fn inside(members: &str) {
+fn inside(plan: gc::Plan, members: &str) {
     std::fs::write(members, std::process::id().to_string()).expect("entering the group");
     let path = std::env::temp_dir().join(format!("vellum-confined-{}", std::process::id()));
     let mut file = std::fs::File::create(&path).expect("a file");
@@ -49,7 +45,7 @@ fn inside(members: &str) {
     while file.read(&mut piece).expect("read") > 0 {}
     let beside = vec![1_u8; BESIDE];
 
-    plan::begin_with(gc::Config::DEFAULT);
+    begin_with(plan, gc::Config::DEFAULT);
     let layout = gc::type_of(NODE, |_| 0b10).expect("a type");
     let mut head = std::ptr::null_mut();
     for number in 0..LIVE / NODE {
@@ -73,22 +69,28 @@ fn inside(members: &str) {
 }
 
 #[test]
-fn a_heap_without_memory_to_spare_is_not_killed() {
-    if let Ok(members) = std::env::var(ENTER) {
-        return inside(&members);
+fn mark_sweep() {
+    is_not_killed(gc::Plan::MarkSweep, |members| vellum_skip::again(mark_sweep, members));
+}
+
+#[test]
+fn copying() {
+    is_not_killed(gc::Plan::MostlyCopying, |members| vellum_skip::again(copying, members));
+}
+
+/// Has `again` run the test again in a group: the role of that process is the group's file of members.
+fn is_not_killed(plan: gc::Plan, again: impl FnOnce(&str) -> Command) {
+    if let Some(members) = vellum_skip::role() {
+        return inside(plan, &members);
     }
-    let group = match Group::without_swap("vellum-confined", LIMIT) {
+    let group = match Group::without_swap(&format!("vellum-confined-{plan:?}"), LIMIT) {
         Ok(group) => group,
         Err(why) => {
             return vellum_skip::skip(format_args!("no control group for memory ({why}): it takes root"));
         }
     };
-    let own = std::env::current_exe().expect("this program");
-    let ended = Command::new(own)
-        .args(["a_heap_without_memory_to_spare_is_not_killed", "--nocapture"])
-        .env(ENTER, group.members())
-        .output()
-        .expect("this program again");
+    let members = group.members();
+    let ended = again(members.to_str().expect("a path in UTF-8")).output().expect("this program again");
     let said = String::from_utf8_lossy(&ended.stdout);
     println!("{said}{}", String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success(), "{}", ended.status);

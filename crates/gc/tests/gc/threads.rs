@@ -1,9 +1,6 @@
 //! Threads that allocate, hold objects on their stacks alone, come and go, block and collect, all at once.
 
-mod paged;
-mod plan;
-mod rows;
-
+use crate::heap::begin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_gc as gc;
 
@@ -51,9 +48,10 @@ fn work(seed: usize, rounds: usize) {
     }
 }
 
-#[test]
-fn lists_on_many_stacks() {
-    plan::begin();
+on_every_heap! { lists_on_many_stacks a_blocked_thread_holds_what_it_has }
+
+fn lists_on_many_stacks(plan: gc::Plan) {
+    begin(plan);
     let threads: Vec<_> = (0..4).map(|seed| std::thread::spawn(move || work(seed, 60))).collect();
     for _ in 0..200 {
         gc::collect();
@@ -77,9 +75,8 @@ fn lists_on_many_stacks() {
 }
 
 /// What a blocked thread holds stays, and collections do not wait for it.
-#[test]
-fn a_blocked_thread_holds_what_it_has() {
-    plan::begin();
+fn a_blocked_thread_holds_what_it_has(plan: gc::Plan) {
+    begin(plan);
     static BLOCKED: AtomicBool = AtomicBool::new(false);
     static GO_ON: AtomicBool = AtomicBool::new(false);
     static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -109,9 +106,4 @@ fn a_blocked_thread_holds_what_it_has() {
     GO_ON.store(true, Ordering::Release);
     thread.join().expect("the thread ends");
     assert_eq!(SEEN.load(Ordering::Acquire), 500_500);
-}
-
-#[test]
-fn the_same_elsewhere() {
-    rows::each("the_same_elsewhere", paged::ELSEWHERE);
 }

@@ -1,17 +1,21 @@
 //! What becomes of the dead: finalizers, links, kept and freed objects, limits, deep lists, a full mark
 //! stack.
 
-mod paged;
-mod plan;
-mod rows;
-
+use crate::heap::begin;
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::Mutex;
 use vellum_gc as gc;
 
-/// Tests here count what the whole process's heap does, so one runs at a time.
-static ONE: Mutex<()> = Mutex::new(());
+on_every_heap! {
+    finalizers_run_once_and_in_order
+    links_are_cleared_when_their_object_dies
+    kept_objects_stay_until_freed
+    large_objects_come_and_go
+    resizing_keeps_contents
+    deep_and_wide
+    the_limit_holds_and_running_out_is_a_value
+    held_off_nothing_dies
+}
 
 /// An address that the collector does not see.
 #[derive(Clone, Copy)]
@@ -94,10 +98,8 @@ fn finalize(object: *mut u8, data: usize, unordered: bool) {
 const MADE: usize = 100;
 const MOST: usize = MADE * 9 / 10;
 
-#[test]
-fn finalizers_run_once_and_in_order() {
-    let _one = ONE.lock();
-    plan::begin();
+fn finalizers_run_once_and_in_order(plan: gc::Plan) {
+    begin(plan);
     gc::finalize_on_demand(true);
     apart(|| {
         for chain in 0..MADE {
@@ -148,10 +150,8 @@ fn finalizers_run_once_and_in_order() {
     gc::finalize_on_demand(false);
 }
 
-#[test]
-fn links_are_cleared_when_their_object_dies() {
-    let _one = ONE.lock();
-    plan::begin();
+fn links_are_cleared_when_their_object_dies(plan: gc::Plan) {
+    begin(plan);
     const LINKS: usize = 100;
     let kept = apart(|| numbered(0));
     // Leaked: a link may be written as long as its object lives.
@@ -184,10 +184,8 @@ fn links_are_cleared_when_their_object_dies() {
     std::hint::black_box(kept);
 }
 
-#[test]
-fn kept_objects_stay_until_freed() {
-    let _one = ONE.lock();
-    plan::begin();
+fn kept_objects_stay_until_freed(plan: gc::Plan) {
+    begin(plan);
     let hidden = apart(|| {
         let object = numbered(77);
         point(object, numbered(78));
@@ -212,10 +210,8 @@ fn kept_objects_stay_until_freed() {
     assert_eq!(unsafe { gc::free(object) }, Err(gc::Refused::NoObject));
 }
 
-#[test]
-fn large_objects_come_and_go() {
-    let _one = ONE.lock();
-    plan::begin();
+fn large_objects_come_and_go(plan: gc::Plan) {
+    begin(plan);
     let before = gc::stats().heap_bytes;
     for round in 0..50usize {
         apart(|| {
@@ -240,10 +236,8 @@ fn large_objects_come_and_go() {
     gc::validate().expect("the heap's invariants hold");
 }
 
-#[test]
-fn resizing_keeps_contents() {
-    let _one = ONE.lock();
-    plan::begin();
+fn resizing_keeps_contents(plan: gc::Plan) {
+    begin(plan);
     let mut object = gc::alloc(8).cast::<usize>();
     let mut words = 1;
     // SAFETY: each object has as many words as are written and read.
@@ -265,10 +259,8 @@ fn resizing_keeps_contents() {
 
 /// A list of a million cells and an array of as many pointers: neither recursion nor the mark stack's end may
 /// matter.
-#[test]
-fn deep_and_wide() {
-    let _one = ONE.lock();
-    plan::begin();
+fn deep_and_wide(plan: gc::Plan) {
+    begin(plan);
     const CELLS: usize = 1_000_000;
     const WIDTH: usize = 1_500_000;
     let mut list = std::ptr::null_mut::<u8>();
@@ -304,10 +296,8 @@ fn deep_and_wide() {
     gc::validate().expect("the heap's invariants hold");
 }
 
-#[test]
-fn the_limit_holds_and_running_out_is_a_value() {
-    let _one = ONE.lock();
-    plan::begin();
+fn the_limit_holds_and_running_out_is_a_value(plan: gc::Plan) {
+    begin(plan);
     collect();
     let limit = gc::stats().heap_bytes as usize + (4 << 20);
     gc::set_limit(limit);
@@ -341,10 +331,8 @@ fn fill_to(limit: usize) {
     unsafe { table.write_bytes(0, CELLS) };
 }
 
-#[test]
-fn held_off_nothing_dies() {
-    let _one = ONE.lock();
-    plan::begin();
+fn held_off_nothing_dies(plan: gc::Plan) {
+    begin(plan);
     gc::hold(true);
     assert!(!gc::collect());
     let before = gc::stats().collections;
@@ -354,9 +342,4 @@ fn held_off_nothing_dies() {
     assert_eq!(gc::stats().collections, before);
     gc::hold(false);
     assert!(gc::collect());
-}
-
-#[test]
-fn the_same_elsewhere() {
-    rows::each("the_same_elsewhere", paged::ELSEWHERE);
 }

@@ -1,9 +1,6 @@
 //! Heaps of a given size: twice the live data is enough, and no sort of object is starved by another.
 
-mod paged;
-mod plan;
-mod rows;
-
+use crate::heap::begin_with;
 use vellum_gc as gc;
 
 const MIB: usize = 1 << 20;
@@ -46,14 +43,20 @@ impl Nodes {
     }
 }
 
-#[test]
-fn twice_what_lives_is_enough_and_sorts_share() {
-    plan::begin_with(gc::Config {
-        limit_bytes: HEAP,
-        fixed_bytes: HEAP,
-        only_starts: true,
-        ..gc::Config::DEFAULT
-    });
+/// Page frames for a heap all of which is in use all the time, in bytes.
+const TIGHT: Option<u64> = Some(8 << 20);
+
+rows! {
+    mark_sweep => twice_what_lives_is_enough_and_sorts_share(gc::Plan::MarkSweep);
+    mark_sweep_paged in TIGHT => twice_what_lives_is_enough_and_sorts_share(gc::Plan::MarkSweep);
+    copying => twice_what_lives_is_enough_and_sorts_share(gc::Plan::MostlyCopying);
+    copying_paged in TIGHT => twice_what_lives_is_enough_and_sorts_share(gc::Plan::MostlyCopying);
+    appel => twice_what_lives_is_enough_and_sorts_share(gc::Plan::Appel);
+}
+
+fn twice_what_lives_is_enough_and_sorts_share(plan: gc::Plan) {
+    let sized = gc::Config { limit_bytes: HEAP, fixed_bytes: HEAP, ..gc::Config::DEFAULT };
+    begin_with(plan, gc::Config { only_starts: true, ..sized });
     let layout = gc::type_of(NODE, |_| 1 << 1).expect("a small type");
     let mut kept = Nodes { layout, head: std::ptr::null_mut() };
     let count = LIVE / NODE;
@@ -78,15 +81,4 @@ fn twice_what_lives_is_enough_and_sorts_share() {
     assert!(stats.heap_peak_bytes <= HEAP as u64, "{stats:?}");
     assert!((10..COLLECTIONS_MAX).contains(&stats.collections), "{stats:?}");
     gc::validate().expect("the heap's invariants hold");
-}
-
-#[test]
-fn the_same_elsewhere() {
-    let elsewhere = [
-        ("on_appel", None),
-        ("on_copying", None),
-        ("on_mark_sweep", paged::TIGHT),
-        ("on_copying", paged::TIGHT),
-    ];
-    rows::each("the_same_elsewhere", &elsewhere);
 }
