@@ -139,7 +139,7 @@ fn the_header_is_cpp_too() {
 /// What the header declares is what the library exports, name by name.
 #[test]
 fn every_function_of_the_header_is_exported() {
-    let header = include_str!("../../../include/vellum_measure.h");
+    let header = include_str!("../../../../include/vellum_measure.h");
     let declared: Vec<&str> = header
         .lines()
         .filter(|line| {

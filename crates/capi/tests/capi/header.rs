@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-const HEADER: &str = include_str!("../../../include/vellum_measure.h");
+const HEADER: &str = include_str!("../../../../include/vellum_measure.h");
 
 /// Types in C, and what the sources call them.
 const TYPES: &[(&str, &str)] = &[
