@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use vellum_governor::{Config, Event, Governor, Setting, State};
 
 /// A hang is one after this.
-const PATIENCE: Duration = Duration::from_secs(50);
+const PATIENCE: Duration = Duration::from_secs(25);
 
 struct Set {
     governor: Option<Governor>,

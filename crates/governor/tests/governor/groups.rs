@@ -143,7 +143,7 @@ fn pages_idle_beyond_the_window_are_evicted_and_those_in_use_stay() {
     }
     let Some(groups) = Groups::make("evict") else { return };
     let program = std::env::current_exe().unwrap();
-    let command = [program.to_str().unwrap(), "--exact", "hot_and_cold", "--ignored", "--nocapture"];
+    let command = [program.to_str().unwrap(), "--exact", "groups::hot_and_cold", "--ignored", "--nocapture"];
     let mut set = set(&groups, BUDGET, &[("program", &command)]);
     let budget = |set: &Set| set.governor.snapshot().budget_bytes;
     set.until("it holds more than all may have", |set| {
