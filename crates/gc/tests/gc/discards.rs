@@ -43,7 +43,7 @@ unsafe extern "C" fn watch(event: i32, _value: usize) {
 fn free_blocks_go_at_the_sources_moments() {
     vellum_skip::alone(|| {
         const NODES: usize = (4 << 20) / NODE;
-        const TURNS: usize = 6;
+        const TURNS: usize = 3;
         // A rule that measures no times: with another the free region may be as good as empty now and then.
         let sizing = gc::Sizing::Original { mem_limit: 1 << 30, ratio: gc::Sizing::RATIO };
         let after_major = gc::AfterMajor::Reuse;
@@ -84,7 +84,7 @@ fn free_blocks_go_at_the_sources_moments() {
 #[test]
 fn blocks_left_behind_go_as_the_mode_says() {
     vellum_skip::alone(|| {
-        const NODES: usize = (8 << 20) / NODE;
+        const NODES: usize = (4 << 20) / NODE;
         /// Major collections in each mode: enough to come round to what was left behind first.
         const MAJORS: usize = 12;
         begin_with(gc::Plan::Appel, gc::Config { after_major: gc::AfterMajor::Drift, ..gc::Config::DEFAULT });
