@@ -434,7 +434,7 @@ fn run(config: Config, ops: &[Op]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48 * vellum_skip::scale() as u32, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_with_the_model(ops in prop::collection::vec(op(), 1..60)) {

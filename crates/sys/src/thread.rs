@@ -418,10 +418,9 @@ mod tests {
     #[test]
     fn a_helper_is_heard() {
         use std::io::Read;
-        use std::process::{Command, Stdio};
-        const ALONE: &str = "VELLUM_TEST_ALONE";
+        use std::process::Stdio;
         const SAID: &str = "a helper of 1\n";
-        if std::env::var_os(ALONE).is_some() {
+        if vellum_skip::role().is_some() {
             assert!(!is_helper());
             // SAFETY: zeroed memory of the right size that is never freed; `speak` touches no TLS.
             unsafe { start(speak, 0, memory(), &SPEAKER) }.expect("clone is allowed in tests");
@@ -438,9 +437,7 @@ mod tests {
         let (mut out, into) = std::io::pipe().expect("a pipe");
         let copy = file.try_clone().expect("a descriptor");
         for error in [Stdio::from(copy), Stdio::from(std::os::fd::OwnedFd::from(there)), Stdio::from(into)] {
-            let own = std::env::current_exe().expect("this test");
-            let mut run = Command::new(own);
-            run.args(["--exact", "thread::tests::a_helper_is_heard", "--nocapture"]).env(ALONE, "1");
+            let mut run = vellum_skip::again(a_helper_is_heard, "starts one");
             assert!(run.stdout(Stdio::null()).stderr(error).status().expect("this test runs").success());
         }
         let mut heard = [String::new(), String::new(), String::new()];

@@ -1,0 +1,98 @@
+//! A heap in a control group that is too small for it, with files' pages and memory from malloc beside it and
+//! nowhere to page to: it collects more often, and is not killed. Needs root, to make the group.
+
+use crate::group::Group;
+use crate::heap::begin_with;
+use std::io::{Read, Write};
+use std::process::Command;
+use vellum_gc as gc;
+
+const MIB: usize = 1 << 20;
+/// What the group may hold.
+const LIMIT: usize = 64 * MIB;
+/// Live bytes: by itself the heap would take twice as much, and a little more.
+const LIVE: usize = 28 * MIB;
+/// Read and kept by the kernel, which gives it up when asked.
+const FILE: usize = 48 * MIB;
+/// Taken by the process beside the heap.
+const BESIDE: usize = 18 * MIB;
+const NODE: usize = 64;
+/// Nodes made while so much is alive: twenty times.
+const CHURN: usize = 20 * LIVE / NODE;
+
+type Node = [usize; NODE / 8];
+
+fn make(layout: &'static gc::Layout, next: *mut Node, number: usize) -> *mut Node {
+    let node = gc::alloc_typed(layout).cast::<Node>();
+    assert!(!node.is_null(), "no memory for node {number}: {:?}", gc::stats());
+    // SAFETY: a new object of a node's size.
+    unsafe { node.write([number, next.expose_provenance(), 0, 0, 0, 0, 0, 0]) };
+    node
+}
+
+/// The process that is to survive in the group.
+fn inside(plan: gc::Plan, members: &str) {
+    std::fs::write(members, std::process::id().to_string()).expect("entering the group");
+    let path = std::env::temp_dir().join(format!("vellum-confined-{}", std::process::id()));
+    let mut file = std::fs::File::create(&path).expect("a file");
+    let mut piece = vec![1; MIB];
+    for _ in 0..FILE / MIB {
+        file.write_all(&piece).expect("room for a file");
+    }
+    file.sync_all().expect("written");
+    let mut file = std::fs::File::open(&path).expect("the file again");
+    std::fs::remove_file(&path).expect("the file removed");
+    while file.read(&mut piece).expect("read") > 0 {}
+    let beside = vec![1_u8; BESIDE];
+
+    begin_with(plan, gc::Config::DEFAULT);
+    let layout = gc::type_of(NODE, |_| 0b10).expect("a type");
+    let mut head = std::ptr::null_mut();
+    for number in 0..LIVE / NODE {
+        head = make(layout, head, number);
+    }
+    for number in 0..CHURN {
+        std::hint::black_box(make(layout, std::ptr::null_mut(), number));
+    }
+    let (mut at, mut count) = (head, 0);
+    // SAFETY: null, or a node that the list holds.
+    while let Some(node) = unsafe { at.as_ref() } {
+        count += 1;
+        assert_eq!(node[0], LIVE / NODE - count);
+        at = std::ptr::with_exposed_provenance_mut(node[1]);
+    }
+    assert_eq!(count, LIVE / NODE);
+    let stats = gc::stats();
+    assert!(stats.heap_peak_bytes < LIMIT as u64, "{stats:?}");
+    assert!(stats.collections > 20, "{stats:?}");
+    println!("in {} MiB: {stats:?}, {} beside", LIMIT / MIB, std::hint::black_box(beside).len());
+}
+
+#[test]
+fn mark_sweep() {
+    is_not_killed(gc::Plan::MarkSweep, |members| vellum_skip::again(mark_sweep, members));
+}
+
+#[test]
+fn copying() {
+    is_not_killed(gc::Plan::MostlyCopying, |members| vellum_skip::again(copying, members));
+}
+
+/// Has `again` run the test again in a group: the role of that process is the group's file of members.
+fn is_not_killed(plan: gc::Plan, again: impl FnOnce(&str) -> Command) {
+    if let Some(members) = vellum_skip::role() {
+        return inside(plan, &members);
+    }
+    let group = match Group::without_swap(&format!("vellum-confined-{plan:?}"), LIMIT) {
+        Ok(group) => group,
+        Err(why) => {
+            return vellum_skip::skip(format_args!("no control group for memory ({why}): it takes root"));
+        }
+    };
+    let members = group.members();
+    let ended = again(members.to_str().expect("a path in UTF-8")).output().expect("this program again");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    println!("{said}{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{}", ended.status);
+    assert!(said.contains("in 64 MiB"), "it ran");
+}

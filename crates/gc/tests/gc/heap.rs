@@ -1,0 +1,66 @@
+//! The heap of a test's process: its plan, and whether it is paged.
+
+use vellum_gc as gc;
+use vellum_pager::{Event, process};
+
+/// Frames that are a fraction of what most tests use, in bytes.
+pub(crate) const FEW: Option<u64> = Some(2 << 20);
+
+/// Starts the heap by `plan`: everything moves that may.
+pub(crate) fn begin(plan: gc::Plan) {
+    begin_with(plan, gc::Config { restless: true, ..gc::Config::DEFAULT });
+}
+
+/// The same with settings besides the plan.
+pub(crate) fn begin_with(plan: gc::Plan, config: gc::Config) {
+    gc::init(gc::Config { plan, ..config }).expect("memory for a heap");
+}
+
+/// Runs `body`, with the process's heap on paged blocks if `frames` has bytes for their frames.
+pub(crate) fn paged(frames: Option<u64>, body: impl FnOnce()) {
+    let Some(bytes) = frames else { return body() };
+    // The first use of the heap settles where it lies.
+    assert!(process::page_to(b"/var/tmp", bytes), "these frames, and a short path");
+    body();
+    let Some(pager) = process::ready() else {
+        return vellum_skip::skip("no userfaultfd by this kernel or privilege, or no room for a store");
+    };
+    let counts: Vec<_> = Event::ALL.iter().map(|&event| (event, pager.count(event))).collect();
+    eprintln!("{counts:?}");
+    assert!(pager.owns(gc::alloc(16)), "the heap was not on paged blocks");
+}
+
+/// Tests of these names, each in a process of its own: on paged blocks with `frames` bytes of frames, if `in`
+/// gives them.
+macro_rules! rows {
+    ($($(#[$about:meta])* $name:ident $(in $frames:expr)? => $body:expr;)*) => {
+        $(
+            $(#[$about])*
+            #[test]
+            fn $name() {
+                let frames: Option<u64> = [$($frames,)? None][0];
+                vellum_skip::alone(|| $crate::heap::paged(frames, || $body));
+            }
+        )*
+    };
+}
+
+/// Tests of each of these functions of a plan, for every plan, in memory and paged.
+macro_rules! on_every_heap {
+    ($($test:ident)*) => {
+        $(
+            mod $test {
+                use super::$test as test;
+                use vellum_gc::Plan;
+                rows! {
+                    mark_sweep => test(Plan::MarkSweep);
+                    mark_sweep_paged in $crate::heap::FEW => test(Plan::MarkSweep);
+                    copying => test(Plan::MostlyCopying);
+                    copying_paged in $crate::heap::FEW => test(Plan::MostlyCopying);
+                    appel => test(Plan::Appel);
+                    appel_paged in $crate::heap::FEW => test(Plan::Appel);
+                }
+            }
+        )*
+    };
+}

@@ -1,0 +1,111 @@
+//! Stacks that are scanned precisely: objects that frames lead to live and move; other words on a stack mean
+//! nothing.
+
+use crate::words::{at, read, write};
+use vellum_gc as gc;
+
+const THREADS: usize = 3;
+const ROUNDS: usize = 200;
+const NODES: usize = 300;
+
+/// Objects of four words, of which the second is a pointer.
+fn node() -> &'static gc::Layout {
+    gc::type_of(32, |_| 0b10).expect("a small type")
+}
+
+/// A list of `NODES` numbers from `first` on, made with its head in a frame; then it is checked, and dropped.
+fn lists(thread: usize) -> usize {
+    let layout = node();
+    let mut moved = 0;
+    let mut roots = [0usize; 2];
+    let frame = gc::Frame::new();
+    // SAFETY: the frame and its words are unlinked before they go.
+    unsafe { frame.push(roots.as_mut_ptr(), roots.len()) };
+    let mine = roots.as_mut_ptr();
+    for round in 0..ROUNDS {
+        let first = thread * ROUNDS + round;
+        let mut seen = 0;
+        for number in 0..NODES {
+            let new = gc::alloc_typed(layout).expose_provenance();
+            write(at(new), first + number);
+            // SAFETY: the frame's words, which a collection may have changed.
+            unsafe {
+                write(at(new).wrapping_add(1), mine.read_volatile());
+                mine.write_volatile(new);
+            }
+            if number == NODES / 2 {
+                seen = new;
+                // SAFETY: the frame's words, which a collection may have changed.
+                unsafe { mine.add(1).write_volatile(new) };
+                (0..2000).for_each(|_| _ = std::hint::black_box(gc::alloc_typed(layout)));
+            }
+            gc::safepoint();
+        }
+        // SAFETY: the frame's words, which a collection may have changed.
+        let (mut node, middle) = unsafe { (mine.read_volatile(), mine.add(1).read_volatile()) };
+        moved += usize::from(middle != seen);
+        for number in (0..NODES).rev() {
+            assert_eq!(read(at(node)), first + number, "thread {thread} round {round}");
+            assert!(number != NODES / 2 || node == middle, "two ways to one object");
+            node = read(at(node).wrapping_add(1));
+        }
+        assert_eq!(node, 0);
+        // SAFETY: the frame's words, which a collection may have changed.
+        unsafe {
+            mine.write_volatile(0);
+            mine.add(1).write_volatile(0);
+        }
+    }
+    // SAFETY: linked above.
+    unsafe { frame.pop() };
+    moved
+}
+
+#[test]
+fn frames_hold_what_lives_and_nothing_else_does() {
+    vellum_skip::alone(|| {
+        let config = gc::Config {
+            plan: gc::Plan::Appel,
+            precise_stacks: true,
+            tells_writes: true,
+            paranoid: true,
+            poison: true,
+            ..gc::Config::DEFAULT
+        };
+        gc::init(config).expect("the heap starts");
+        let threads: Vec<_> = (0..THREADS).map(|thread| std::thread::spawn(move || lists(thread))).collect();
+        let moved: usize =
+            gc::blocking(|| threads.into_iter().map(|thread| thread.join().expect("no thread fails")).sum());
+        assert!(moved > 10, "only {moved} objects moved");
+
+        // An address on the stack holds nothing.
+        let layout = node();
+        let mut dead: Vec<*mut u8> = Vec::new();
+        let lost = gc::alloc_typed(layout);
+        let mut link = lost;
+        // SAFETY: the link lives as long as the test.
+        unsafe { gc::link(&raw mut link, lost, false) }.expect("a live object");
+        dead.push(lost);
+        // What the collector's own functions have returned last is the one exception.
+        std::hint::black_box(gc::alloc_typed(layout));
+        assert!(gc::collect());
+        let is_null = {
+            let link = &raw const link;
+            // SAFETY: the collector writes it.
+            unsafe { link.read_volatile() }.is_null()
+        };
+        assert!(is_null, "the object at {lost:p} lives, although only the stack says so: {dead:?}");
+
+        // What a function was given stays where it is, and what it returns.
+        let mut text = gc::alloc_atomic(8);
+        for bytes in (16..4000).step_by(50) {
+            // SAFETY: nobody else has the object; it is written whole.
+            unsafe {
+                text.write_bytes(7, 8);
+                text = gc::realloc(text, bytes);
+                assert!(!text.is_null() && (0..8).all(|at| text.add(at).read() == 7), "{bytes} bytes");
+            }
+        }
+        gc::validate().expect("the heap's invariants hold");
+    });
+}

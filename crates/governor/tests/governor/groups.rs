@@ -1,0 +1,190 @@
+//! The governor where control groups of version 2 have memory: eviction by age, `memory.reclaim`,
+//! `cgroup.freeze`, stalls.
+//!
+//! Skipped where there is none, which is on most machines' terms; `.ci/vm` boots a kernel that has all of it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use vellum_governor::{Config, Event, Governor, Setting, State};
+use vellum_reference::generations;
+
+/// A hang is one after this; the machine may be an emulated one.
+const PATIENCE: Duration = Duration::from_secs(240);
+const MIB: usize = 1 << 20;
+/// What the program that is governed uses all the time, what it has used once, and what all may have.
+const HOT: usize = 24 * MIB;
+const COLD: usize = 96 * MIB;
+const BUDGET: &str = "budget = \"72 MiB\"";
+const FOREVER: &str = "while :; do :; done";
+
+/// Not a test: the program that is governed.
+#[test]
+#[ignore = "the program that is governed, started by the tests"]
+fn hot_and_cold() {
+    let cold = std::hint::black_box(vec![1u8; COLD]);
+    let mut hot = std::hint::black_box(vec![1u8; HOT]);
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        for page in hot.chunks_mut(4096) {
+            page[0] = page[0].wrapping_add(1);
+        }
+    }
+    drop(cold);
+}
+
+/// A control group for the groups of jobs, removed with all that is in it.
+struct Groups {
+    path: PathBuf,
+}
+
+impl Groups {
+    fn make(name: &str) -> Option<Groups> {
+        let top = Path::new("/sys/fs/cgroup");
+        let path = top.join(format!("vellum-{name}-{}", std::process::id()));
+        // Not a directory of something else that is mounted there.
+        let controllers = std::fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
+        if !controllers.split_whitespace().any(|controller| controller == "memory") {
+            vellum_skip::skip("there are no control groups of version 2 with memory here");
+            return None;
+        }
+        let made = std::fs::create_dir(&path);
+        let groups = Groups { path };
+        let memory =
+            made.and_then(|()| std::fs::write(groups.path.join("cgroup.subtree_control"), "+memory"));
+        if let Err(why) = memory {
+            vellum_skip::skip(format_args!(
+                "no control group of version 2 with memory can be made here: {why}"
+            ));
+            return None;
+        }
+        Some(groups)
+    }
+
+    fn job(&self, name: &str) -> PathBuf {
+        self.path.join(format!("vellum-{name}"))
+    }
+
+    fn read(&self, job: &str, file: &str) -> String {
+        std::fs::read_to_string(self.job(job).join(file)).unwrap_or_default()
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        loop {
+            for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+                if entry.path().is_dir() {
+                    let _ = std::fs::write(entry.path().join("cgroup.kill"), "1");
+                    let _ = std::fs::remove_dir(entry.path());
+                }
+            }
+            if std::fs::remove_dir(&self.path).is_ok() || began.elapsed() > PATIENCE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+struct Set {
+    governor: Governor,
+    events: Vec<Event>,
+    _folder: tempfile::TempDir,
+}
+
+fn set(groups: &Groups, head: &str, jobs: &[(&str, &[&str])]) -> Set {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = format!(
+        "[governor]\nsockets = \"s\"\nperiod = \"200 ms\"\nturn = \"1 s\"\ngroups = {:?}\n",
+        groups.path
+    );
+    table += head;
+    for (name, command) in jobs {
+        table += &format!("\n[[job]]\nname = \"{name}\"\ncommand = {command:?}\noutput = \"out\"\n");
+    }
+    let config = Config::parse(&table, Path::new("test.toml"), folder.path()).expect("a good table");
+    let governor = Governor::new(config, Setting::default()).expect("a governor");
+    Set { governor, events: Vec::new(), _folder: folder }
+}
+
+impl Set {
+    fn until(&mut self, what: &str, mut done: impl FnMut(&Set) -> bool) {
+        let began = Instant::now();
+        while !done(self) {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: it does not happen; events: {:#?}; {:#?}",
+                self.events,
+                self.governor.snapshot()
+            );
+            let step = self.governor.step();
+            for event in &step.events {
+                eprintln!("{event}");
+            }
+            let _ = std::io::stderr().flush();
+            self.events.extend(step.events);
+            std::thread::sleep(step.wait.unwrap_or(Duration::from_millis(20)));
+        }
+    }
+}
+
+#[test]
+fn pages_idle_beyond_the_window_are_evicted_and_those_in_use_stay() {
+    if let Err(why) = generations::available() {
+        return vellum_skip::skip(format_args!("no generations here: {why}"));
+    }
+    if !std::fs::read_to_string("/proc/meminfo").unwrap().lines().any(|line| {
+        line.strip_prefix("SwapFree:")
+            .is_some_and(|free| free.trim().trim_end_matches(" kB").parse().unwrap_or(0) > (2 * COLD) >> 10)
+    }) {
+        return vellum_skip::skip("there is no swap to evict to");
+    }
+    let Some(groups) = Groups::make("evict") else { return };
+    let program = std::env::current_exe().unwrap();
+    let command = [program.to_str().unwrap(), "--exact", "groups::hot_and_cold", "--ignored", "--nocapture"];
+    let mut set = set(&groups, BUDGET, &[("program", &command)]);
+    let budget = |set: &Set| set.governor.snapshot().budget_bytes;
+    set.until("it holds more than all may have", |set| {
+        set.governor.snapshot().resident_bytes as usize > COLD
+    });
+    set.until("it is taken from", |set| set.governor.snapshot().resident_bytes < budget(set));
+    let by_age =
+        |event: &Event| matches!(event, Event::Took { means, .. } if *means == "evicting old generations");
+    assert!(set.events.iter().any(by_age), "{:#?}", set.events);
+    assert!(!set.events.iter().any(|event| matches!(event, Event::Suspended { .. })), "{:#?}", set.events);
+    let job = set.governor.snapshot().jobs[0].clone();
+    assert_eq!((job.state, job.source.as_deref()), (State::Running, Some("generations")));
+    assert!(job.resident_bytes as usize >= HOT, "{job:#?}");
+    // No limit was set on the way, and none is left.
+    set.governor.stop();
+    for (file, none) in [("memory.max", "max"), ("memory.high", "max"), ("cgroup.freeze", "0")] {
+        assert_eq!(groups.read("program", file).trim(), none, "{file}");
+    }
+    assert!(!groups.read("program", "cgroup.procs").is_empty(), "it runs on");
+}
+
+#[test]
+fn groups_that_do_not_fit_are_frozen_in_turns_emptied_and_thawed() {
+    let Some(groups) = Groups::make("freeze") else { return };
+    let shell = ["sh", "-c", FOREVER];
+    let mut set = set(&groups, "budget = \"1 MiB\"", &[("a", &shell), ("b", &shell)]);
+    let frozen = |job: &str| groups.read(job, "cgroup.events").contains("frozen 1");
+    set.until("one is frozen", |_| frozen("a") || frozen("b"));
+    set.until("both had turns", |set| {
+        ["a", "b"].iter().all(|name| {
+            set.events.iter().any(|event| matches!(event, Event::Suspended { job, .. } if job == name))
+        })
+    });
+    let means = &set.governor.snapshot().jobs[0].means;
+    assert!(["evicting old generations", "memory.reclaim"].contains(&means.as_str()), "{means}");
+    if Path::new("/proc/pressure/memory").exists() {
+        set.until("stalls are reported", |set| set.governor.snapshot().stalled.is_some());
+    }
+    set.governor.stop();
+    let began = Instant::now();
+    while frozen("a") || frozen("b") {
+        assert!(began.elapsed() < PATIENCE, "a job stays frozen");
+    }
+}

@@ -1,0 +1,34 @@
+//! The interface for Rust programs. A heap is its process's: programs on heaps of other settings than usual
+//! have processes of their own.
+
+use vellum_heap::{Config, Plan};
+
+/// A collection at every allocation, and the dead overwritten.
+const EAGER: Config = Config { eager: 1, poison: true, ..Config::DEFAULT };
+/// With every invariant checked in every phase.
+const APPEL: Config = Config { plan: Plan::Appel, paranoid: true, ..EAGER };
+const COPYING: Config = Config { plan: Plan::MostlyCopying, restless: true, paranoid: true, ..EAGER };
+
+/// Tests of `run` for each plan, with that many steps.
+macro_rules! on_every_plan {
+    ($run:ident: $mark_sweep:expr, $copying:expr, $appel:expr) => {
+        #[test]
+        fn mark_sweep() {
+            vellum_skip::alone(|| $run(crate::EAGER, $mark_sweep));
+        }
+
+        #[test]
+        fn copying() {
+            vellum_skip::alone(|| $run(crate::COPYING, $copying));
+        }
+
+        #[test]
+        fn appel() {
+            vellum_skip::alone(|| $run(crate::APPEL, $appel));
+        }
+    };
+}
+
+mod graph;
+mod limits;
+mod words;

@@ -1,0 +1,11 @@
+//! Handlers of signals, each case in a forked child: a handler is set once.
+
+mod guard;
+mod segv;
+
+use vellum_skip::forked as child;
+
+/// What a child exited with; `None` if a signal ended it.
+fn exited(status: i32) -> Option<i32> {
+    libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status))
+}
