@@ -1,9 +1,15 @@
-//! Skipped tests, listed.
+//! What tests share: skipped tests, listed; what `./build` made; C programs, compiled once.
 //!
 //! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has tested
 //! nothing. The harness hides the output of tests that pass, so the reason also goes to the file that the
 //! environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at its end (`.ci/skips`).
 //! Only tests use this crate.
+
+mod built;
+mod compiled;
+
+pub use built::{built, folder};
+pub use compiled::{Failure, compiled, compiled_by, compiled_or_skip, source};
 
 use std::fmt::Display;
 use std::io::Write;
