@@ -1,38 +1,28 @@
 //! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for
 //! pages as programs do, and programs stay within what was said.
 
-use crate::storms::settings_kept;
 use std::process::Command;
-use vellum_conformance::scenario::check_all_with;
-use vellum_conformance::{Place, plain, served, skip, tool};
+use vellum_conformance::{plain, served, skip, tool};
 use vellum_wire::Counter;
 
 /// What a process may have in memory beside its frames, in KiB.
 const BESIDE_KIB: u64 = 12 << 10;
 
-/// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
-#[test]
-fn programs_see_nothing_of_it() {
-    let place = Place::new();
-    let program = place.program("frames.c", &["-pthread"]);
-    for frames in ["512K", "4M"] {
-        check_all_with(&program, &[("VELLUM_FRAMES", frames)]);
-    }
+// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
+vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];
+    small threads mappings calls signals forks
 }
-
-/// Where it cannot be, small blocks and mappings are not paged, and nothing fails.
-#[test]
-fn without_privilege_small_blocks_are_not_paged() {
-    let place = Place::new();
-    let program = place.program("frames.c", &["-pthread"]);
-    check_all_with(&program, &[("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "kernel_faults")]);
+vellum_conformance::scenarios! { some: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "4M")];
+    small threads mappings calls signals forks
 }
-
-#[test]
-fn without_moving_frames() {
-    let place = Place::new();
-    let program = place.program("frames.c", &["-pthread"]);
-    check_all_with(&program, &[("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "move")]);
+vellum_conformance::scenarios! { without_moving_frames:
+    "frames.c", ["-pthread"], [("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "move")];
+    small threads mappings calls signals forks
+}
+// Small blocks and mappings are not paged then, and nothing fails.
+vellum_conformance::scenarios! { without_privilege:
+    "frames.c", ["-pthread"], [("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "kernel_faults")];
+    small threads mappings calls signals forks
 }
 
 /// The lines that a program says, and the peak of its memory in KiB, which it says too.
@@ -56,7 +46,6 @@ fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
     if !has_privilege() {
         return skip("no privilege for faults of the kernel's, without which small blocks are not paged");
     }
-    let _held = settings_kept();
     let without = plain(make()).succeeded();
     let mut command = make();
     command.env("VELLUM_FRAMES", format!("{frames_mib}M"));
@@ -92,18 +81,6 @@ fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
         command
     };
     bounded(make, frames_mib);
-}
-
-#[test]
-fn a_list_of_strings() {
-    let program = "
-import hashlib
-items = ['item-%d' % i for i in range(1500000)]
-seen = hashlib.sha256()
-for item in items: seen.update(item.encode())
-print(len(items), seen.hexdigest())
-";
-    python_with(None, program, 16);
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The malloc family and C++ new and delete, as the C library and the standards have them, and Vellum's own.
 
-use crate::storms::settings_kept;
 use vellum_conformance::program::header;
+use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, check_all, plain};
 
 #[test]
 fn the_malloc_family() {
-    let _held = settings_kept();
     let place = Place::new();
     check_all(&place.program("interface.c", &["-ldl"]));
 }
@@ -14,7 +13,10 @@ fn the_malloc_family() {
 #[test]
 fn new_and_delete() {
     let place = Place::new();
-    check_all(&place.program("newdelete.cc", &["-std=c++17", "-pthread"]));
+    let program = place.program("newdelete.cc", &["-std=c++17", "-pthread"]);
+    for environment in [&[][..], &[("VELLUM_HARDEN", "1")]] {
+        check_all_with(&program, environment);
+    }
 }
 
 /// The header is C and C++, and says what the library exports.

@@ -1,6 +1,7 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
 mod aarch64;
+mod alone;
 mod circles;
 mod collector;
 mod directions;
@@ -8,11 +9,9 @@ mod exhaustion;
 mod exploits;
 mod forks;
 mod frames;
-mod hardened;
 mod identity;
 mod injected;
 mod interface;
-mod limits;
 mod mappings;
 mod matrix;
 mod misuse;

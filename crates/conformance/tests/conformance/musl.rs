@@ -1,15 +1,12 @@
 //! The same library in programs of musl: every C program here that musl's headers compile.
 
-use crate::storms::settings_kept;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::{command, library};
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;
-use vellum_conformance::{Place, check_all, plain, served, skip};
+use vellum_conformance::{Place, plain, served, skip};
 
-/// Programs of scenarios that are compared with and without Vellum.
-const COMPARED: [&str; 5] = ["forks", "rights", "threads", "vel", "waits"];
 /// Programs linked with the library, and how many scenarios each has.
 const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
 
@@ -32,23 +29,46 @@ fn compiled(place: &Place, compiler: &str, name: &str, more: &[&str]) -> PathBuf
     place.program_by(compiler, &format!("{name}.c"), &flags).unwrap_or_else(|said| panic!("{name}: {said}"))
 }
 
-#[test]
-fn scenarios() {
-    let _held = settings_kept();
+/// The scenarios of a program are the same with and without Vellum.
+fn scenarios(name: &str, environment: &[(&str, &str)]) {
     let place = Place::new();
     let Some(compiler) = compiler(&place) else { return };
-    for name in COMPARED {
-        check_all(&compiled(&place, compiler, name, &[]));
-    }
+    check_all_with(&compiled(&place, compiler, name, &[]), environment);
 }
 
 #[test]
-fn in_few_frames() {
-    let place = Place::new();
-    let Some(compiler) = compiler(&place) else { return };
-    for (name, frames) in [("frames", "1M"), ("paging", "2M")] {
-        check_all_with(&compiled(&place, compiler, name, &[]), &[("VELLUM_FRAMES", frames)]);
-    }
+fn forks() {
+    scenarios("forks", &[]);
+}
+
+#[test]
+fn rights() {
+    scenarios("rights", &[("RACES", "3")]);
+}
+
+#[test]
+fn threads() {
+    scenarios("threads", &[]);
+}
+
+#[test]
+fn vel() {
+    scenarios("vel", &[]);
+}
+
+#[test]
+fn waits() {
+    scenarios("waits", &[]);
+}
+
+#[test]
+fn small_blocks_in_few_frames() {
+    scenarios("frames", &[("VELLUM_FRAMES", "1M")]);
+}
+
+#[test]
+fn big_blocks_in_few_frames() {
+    scenarios("paging", &[("VELLUM_FRAMES", "2M")]);
 }
 
 #[test]
@@ -88,7 +108,6 @@ fn commands() {
 /// The collector finds roots by what musl says of stacks, static and thread-local data.
 #[test]
 fn the_collector() {
-    let _held = settings_kept();
     let place = Place::new();
     let Some(compiler) = compiler(&place) else { return };
     let folder = library().parent().unwrap_or(Path::new("/")).display().to_string();
