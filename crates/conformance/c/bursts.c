@@ -77,7 +77,7 @@ static void take_turns(uint64_t *state, useconds_t wait)
     /* So that the end of one is seen by the other. */
     CHECK(close(child ? there[0] : back[0]) == 0 && close(child ? back[1] : there[1]) == 0);
     char byte = 0;
-    for (int round = 0; round < 8; round++) {
+    for (int round = 0; round < 4; round++) {
         if (child == 0 || round > 0)
             CHECK(read(in, &byte, 1) == 1);
         size_t size = MIB << next_random(state) % 6, count = most / size;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-#define LIMIT (512 * MIB)
+#define LIMIT (256 * MIB)
 
 static void limit(int resource, size_t bytes)
 {
@@ -157,7 +157,7 @@ static void threads_at_the_limit(void)
     CHECK(made > 0);
     for (int t = 0; t < made; t++)
         CHECK(pthread_join(threads[t], NULL) == 0);
-    void *block = malloc(100 * MIB);
+    void *block = malloc(LIMIT / 5);
     CHECK(block != NULL);
     free(block);
 }

@@ -14,7 +14,7 @@ extern char **environ;
 /* Seconds a child may take before it counts as hung. */
 #define CHILD_LIMIT_S 60
 
-enum { WORKERS = 3, FORKS = 150, FORKERS = 2 };
+enum { WORKERS = 3, FORKS = 40, FORKERS = 2 };
 
 static atomic_bool stop;
 static _Atomic(char *) shared[64];
@@ -108,10 +108,13 @@ static void child_work(uint64_t seed, bool deeper)
     }
 }
 
+/* FORKS in the environment says how many. */
 static void *forker(void *argument)
 {
+    const char *asked = getenv("FORKS");
+    int forks = asked != NULL ? atoi(asked) : FORKS;
     uint64_t seed = (uintptr_t)argument, state = seeded(seed);
-    for (int i = 0; i < FORKS; i++) {
+    for (int i = 0; i < forks; i++) {
         for (uint64_t spin = next_random(&state) % 200000; spin > 0; spin--)
             __asm__ volatile("");
         free(malloc(random_size(&state, 10000)));

@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-enum { NOBODY = 65534, WORKERS = 2, RACES = 40 };
+enum { NOBODY = 65534, WORKERS = 2, RACES = 10 };
 
 int capset(cap_user_header_t header, const cap_user_data_t data);
 int capget(cap_user_header_t header, cap_user_data_t data);
@@ -174,20 +174,20 @@ static const struct way WAYS[] = {
 
 static void once(const struct way *way)
 {
-    enum { BIG = 48 };
+    enum { BIG = 24 };
     char *block = malloc(BIG * MIB);
     fill(block, BIG * MIB, 7);
-    for (int i = 0; i < 4; i++) {
-        char *other = malloc(20 * MIB);
-        memset(other, 1, 20 * MIB);
+    for (int i = 0; i < 2; i++) {
+        char *other = malloc(10 * MIB);
+        memset(other, 1, 10 * MIB);
         free(other);
     }
     way->run();
     check_every_thread();
     CHECK(is_filled(block, BIG * MIB, BIG * MIB, 7));
     fill(block, BIG * MIB, 8);
-    char *other = malloc(20 * MIB);
-    memset(other, 1, 20 * MIB);
+    char *other = malloc(10 * MIB);
+    memset(other, 1, 10 * MIB);
     check_every_thread();
     free(other);
     CHECK(is_filled(block, BIG * MIB, BIG * MIB, 8));

@@ -244,7 +244,7 @@ static void vellum_mallinfo_tells_survivors_from_the_rest(void)
 /* Pages that are locked into memory stay, and are not said to have gone; afterwards they go. */
 static void vellum_locked_pages_go_once_they_are_not_locked(void)
 {
-    struct burst burst = {256, 1024, 6 * MIB, 10, false, true};
+    struct burst burst = {256, 1024, 6 * MIB, 10, true, true};
     run(&burst);
     if (!is_refused) {
         malloc_trim(0);

@@ -9,9 +9,9 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`mod@library`] | finds or builds the shared object under test |
+//! | [`mod@library`] | finds the shared object under test |
 //! | [`run`] | runs a command under a watchdog, with or without Vellum, and reads its board |
-//! | [`program`] | compiles the programs of `c/`, finds tools |
+//! | [`program`] | the programs of `c/`, compiled once, and tools |
 //! | [`scenario`] | runs every scenario of such a program both ways and reports all that failed |
 //! | [`group`] | a control group of one's own, removed when dropped |
 //!

@@ -1,6 +1,5 @@
-//! Compiling the programs of `c/`, and finding the tools a test needs.
+//! The programs of `c/`, each compiled once for all tests, and the tools a test needs.
 
-use crate::run::plain;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -8,7 +7,7 @@ use tempfile::TempDir;
 /// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of one.
 const FLAGS: &[&str] = &["-g", "-O1", "-fno-builtin", "-w"];
 
-/// A temporary directory in which programs are made; gone when dropped.
+/// A temporary directory for the files of a test; gone when dropped.
 #[derive(Debug)]
 pub struct Place {
     directory: TempDir,
@@ -34,7 +33,7 @@ impl Place {
         self.path().join(name)
     }
 
-    /// Compiles `c/SOURCE` with the system's compiler for its language.
+    /// `c/SOURCE`, compiled with the system's compiler for its language.
     ///
     /// # Panics
     /// If it does not compile.
@@ -43,18 +42,15 @@ impl Place {
         self.program_by(compiler, source, flags).unwrap_or_else(|said| panic!("{source}: {said}"))
     }
 
-    /// Compiles `c/SOURCE` with `compiler`.
+    /// `c/SOURCE`, compiled with `compiler`.
     ///
     /// # Errors
     /// What the compiler said, if it made no program.
     pub fn program_by(&self, compiler: &str, source: &str, flags: &[&str]) -> Result<PathBuf, String> {
-        let program = self.file(source.split('.').next().unwrap_or(source));
-        let mut command = Command::new(compiler);
-        command.args(FLAGS).args(flags).arg(sources().join(source)).arg("-o").arg(&program);
-        // Libraries are named after what needs them.
-        command.args(flags.iter().filter(|flag| flag.starts_with("-l")));
-        let made = plain(command);
-        if made.status.success() { Ok(program) } else { Err(made.to_string()) }
+        let name = source.split('.').next().unwrap_or(source);
+        let flags = [FLAGS, flags].concat();
+        vellum_skip::compiled(compiler, name, &[sources().join(source)], &flags)
+            .map_err(|failure| failure.to_string())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every scenario of one C program, on both allocators.
+//! Scenarios of one C program, on both allocators.
 
 use crate::run::{Outcome, plain, served};
 use std::path::Path;
@@ -8,6 +8,42 @@ use vellum_wire::Attach;
 /// Names of scenarios that only make sense under Vellum begin so.
 const VELLUM_ONLY: &str = "vellum_";
 
+/// A module of tests: one for each scenario of a program, and one that the program has no others.
+///
+/// The program is `c/SOURCE`, compiled with these flags; the variables are in the environment of the runs under
+/// Vellum, and of the others unless they are Vellum's own.
+#[macro_export]
+macro_rules! scenarios {
+    ($module:ident: $source:literal, $flags:expr, $environment:expr; $($name:ident)+) => {
+        mod $module {
+            fn program() -> std::path::PathBuf {
+                $crate::Place::new().program($source, &$flags)
+            }
+            $(
+                #[test]
+                fn $name() {
+                    $crate::scenario::check_one(&program(), stringify!($name), &$environment);
+                }
+            )+
+
+            #[test]
+            fn these_are_all() {
+                assert_eq!($crate::scenario::names(&program()), [$(stringify!($name)),+]);
+            }
+        }
+    };
+}
+
+/// The names of the scenarios of `program`.
+///
+/// # Panics
+/// If there are none.
+pub fn names(program: &Path) -> Vec<String> {
+    let text = plain(Command::new(program)).succeeded().text();
+    assert!(!text.is_empty(), "{} has no scenarios", program.display());
+    text.lines().map(str::to_owned).collect()
+}
+
 /// Runs all scenarios of `program` with Vellum, and without it as well, and compares.
 ///
 /// # Panics
@@ -16,27 +52,42 @@ pub fn check_all(program: &Path) {
     check_all_with(program, &[]);
 }
 
-/// The same with environment variables for the runs under Vellum.
+/// The same with environment variables.
 ///
 /// # Panics
 /// As [`check_all`].
 pub fn check_all_with(program: &Path, environment: &[(&str, &str)]) {
-    let names = plain(Command::new(program)).succeeded().text();
-    assert!(!names.is_empty(), "{} has no scenarios", program.display());
-    let failures: Vec<String> =
-        names.lines().filter_map(|name| check(program, name, environment).err()).collect();
+    check_those(program, environment, |_| true);
+}
+
+/// The same for the scenarios whose names are `wanted`.
+///
+/// # Panics
+/// As [`check_all`].
+pub fn check_those(program: &Path, environment: &[(&str, &str)], wanted: impl Fn(&str) -> bool) {
+    let names = names(program);
+    let names = names.iter().filter(|name| wanted(name));
+    let failures: Vec<String> = names.filter_map(|name| check(program, name, environment).err()).collect();
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n\n"));
 }
 
+/// The same for one scenario.
+///
+/// # Panics
+/// If it fails, or differs.
+pub fn check_one(program: &Path, name: &str, environment: &[(&str, &str)]) {
+    if let Err(why) = check(program, name, environment) {
+        panic!("{why}");
+    }
+}
+
 fn check(program: &Path, name: &str, environment: &[(&str, &str)]) -> Result<(), String> {
-    let command = || {
+    let command = |is_for: fn(&str) -> bool| {
         let mut command = Command::new(program);
-        command.arg(name);
+        command.arg(name).envs(environment.iter().copied().filter(|(variable, _)| is_for(variable)));
         command
     };
-    let mut with_vellum = command();
-    with_vellum.envs(environment.iter().copied());
-    let with = served(with_vellum);
+    let with = served(command(|_| true));
     if !with.status.success() {
         return Err(format!("with Vellum: {with}"));
     }
@@ -46,7 +97,7 @@ fn check(program: &Path, name: &str, environment: &[(&str, &str)]) -> Result<(),
     if name.starts_with(VELLUM_ONLY) {
         return Ok(());
     }
-    let without = plain(command());
+    let without = plain(command(|variable| !variable.starts_with("VELLUM_")));
     let agree = |one: &Outcome, other: &Outcome| one.stdout == other.stdout && one.stderr == other.stderr;
     if !without.status.success() {
         return Err(format!("the scenario itself fails, without Vellum: {without}"));

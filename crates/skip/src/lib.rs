@@ -1,13 +1,19 @@
-//! What tests share: skipped tests, listed; and processes of their own ([`alone`], [`again`], [`forked`]).
+//! What tests share: skipped tests, listed; processes of their own ([`alone`], [`again`], [`forked`]); what
+//! `./build` made; C programs, compiled once.
 //!
 //! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has tested
 //! nothing. The harness hides the output of tests that pass, so the reason also goes to the file that the
 //! environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at its end (`.ci/skips`).
 //! Only tests use this crate.
 
+mod built;
+mod compiled;
 mod process;
 
+pub use built::{built, folder};
+pub use compiled::{Failure, compiled, compiled_by, compiled_or_skip, source};
 pub use process::{ALONE_ENV, again, alone, forked, role, scale};
+
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::Location;

@@ -1,37 +1,37 @@
 //! What the tests of `vellum heap` share: programs that are compiled, and the command on them.
 
-use super::{VELLUM, built, said};
+use super::VELLUM;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 /// The folder of the programs.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/heap");
 
-/// The library.
-pub(crate) fn runtime() -> &'static Path {
-    static RUNTIME: OnceLock<PathBuf> = OnceLock::new();
-    RUNTIME.get_or_init(|| built("vellum-runtime").join("libvellum.so"))
+/// The library, which is there where [`is_built`].
+pub(crate) fn runtime() -> PathBuf {
+    vellum_skip::folder().join("libvellum.so")
 }
 
-/// Compiles a program; `None`, and a word, where there is no compiler.
-pub(crate) fn compiled(source: &str, flags: &[&str], place: &Path) -> Option<PathBuf> {
-    compiled_by("gcc", source, flags, place)
+/// Whether `./build` has made the library; says so if not.
+#[track_caller]
+pub(crate) fn is_built() -> bool {
+    vellum_skip::built("libvellum.so").is_some()
+}
+
+/// A program of that folder; `None`, and a word, where there is no compiler or no library.
+pub(crate) fn compiled(source: &str, flags: &[&str]) -> Option<PathBuf> {
+    compiled_by("gcc", source, flags)
 }
 
 /// The same by a compiler of that name.
-pub(crate) fn compiled_by(compiler: &str, source: &str, flags: &[&str], place: &Path) -> Option<PathBuf> {
-    let source = Path::new(SOURCES).join(source);
-    let program = place.join(source.file_name().expect("a file")).with_extension("");
-    let flags = ["-O1", "-g", "-fno-builtin", "-fomit-frame-pointer"].iter().chain(flags);
-    match Command::new(compiler).arg(source).args(flags).arg("-o").arg(&program).output() {
-        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
-        Err(error) => {
-            vellum_skip::skip(format_args!("{compiler} cannot be started: {error}"));
-            return None;
-        }
+pub(crate) fn compiled_by(compiler: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    if !is_built() {
+        return None;
     }
-    Some(program)
+    let source = Path::new(SOURCES).join(source);
+    let name = source.file_stem().and_then(|name| name.to_str()).expect("a plain name").to_owned();
+    let flags = [&["-O1", "-g", "-fno-builtin", "-fomit-frame-pointer"], flags].concat();
+    vellum_skip::compiled_by(compiler, &name, &[source], &flags)
 }
 
 pub(crate) fn heap(options: &[&str], program: &[&str], place: &Path) -> Output {

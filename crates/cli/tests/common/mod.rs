@@ -22,18 +22,6 @@ pub(crate) fn harmless_library() -> PathBuf {
     PathBuf::from(&line[line.find('/').unwrap()..])
 }
 
-/// The folder of the libraries as they are shipped, where that package is built now if there is a cargo:
-/// tests of shared objects are not linked to them. One by one, as cargo would unite packages' features.
-pub(crate) fn built(package: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test program has a path");
-    let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(&cargo);
-    build.args(["build", "--release", "--quiet", "-p", package, "--target-dir"]).arg(target);
-    assert!(build.status().expect("cargo starts").success(), "{package} does not build");
-    target.join("release")
-}
-
 /// `vellum run` with `options` before the program.
 pub(crate) fn run(options: &[&str]) -> Command {
     let mut command = Command::new(VELLUM);
@@ -76,19 +64,14 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
 
-/// Compiles a C program with `compiler` and `flags`, or says why not and returns `None`.
-pub(crate) fn compiled(compiler: &str, flags: &[&str], source: &str, directory: &Path) -> Option<PathBuf> {
-    let (file, program) = (directory.join("program.c"), directory.join("program"));
-    std::fs::write(&file, source).unwrap();
-    let made = Command::new(compiler).args(flags).arg(&file).arg("-o").arg(&program).output();
-    match made {
-        Ok(made) if made.status.success() => Some(program),
-        other => {
-            vellum_skip::skip(format_args!(
-                "{compiler} {} makes no program here: {other:?}",
-                flags.join(" ")
-            ));
-            None
-        }
-    }
+/// The C program `source`, compiled by `compiler` with `flags`, or a word on why there is none. All tests share
+/// it.
+pub(crate) fn program(compiler: &str, flags: &[&str], source: &str) -> Option<PathBuf> {
+    let file = vellum_skip::source("program.c", source);
+    vellum_skip::compiled_or_skip(compiler, "program", &[file], flags)
+}
+
+/// The same, for tests that name a folder which they do not need.
+pub(crate) fn compiled(compiler: &str, flags: &[&str], source: &str, _: &Path) -> Option<PathBuf> {
+    program(compiler, flags, source)
 }

@@ -1,41 +1,35 @@
 //! What the tests of `vellum cost` share: programs that are compiled, and the command on them.
 
-use super::held::runtime;
-use super::{VELLUM, built, report, said, text};
+use super::{VELLUM, held, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 /// Where the programs' sources are.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recorder/tests/c");
+const RECORDER: &str = "libvellum_cost.so";
 
-/// The runtime and the recorder.
-pub(crate) fn libraries() -> &'static (PathBuf, PathBuf) {
-    static LIBRARIES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
-    LIBRARIES.get_or_init(|| (runtime().to_owned(), built("vellum-recorder").join("libvellum_cost.so")))
+/// A program of that folder; `None`, and a word, where there is no compiler or no library.
+pub(crate) fn compiled(compiler: &str, flags: &[&str], sources: &[&str], name: &str) -> Option<PathBuf> {
+    if !is_built() {
+        return None;
+    }
+    let folder = Path::new(SOURCES).canonicalize().unwrap();
+    let sources: Vec<PathBuf> = sources.iter().map(|source| folder.join(source)).collect();
+    vellum_skip::compiled_by(compiler, name, &sources, flags)
 }
 
-/// Compiles `sources` of the folder of programs; `None`, and a word, where there is no such compiler.
-pub(crate) fn compiled(compiler: &str, flags: &[&str], sources: &[&str], to: &Path) -> Option<()> {
-    let sources = sources.iter().map(|source| Path::new(SOURCES).canonicalize().unwrap().join(source));
-    let made = Command::new(compiler).args(sources).args(flags).arg("-o").arg(to).output();
-    match made {
-        Ok(made) if made.status.success() => Some(()),
-        Ok(made) => panic!("{compiler}: {}", said(&made)),
-        Err(error) => {
-            vellum_skip::skip(format_args!("{compiler} cannot be started: {error}"));
-            None
-        }
-    }
+/// Whether `./build` has made the runtime and the recorder; says so if not.
+#[track_caller]
+pub(crate) fn is_built() -> bool {
+    held::is_built() && vellum_skip::built(RECORDER).is_some()
 }
 
 /// `vellum cost` with `options` before the program.
 pub(crate) fn cost(options: &[&str]) -> Command {
-    let (runtime, recorder) = libraries();
     let mut command = Command::new(VELLUM);
-    command.arg("cost").arg("--recorder").arg(recorder).args(options).arg("--");
-    command.env_remove("LD_PRELOAD").env("VELLUM_LIB", runtime);
+    command.arg("cost").arg("--recorder").arg(vellum_skip::folder().join(RECORDER)).args(options).arg("--");
+    command.env_remove("LD_PRELOAD").env("VELLUM_LIB", held::runtime());
     // Dumps of programs that are meant to crash are of no use.
     // SAFETY: setrlimit is async-signal-safe and gets a record that lives across the call.
     unsafe {

@@ -3,63 +3,98 @@
 use std::path::PathBuf;
 use std::process::Command;
 use vellum_conformance::library::library;
-use vellum_conformance::program::{Place, header, sources};
-use vellum_conformance::run::plain;
+use vellum_conformance::plain;
+use vellum_conformance::program::{header, sources};
+use vellum_conformance::scenario::names;
 
-const DIALECTS: &[(&str, &str, &str)] = &[("cc", "c99", "c"), ("cc", "c11", "c"), ("c++", "c++17", "c++")];
+/// The programs, and how many scenarios each has: what every heap does, and what moves.
+const COLLECTOR: (&str, usize) = ("collector", 14);
+const MOVEMENT: (&str, usize) = ("movement", 6);
 
-/// What every heap does, and what moves; with how many scenarios.
-const PROGRAMS: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
-
-#[test]
-fn scenarios_in_every_dialect() {
-    let place = Place::new();
-    let programs =
-        PROGRAMS.into_iter().flat_map(|source| DIALECTS.iter().map(move |dialect| (source, *dialect)));
-    for ((source, scenarios), (compiler, dialect, language)) in programs {
-        let program = compiled(&place, source, compiler, dialect, language);
-        let names = plain(Command::new(&program)).succeeded().text();
-        assert_eq!(names.lines().count(), scenarios, "{names}");
-        for name in names.lines() {
-            let mut command = Command::new(&program);
-            command.arg(name);
-            plain(command).succeeded();
-        }
+/// All scenarios of a program that is compiled as this dialect.
+fn scenarios((source, scenarios): (&str, usize), compiler: &str, dialect: &str) {
+    let program = compiled(source, compiler, dialect);
+    let names = names(&program);
+    assert_eq!(names.len(), scenarios, "{names:?}");
+    for name in names {
+        let mut command = Command::new(&program);
+        command.arg(name);
+        plain(command).succeeded();
     }
 }
 
-fn compiled(place: &Place, source: &str, compiler: &str, dialect: &str, language: &str) -> PathBuf {
+#[test]
+fn scenarios_in_c99() {
+    scenarios(COLLECTOR, "cc", "c99");
+}
+
+#[test]
+fn scenarios_in_c11() {
+    scenarios(COLLECTOR, "cc", "c11");
+}
+
+#[test]
+fn scenarios_in_cxx() {
+    scenarios(COLLECTOR, "c++", "c++17");
+}
+
+#[test]
+fn objects_move_in_c99() {
+    scenarios(MOVEMENT, "cc", "c99");
+}
+
+#[test]
+fn objects_move_in_c11() {
+    scenarios(MOVEMENT, "cc", "c11");
+}
+
+#[test]
+fn objects_move_in_cxx() {
+    scenarios(MOVEMENT, "c++", "c++17");
+}
+
+/// `c/SOURCE.c` as this dialect: a compiler of C++ takes it for C++.
+fn compiled(source: &str, compiler: &str, dialect: &str) -> PathBuf {
     let directory = library().parent().expect("a library lies in a directory").display().to_string();
-    let program = place.file(&format!("{source}-{dialect}"));
-    let mut command = Command::new(compiler);
-    command.args([&format!("-std={dialect}"), "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"]);
-    command.arg(format!("-I{}", header().display())).args(["-x", language]);
-    command.arg(sources().join(format!("{source}.c"))).args(["-x", "none", "-o"]).arg(&program);
-    command.args([&format!("-L{directory}"), "-lvellum", &format!("-Wl,-rpath,{directory}")]);
-    plain(command).succeeded();
-    program
+    let flags = [
+        format!("-std={dialect}"),
+        format!("-I{}", header().display()),
+        format!("-L{directory}"),
+        format!("-Wl,-rpath,{directory}"),
+    ];
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", "-lvellum"]);
+    let source = [sources().join(format!("{source}.c"))];
+    vellum_skip::compiled(compiler, "program", &source, &flags).unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// Those of which something else is promised than that objects are what they were: how much a heap takes,
 /// when it collects, what dies at a certain moment.
 const SETTINGS_OF_THEIR_OWN: [&str; 6] = ["settings", "returns", "limits", "weak", "eager", "frames"];
 
-/// One allocation in this many, and which; fewer where more is alive.
-const POINTS: [(&str, &[&str]); 2] =
-    [("collector", &["1000,seed=4", "5000,seed=5"]), ("movement", &["20000,seed=6"])];
+/// Collections at random points: one allocation in this many, and which.
+fn at_random_collection_points((source, _): (&str, usize), points: &str) {
+    let program = compiled(source, "cc", "c11");
+    let names = names(&program);
+    for name in names.iter().filter(|name| !SETTINGS_OF_THEIR_OWN.contains(&name.as_str())) {
+        let mut command = Command::new(&program);
+        command.arg(name).env("VELLUM_GC_EAGER", points);
+        plain(command).succeeded();
+    }
+}
 
 #[test]
 fn scenarios_at_random_collection_points() {
-    let place = Place::new();
-    for (source, all) in POINTS {
-        let program = compiled(&place, source, "cc", "c11", "c");
-        let names = plain(Command::new(&program)).succeeded().text();
-        for name in names.lines().filter(|name| !SETTINGS_OF_THEIR_OWN.contains(name)) {
-            for points in all {
-                let mut command = Command::new(&program);
-                command.arg(name).env("VELLUM_GC_EAGER", points);
-                plain(command).succeeded();
-            }
-        }
-    }
+    at_random_collection_points(COLLECTOR, "1000,seed=4");
+}
+
+#[test]
+fn scenarios_at_fewer_random_collection_points() {
+    at_random_collection_points(COLLECTOR, "5000,seed=5");
+}
+
+/// Fewest, as more is alive.
+#[test]
+fn objects_move_at_random_collection_points() {
+    at_random_collection_points(MOVEMENT, "20000,seed=6");
 }

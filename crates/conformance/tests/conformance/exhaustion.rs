@@ -3,65 +3,41 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use vellum_conformance::{Place, check_all, plain, served, skip};
+use vellum_conformance::{Place, plain, served};
 
-const LIMIT: u64 = 512 << 20;
+/// As the program has it.
+const LIMIT: u64 = 256 << 20;
 
-#[test]
-fn limits_set_by_the_program() {
-    let place = Place::new();
-    check_all(&place.program("exhaustion.c", &["-pthread"]));
+vellum_conformance::scenarios! { limits_set_by_the_program: "exhaustion.c", ["-pthread"], [];
+    limited_address_space limited_address_space_after_use limited_from_the_start limited_data growing_to_the_limit
+    threads_at_the_limit used_up_map_entries vellum_few_map_entries
 }
 
-#[test]
-fn limits_found_at_the_start() {
-    let place = Place::new();
-    let program = place.program("exhaustion.c", &["-pthread"]);
-    for scenario in ["limited_from_the_start", "growing_to_the_limit"] {
-        let limited = || {
-            let mut command = Command::new(&program);
-            command.arg(scenario);
-            let set = || {
-                setrlimit(Resource::As, Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) })
-                    .map_err(std::io::Error::from)
-            };
-            // SAFETY: setrlimit is one system call, which a forked child may make.
-            unsafe { command.pre_exec(set) };
-            command
+/// Runs a scenario under a limit that the program begins with.
+fn limited_from_the_start(scenario: &str) {
+    let program = Place::new().program("exhaustion.c", &["-pthread"]);
+    let limited = || {
+        let mut command = Command::new(&program);
+        command.arg(scenario);
+        let set = || {
+            setrlimit(Resource::As, Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) })
+                .map_err(std::io::Error::from)
         };
-        plain(limited()).succeeded();
-        served(limited()).succeeded();
-    }
+        // SAFETY: setrlimit is one system call, which a forked child may make.
+        unsafe { command.pre_exec(set) };
+        command
+    };
+    plain(limited()).succeeded();
+    served(limited()).succeeded();
     assert_ne!(getrlimit(Resource::As).current, Some(LIMIT), "the limit is the child's alone");
 }
 
-/// The machine-wide setting is changed only when asked for, and put back in any case.
 #[test]
-fn strict_commitment() {
-    const SETTING: &str = "/proc/sys/vm/overcommit_memory";
-    struct PutBack(String);
-    impl Drop for PutBack {
-        fn drop(&mut self) {
-            let _ = std::fs::write(SETTING, self.0.trim());
-        }
-    }
-    if std::env::var_os("VELLUM_TEST_OVERCOMMIT").is_none() {
-        return skip("vm.overcommit_memory=2 is machine-wide; VELLUM_TEST_OVERCOMMIT=1 tries it");
-    }
-    let before = std::fs::read_to_string(SETTING).expect("the setting can be read");
-    if std::fs::write(SETTING, "2").is_err() {
-        return skip("vm.overcommit_memory can only be set by root");
-    }
-    let _put_back = PutBack(before);
-    let place = Place::new();
-    let program = place.program("stress.c", &["-pthread"]);
-    let mut command = Command::new(program);
-    command.args(["1", "2", "3000", "3"]);
-    served(command).succeeded();
-    let program = place.program("exhaustion.c", &["-pthread"]);
-    for scenario in ["growing_to_the_limit", "used_up_map_entries"] {
-        let mut command = Command::new(&program);
-        command.arg(scenario);
-        served(command).succeeded();
-    }
+fn all_sizes_under_a_limit_from_the_start() {
+    limited_from_the_start("limited_from_the_start");
+}
+
+#[test]
+fn growing_to_a_limit_from_the_start() {
+    limited_from_the_start("growing_to_the_limit");
 }

@@ -1,9 +1,12 @@
-//! `fork` at any moment in a threaded process.
+//! `fork` at any moment in a threaded process, as Vellum serves usually, and hardened. FORKS in the environment
+//! says how often.
 
-use vellum_conformance::{Place, check_all};
+vellum_conformance::scenarios! { usual: "forks.c", ["-pthread"], [];
+    one_thread_forks_as_one vellum_memory_goes_back_after_a_fork threads_fork_at_any_moment
+    programs_are_started_at_any_moment generations a_forking_server
+}
 
-#[test]
-fn forks() {
-    let place = Place::new();
-    check_all(&place.program("forks.c", &["-pthread"]));
+vellum_conformance::scenarios! { hardened: "forks.c", ["-pthread"], [("VELLUM_HARDEN", "1")];
+    one_thread_forks_as_one vellum_memory_goes_back_after_a_fork threads_fork_at_any_moment
+    programs_are_started_at_any_moment generations a_forking_server
 }

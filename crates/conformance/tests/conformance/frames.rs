@@ -2,36 +2,27 @@
 //! pages as programs do, and programs stay within what was said.
 
 use std::process::Command;
-use vellum_conformance::scenario::check_all_with;
-use vellum_conformance::{Place, plain, served, skip, tool};
+use vellum_conformance::{plain, served, skip, tool};
 use vellum_wire::Counter;
 
 /// What a process may have in memory beside its frames, in KiB.
 const BESIDE_KIB: u64 = 12 << 10;
 
-/// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
-#[test]
-fn programs_see_nothing_of_it() {
-    let place = Place::new();
-    let program = place.program("frames.c", &["-pthread"]);
-    for frames in ["512K", "4M"] {
-        check_all_with(&program, &[("VELLUM_FRAMES", frames)]);
-    }
+// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
+vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];
+    small threads mappings calls signals forks
 }
-
-/// Where it cannot be, small blocks and mappings are not paged, and nothing fails.
-#[test]
-fn without_privilege_small_blocks_are_not_paged() {
-    let place = Place::new();
-    let program = place.program("frames.c", &["-pthread"]);
-    check_all_with(&program, &[("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "kernel_faults")]);
+vellum_conformance::scenarios! { some: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "4M")];
+    small threads mappings calls signals forks
 }
-
-#[test]
-fn without_moving_frames() {
-    let place = Place::new();
-    let program = place.program("frames.c", &["-pthread"]);
-    check_all_with(&program, &[("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "move")]);
+vellum_conformance::scenarios! { without_moving_frames:
+    "frames.c", ["-pthread"], [("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "move")];
+    small threads mappings calls signals forks
+}
+// Small blocks and mappings are not paged then, and nothing fails.
+vellum_conformance::scenarios! { without_privilege:
+    "frames.c", ["-pthread"], [("VELLUM_FRAMES", "2M"), ("VELLUM_MASK", "kernel_faults")];
+    small threads mappings calls signals forks
 }
 
 /// The lines that a program says, and the peak of its memory in KiB, which it says too.
@@ -90,18 +81,6 @@ fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
         command
     };
     bounded(make, frames_mib);
-}
-
-#[test]
-fn a_list_of_strings() {
-    let program = "
-import hashlib
-items = ['item-%d' % i for i in range(1500000)]
-seen = hashlib.sha256()
-for item in items: seen.update(item.encode())
-print(len(items), seen.hexdigest())
-";
-    python_with(None, program, 16);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use vellum_conformance::scenario::check_all_with;
+use vellum_conformance::program::sources;
+use vellum_conformance::scenario::check_those;
 use vellum_conformance::{Place, check_all, library, plain, skip, tool};
 use vellum_process::library::SONAME;
 
@@ -25,25 +26,47 @@ fn identities() {
     check_all(&place.program("identity.c", &["-pthread"]));
 }
 
-/// What the calling thread is, every thread is, the moment a call that changes it returns.
-#[test]
-fn every_thread_has_what_the_caller_has() {
-    if !is_root() {
-        skip("most ways to change one's identity are root's");
-    }
-    check_all(&Place::new().program("rights.c", &["-pthread"]));
+/// What the calling thread is, every thread is, the moment a call that changes it returns: the scenarios whose
+/// names begin so. RACES in the environment says how many races each is.
+fn every_thread_follows(names: &str, environment: &[(&str, &str)]) {
+    every_thread_follows_where(|name| name.starts_with(names), environment);
 }
 
-/// The same with big blocks paged: the threads without which there is no memory follow. Frames are copied, as
-/// moving them may meet the kernel's own moves.
-#[test]
-fn threads_that_page_follow() {
+fn every_thread_follows_where(wanted: impl Fn(&str) -> bool, environment: &[(&str, &str)]) {
     if !is_root() {
         skip("most ways to change one's identity are root's");
     }
-    let place = Place::new();
-    let program = place.program("rights.c", &["-pthread"]);
-    check_all_with(&program, &[("VELLUM_FRAMES", "16M"), ("VELLUM_MASK", "move"), ("RACES", "3")]);
+    let program = Place::new().program("rights.c", &["-pthread"]);
+    check_those(&program, environment, wanted);
+}
+
+#[test]
+fn every_thread_has_what_the_caller_has() {
+    every_thread_follows("once_", &[]);
+}
+
+#[test]
+fn every_thread_has_what_the_caller_has_in_races() {
+    every_thread_follows("race_", &[]);
+}
+
+/// With big blocks paged the threads without which there is no memory follow. Frames are copied, as moving them
+/// may meet the kernel's own moves.
+const PAGED: [(&str, &str); 3] = [("VELLUM_FRAMES", "8M"), ("VELLUM_MASK", "move"), ("RACES", "2")];
+
+#[test]
+fn threads_that_page_follow() {
+    every_thread_follows("once_set", &PAGED);
+}
+
+#[test]
+fn threads_that_page_follow_in_other_ways() {
+    every_thread_follows_where(|name| name.starts_with("once_") && !name.starts_with("once_set"), &PAGED);
+}
+
+#[test]
+fn threads_that_page_follow_in_races() {
+    every_thread_follows("race_", &PAGED);
 }
 
 /// A program with rights that its caller has not does nothing that the caller's environment says: no file is
@@ -65,8 +88,11 @@ fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
         "-Wl,--no-as-needed".into(),
         "-lvellum".into(),
     ];
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let program = place.program("secure.c", &flags);
+    // Compiled here, as its rights are changed and the library is in this folder.
+    let program = place.file("secure");
+    let mut command = Command::new("cc");
+    command.arg(sources().join("secure.c")).args(flags).arg("-o").arg(&program);
+    plain(command).succeeded();
     let board = place.file("board");
     fs::write(&board, vec![0; 1 << 20]).expect("a file");
     for (path, mode) in [

@@ -1,6 +1,7 @@
 //! The malloc family and C++ new and delete, as the C library and the standards have them, and Vellum's own.
 
 use vellum_conformance::program::header;
+use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, check_all, plain};
 
 #[test]
@@ -12,7 +13,10 @@ fn the_malloc_family() {
 #[test]
 fn new_and_delete() {
     let place = Place::new();
-    check_all(&place.program("newdelete.cc", &["-std=c++17", "-pthread"]));
+    let program = place.program("newdelete.cc", &["-std=c++17", "-pthread"]);
+    for environment in [&[][..], &[("VELLUM_HARDEN", "1")]] {
+        check_all_with(&program, environment);
+    }
 }
 
 /// The header is C and C++, and says what the library exports.

@@ -1,5 +1,6 @@
 //! Vellum under real programs. One executable for all, as linking is what takes longest.
 
+mod alone;
 mod circles;
 mod collector;
 mod directions;
@@ -7,11 +8,9 @@ mod exhaustion;
 mod exploits;
 mod forks;
 mod frames;
-mod hardened;
 mod house;
 mod identity;
 mod interface;
-mod limits;
 mod mappings;
 mod misuse;
 mod misuse_cases;

@@ -4,16 +4,16 @@ use std::process::Command;
 use vellum_conformance::{Place, check_all, plain, served};
 use vellum_wire::Counter;
 
-#[test]
-fn anonymous_mappings() {
-    let place = Place::new();
-    check_all(&place.program("mappings.c", &[]));
+vellum_conformance::scenarios! { anonymous: "mappings.c", [], [];
+    another_allocators_memory memory_is_zero_after_reuse lengths_are_rounded_to_pages parts_can_be_unmapped
+    page_by_page aligned_by_trimming two_neighbours_in_one_call unmapping_nothing_succeeds errors_are_the_kernels
+    protection_holds attributes_end_with_the_mapping fork_advice_holds copy_on_write shared_memory_is_shared
+    reserve_and_commit other_kinds kernel_calls_on_served_memory
 }
 
 #[test]
 fn mappings_that_change() {
-    let place = Place::new();
-    check_all(&place.program("remaps.c", &[]));
+    check_all(&Place::new().program("remaps.c", &[]));
 }
 
 /// What the other test compares would hold trivially if no mapping were served.
@@ -22,42 +22,49 @@ fn mappings_are_served_at_all() {
     let place = Place::new();
     let program = place.program("mappings.c", &[]);
     let run = |knob: &str| {
-        let mut command = std::process::Command::new(&program);
+        let mut command = Command::new(&program);
         command.arg("memory_is_zero_after_reuse").env("VELLUM_MMAP", knob);
         served(command).succeeded().seats[0].get(Counter::MmapServed)
     };
-    assert!(run("on") > 20, "mappings served: {}", run("on"));
+    let served = run("on");
+    assert!(served > 20, "mappings served: {served}");
     assert_eq!(run("off"), 0);
 }
 
-/// Seeds of the fuzzer that the kernel alone is given: the model it checks is the kernel's.
-const SEEDS_PLAIN: u64 = 400;
-/// Seeds that Vellum is given, unless `VELLUM_FUZZ_SEEDS` says how many.
-const SEEDS: u64 = 2000;
+/// Seeds of the fuzzer that each allocator is given, unless `VELLUM_FUZZ_SEEDS` says how many.
+const SEEDS: u64 = 100;
 /// Seeds of one process: what one has left behind is a part of what the next begins with.
 const SEEDS_A_PROCESS: u64 = 200;
 
-#[test]
-fn random_calls_are_answered_as_by_the_kernel() {
-    let place = Place::new();
-    let program = place.program("mapfuzz.c", &[]);
-    let run = |first: u64, count: u64| {
-        let mut command = Command::new(&program);
-        command.args([first.to_string(), count.to_string()]);
-        command
-    };
-    for first in (0..SEEDS_PLAIN).step_by(SEEDS_A_PROCESS as usize) {
-        plain(run(first, SEEDS_A_PROCESS)).succeeded();
-    }
+/// Gives the fuzzer all seeds, in processes that `run` runs.
+fn random_calls(run: impl Fn(Command)) {
+    let program = Place::new().program("mapfuzz.c", &[]);
     let seeds = std::env::var("VELLUM_FUZZ_SEEDS")
         .ok()
         .map_or(SEEDS, |asked| asked.parse().expect("a number of seeds"));
     for first in (0..seeds).step_by(SEEDS_A_PROCESS as usize) {
-        let mut command = run(first, SEEDS_A_PROCESS.min(seeds - first));
-        // Both sides of what the page layer decides by itself.
-        if first / SEEDS_A_PROCESS % 4 == 3 {
-            command.env("VELLUM_HUGE", "always").env("VELLUM_DECAY_MS", "10");
-        }
-        served(command).succeeded();
+        let mut command = Command::new(&program);
+        command.args([first.to_string(), SEEDS_A_PROCESS.min(seeds - first).to_string()]);
+        run(command);
     }
+}
+
+/// The model that the fuzzer checks is the kernel's.
+#[test]
+fn random_calls_are_answered_by_the_kernel_as_by_the_model() {
+    random_calls(|command| drop(plain(command).succeeded()));
+}
+
+#[test]
+fn random_calls_are_answered_as_by_the_kernel() {
+    random_calls(|command| drop(served(command).succeeded()));
+}
+
+/// The other side of what the page layer decides by itself.
+#[test]
+fn random_calls_are_answered_with_huge_pages_and_a_short_decay() {
+    random_calls(|mut command| {
+        command.env("VELLUM_HUGE", "always").env("VELLUM_DECAY_MS", "10");
+        served(command).succeeded();
+    });
 }

@@ -5,10 +5,8 @@ use std::process::Command;
 use vellum_conformance::library::{command, library};
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;
-use vellum_conformance::{Place, check_all, plain, served, skip};
+use vellum_conformance::{Place, plain, served, skip};
 
-/// Programs of scenarios that are compared with and without Vellum.
-const COMPARED: [&str; 5] = ["forks", "rights", "threads", "vel", "waits"];
 /// Programs linked with the library, and how many scenarios each has.
 const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
 
@@ -31,22 +29,46 @@ fn compiled(place: &Place, compiler: &str, name: &str, more: &[&str]) -> PathBuf
     place.program_by(compiler, &format!("{name}.c"), &flags).unwrap_or_else(|said| panic!("{name}: {said}"))
 }
 
-#[test]
-fn scenarios() {
+/// The scenarios of a program are the same with and without Vellum.
+fn scenarios(name: &str, environment: &[(&str, &str)]) {
     let place = Place::new();
     let Some(compiler) = compiler(&place) else { return };
-    for name in COMPARED {
-        check_all(&compiled(&place, compiler, name, &[]));
-    }
+    check_all_with(&compiled(&place, compiler, name, &[]), environment);
 }
 
 #[test]
-fn in_few_frames() {
-    let place = Place::new();
-    let Some(compiler) = compiler(&place) else { return };
-    for (name, frames) in [("frames", "1M"), ("paging", "2M")] {
-        check_all_with(&compiled(&place, compiler, name, &[]), &[("VELLUM_FRAMES", frames)]);
-    }
+fn forks() {
+    scenarios("forks", &[]);
+}
+
+#[test]
+fn rights() {
+    scenarios("rights", &[("RACES", "3")]);
+}
+
+#[test]
+fn threads() {
+    scenarios("threads", &[]);
+}
+
+#[test]
+fn vel() {
+    scenarios("vel", &[]);
+}
+
+#[test]
+fn waits() {
+    scenarios("waits", &[]);
+}
+
+#[test]
+fn small_blocks_in_few_frames() {
+    scenarios("frames", &[("VELLUM_FRAMES", "1M")]);
+}
+
+#[test]
+fn big_blocks_in_few_frames() {
+    scenarios("paging", &[("VELLUM_FRAMES", "2M")]);
 }
 
 #[test]

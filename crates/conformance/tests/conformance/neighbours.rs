@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 use vellum_conformance::library::command as vellum;
+use vellum_conformance::program::sources;
 use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, tool};
 use vellum_wire::Attach;
 
@@ -219,13 +220,14 @@ fn an_allocator_that_is_not_ready_is_left_alone() {
 #[test]
 fn a_library_with_operators_of_its_own_keeps_them() {
     let place = Place::new();
-    let made = place.program("operators.cc", &["-DLIBRARY", "-shared", "-fPIC"]);
-    let library = place.file("libown.so");
-    std::fs::rename(made, &library).expect("both are in one directory");
-    let program = place.program("operators.cc", &[&format!("-L{}", place.path().display()), "-lown"]);
+    let flags = ["-DLIBRARY", "-shared", "-fPIC"];
+    let library = vellum_skip::compiled("c++", "libown.so", &[sources().join("operators.cc")], &flags)
+        .unwrap_or_else(|why| panic!("{why}"));
+    let folder = library.parent().expect("a folder");
+    let program = place.program("operators.cc", &[&format!("-L{}", folder.display()), "-lown"]);
     let outcome = same(|| {
         let mut command = Command::new(&program);
-        command.env("LD_LIBRARY_PATH", place.path());
+        command.env("LD_LIBRARY_PATH", folder);
         command
     });
     assert!(outcome.text().starts_with("1 1 1 1 1 0 "), "{outcome}");

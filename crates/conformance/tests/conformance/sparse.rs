@@ -1,13 +1,13 @@
 //! Pages among survivors: slabs of which little is in use give back the rest.
 
 use std::process::Command;
-use vellum_conformance::{Outcome, Place, check_all, served};
+use vellum_conformance::{Outcome, Place, served};
 use vellum_wire::Counter;
 
-#[test]
-fn sparse() {
-    let place = Place::new();
-    check_all(&place.program("sparse.c", &["-pthread"]));
+vellum_conformance::scenarios! { scenarios: "sparse.c", ["-pthread"], [];
+    vellum_pages_among_survivors_go_back vellum_pages_of_sleeping_threads_go_back
+    vellum_a_trim_gives_back_pages_among_survivors vellum_mallinfo_tells_survivors_from_the_rest
+    vellum_locked_pages_go_once_they_are_not_locked survivors_keep_their_contents
 }
 
 /// The board says of a process that has ended how much of its memory blocks took.

@@ -1,7 +1,7 @@
 //! Threads, forks, random sizes, random lifetimes; and the same with every kernel facility taken away in
 //! turn.
 //!
-//! The seed is printed, and `VELLUM_TEST_SEED` sets it.
+//! The seed is printed, and `VELLUM_TEST_SEED` sets it; `VELLUM_STRESS=20` is twenty times as long.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,11 +13,20 @@ fn seed() -> String {
     (vellum_random::test_seed(None) as u32).to_string()
 }
 
-fn stress(program: &Path, arguments: [&str; 4], environment: &[(&str, &str)]) -> Outcome {
+/// The program with this seed: so many threads, each with so many turns, and so many forks. `VELLUM_STRESS`
+/// multiplies turns and forks.
+fn stress(
+    program: &Path,
+    seed: &str,
+    [threads, turns, forks]: [u64; 3],
+    environment: &[(&str, &str)],
+) -> Outcome {
+    let times = std::env::var("VELLUM_STRESS").map_or(1, |asked| asked.parse().expect("a number"));
     let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().copied());
+    command.arg(seed).args([threads, turns * times, forks * times].map(|number| number.to_string()));
+    command.envs(environment.iter().copied());
     let outcome = served(command).succeeded();
-    assert_eq!(outcome.text(), format!("seed {} done\n", arguments[0]), "{outcome}");
+    assert_eq!(outcome.text(), format!("seed {seed} done\n"), "{outcome}");
     assert_eq!(outcome.stderr, "", "{outcome}");
     outcome
 }
@@ -30,13 +39,13 @@ fn threads_forks_and_random_lifetimes() {
     let mut command = Command::new(&program);
     command.args([&seed, "2", "2000", "2"]);
     plain(command).succeeded();
-    stress(&program, [&seed, "2", "150000", "30"], &[]);
-    stress(&program, [&seed, "8", "30000", "30"], &[]);
+    stress(&program, &seed, [2, 40_000, 10], &[]);
+    stress(&program, &seed, [8, 10_000, 10], &[]);
 }
 
-/// What an older kernel, or less privilege, lacks: each facility alone, and all of them.
-#[test]
-fn every_capability_masked_in_turn() {
+/// What an older kernel, or less privilege, lacks: each facility alone, and all of them. Every `PARTS`th, from the
+/// `part`th.
+fn capabilities_masked_in_turn(part: usize) {
     let place = Place::new();
     let program = place.program("stress.c", &["-pthread"]);
     let remaps = place.program("remaps.c", &[]);
@@ -44,10 +53,10 @@ fn every_capability_masked_in_turn() {
     let seed = seed();
     let all = Caps::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
     let masks = Caps::NAMES.iter().map(|(name, _)| *name).chain([all.as_str()]);
-    for mask in masks {
+    for mask in masks.skip(part).step_by(PARTS) {
         eprintln!("VELLUM_MASK={mask}");
         let masked = [("VELLUM_MASK", mask)];
-        stress(&program, [&seed, "3", "12000", "6"], &masked);
+        stress(&program, &seed, [3, 4000, 2], &masked);
         for (program, scenario) in [
             (&remaps, "random_operations"),
             (&remaps, "remapping"),
@@ -60,6 +69,29 @@ fn every_capability_masked_in_turn() {
             assert_eq!(outcome.stderr, "", "{outcome}");
         }
     }
+}
+
+/// Tests that share the facilities.
+const PARTS: usize = 4;
+
+#[test]
+fn capabilities_masked_in_turn_0() {
+    capabilities_masked_in_turn(0);
+}
+
+#[test]
+fn capabilities_masked_in_turn_1() {
+    capabilities_masked_in_turn(1);
+}
+
+#[test]
+fn capabilities_masked_in_turn_2() {
+    capabilities_masked_in_turn(2);
+}
+
+#[test]
+fn capabilities_masked_in_turn_3() {
+    capabilities_masked_in_turn(3);
 }
 
 #[test]
@@ -78,7 +110,7 @@ fn every_setting_of_every_knob() {
     ];
     for setting in settings {
         eprintln!("{}={}", setting.0, setting.1);
-        stress(&program, [&seed, "3", "12000", "6"], &[setting]);
+        stress(&program, &seed, [3, 4000, 2], &[setting]);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Threads that come and go, free for each other, and sleep on memory they have freed.
 
-use vellum_conformance::{Place, check_all};
-
-#[test]
-fn threads() {
-    let place = Place::new();
-    check_all(&place.program("threads.c", &["-pthread"]));
+vellum_conformance::scenarios! { threads: "threads.c", ["-pthread"], [];
+    threads_come_and_go blocks_outlive_their_threads blocks_are_freed_by_others destructors_allocate_and_free
+    a_crowd_of_threads the_process_ends_while_others_allocate vellum_idle_threads_return_small_blocks
+    vellum_idle_threads_return_middling_blocks vellum_idle_threads_return_large_blocks
+    vellum_idle_threads_return_huge_blocks vellum_idle_owners_return_what_others_free vellum_a_burst_goes_back
 }

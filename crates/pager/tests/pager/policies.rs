@@ -1,8 +1,6 @@
 //! Policies, without a kernel: against exact algorithms on reference strings, and their bookkeeping against a
 //! model.
 
-#[allow(unreachable_pub, reason = "shared by test programs")]
-
 use proptest::prelude::*;
 use crate::recency::by_recency;
 use std::collections::{BTreeSet, VecDeque};

@@ -2,9 +2,7 @@
 //!
 //! Skipped where the kernel or privilege lacks it; `.ci/vm` boots a kernel that has all of it.
 
-mod common;
-
-use common::VELLUM;
+use crate::common::VELLUM;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! `vellum trace`: curves from recorded references.
 
-mod common;
-
-use common::{VELLUM, said, text};
+use crate::common::{VELLUM, said, text};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,8 +1,6 @@
 //! `vellum doctor`: what it says of this machine, and of one that denies something.
 
-mod common;
-
-use common::{VELLUM, said, text};
+use crate::common::{self, VELLUM, said, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;

@@ -1,9 +1,7 @@
 //! On a terminal: job control, Ctrl-C, the live line.
 
-mod common;
-
-use common::terminal::{on_terminal, terminal, until};
-use common::{VELLUM, harmless_library, run};
+use crate::common::terminal::{on_terminal, terminal, until};
+use crate::common::{self, VELLUM, harmless_library, run};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -107,8 +105,12 @@ fn a_silent_run_has_a_live_line_that_is_gone_at_the_end() {
 #[test]
 fn a_program_that_has_the_terminal_to_itself_is_left_alone() {
     let (mut master, slave) = terminal();
-    let script = "stty -icanon -echo; sleep 1.5";
-    let mut child = on_terminal(run(&[]).args(["sh", "-c", script]).stdout(Stdio::null()), &slave);
+    // Longer than a program may be silent, on a terminal that is as the program wants it from the beginning.
+    let script = format!(
+        "stty -icanon -echo && exec {VELLUM} run --lib {} -- sleep 1.5",
+        harmless_library().display()
+    );
+    let mut child = on_terminal(Command::new("sh").args(["-c", &script]).stdout(Stdio::null()), &slave);
     let mut seen = String::new();
     until(&mut master, &mut seen, "exit status 0");
     assert!(child.wait().unwrap().success());

@@ -1,11 +1,9 @@
 //! `vellum gc-stat` on real processes: a running one, one that it starts, one that ends meanwhile, and those
 //! of which nothing can be known.
 
-mod common;
-
-use common::{VELLUM, compiled, report, said, text};
+use crate::common::held::{is_built, runtime};
+use crate::common::{self, VELLUM, report, said, text};
 use serde_json::Value;
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
@@ -37,21 +35,12 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The library as it is shipped, built now where there is a cargo.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test program has a path");
-    let target = test.ancestors().nth(3).expect("TARGET/PROFILE/deps/test");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--quiet", "-p", "vellum-runtime", "--target-dir"]).arg(target);
-    assert!(build.status().expect("cargo starts").success(), "vellum-runtime does not build");
-    target.join("release/libvellum.so")
-}
-
-/// The program, linked with the library; `None`, and a word, where there is no compiler.
-fn program(place: &Path) -> Option<PathBuf> {
-    let library = library();
-    let directory = text(library.parent().expect("a folder")).to_owned();
+/// The program, linked with the library; `None`, and a word, where there is no compiler or no library.
+fn program() -> Option<PathBuf> {
+    if !is_built() {
+        return None;
+    }
+    let directory = text(runtime().parent().expect("a folder")).to_owned();
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
     let flags = [
         include.to_owned(),
@@ -60,7 +49,7 @@ fn program(place: &Path) -> Option<PathBuf> {
         "-lvellum".to_owned(),
         format!("-Wl,-rpath,{directory}"),
     ];
-    compiled("cc", &flags.each_ref().map(String::as_str), PROGRAM, place)
+    common::program("cc", &flags.each_ref().map(String::as_str), PROGRAM)
 }
 
 /// A program that runs, and waits for a line.
@@ -130,8 +119,7 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn a_running_process() {
-    let place = tempfile::tempdir().expect("a folder");
-    let Some(program) = program(place.path()) else { return };
+    let Some(program) = program() else { return };
     let mut running = Running::start(&program, 3);
     let pid = running.pid();
     let first = json(&output(&["--json", "-", &pid]));
@@ -162,43 +150,50 @@ fn a_running_process() {
 #[test]
 fn rows_at_intervals() {
     let place = tempfile::tempdir().expect("a folder");
-    let Some(program) = program(place.path()) else { return };
+    let Some(program) = program() else { return };
     let running = Running::start(&program, 1);
     let rows = output(&["--interval", "5ms", "-n", "3", &running.pid()]);
     assert!(rows.status.success(), "{}", said(&rows));
     let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
     assert_eq!(rows.lines().count(), 4, "a head and three rows: {rows}");
     assert!(rows.lines().next().is_some_and(|head| head.contains("collections")), "{rows}");
-}
-
-/// It ends while it is sampled; everything seen until then is reported.
-#[test]
-fn a_process_that_ends_midway() {
-    let place = tempfile::tempdir().expect("a folder");
-    let Some(program) = program(place.path()) else { return };
-    let mut running = Running::start(&program, 1);
+    // As JSON, with the look before the first row.
     let file = place.path().join("seen.json");
-    let mut looking = gc_stat(&["--interval", "1ms", "--json", text(&file), &running.pid()])
-        .spawn()
-        .expect("vellum starts");
-    for _ in 0..20 {
-        running.again();
-    }
-    running.end();
-    assert!(looking.wait().expect("it ends by itself").success());
+    let seen = output(&["--interval", "5ms", "-n", "3", "--json", text(&file), &running.pid()]);
+    assert!(seen.status.success(), "{}", said(&seen));
     let seen = report(&file);
     let rows = seen["rows"].as_array().expect("rows");
-    assert!(!rows.is_empty(), "{seen}");
+    assert_eq!(rows.len(), 4, "{seen}");
     let of = |row: &Value| row["collections"].as_u64().expect("a number");
     assert!(rows.windows(2).all(|two| of(&two[0]) <= of(&two[1])), "{seen}");
-    assert_eq!(seen["total"]["collections"], rows.last().expect("a row")["collections"]);
+    assert_eq!(seen["total"]["collections"], rows[3]["collections"]);
+}
+
+/// It ends while it is sampled; what was seen until then is reported, and that is no failure.
+#[test]
+fn a_process_that_ends_midway() {
+    let Some(program) = program() else { return };
+    let mut running = Running::start(&program, 1);
+    let mut looking = gc_stat(&["--interval", "1ms", &running.pid()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("vellum starts");
+    let mut rows = BufReader::new(looking.stdout.take().expect("a pipe")).lines();
+    let mut row = || rows.next().expect("a row").expect("text");
+    assert!(row().contains("collections"));
+    row();
+    running.again();
+    running.end();
+    // A row each millisecond would fill the pipe.
+    rows.for_each(drop);
+    assert!(looking.wait().expect("it ends by itself").success());
 }
 
 #[test]
 fn a_program_that_it_starts() {
     let place = tempfile::tempdir().expect("a folder");
-    let Some(program) = program(place.path()) else { return };
-    let library = library();
+    let Some(program) = program() else { return };
+    let library = runtime();
     let start = |options: &[&str], collections: &str| {
         let mut arguments = vec!["--lib", text(&library)];
         arguments.extend(options);

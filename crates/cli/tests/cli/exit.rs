@@ -1,8 +1,6 @@
 //! Exit statuses and messages.
 
-mod common;
-
-use common::{run, said, sh, text};
+use crate::common::{self, run, said, sh, text};
 use std::process::Command;
 
 #[test]
@@ -16,11 +14,17 @@ fn the_programs_own_status_comes_through() {
 
 #[test]
 fn a_killed_program_gives_128_and_the_signal_and_still_its_report() {
+    let place = tempfile::tempdir().unwrap();
+    let json = place.path().join("r.json");
     for (signal, number) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("INT", 2)] {
-        let ended = sh(&[], &format!("ulimit -c 0; kill -{signal} $$"));
+        let ended = sh(&["--json", text(&json)], &format!("ulimit -c 0; kill -{signal} $$"));
         assert_eq!(ended.status.code(), Some(128 + number), "{signal}");
         let said = said(&ended);
         assert!(said.contains(&format!("killed by signal {number} (")) && said.contains("wall"), "{said}");
+        let report = common::report(&json);
+        let outcome = &report["outcome"];
+        assert_eq!((&outcome["kind"], &outcome["signal"]), (&"killed".into(), &number.into()), "{report}");
+        assert_eq!(report["exit_status"], 128 + number);
     }
 }
 

@@ -1,9 +1,8 @@
 //! `vellum watch`: on a program that runs, and on what was recorded of one.
 
-mod common;
-
-use common::{VELLUM, said, text};
+use crate::common::{self, VELLUM, said, text};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use vellum_reference::{Availability, SourceKind};
 
@@ -28,6 +27,44 @@ impl Drop for Busy {
     }
 }
 
+/// A program that waits, and ends when it is told to.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start() -> Waiting {
+        Waiting(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn end(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Watches a program that ends when so many lines are there; how the watch ended, and all lines.
+fn watched_until(wanted: usize, options: &[&str], mut program: Waiting) -> (Output, Vec<String>) {
+    let mut watch = Command::new(VELLUM)
+        .args(["watch", &program.0.id().to_string()])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("vellum starts");
+    let mut shown =
+        BufReader::new(watch.stdout.take().expect("piped")).lines().map(|line| line.expect("text"));
+    let mut lines: Vec<String> = shown.by_ref().take(wanted).collect();
+    program.end();
+    lines.extend(shown);
+    assert!(lines.len() >= wanted, "{lines:?}");
+    (watch.wait_with_output().expect("it ends"), lines)
+}
+
 fn watch(arguments: &[&str]) -> Output {
     Command::new(VELLUM).arg("watch").args(arguments).output().expect("vellum starts")
 }
@@ -36,7 +73,7 @@ fn shown(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn accessed_bits() -> bool {
+pub(crate) fn accessed_bits() -> bool {
     let here = SourceKind::AccessedBits.availability();
     if here != Availability::Usable {
         vellum_skip::skip(format_args!("accessed bits cannot be read here: {here:?}"));
@@ -96,13 +133,10 @@ fn json_is_an_object_a_line_and_ends_with_the_program() {
     if !accessed_bits() {
         return;
     }
-    let mut short = Command::new("sleep").arg("1").spawn().unwrap();
-    let ended = watch(&[&short.id().to_string(), "--json", "--period", "200ms", "--delay", "1ms"]);
-    short.wait().unwrap();
+    let short = Waiting::start();
+    let (ended, lines) = watched_until(3, &["--json", "--period", "200ms", "--delay", "1ms"], short);
     assert!(ended.status.success(), "{}", said(&ended));
-    let lines: Vec<Value> =
-        shown(&ended).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert!(lines.len() >= 3, "{lines:?}");
+    let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines[0]["delay"]["mean_ns"], 1e6);
     let last = lines.last().unwrap();
     assert_eq!(last["processes"], 0);
@@ -176,38 +210,6 @@ fn somebody_elses_program_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_run_reports_its_working_set() {
-    if !accessed_bits() {
-        return;
-    }
-    let place = tempfile::tempdir().unwrap();
-    let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
-    // Eight seconds of the shell's own time, on any machine: a cycle of looks is begun when it can be paid
-    // for, and three were not always enough.
-    let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
-        set -- $(cat /proc/$$/stat); [ ${14} -gt 800 ] && break; done";
-    let ended = common::sh(&["--json", text(&json), "--report", text(&html)], script);
-    assert!(ended.status.success(), "{}", said(&ended));
-    let report = common::report(&json);
-    let set = &report["working_set"];
-    let source = set["source"].as_str().unwrap_or_default();
-    assert!(["page-tables", "accessed-bits"].contains(&source), "{source}: {}", said(&ended));
-    assert!(set["curve"].as_array().unwrap().len() >= 2, "{set}");
-    assert!(set["cost"]["share"].as_f64() < Some(0.05), "{set}");
-    for words in ["working", "knee", "give", "watching"] {
-        assert!(said(&ended).contains(words), "no {words}: {}", said(&ended));
-    }
-    assert!(std::fs::read_to_string(&html).unwrap().contains("Working set"));
-    let documented =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
-    for name in set.as_object().unwrap().keys() {
-        assert!(documented.contains(&format!("`{name}`")), "docs/watch.md does not mention {name}");
-    }
-    let unwatched = common::sh(&["--no-watch", "--json", text(&json)], "exit 0");
-    assert!(common::report(&json)["working_set"].is_null() && unwatched.status.success());
-}
-
-#[test]
 fn a_run_too_short_for_a_curve_says_what_it_would_have_needed() {
     if !accessed_bits() {
         return;
@@ -223,12 +225,9 @@ fn a_run_too_short_for_a_curve_says_what_it_would_have_needed() {
 
 #[test]
 fn the_budget_of_idle_jobs_and_the_burst_may_be_nothing() {
-    let mut short = Command::new("sleep").arg("0.5").spawn().unwrap();
     let none = ["--json", "--delay", "1ms", "--idle-budget", "0%", "--burst", "0s"];
-    let pid = short.id().to_string();
-    let ended = watch(&[&[pid.as_str()], &none[..]].concat());
-    short.wait().unwrap();
+    let (ended, lines) = watched_until(1, &none, Waiting::start());
     assert!(ended.status.success(), "{}", said(&ended));
-    let header: Value = serde_json::from_str(shown(&ended).lines().next().unwrap()).unwrap();
+    let header: Value = serde_json::from_str(&lines[0]).unwrap();
     assert_eq!((&header["idle_budget"], &header["burst_ns"]), (&Value::from(0.0), &Value::from(0)));
 }

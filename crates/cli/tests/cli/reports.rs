@@ -1,8 +1,6 @@
 //! What the reports say, and to whom.
 
-mod common;
-
-use common::{compiled, report, run, said, sh, text};
+use crate::common::{self, program, report, run, said, sh, text};
 use serde_json::Value;
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -40,7 +38,8 @@ fn seat_taker() {
 
 fn seat_takers(options: &[&str], end: &str, how_many: usize) -> std::process::Output {
     let me = std::env::current_exe().unwrap();
-    let one = format!("'{}' --exact seat_taker --ignored --test-threads 1 >/dev/null 2>&1;", me.display());
+    let one =
+        format!("'{}' --exact reports::seat_taker --ignored --test-threads 1 >/dev/null 2>&1;", me.display());
     run(options).args(["sh", "-c", &one.repeat(how_many)]).env("SEAT_TAKER_END", end).output().unwrap()
 }
 
@@ -67,6 +66,7 @@ fn counters_of_all_processes_are_summed_and_listed() {
         said.contains("30 extents") && said.contains("24 hits") && said.contains("24 faults avoided"),
         "{said}"
     );
+    assert_eq!(wide(&said), None, "{said}");
     let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.contains("Sizes of the blocks") && page.contains("<td>taker</td>"), "{page}");
 }
@@ -126,17 +126,6 @@ fn names(value: &Value, into: &mut Vec<String>) {
 }
 
 #[test]
-fn killed_is_said_in_the_json() {
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("r.json");
-    sh(&["-q", "--json", text(&json)], "kill -TERM $$");
-    let report = report(&json);
-    assert_eq!(report["outcome"]["kind"], "killed");
-    assert_eq!(report["outcome"]["signal"], 15);
-    assert_eq!(report["exit_status"], 143);
-}
-
-#[test]
 fn a_dash_puts_the_json_after_the_programs_output() {
     let ended = sh(&["-q", "--json", "-"], "echo first");
     let text = String::from_utf8(ended.stdout).unwrap();
@@ -166,7 +155,7 @@ fn programs_that_cannot_be_entered_are_said() {
         ("cc", &["-fsanitize=address"], "sanitizer", "built with a sanitizer"),
     ] {
         let place = tempfile::tempdir().unwrap();
-        let Some(program) = compiled(compiler, flags, source, place.path()) else { continue };
+        let Some(program) = program(compiler, flags, source) else { continue };
         let json = place.path().join("r.json");
         let ended = run(&["--json", text(&json)]).arg(&program).output().unwrap();
         let said = said(&ended);
@@ -217,16 +206,15 @@ fn a_comparison_says_ratios_and_keeps_every_run() {
     }
 }
 
+/// The first line that is too long for a terminal.
+fn wide(text: &str) -> Option<&str> {
+    text.lines().find(|line| line.chars().count() > 80 && line.contains(' '))
+}
+
 #[test]
 fn reports_have_eighty_columns() {
-    let ended = seat_takers(&[], "exit", 3);
-    let long = said(&ended);
-    let script = "for i in 1 2 3 4 5 6; do sleep 0.2 & done; wait; exit 3";
-    let many = said(&sh(&[], script));
-    for text in [long, many] {
-        let wide = text.lines().find(|line| line.chars().count() > 80 && line.contains(' '));
-        assert_eq!(wide, None, "{text}");
-    }
+    let many = said(&sh(&[], "for i in 1 2 3 4 5 6; do sleep 0.2 & done; wait; exit 3"));
+    assert_eq!(wide(&many), None, "{many}");
 }
 
 #[test]

@@ -1,8 +1,6 @@
-//! `vellum govern` and `vellum top`: tables that are refused, what is said, and a governor that is killed.
+//! `vellum govern` and `vellum top`: tables that are refused, what is said, and a governor that hangs or stops.
 
-mod common;
-
-use common::{VELLUM, said, text};
+use crate::common::{VELLUM, said, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -116,23 +114,6 @@ fn check_says_what_is_there_and_starts_nothing() {
         "{out}"
     );
     assert!(!folder.path().join("started").exists());
-}
-
-#[test]
-fn a_governor_that_is_killed_leaves_nothing_frozen() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
-    let mut governing = Governing::start(&path);
-    governing.event("suspended");
-    governing.until("one is stopped", |letters| letters.contains('T'));
-    governing.signal(libc::SIGKILL);
-    governing.child.wait().unwrap();
-    governing.until("all run again", |letters| !letters.contains('T'));
-    assert!(governing.letters().chars().all(|letter| "RSD".contains(letter)), "{}", governing.letters());
-    // What it has left behind does not keep another from governing.
-    let mut next = Governing::start(&table(folder.path(), "", &[("c", "exit 0")]));
-    next.event("ended");
-    assert!(next.child.wait().unwrap().success());
 }
 
 #[test]

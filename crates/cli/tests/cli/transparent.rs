@@ -1,8 +1,6 @@
 //! The program must not notice that it is not alone.
 
-mod common;
-
-use common::{VELLUM, compiled, harmless_library, heeding_signals, run, said, sh};
+use crate::common::{self, VELLUM, harmless_library, heeding_signals, program, run, said, sh};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -236,9 +234,8 @@ fn a_run_inside_a_run_works() {
 
 #[test]
 fn programs_of_i386_hear_nothing_of_a_library_of_another_machine() {
-    let folder = tempfile::tempdir().unwrap();
     let source = "#include <stdio.h>\nint main(void) { printf(\"%d\\n\", (int)sizeof(long)); return 0; }\n";
-    let Some(program) = compiled("gcc", &["-m32"], source, folder.path()) else { return };
+    let Some(program) = program("gcc", &["-m32"], source) else { return };
     let ended = Command::new(VELLUM)
         .args(["run", "-q", "--", "sh", "-c", "$0 && exec $0"])
         .arg(&program)

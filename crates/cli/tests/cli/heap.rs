@@ -1,12 +1,9 @@
 //! `vellum heap` on programs of which it is known what they hold, and on one that is rough.
 
-mod common;
-#[path = "common/python.rs"]
-mod python;
-
-use common::held::{SOURCES, compiled, compiled_by, heap, runtime};
-use common::recorded;
-use common::{VELLUM, report, said, text};
+use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, runtime};
+use crate::common::recorded;
+use crate::common::{self, VELLUM, report, said, text};
+use crate::python;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -58,7 +55,7 @@ fn check(document: &Value, mark: &str, when: &str, bytes: f64, blocks: f64) {
 #[test]
 fn what_is_known_is_found_at_its_line() {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("held.c", &[], place.path()) else { return };
+    let Some(program) = compiled("held.c", &[]) else { return };
     // Every 4 KiB: sites of 10 MiB are known to 2 %.
     let outputs = ["-o", "heap.json", "-o", "heap.folded", "-o", "heap.pb.gz", "-o", "heap.svg"];
     let output = heap(&[&["-i", "4K"], &outputs[..]].concat(), &[text(&program)], place.path());
@@ -92,30 +89,37 @@ fn what_is_known_is_found_at_its_line() {
 }
 
 /// Two instruments that have nothing in common but the program: `vellum cost` counts what each line asks for.
-#[test]
-fn a_profile_of_every_block_is_what_cost_counts() {
-    // musl has another way to the modules of instructions, that of glibc before 2.35.
-    for compiler in ["gcc", "musl-gcc"] {
-        let place = tempfile::tempdir().unwrap();
-        let Some(program) = compiled_by(compiler, "held.c", &[], place.path()) else { continue };
-        let output = heap(&["-i", "1", "-o", "heap.json"], &[text(&program)], place.path());
-        assert!(output.status.success(), "{}", said(&output));
-        let document = report(&place.path().join("heap.json"));
-        let (output, counted) = recorded::measured(&[], &[text(&program)], place.path());
-        assert!(output.status.success(), "{}", said(&output));
-        for mark in ["leaked", "aligned", "piece", "large", "zeroed", "momentary"] {
-            let here = |item: &&Value| {
-                item["place"]["line"] == line(mark)
-                    && item["place"]["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
-            };
-            let items = counted["items"].as_array().unwrap().iter().filter(here);
-            let bytes: u64 = items.filter_map(|item| item["bytes"].as_u64()).sum();
-            let Some([held, ..]) = site(&document, mark, "ever") else { panic!("{compiler}: no {mark}") };
-            // A sample is given up where another thread has the profile for long.
-            let lost = 1.0 - held / bytes as f64;
-            assert!((0.0..1e-3).contains(&lost), "{compiler}, {mark}: {held} of {bytes} bytes");
-        }
+fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled_by(compiler, "held.c", &[]) else { return };
+    let output = heap(&["-i", "1", "-o", "heap.json"], &[text(&program)], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let document = report(&place.path().join("heap.json"));
+    let (output, counted) = recorded::measured(&[], &[text(&program)], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    for mark in ["leaked", "aligned", "piece", "large", "zeroed", "momentary"] {
+        let here = |item: &&Value| {
+            item["place"]["line"] == line(mark)
+                && item["place"]["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
+        };
+        let items = counted["items"].as_array().unwrap().iter().filter(here);
+        let bytes: u64 = items.filter_map(|item| item["bytes"].as_u64()).sum();
+        let Some([held, ..]) = site(&document, mark, "ever") else { panic!("{compiler}: no {mark}") };
+        // A sample is given up where another thread has the profile for long.
+        let lost = 1.0 - held / bytes as f64;
+        assert!((0.0..1e-3).contains(&lost), "{compiler}, {mark}: {held} of {bytes} bytes");
     }
+}
+
+#[test]
+fn a_profile_of_every_block_of_glibc_is_what_cost_counts() {
+    a_profile_of_every_block_is_what_cost_counts("gcc");
+}
+
+/// musl has another way to the modules of instructions, that of glibc before 2.35.
+#[test]
+fn a_profile_of_every_block_of_musl_is_what_cost_counts() {
+    a_profile_of_every_block_is_what_cost_counts("musl-gcc");
 }
 
 /// The other formats say the same.
@@ -189,26 +193,24 @@ fn fields(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
 #[test]
 fn rough_programs_come_through() {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("rough.c", &["-pthread", "-ldl"], place.path()) else { return };
-    let Some(library) = compiled("plugin.c", &["-shared", "-fPIC"], place.path()) else { return };
-    for interval in ["256", "16K"] {
-        let options = ["-i", interval, "-o", "heap.json"];
-        let output = heap(&options, &[text(&program), text(&library)], place.path());
-        assert!(output.status.success(), "every {interval}: {}", said(&output));
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
-        let document = report(&place.path().join("heap.json"));
-        let processes = document["processes"].as_array().unwrap();
-        assert!(processes.len() > 1, "children have profiles of their own");
-        // They are in the order of their first samples, which need not be that of their births.
-        let begun = processes.iter().filter(|process| process["is_forked"] == false).count();
-        assert_eq!(begun, 1, "every {interval}: {document}");
-    }
+    let Some(program) = compiled("rough.c", &["-pthread", "-ldl"]) else { return };
+    let Some(library) = compiled("plugin.c", &["-shared", "-fPIC"]) else { return };
+    let options = ["-i", "256", "-o", "heap.json"];
+    let output = heap(&options, &[text(&program), text(&library)], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let document = report(&place.path().join("heap.json"));
+    let processes = document["processes"].as_array().unwrap();
+    assert!(processes.len() > 1, "children have profiles of their own");
+    // They are in the order of their first samples, which need not be that of their births.
+    let begun = processes.iter().filter(|process| process["is_forked"] == false).count();
+    assert_eq!(begun, 1, "{document}");
 }
 
 #[test]
 fn a_child_that_samples_before_its_parent_is_known_as_one() {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("early.c", &[], place.path()) else { return };
+    let Some(program) = compiled("early.c", &[]) else { return };
     let output = heap(&["-i", "256", "-o", "heap.json"], &[text(&program)], place.path());
     assert!(output.status.success(), "{}", said(&output));
     let document = report(&place.path().join("heap.json"));
@@ -219,6 +221,9 @@ fn a_child_that_samples_before_its_parent_is_known_as_one() {
 
 #[test]
 fn a_program_that_is_killed_has_lost_nothing() {
+    if !is_built() {
+        return;
+    }
     let place = tempfile::tempdir().unwrap();
     let script = "import os\nkept = [bytearray(1 << 20) for _ in range(64)]\nos.kill(os.getpid(), 9)";
     if Command::new("python3").arg("-c").arg("").status().is_err() {
@@ -234,6 +239,9 @@ fn a_program_that_is_killed_has_lost_nothing() {
 
 #[test]
 fn lines_of_python_are_found() {
+    if !is_built() {
+        return;
+    }
     let pythons = python::pythons();
     if pythons.is_empty() {
         return vellum_skip::skip("no Python of 3.11 to 3.13 is here");
@@ -269,6 +277,8 @@ fn lines_of_python_are_found() {
 /// `asked.c` on Vellum, which does as it is asked.
 struct Told {
     program: Child,
+    /// Resident bytes just before the last look at it.
+    resident_before: f64,
     answers: BufReader<ChildStdout>,
 }
 
@@ -278,7 +288,7 @@ impl Told {
         command.env("LD_PRELOAD", runtime()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().expect("the program starts");
         let answers = BufReader::new(program.stdout.take().expect("piped"));
-        let mut told = Told { program, answers };
+        let mut told = Told { program, resident_before: 0.0, answers };
         // The library is there when it answers.
         told.tell("x");
         told
@@ -323,6 +333,7 @@ impl Told {
         };
         if first.contains("are sampled from now on") {
             what.iter().for_each(|what| self.tell(what));
+            self.resident_before = self.resident();
             // SAFETY: a signal to a child that has not been waited for.
             unsafe { libc::kill(vellum.id().cast_signed(), libc::SIGINT) };
         }
@@ -348,7 +359,7 @@ fn near(site: &Value, when: &str, bytes: f64) {
 #[test]
 fn a_process_that_runs_is_sampled_from_then_on() {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("asked.c", &[], place.path()) else { return };
+    let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
     told.tell("b");
     told.tell("c");
@@ -388,7 +399,7 @@ fn a_process_that_runs_is_sampled_from_then_on() {
 #[test]
 fn a_process_that_does_nothing_can_be_left_and_asked_again() {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("asked.c", &[], place.path()) else { return };
+    let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
     for _ in 0..2 {
         let mut command = Command::new(VELLUM);
@@ -409,14 +420,15 @@ fn a_process_that_does_nothing_can_be_left_and_asked_again() {
 #[test]
 fn free_memory_is_named_by_who_keeps_it_from_going_back() {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("asked.c", &[], place.path()) else { return };
+    let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
     let output = told.looked_at(&["-i", "16K", "-o", "heap.json"], &["s"], place.path());
     if said(&output).contains("ptrace_scope") {
         return vellum_skip::skip(format_args!("other processes' memory may not be read: {}", said(&output)));
     }
     assert!(output.status.success(), "{}", said(&output));
-    let resident = told.resident();
+    // Memory goes back by itself, before the look and after it.
+    let (most, least) = (told.resident_before, told.resident());
     let document = report(&place.path().join("heap.json"));
     let counted = &document["resident"];
     let figure = |key: &str| counted[key].as_f64().unwrap();
@@ -424,7 +436,7 @@ fn free_memory_is_named_by_who_keeps_it_from_going_back() {
     let kinds = ["live", "holes", "cached", "marked", "tables", "code", "stacks", "files", "shared", "other"];
     let sum: f64 = kinds.iter().map(|kind| figure(&format!("{kind}_bytes"))).sum();
     assert_eq!(sum, figure("sum_bytes"));
-    assert!((sum / resident - 1.0).abs() < 0.05, "{sum} of {resident}: {counted}");
+    assert!(sum > 0.95 * least && sum < 1.05 * most, "{sum}, of {least} to {most}: {counted}");
     // The burst is 300,000 blocks of 208 bytes; its survivors hold one in fifty.
     assert!(figure("holes_bytes") > 20e6, "{counted}");
     let site = site_of(&document, "asked.c", "survivor").expect("sampled");
@@ -456,6 +468,9 @@ fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 #[test]
 fn other_profilers_find_the_probes() {
+    if !is_built() {
+        return;
+    }
     let file = std::fs::read(runtime()).unwrap();
     let mut rest = section(&file, ".note.stapsdt").expect("probes");
     let mut found = Vec::new();
@@ -510,6 +525,9 @@ fn a_process_that_cannot_be_asked_is_said() {
 
 #[test]
 fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
+    if !is_built() {
+        return;
+    }
     let place = tempfile::tempdir().unwrap();
     let output = heap(&["-o", "heap"], &["touch", "ran"], place.path());
     assert_eq!(output.status.code(), Some(125));
@@ -524,7 +542,7 @@ fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
 fn code_made_at_run_time_is_named() {
     for flags in [&[][..], &["-no-pie", "-Wl,--section-start=.text=0x900000"]] {
         let place = tempfile::tempdir().unwrap();
-        let Some(program) = compiled("jitted.c", flags, place.path()) else { return };
+        let Some(program) = compiled("jitted.c", flags) else { return };
         let options = ["-i", "1", "-o", "heap.json", "-o", "heap.folded"];
         let output = heap(&options, &[text(&program)], place.path());
         if output.status.code() == Some(77) {

@@ -1,9 +1,7 @@
 //! Installations and packages: made by the repository's scripts of what `./build` made, used from elsewhere,
 //! and removed.
 
-mod common;
-
-use common::{said, text};
+use crate::common::{said, text};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,8 @@
 //! `vellum heap` on programs that are rough in one way each, built in the ways that make stacks hard to walk.
 //! A sample every KiB: of nearly every allocation the stack is walked.
 
-mod common;
-
-use common::held::{compiled, heap};
-use common::{report, said, text};
+use crate::common::held::{compiled, heap};
+use crate::common::{report, said, text};
 use std::path::Path;
 
 /// Ways to build, by name: what a distribution ships, and code without tables for unwinding.
@@ -19,7 +17,7 @@ fn storm(name: &str, more: &[&str]) {
     for (build, flags) in BUILDS {
         let place = tempfile::tempdir().unwrap();
         let flags: Vec<&str> = flags.iter().copied().chain(["-pthread", "-ldl"]).collect();
-        let Some(program) = compiled("storm.c", &flags, place.path()) else { return };
+        let Some(program) = compiled("storm.c", &flags) else { return };
         let command: Vec<&str> = [text(&program), name].into_iter().chain(more.iter().copied()).collect();
         let output = heap(&["-i", "1K", "-o", "heap.json"], &command, place.path());
         assert!(output.status.success(), "{name}, {build}: {}", said(&output));
@@ -60,7 +58,7 @@ fn libraries_that_come_and_go() {
     let library = |name: &str, flags: &[&str]| {
         let folder = place.path().join(name);
         std::fs::create_dir(&folder).unwrap();
-        compiled("plugin.c", &[&["-shared", "-fPIC"], flags].concat(), &folder)
+        compiled("plugin.c", &[&["-shared", "-fPIC"], flags].concat())
     };
     let Some((one, other)) = library("one", &[]).zip(library("other", &["-O3", "-DPAD=4096"])) else {
         return;

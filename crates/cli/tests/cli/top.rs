@@ -1,10 +1,8 @@
 //! `vellum top` on a terminal: what a person sees and presses, by a terminal of memory; and pictures of it.
 
-mod common;
-
-use common::browser::{browser, draw, pictures};
-use common::terminal::{PATIENCE_MS, on_terminal, terminal};
-use common::{VELLUM, text};
+use crate::common::browser::{browser, draw, pictures};
+use crate::common::terminal::{PATIENCE_MS, on_terminal, terminal};
+use crate::common::{VELLUM, text};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZero;

@@ -1,0 +1,37 @@
+//! The working set that `vellum run` reports. Its watcher keeps to a share of the program's time, which is a
+//! figure to check only where nothing else runs.
+
+use crate::common::{report, said, sh, text};
+use crate::watch::accessed_bits;
+
+#[test]
+fn a_run_reports_its_working_set() {
+    if !accessed_bits() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
+    // Eight seconds of the shell's own time, on any machine: a cycle of looks is begun when it can be paid
+    // for, and three were not always enough.
+    let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
+        set -- $(cat /proc/$$/stat); [ ${14} -gt 800 ] && break; done";
+    let ended = sh(&["--json", text(&json), "--report", text(&html)], script);
+    assert!(ended.status.success(), "{}", said(&ended));
+    let document = report(&json);
+    let set = &document["working_set"];
+    let source = set["source"].as_str().unwrap_or_default();
+    assert!(["page-tables", "accessed-bits"].contains(&source), "{source}: {}", said(&ended));
+    assert!(set["curve"].as_array().unwrap().len() >= 2, "{set}");
+    assert!(set["cost"]["share"].as_f64() < Some(0.05), "{set}");
+    for words in ["working", "knee", "give", "watching"] {
+        assert!(said(&ended).contains(words), "no {words}: {}", said(&ended));
+    }
+    assert!(std::fs::read_to_string(&html).unwrap().contains("Working set"));
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
+    for name in set.as_object().unwrap().keys() {
+        assert!(documented.contains(&format!("`{name}`")), "docs/watch.md does not mention {name}");
+    }
+    let unwatched = sh(&["--no-watch", "--json", text(&json)], "exit 0");
+    assert!(report(&json)["working_set"].is_null() && unwatched.status.success());
+}

@@ -1,0 +1,113 @@
+//! `vellum heap` on collected heaps: objects by the lines that allocated them, until a collection finds them
+//! dead, under every plan (by the header's numbers); and programs that rely on the collector.
+
+use crate::common::held::{SOURCES, compiled, heap, runtime};
+use crate::common::{report, said, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Standard errors that an estimate may be off: of what is right, one in two million is further.
+const DEVIATIONS: f64 = 5.0;
+/// Objects that may be there or not: those that a word keeps by accident, and unused ones of runs.
+const ACCIDENTS: f64 = 600.0;
+
+/// A program that is linked with the library.
+fn linked(source: &str) -> Option<PathBuf> {
+    let folder = runtime().parent().expect("a file").display().to_string();
+    let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
+    let flags = [
+        "-pthread".to_owned(),
+        format!("-I{headers}"),
+        format!("-L{folder}"),
+        "-lvellum".to_owned(),
+        format!("-Wl,-rpath,{folder}"),
+    ];
+    compiled(source, &flags.each_ref().map(String::as_str))
+}
+
+/// Bytes, blocks and samples of the line that bears a mark.
+fn held(document: &Value, mark: &str, when: &str) -> [f64; 3] {
+    let source = std::fs::read_to_string(Path::new(SOURCES).join("collected.c")).unwrap();
+    let line = source.lines().position(|line| line.ends_with(&format!("/* {mark} */"))).expect("marked") + 1;
+    let sites = document["sites"].as_array().unwrap();
+    let site = sites.iter().find(|site| site["place"]["line"].as_u64() == Some(line as u64));
+    let figure = |key: &str| site.map_or(0.0, |site| site["held"][when][key].as_f64().unwrap());
+    ["bytes", "blocks", "samples"].map(figure)
+}
+
+/// A line's objects are as many as known, each of these bytes, within what its samples allow.
+fn check(document: &Value, mark: &str, when: &str, objects: f64, bytes: f64) {
+    let [told, blocks, samples] = held(document, mark, when);
+    let error = if blocks == 0.0 { 0.0 } else { ((1.0 - samples / blocks).max(0.0) / samples).sqrt() };
+    // A sample by accident stands for as many objects as each of the others.
+    let each = if samples == 0.0 { 1.0 } else { blocks / samples };
+    let off = DEVIATIONS * error * blocks + ACCIDENTS + 3.0 * each;
+    assert!(
+        (blocks - objects).abs() <= off,
+        "{mark} {when}: {blocks} of {objects} objects, {samples} samples"
+    );
+    assert!((told - bytes * blocks).abs() <= 0.01 * told + bytes, "{mark} {when}: {told} bytes in {blocks}");
+}
+
+/// Objects of a plan are held until a collection finds them dead, by one thread and by more.
+fn objects_are_held(plan: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = linked("collected.c") else { return };
+    for (threads, interval) in [("1", "200"), ("3", "4K"), ("2", "64K")] {
+        let options = ["-i", interval, "-o", "heap.json"];
+        let output = heap(&options, &[text(&program), plan, threads], place.path());
+        assert!(output.status.success(), "plan {plan}: {}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+        let document = report(&place.path().join("heap.json"));
+        assert_eq!(document["processes"].as_array().unwrap().len(), 2, "{}", said(&output));
+        // The child works once more, and what it inherited is its parent's.
+        let workers = threads.parse::<f64>().unwrap() + 1.0;
+        check(&document, "kept", "end", workers * 100_000.0, 48.0);
+        check(&document, "kept", "ever", workers * 100_000.0, 48.0);
+        check(&document, "dropped", "end", 0.0, 48.0);
+        check(&document, "dropped", "ever", workers * 800_000.0, 48.0);
+        check(&document, "freed", "end", 0.0, 208.0);
+        check(&document, "freed", "ever", workers * 100_000.0, 208.0);
+        check(&document, "large", "end", workers * 50.0, 100_000.0);
+    }
+}
+
+#[test]
+fn objects_are_held_under_plan_0() {
+    objects_are_held("0");
+}
+
+#[test]
+fn objects_are_held_under_plan_1() {
+    objects_are_held("1");
+}
+
+#[test]
+fn objects_are_held_under_plan_2() {
+    objects_are_held("2");
+}
+
+/// The scenarios of a program of the collector's conformance tests, with many objects sampled. Not those that
+/// promise how much memory a heap takes, which a profile adds to.
+fn scenarios_come_through(source: &str) {
+    const OTHERS: [&str; 2] = ["returns", "limits"];
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = linked(&format!("../../../conformance/c/{source}")) else { return };
+    let listed = Command::new(&program).output().expect("it starts");
+    let names = String::from_utf8(listed.stdout).expect("text");
+    for name in names.lines().filter(|name| !OTHERS.contains(name)) {
+        let output = heap(&["-i", "1K"], &[text(&program), name], place.path());
+        assert!(output.status.success(), "{source} {name}: {}", said(&output));
+    }
+}
+
+#[test]
+fn programs_that_rely_on_the_collector_come_through() {
+    scenarios_come_through("collector.c");
+}
+
+#[test]
+fn programs_whose_objects_move_come_through() {
+    scenarios_come_through("movement.c");
+}

@@ -1,0 +1,26 @@
+//! Tests of the command `vellum`: one program for all, as linking takes longest. Each module is a subcommand or
+//! a promise of several. `alone` has what must have the machine to itself.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/python.rs"]
+mod python;
+
+mod alone;
+mod cost;
+mod doctor;
+mod exit;
+mod gc_stat;
+mod govern;
+mod heap;
+mod heap_collected;
+mod heap_page;
+mod heap_storms;
+mod install;
+mod kill;
+mod reports;
+mod terminal;
+mod top;
+mod trace;
+mod transparent;
+mod watch;

@@ -1,0 +1,35 @@
+//! Strict accounting of what programs may use, which is a setting of the whole machine.
+
+use std::process::Command;
+use vellum_conformance::{Place, served, skip};
+
+/// The machine-wide setting is changed only when asked for, and put back in any case.
+#[test]
+fn strict_commitment() {
+    const SETTING: &str = "/proc/sys/vm/overcommit_memory";
+    struct PutBack(String);
+    impl Drop for PutBack {
+        fn drop(&mut self) {
+            let _ = std::fs::write(SETTING, self.0.trim());
+        }
+    }
+    if std::env::var_os("VELLUM_TEST_OVERCOMMIT").is_none() {
+        return skip("vm.overcommit_memory=2 is machine-wide; VELLUM_TEST_OVERCOMMIT=1 tries it");
+    }
+    let before = std::fs::read_to_string(SETTING).expect("the setting can be read");
+    if std::fs::write(SETTING, "2").is_err() {
+        return skip("vm.overcommit_memory can only be set by root");
+    }
+    let _put_back = PutBack(before);
+    let place = Place::new();
+    let program = place.program("stress.c", &["-pthread"]);
+    let mut command = Command::new(program);
+    command.args(["1", "2", "3000", "3"]);
+    served(command).succeeded();
+    let program = place.program("exhaustion.c", &["-pthread"]);
+    for scenario in ["growing_to_the_limit", "used_up_map_entries"] {
+        let mut command = Command::new(&program);
+        command.arg(scenario);
+        served(command).succeeded();
+    }
+}
