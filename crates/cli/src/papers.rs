@@ -1,7 +1,8 @@
 //! `vellum papers`: the sources' experiments, a program of their own.
 //!
-//! They are many programs, simulators and C clients that nobody needs who does not doubt the papers. So this
-//! command passes its arguments on to `vellum-papers`, which lies beside it (`lab/build` links it there).
+//! They are many programs, simulators and C clients that nobody needs who does not doubt the
+//! papers. So this command passes its arguments on to `vellum-papers`, which lies beside it
+//! (`lab/build` links it there).
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -22,7 +23,8 @@ struct NotStarted {
     source: io::Error,
 }
 
-/// Becomes the experiments' program, with the arguments behind `papers`. Returns only if it cannot be started.
+/// Becomes the experiments' program, with the arguments behind `papers`. Returns only if it cannot
+/// be started.
 pub(crate) fn papers(arguments: &[OsString]) -> Result<u8, Failure> {
     let program = library::find_program(PROGRAM)?;
     let source = Command::new(&program).args(arguments).exec();
