@@ -1,5 +1,6 @@
-//! `libgc.so.1` against the promises of `gc.h`: its names, its headers, and C programs that check them. Programs
-//! that others wrote for libgc, and minutes of collections at random, are in `lab/stress`.
+//! `libgc.so.1` against the promises of `gc.h`: its names, its headers, and C programs that check
+//! them. Programs that others wrote for libgc, and minutes of collections at random, are in
+//! `lab/stress`.
 
 mod common;
 mod libgc_programs;

@@ -1,8 +1,9 @@
 //! The allocator benchmark: Vellum against the allocators people use, with the target beside every figure.
 //!
-//! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`); `docs/benchmarks.md` says what
-//! each line means. Running processes against each other is `vellum-experiment`'s campaign, arithmetic is
-//! `vellum-measure`'s; here are the workloads, what is to be reached on them, and the tables:
+//! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`);
+//! `docs/benchmarks.md` says what each line means. Running processes against each other is
+//! `vellum-experiment`'s campaign, arithmetic is `vellum-measure`'s; here are the workloads, what
+//! is to be reached on them, and the tables:
 //!
 //! ```text
 //! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON

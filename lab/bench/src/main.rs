@@ -45,9 +45,9 @@ struct Options {
     /// Write every run and every line to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
-    /// this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs and advice, and
-    /// their cells, run only when named so
+    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names
+    /// contain this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs and
+    /// advice, and their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these

@@ -81,8 +81,8 @@ pub struct Judged {
     pub cell: String,
     /// Medians by arm, in the order of columns, second arms left out.
     pub medians: Vec<(String, Option<f64>)>,
-    /// Second arm over first: of glibc or, where it is none of the arms, of the one compared with; and of the
-    /// judged arm.
+    /// Second arm over first: of glibc or, where it is none of the arms, of the one compared with;
+    /// and of the judged arm.
     pub controls: [Option<(String, Interval)>; 2],
     /// The target and how it came out.
     pub judgement: Option<Judgement>,

@@ -106,7 +106,8 @@ fn pairs_ratio(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Optio
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// Holds the judged arm's `metric` in `sheet` against `target`. `other` finds the sheet of another cell.
+/// Holds the judged arm's `metric` in `sheet` against `target`. `other` finds the sheet of another
+/// cell.
 #[must_use]
 pub fn judge<'a>(
     target: &Target,

@@ -12,9 +12,9 @@
 //! targets/NAME.rs ── cargo-fuzz, for as long as one likes ──────────────────┘
 //! ```
 //!
-//! A target panics where a promise is broken, and else returns. [`TARGETS`] lists them; which reader each
-//! calls and what that one promises is in `lab/fuzz/README.md`, how to add one in `CONTRIBUTING.md`. Nothing
-//! depends on this crate.
+//! A target panics where a promise is broken, and else returns. [`TARGETS`] lists them; which
+//! reader each calls and what that one promises is in `lab/fuzz/README.md`, how to add one in
+//! `CONTRIBUTING.md`. Nothing depends on this crate.
 
 mod elf;
 mod govern;

@@ -1,7 +1,7 @@
 //! The matrix: many of Debian's programs, each run plain and on Vellum, with everything they say compared.
 //!
-//! `programs.toml` lists the programs, a row each: Debian packages, a shell script with real work for
-//! the program, and what of its output differs from run to run. Each row is run
+//! `programs.toml` lists the programs, a row each: Debian packages, a shell script with real work
+//! for the program, and what of its output differs from run to run. Each row is run
 //!
 //! | mode | how |
 //! | --- | --- |

@@ -1,6 +1,7 @@
 //! The fast part of the matrix: programs that have shown faults of their own kind, run plain and on Vellum.
 //!
-//! `lab/target/debug/matrix` runs all of it, after `lab/build`; docs/matrix.md says what is compared.
+//! `lab/target/debug/matrix` runs all of it, after `lab/build`; docs/matrix.md says what is
+//! compared.
 
 use vellum_matrix::{Options, table};
 

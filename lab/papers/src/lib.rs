@@ -15,8 +15,8 @@
 //! reaches another's run; timings of nothing are made in this one. Arms of a comparison run by turns in
 //! random order. All runs are kept and are in the JSON.
 //!
-//! They are no part of `vellum`, which only starts them: the binary is `vellum-papers` (`main.rs`), its
-//! command line [`options`].
+//! They are no part of `vellum`, which only starts them: the binary is `vellum-papers` (`main.rs`),
+//! its command line [`options`].
 //!
 //! The parts common to all sources are here: [`Finding`] with its tables, figures and goals, options,
 //! progress, cells of a campaign, reports, the `workshop` that compiles the clients, and the `clock`. Each

@@ -1,8 +1,8 @@
 //! The clients: their sources, and how they become programs.
 //!
-//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs nothing but
-//! a C compiler. They are compiled into a temporary folder, each for the heaps it is to run on, and are gone
-//! with the [`Workshop`].
+//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs
+//! nothing but a C compiler. They are compiled into a temporary folder, each for the heaps it is to
+//! run on, and are gone with the [`Workshop`].
 //!
 //! ```text
 //! clients/*.c ─┬─ cc -DHEAP_BDW    -lgc         ──▶ libgc
@@ -123,7 +123,8 @@ impl Collector {
     }
 }
 
-/// How a client's source is compiled, beside for whom. Each is a switch of `lab/papers/clients/heap.h`.
+/// How a client's source is compiled, beside for whom. Each is a switch of
+/// `lab/papers/clients/heap.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
     /// As it is meant to be.

@@ -1,8 +1,8 @@
 //! Programs written for libgc, as they are, with libgc's library and with Vellum's in its place.
 //!
-//! The same executable runs on either, and allocates by `GC_MALLOC` as most such programs do. What counts
-//! beside time and memory is how often each collects: a heap that uses less of the memory it has taken
-//! collects more often, and pays for that in time.
+//! The same executable runs on either, and allocates by `GC_MALLOC` as most such programs do. What
+//! counts beside time and memory is how often each collects: a heap that uses less of the memory it
+//! has taken collects more often, and pays for that in time.
 
 use super::{CPU, PEAK, name};
 use crate::suite::table;
@@ -23,8 +23,8 @@ const AT_MOST: [(&str, &str, Unit, f64); 3] = [
     (PEAK, "peak memory", Unit::Mebibytes, 1.0),
 ];
 
-/// A cell with its arms, as far as they are here. `library` is Vellum's; that for programs of libgc's lies in
-/// a folder beside it.
+/// A cell with its arms, as far as they are here. `library` is Vellum's; that for programs of
+/// libgc's lies in a folder beside it.
 pub(super) fn prepare(
     cell: &str,
     client: &str,

@@ -46,12 +46,13 @@ const OBJECTS_MAX: f64 = 0.5;
 const SMALL_MAX: f64 = 0.65;
 /// … and of memory, and of any client's time.
 const LEVEL: f64 = 1.0;
-/// After nine tenths of the heap have died, this multiple of the live bytes may be resident, beside …
+/// After nine tenths of the heap have died, this multiple of the live bytes may be resident, beside
+/// …
 const RESIDENT_MAX: f64 = 1.2;
 /// … what a process has anyhow.
 const RESIDENT_PLUS: f64 = 4.0 * 1048576.0;
-/// The plans that are judged, and what they may take of libgc's time for all clients together. That with
-/// generations is measured where memory is short (`vellum papers cooper`).
+/// The plans that are judged, and what they may take of libgc's time for all clients together. That
+/// with generations is measured where memory is short (`vellum papers cooper`).
 const JUDGED: [(smith::Plan, f64); 2] = [(smith::Plan::MarkSweep, 0.75), (smith::Plan::MostlyCopying, 0.6)];
 
 /// A small program: its cell, its file, its words, and whether the arm [`CALLED`] is of interest.

@@ -45,7 +45,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The arms with a profile of ours: their names and the bytes between samples.
 const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
-/// What these may cost of CPU time: "at 512 KiB at most 1 %, at 32 KiB at most 5 %, over ten programs".
+/// What these may cost of CPU time: "at 512 KiB at most 1 %, at 32 KiB at most 5 %, over ten
+/// programs".
 const COST_MAX: [f64; 2] = [1.01, 1.05];
 /// "Peak RSS +1 MiB at most".
 const PEAK_PLUS: f64 = 1048576.0;

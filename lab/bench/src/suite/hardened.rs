@@ -1,8 +1,8 @@
 //! What hardening costs: Vellum with `VELLUM_HARDEN=1` beside the allocators made for that.
 //!
-//! The peers are mimalloc's secure build (the same source as mimalloc 3) and hardened_malloc with its default
-//! settings (`lab/bench/hardened-malloc` makes it). No target: the figure is stated, and the reader
-//! decides.
+//! The peers are mimalloc's secure build (the same source as mimalloc 3) and hardened_malloc with
+//! its default settings (`lab/bench/hardened-malloc` makes it). No target: the figure is stated,
+//! and the reader decides.
 
 use super::small::{Program, SINGLE};
 use super::{Plan, Section, line, table};
@@ -15,7 +15,8 @@ const MODE: &str = "vellum-hardened";
 /// The variable that switches it on.
 const VARIABLE: &str = "VELLUM_HARDEN";
 
-/// The programs of the section `small` that have one thread, with `peers` beside glibc and Vellum. They run only when named.
+/// The programs of the section `small` that have one thread, with `peers` beside glibc and Vellum.
+/// They run only when named.
 #[must_use]
 pub fn section(plan: &Plan, peers: &[Peer]) -> Section {
     let cells = SINGLE.iter().map(|program| cell(plan, peers, program));

@@ -1,9 +1,9 @@
 //! (e) Small programs: those of mimalloc-bench, which its own makefiles build.
 //!
-//! `VELLUM_MIMALLOC_BENCH` names a checkout of it in which `./build-bench-env.sh bench` was run; without one the
-//! section has no cells, and the report names what is missing. Each program does a fixed amount of work, so that
-//! CPU time compares. Departure: larson, xmalloc-test, rptest and glibc-thread run for a fixed time and are left
-//! out.
+//! `VELLUM_MIMALLOC_BENCH` names a checkout of it in which `./build-bench-env.sh bench` was run;
+//! without one the section has no cells, and the report names what is missing. Each program does a
+//! fixed amount of work, so that CPU time compares. Departure: larson, xmalloc-test, rptest and
+//! glibc-thread run for a fixed time and are left out.
 
 use super::batch::leaner;
 use super::{NO_SLOWER, Plan, Section, large_peak, line, table};
@@ -23,8 +23,8 @@ const BARNES: &str = "barnes";
 /// The one whose blocks are large, with the memory target of such programs.
 const MALLOC_LARGE: &str = "malloc-large";
 
-/// A program: its cell, its file, and its words, in which `{N}` is the number of processors, `{2N}` twice that,
-/// and `{bench}` the folder of inputs.
+/// A program: its cell, its file, and its words, in which `{N}` is the number of processors, `{2N}`
+/// twice that, and `{bench}` the folder of inputs.
 pub(super) struct Program {
     pub(super) cell: &'static str,
     file: &'static str,

@@ -1,5 +1,5 @@
-//! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which parses
-//! them.
+//! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which
+//! parses them.
 //!
 //! A source has options of its own only for what is its own: which experiments there are, and what they can
 //! do besides.

@@ -1,5 +1,5 @@
-//! Programs written for libgc, on Vellum's `libgc.so.1`: clients of others, a workload of everything at once, and
-//! the C programs of `crates/libgc/tests` under collections at random.
+//! Programs written for libgc, on Vellum's `libgc.so.1`: clients of others, a workload of
+//! everything at once, and the C programs of `crates/libgc/tests` under collections at random.
 
 use crate::libgc_programs::{
     REPOSITORY, compiled, compiled_cpp, folder, on_the_library_path, passes, said, vellum,
@@ -22,7 +22,8 @@ const PROGRAMS: [&str; 10] = [
     "world",
 ];
 
-/// What the workload of `lab/clients/libgc/stress` is compiled to: the program, and the library that it opens.
+/// What the workload of `lab/clients/libgc/stress` is compiled to: the program, and the library
+/// that it opens.
 fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
     let sources = Path::new(REPOSITORY).join("lab/clients/libgc/stress");
     let (program, library) = (place.join("stress"), place.join("library.so"));
@@ -48,7 +49,8 @@ fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((program, library))
 }
 
-/// A run of the workload in a few seconds: see `lab/clients/libgc/stress.py`, which makes a thousand.
+/// A run of the workload in a few seconds: see `lab/clients/libgc/stress.py`, which makes a
+/// thousand.
 #[test]
 fn everything_at_once_at_random_collection_points() {
     let Some(folder) = folder() else { return };
@@ -98,9 +100,9 @@ fn threads_may_be_anywhere() {
     }
 }
 
-/// A library of the program's brings libgc.so.1, with the mathematical library behind it, as ecl's does, or
-/// without. With it the C library comes first, and the program calls nothing of it that Vellum defines, too.
-/// Without it Vellum is relocated before the C library is.
+/// A library of the program's brings libgc.so.1, with the mathematical library behind it, as ecl's
+/// does, or without. With it the C library comes first, and the program calls nothing of it that
+/// Vellum defines, too. Without it Vellum is relocated before the C library is.
 #[test]
 fn programs_pass_when_the_c_library_comes_first() {
     let Some(folder) = folder() else { return };
