@@ -1,9 +1,11 @@
-//! Vellum under real programs: what it promises to a process it is preloaded into, checked from outside.
+//! Vellum under real programs: what it promises to a process it is preloaded into, checked from
+//! outside.
 //!
-//! The tests of the other crates look at Vellum from within. These look at it as a user does: a program is
-//! run with `libvellum.so` preloaded and again without, and nothing the program can say may differ. The
-//! programs are real ones (interpreters, compilers, databases, debuggers) and, in `c/`, small ones that each
-//! press on one promise of the interface; `docs/malloc.md` lists the promises.
+//! The tests of the other crates look at Vellum from within. These look at it as a user does: a
+//! program is run with `libvellum.so` preloaded and again without, and nothing the program can say
+//! may differ. The programs are real ones (interpreters, compilers, databases, debuggers) and, in
+//! `c/`, small ones that each press on one promise of the interface; `docs/malloc.md` lists the
+//! promises.
 //!
 //! This library is what those tests share:
 //!
@@ -16,8 +18,8 @@
 //! | [`group`] | a control group of one's own, removed when dropped |
 //!
 //! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. Nothing is
-//! measured in time; the watchdog's deadlines are there so that a hang is a failure, and are far from what
-//! any scenario needs.
+//! measured in time; the watchdog's deadlines are there so that a hang is a failure, and are far
+//! from what any scenario needs.
 
 pub mod group;
 pub mod library;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of one.
+/// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of
+/// one.
 const FLAGS: &[&str] = &["-g", "-O1", "-fno-builtin", "-w"];
 
 /// A temporary directory for the files of a test; gone when dropped.
@@ -54,15 +55,15 @@ impl Place {
     }
 }
 
-/// The folder of C programs: `VELLUM_TEST_SOURCES`, for a user who may not read the checkout, or the crate's
-/// own.
+/// The folder of C programs: `VELLUM_TEST_SOURCES`, for a user who may not read the checkout, or
+/// the crate's own.
 pub fn sources() -> PathBuf {
     let said = std::env::var_os("VELLUM_TEST_SOURCES").map(PathBuf::from);
     said.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("c"))
 }
 
-/// The first of `name` in the system's directories and then in `PATH` that answers to `--version`; says so if
-/// there is none.
+/// The first of `name` in the system's directories and then in `PATH` that answers to `--version`;
+/// says so if there is none.
 #[track_caller]
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

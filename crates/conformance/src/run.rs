@@ -1,8 +1,9 @@
-//! Running a command under a watchdog, with Vellum or without, and learning how its processes stood to it.
+//! Running a command under a watchdog, with Vellum or without, and learning how its processes stood
+//! to it.
 //!
-//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting, and
-//! no thread is needed to drain anything. Each command has a process group of its own, which is what a hang
-//! ends.
+//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test
+//! waiting, and no thread is needed to drain anything. Each command has a process group of its own,
+//! which is what a hang ends.
 
 use crate::library::library;
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
@@ -16,12 +17,13 @@ use std::time::{Duration, Instant};
 use vellum_process::BoardFile;
 use vellum_wire::{Attach, Counter, Slot};
 
-/// How long a command may take before it counts as hung. Nothing here needs a tenth of it on a machine of its
-/// own.
+/// How long a command may take before it counts as hung. Nothing here needs a tenth of it on a
+/// machine of its own.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// The seconds that whoever runs this test allows it: a command that hangs is ended before, for its stacks.
+/// The seconds that the runner of tests allows this one. A command that hangs is ended before that,
+/// and its stacks are shown.
 const LIMIT_ENV: &str = "VELLUM_TEST_LIMIT_S";
-/// What is left of that for the stacks.
+/// The part of the limit that is left for the stacks.
 const FOR_STACKS: Duration = Duration::from_secs(4);
 /// How often a running command is looked at.
 const LOOK: Duration = Duration::from_millis(5);
@@ -141,8 +143,8 @@ pub fn seated(mut command: Command) -> Outcome {
     outcome
 }
 
-/// Runs the command that `make` gives both ways and compares everything it says. Returns the outcome under
-/// Vellum.
+/// Runs the command that `make` gives both ways and compares everything it says. Returns the
+/// outcome under Vellum.
 ///
 /// # Panics
 /// If output or status differ, if it fails without Vellum too (then the test is wrong here), or if Vellum did
@@ -157,7 +159,8 @@ pub fn same(make: impl Fn() -> Command) -> Outcome {
     with
 }
 
-/// Takes out of `command`'s environment what would make two runs differ, unless the command sets it itself.
+/// Takes out of `command`'s environment what would make two runs differ, unless the command sets it
+/// itself.
 pub fn settle(command: &mut Command) {
     let set: Vec<_> = command.get_envs().map(|(name, _)| name.to_os_string()).collect();
     for (name, _) in std::env::vars_os() {

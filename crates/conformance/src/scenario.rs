@@ -10,8 +10,8 @@ const VELLUM_ONLY: &str = "vellum_";
 
 /// A module of tests: one for each scenario of a program, and one that the program has no others.
 ///
-/// The program is `c/SOURCE`, compiled with these flags; the variables are in the environment of the runs under
-/// Vellum, and of the others unless they are Vellum's own.
+/// The program is `c/SOURCE`, compiled with these flags. The variables are in the environment of
+/// the runs under Vellum; those that are not Vellum's own are in that of the plain runs, too.
 #[macro_export]
 macro_rules! scenarios {
     ($module:ident: $source:literal, $flags:expr, $environment:expr; $($name:ident)+) => {

@@ -1,7 +1,7 @@
-//! What `./build` puts beside the tests: the libraries that are preloaded, and the commands.
+//! The files that `./build` puts beside the tests: preloaded libraries, and commands.
 //!
-//! Nothing is built here. A cargo that runs inside a test waits for the cargo that runs the tests, builds with
-//! other features, or is not there at all.
+//! Nothing is built here. A cargo inside a test waits for the cargo that runs the tests, builds
+//! with other features, or is not there at all.
 
 use std::path::{Path, PathBuf};
 

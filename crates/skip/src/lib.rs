@@ -1,10 +1,10 @@
 //! What tests share: skipped tests, listed; processes of their own ([`alone`], [`again`], [`forked`]); what
 //! `./build` made; C programs, compiled once.
 //!
-//! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has tested
-//! nothing. The harness hides the output of tests that pass, so the reason also goes to the file that the
-//! environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at its end (`.ci/skips`).
-//! Only tests use this crate.
+//! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has
+//! tested nothing. The harness hides the output of tests that pass, so the reason also goes to the
+//! file that the environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at
+//! its end (`.ci/skips`). Only tests use this crate.
 
 mod built;
 mod compiled;
@@ -18,8 +18,8 @@ use std::fmt::Display;
 use std::io::Write;
 use std::panic::Location;
 
-/// Names the file to which every skip is appended, one line each: reason, tabulator, source file, space,
-/// test.
+/// Names the file to which every skip is appended, one line each: reason, tabulator, source file,
+/// space, test.
 pub const FILE_ENV: &str = "VELLUM_SKIPS";
 
 /// Reports that a test, or a part of one, did not run, and why.
@@ -30,8 +30,8 @@ pub fn skip(why: impl Display) {
     let Some(path) = std::env::var_os(FILE_ENV) else { return };
     let place = Location::caller().file();
     let thread = std::thread::current();
-    // The harness names a test's thread; where it runs a single test on the main thread, the arguments name
-    // it.
+    // The harness names a test's thread; where it runs a single test on the main thread, the
+    // arguments name it.
     let test = match thread.name() {
         Some(name) if name != "main" => name.to_owned(),
         _ => std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default(),

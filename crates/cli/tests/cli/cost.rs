@@ -202,7 +202,8 @@ fn cxx_is_counted_at_the_lines_that_use_the_library() {
             let (output, report) = measured(options, &[text(&program)], place.path());
             assert_eq!(output.status.code(), Some(0), "{flags:?} {}", said(&output));
             let mut counts = counted(&report, "classes.cpp", false);
-            // Compilers choose the lines of destructors at the end of a scope: only their number is known.
+            // Compilers choose the lines of destructors at the end of a scope: only their number is
+            // known.
             let wanted = expected("classes.cpp");
             let mut others: BTreeMap<&str, u64> = BTreeMap::new();
             for ((_, _, kind), count) in counts.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
@@ -264,7 +265,8 @@ fn what_recording_costs_counts_looking_up_and_asking() {
     let (_, report) = measured(&[], &[text(&program)], place.path());
     let figure = |name: &str| report["recording"][name].as_f64().unwrap();
     let operations = report["operations"]["count"].as_f64().unwrap();
-    // Each of its many lines was asked about: that alone is more than counting its few thousand operations.
+    // Each of its many lines was asked about: that alone is more than counting its few thousand
+    // operations.
     assert!(figure("rare_ns") > operations * figure("count_ns"), "{}", report["recording"]);
     assert!(figure("total_ns") > figure("rare_ns"), "{}", report["recording"]);
     assert!(figure("timed_ns") > figure("count_ns"), "{}", report["recording"]);
@@ -510,39 +512,38 @@ fn lines_of_python_are_counted_exactly() {
     for (python, version) in pythons {
         let place = tempfile::tempdir().unwrap();
         let folded = place.path().join("folded");
-        for options in [&[][..], &["--folded", text(&folded)]] {
-            let (output, report) = measured(options, &[text(&python), text(&script)], place.path());
-            assert!(output.status.success(), "{version}: {}", said(&output));
-            assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");
-            let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
-            let mut counts = Counts::new();
-            for item in report["items"].as_array().unwrap().iter().filter(big) {
-                let place = &item["place"];
-                if place["file"] == text(&script) {
-                    let key = ("lines.py".to_owned(), place["line"].as_u64().unwrap(), "malloc".to_owned());
-                    *counts.entry(key).or_default() += item["count"].as_u64().unwrap();
-                }
+        let (output, report) =
+            measured(&["--folded", text(&folded)], &[text(&python), text(&script)], place.path());
+        assert!(output.status.success(), "{version}: {}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");
+        let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
+        let mut counts = Counts::new();
+        for item in report["items"].as_array().unwrap().iter().filter(big) {
+            let place = &item["place"];
+            if place["file"] == text(&script) {
+                let key = ("lines.py".to_owned(), place["line"].as_u64().unwrap(), "malloc".to_owned());
+                *counts.entry(key).or_default() += item["count"].as_u64().unwrap();
             }
-            let copying = source.lines().position(|line| line.contains("deepcopy")).unwrap() as u64 + 1;
-            let copies = counts.remove(&("lines.py".to_owned(), copying, "malloc".to_owned()));
-            assert!(copies >= Some(1), "{version}: {counts:?}");
-            let expected = expected("lines.py");
-            // Imports have such blocks, too.
-            counts.retain(|line, _| expected.contains_key(line));
-            assert_eq!(counts, expected, "{version}: {}", said(&output));
-            // Arenas are mapped where they were before the first line ran, too.
-            let arenas = items(&report, "mmap", text(&script));
-            assert!(arenas >= 10, "{version}: {arenas} of 20: {}", said(&output));
-            let of_text: u64 = report["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(big)
-                .filter(|item| item["place"]["file"] == "<string>" && item["place"]["function"] == "<module>")
-                .map(|item| item["count"].as_u64().unwrap())
-                .sum();
-            assert_eq!(of_text, 50, "{version}: {}", said(&output));
         }
+        let copying = source.lines().position(|line| line.contains("deepcopy")).unwrap() as u64 + 1;
+        let copies = counts.remove(&("lines.py".to_owned(), copying, "malloc".to_owned()));
+        assert!(copies >= Some(1), "{version}: {counts:?}");
+        let expected = expected("lines.py");
+        // Imports have such blocks, too.
+        counts.retain(|line, _| expected.contains_key(line));
+        assert_eq!(counts, expected, "{version}: {}", said(&output));
+        // Arenas are mapped where they were before the first line ran, too.
+        let arenas = items(&report, "mmap", text(&script));
+        assert!(arenas >= 10, "{version}: {arenas} of 20: {}", said(&output));
+        let of_text: u64 = report["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(big)
+            .filter(|item| item["place"]["file"] == "<string>" && item["place"]["function"] == "<module>")
+            .map(|item| item["count"].as_u64().unwrap())
+            .sum();
+        assert_eq!(of_text, 50, "{version}: {}", said(&output));
         let folded = std::fs::read_to_string(&folded).unwrap();
         let stack = ["main;Store.fill", "Thread.run;copied"];
         assert!(stack.iter().all(|stack| folded.contains(stack)), "{version}: {folded}");

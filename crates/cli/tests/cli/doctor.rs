@@ -36,7 +36,8 @@ fn denying(mut command: Command, number: libc::c_long, errno: i32) -> Command {
         line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
         line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    // SAFETY: both calls are async-signal-safe; the filter lives in the closure, and the kernel copies it.
+    // SAFETY: both calls are async-signal-safe; the filter lives in the closure, and the kernel
+    // copies it.
     unsafe {
         command.pre_exec(move || {
             let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };

@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
-/// Makes a list of a MiB, collects as often as its first argument says, prints a line, and repeats that for
-/// each line it reads; ends with 7.
+/// Makes a list of a MiB, collects as often as its first argument says, prints a line, and repeats
+/// that for each line it reads; ends with 7.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The program, linked with the library; `None`, and a word, where there is no compiler or no library.
+/// The program, linked with the library; `None`, and a word, where there is no compiler or no
+/// library.
 fn program() -> Option<PathBuf> {
     if !is_built() {
         return None;
@@ -169,7 +170,7 @@ fn rows_at_intervals() {
     assert_eq!(seen["total"]["collections"], rows[3]["collections"]);
 }
 
-/// It ends while it is sampled; what was seen until then is reported, and that is no failure.
+/// It ends while it is sampled: the rows until then are shown, and the exit status is a success.
 #[test]
 fn a_process_that_ends_midway() {
     let Some(program) = program() else { return };

@@ -1,4 +1,4 @@
-//! `vellum govern` and `vellum top`: tables that are refused, what is said, and a governor that hangs or stops.
+//! `vellum govern` and `vellum top`: refused tables, messages, and a governor that hangs or stops.
 
 use crate::common::{VELLUM, said, text};
 use serde_json::Value;

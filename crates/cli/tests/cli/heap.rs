@@ -88,10 +88,11 @@ fn what_is_known_is_found_at_its_line() {
     formats(place.path(), &document);
 }
 
-/// Two instruments that have nothing in common but the program: `vellum cost` counts what each line asks for.
+/// Two instruments that have nothing in common but the program: `vellum cost` counts what each line
+/// asks for.
 fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
     let place = tempfile::tempdir().unwrap();
-    let Some(program) = compiled_by(compiler, "held.c", &[]) else { return };
+    let Some(program) = compiled_by(compiler, "held.c", &["-DMOMENTS=300000"]) else { return };
     let output = heap(&["-i", "1", "-o", "heap.json"], &[text(&program)], place.path());
     assert!(output.status.success(), "{}", said(&output));
     let document = report(&place.path().join("heap.json"));
@@ -263,7 +264,8 @@ fn lines_of_python_are_found() {
         // Exact to a few samples of 32 KiB each: blocks are longer than that by far.
         assert!((held("large", "ever") / 64.0 - 1.0).abs() < 0.05, "{version}: {shown}");
         assert!((held("unicode", "ever") / 16.0 - 1.0).abs() < 0.05, "{version}: {shown}");
-        // Small objects come from arenas of 1 MiB: the line that needed one has it, with what others put in.
+        // Small objects come from arenas of 1 MiB: the line that needed one has it, with what
+        // others put in.
         assert!(held("kept", "peak") > 20.0, "{version}: {shown}");
         // The module's own lines are not the user's.
         assert!(held("decoded", "ever") > 10.0, "{version}: {shown}");
@@ -535,8 +537,8 @@ fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
     assert!(!place.path().join("ran").exists());
 }
 
-/// Code that was made at run time has the names of its compiler's list, and what called it is found, also in
-/// a program with holes between its parts.
+/// Code that was made at run time has the names of its compiler's list, and what called it is
+/// found, also in a program with holes between its parts.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn code_made_at_run_time_is_named() {

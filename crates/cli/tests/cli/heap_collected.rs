@@ -88,8 +88,8 @@ fn objects_are_held_under_plan_2() {
     objects_are_held("2");
 }
 
-/// The scenarios of a program of the collector's conformance tests, with many objects sampled. Not those that
-/// promise how much memory a heap takes, which a profile adds to.
+/// The scenarios of a program of the collector's conformance tests, with many objects sampled. Not
+/// those that promise how much memory a heap takes, which a profile adds to.
 fn scenarios_come_through(source: &str) {
     const OTHERS: [&str; 2] = ["returns", "limits"];
     let place = tempfile::tempdir().unwrap();

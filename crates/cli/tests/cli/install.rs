@@ -1,5 +1,5 @@
-//! Installations and packages: made by the repository's scripts of what `./build` made, used from elsewhere,
-//! and removed.
+//! Installations and packages: made by the repository's scripts of what `./build` made, used from
+//! elsewhere, and removed.
 
 use crate::common::{said, text};
 use std::fs;
@@ -207,7 +207,8 @@ fn it_is_small_and_complete_and_leaves_nothing() {
     assert_eq!(below(listed), Vec::<PathBuf>::new());
 }
 
-/// A later installation replaces an earlier one, removes what only that one had, and is removed whole.
+/// A later installation replaces an earlier one, removes what only that one had, and is removed
+/// whole.
 #[test]
 fn a_later_one_replaces_an_earlier_one() {
     let Some(installed) = Installed::new() else { return };
@@ -330,7 +331,8 @@ fn examples_of_every_header_are_built_by_pkg_config() {
     }
 }
 
-/// The library that is preloaded and the one that a program is linked with are the same, by its SONAME.
+/// The library that is preloaded and the one that a program is linked with are the same, by its
+/// SONAME.
 #[test]
 fn a_linked_program_has_the_library_once() {
     if !here("pkg-config") || !here("cc") {
@@ -434,7 +436,8 @@ fn the_archive_works_where_it_is_unpacked() {
     assert_eq!(below(&unpacked), Vec::<PathBuf>::new());
 }
 
-/// Copies the libraries that `program` is linked with, and the loader, to where they are, below `root`.
+/// Copies the libraries that `program` is linked with, and the loader, to where they are, below
+/// `root`.
 fn copy_libraries(program: &Path, root: &Path) {
     for word in done(plain("ldd").arg(program)).split_whitespace().filter(|word| word.starts_with('/')) {
         let to = root.join(&word[1..]);

@@ -1,5 +1,7 @@
-//! Tests of the command `vellum`: one program for all, as linking takes longest. Each module is a subcommand or
-//! a promise of several. `alone` has what must have the machine to itself.
+//! Tests of the command `vellum`, in one program, as linking takes longest.
+//!
+//! Each module tests a subcommand, or a promise of several. Tests in `alone` run with nothing
+//! beside them.
 
 #[path = "../common/mod.rs"]
 mod common;

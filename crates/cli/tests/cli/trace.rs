@@ -7,13 +7,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Pages that the known program comes back to all the time, and those that it walks over once in a while.
+/// Pages that the known program comes back to all the time, and those that it walks over once in a
+/// while.
 const HOT: u64 = 20;
 const COLD: u64 = 80;
 const ROUNDS: u64 = 40;
 
-/// A program of known references in lackey's text: an instruction and a load each; the hot pages 50 times
-/// over in turn, then each cold page once.
+/// A program of known references in lackey's text: an instruction and a load each; the hot pages 50
+/// times over in turn, then each cold page once.
 fn known(folder: &Path) -> PathBuf {
     let mut lines = String::from("==7== Lackey, an example Valgrind tool\n");
     for _ in 0..ROUNDS {
@@ -57,7 +58,8 @@ fn a_known_program_has_its_known_figures() {
     assert_eq!((value["pages"].as_u64(), value["delay_ticks"].as_f64()), (Some(HOT + COLD), Some(1000.0)));
     let give = value["advice"]["pages"].as_f64().unwrap();
     assert!((95.0..=101.0).contains(&give), "{value}");
-    // Where waiting is agreed to, the hot pages do: 80 faults in 1,080 instructions at a tick each are 7 %.
+    // Where waiting is agreed to, the hot pages do: 80 faults in 1,080 instructions at a tick each
+    // are 7 %.
     let value = json(&[text(&file), "--delay", "1ns", "--cap", "10%"]);
     let give = value["advice"]["pages"].as_f64().unwrap();
     assert!(give < 45.0, "{value}");

@@ -78,8 +78,8 @@ fn lists_in_the_environment_are_extended_and_not_replaced() {
     assert_eq!(String::from_utf8_lossy(&ended.stdout), expected);
 }
 
-/// Runs `what` in a shell that has first executed `setup`, directly and under vellum, and compares the
-/// output.
+/// Runs `what` in a shell that has first executed `setup`, directly and under vellum, and compares
+/// the output.
 fn same_with_and_without(setup: &str, what: &str) {
     let under = format!("{VELLUM} run -q --lib {} -- {what}", harmless_library().display());
     let print = |command: &str| {
@@ -140,7 +140,8 @@ fn the_process_group_is_ours() {
     );
 }
 
-/// The signals that are ignored here, and so in programs that are started: signal `n` at bit `n - 1`.
+/// The signals that are ignored here, and so in programs that are started: signal `n` at bit `n -
+/// 1`.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -181,7 +182,8 @@ fn signals_sent_to_us_alone_reach_the_program() {
 #[test]
 fn nothing_of_ours_is_left_behind() {
     let place = tempfile::tempdir().unwrap();
-    // A board goes elsewhere if the first choice exists: look at all of this user's, before and after.
+    // A board goes elsewhere if the first choice exists: look at all of this user's, before and
+    // after.
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
     for end in ["", "; kill -9 $$", "; exit 5"] {
         let ended = run(&["-q"])

@@ -27,7 +27,7 @@ impl Drop for Busy {
     }
 }
 
-/// A program that waits, and ends when it is told to.
+/// A program that waits until its input ends.
 struct Waiting(Child);
 
 impl Waiting {
@@ -47,7 +47,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Watches a program that ends when so many lines are there; how the watch ended, and all lines.
+/// Watches `program`, which ends when `wanted` lines are there; how the watch ended, and all lines.
 fn watched_until(wanted: usize, options: &[&str], mut program: Waiting) -> (Output, Vec<String>) {
     let mut watch = Command::new(VELLUM)
         .args(["watch", &program.0.id().to_string()])

@@ -14,8 +14,8 @@ use std::process::{Command, Output};
 /// The command under test.
 pub(crate) const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
 
-/// A library that can be preloaded into anything and does nothing: the C library, which is loaded anyway.
-/// Tests of Vellum's own library are elsewhere.
+/// A library that can be preloaded into anything and does nothing: the C library, which is loaded
+/// anyway. Tests of Vellum's own library are elsewhere.
 pub(crate) fn harmless_library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let line = maps.lines().find(|line| line.contains("/libc.so")).expect("a C library is mapped");
@@ -30,8 +30,8 @@ pub(crate) fn run(options: &[&str]) -> Command {
     command
 }
 
-/// Has `command` begin as from a terminal, even if signals are ignored where the tests run (a shell's
-/// background jobs ignore SIGINT).
+/// Has `command` begin as from a terminal, even if signals are ignored where the tests run (a
+/// shell's background jobs ignore SIGINT).
 pub(crate) fn heeding_signals(command: &mut Command) {
     // SAFETY: signal is async-signal-safe, and these may be set to their default.
     unsafe {
@@ -64,8 +64,8 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
 
-/// The C program `source`, compiled by `compiler` with `flags`, or a word on why there is none. All tests share
-/// it.
+/// The C program `source`, compiled by `compiler` with `flags`. All tests share it. `None` skips
+/// the test, with the reason.
 pub(crate) fn program(compiler: &str, flags: &[&str], source: &str) -> Option<PathBuf> {
     let file = vellum_skip::source("program.c", source);
     vellum_skip::compiled_or_skip(compiler, "program", &[file], flags)

@@ -6,6 +6,10 @@
 #include <string.h>
 
 #define MEBI (1024 * 1024)
+/* Blocks that live for a moment. */
+#ifndef MOMENTS
+#define MOMENTS 3000000
+#endif
 
 static void *volatile sink;
 
@@ -57,7 +61,7 @@ int main(void) {
         line = grown(line, bytes);
     char *peak = whole();
     free(peak);
-    for (int i = 0; i < 3000000; i++)
+    for (int i = 0; i < MOMENTS; i++)
         momentary();
     return 0;
 }

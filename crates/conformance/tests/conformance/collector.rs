@@ -1,4 +1,5 @@
-//! The collector as C programs see it: the header in every dialect, and scenarios linked with the library.
+//! The collector as C programs see it: the header in every dialect, and scenarios linked with the
+//! library.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -68,8 +69,8 @@ fn compiled(source: &str, compiler: &str, dialect: &str) -> PathBuf {
     vellum_skip::compiled(compiler, "program", &source, &flags).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Those of which something else is promised than that objects are what they were: how much a heap takes,
-/// when it collects, what dies at a certain moment.
+/// Those of which something else is promised than that objects are what they were: how much a heap
+/// takes, when it collects, what dies at a certain moment.
 const SETTINGS_OF_THEIR_OWN: [&str; 6] = ["settings", "returns", "limits", "weak", "eager", "frames"];
 
 /// Collections at random points: one allocation in this many, and which.

@@ -1,5 +1,5 @@
-//! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits for
-//! pages as programs do, and programs stay within what was said.
+//! Whole processes in few frames: small blocks and mappings are paged too, where the kernel waits
+//! for pages as programs do, and programs stay within what was said.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool};
@@ -8,7 +8,8 @@ use vellum_wire::Counter;
 /// What a process may have in memory beside its frames, in KiB.
 const BESIDE_KIB: u64 = 12 << 10;
 
-// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
+// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with
+// some.
 vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];
     small threads mappings calls signals forks
 }
@@ -41,7 +42,8 @@ fn has_privilege() -> bool {
     }
 }
 
-/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more memory.
+/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more
+/// memory.
 fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
     if !has_privilege() {
         return skip("no privilege for faults of the kernel's, without which small blocks are not paged");

@@ -1,5 +1,6 @@
-//! Programs that give up privileges, or move to another namespace, with background threads of ours beside
-//! them; and programs that run with other rights, or as somebody else, than those who started them.
+//! Programs that give up privileges, or move to another namespace, with background threads of ours
+//! beside them; and programs that run with other rights, or as somebody else, than those who
+//! started them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -26,8 +27,9 @@ fn identities() {
     check_all(&place.program("identity.c", &["-pthread"]));
 }
 
-/// What the calling thread is, every thread is, the moment a call that changes it returns: the scenarios whose
-/// names begin so. RACES in the environment says how many races each is.
+/// What the calling thread is, every thread is, the moment a call that changes it returns. `names`
+/// is the beginning of the scenarios' names; RACES in the environment sets the number of races in
+/// each.
 fn every_thread_follows(names: &str, environment: &[(&str, &str)]) {
     every_thread_follows_where(|name| name.starts_with(names), environment);
 }
@@ -50,8 +52,8 @@ fn every_thread_has_what_the_caller_has_in_races() {
     every_thread_follows("race_", &[]);
 }
 
-/// With big blocks paged the threads without which there is no memory follow. Frames are copied, as moving them
-/// may meet the kernel's own moves.
+/// With big blocks paged, the threads without which there is no memory follow. Frames are copied,
+/// as moving them may meet the kernel's own moves.
 const PAGED: [(&str, &str); 3] = [("VELLUM_FRAMES", "8M"), ("VELLUM_MASK", "move"), ("RACES", "2")];
 
 #[test]
@@ -69,8 +71,8 @@ fn threads_that_page_follow_in_races() {
     every_thread_follows("race_", &PAGED);
 }
 
-/// A program with rights that its caller has not does nothing that the caller's environment says: no file is
-/// opened, no variable is even read.
+/// A program with rights that its caller has not does nothing that the caller's environment says:
+/// no file is opened, no variable is even read.
 #[test]
 fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
     if !is_root() {

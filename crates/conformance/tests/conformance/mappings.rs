@@ -31,7 +31,7 @@ fn mappings_are_served_at_all() {
     assert_eq!(run("off"), 0);
 }
 
-/// Seeds of the fuzzer that each allocator is given, unless `VELLUM_FUZZ_SEEDS` says how many.
+/// Seeds of the fuzzer for each allocator, unless `VELLUM_FUZZ_SEEDS` sets the number.
 const SEEDS: u64 = 100;
 /// Seeds of one process: what one has left behind is a part of what the next begins with.
 const SEEDS_A_PROCESS: u64 = 200;

@@ -2,7 +2,7 @@
 //! mode.
 //!
 //! ```text
-//! cargo test --profile checked -p vellum-conformance --test conformance -- misuse_cases --nocapture
+//! cargo test -p vellum-conformance --test conformance -- misuse_cases --nocapture
 //! ```
 //!
 //! prints the table. `VELLUM_TEST_ALLOCATORS=/path/to/libmimalloc-secure.so:...` adds columns for other

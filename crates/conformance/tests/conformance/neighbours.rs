@@ -1,5 +1,5 @@
-//! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other preloaded
-//! libraries.
+//! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other
+//! preloaded libraries.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,8 @@ fn a_debugger_runs_a_served_program() {
         return skip("a debugger may not attach here");
     }
     let mut wanted = vec!["Breakpoint 1, middle", "#1", "in main", "\n121\n", "exited normally"];
-    // A debugger older than the processor can set no registers, and so call nothing, in any program.
+    // A debugger older than the processor can set no registers, and so call nothing, in any
+    // program.
     if outcome.stderr.contains("Couldn't write extended state status") {
         skip("calling malloc from the debugger, which does not know this processor's registers");
     } else {
@@ -147,8 +148,8 @@ fn thread_sanitizer_inside_the_program() {
     }
 }
 
-/// The runtimes of sanitizers that are libraries are as they would be without Vellum: directly, and started
-/// by a shell that is served. Often, as where things are mapped is chance.
+/// The runtimes of sanitizers that are libraries are as they would be without Vellum: directly, and
+/// started by a shell that is served. Often, as where things are mapped is chance.
 #[test]
 fn sanitizers_as_libraries_have_every_request() {
     const RUNS: u32 = 10;

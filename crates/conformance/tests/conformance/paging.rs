@@ -1,5 +1,5 @@
-//! Big blocks in few frames: programs see nothing of it, with privilege and without, whatever the kernel
-//! lacks.
+//! Big blocks in few frames: programs see nothing of it, with privilege and without, whatever the
+//! kernel lacks.
 
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;
@@ -42,8 +42,8 @@ fn calls_that_wait() {
     }
 }
 
-/// Runs the command paged and without Vellum; both must say the same, and pages must have gone out and come
-/// back.
+/// Runs the command paged and without Vellum; both must say the same, and pages must have gone out
+/// and come back.
 ///
 /// With privilege small blocks and mappings are paged too: `whole` frames are for that.
 fn same_paged(make: impl Fn() -> Command, frames: &str, whole: &str) {
@@ -70,8 +70,8 @@ fn same_paged(make: impl Fn() -> Command, frames: &str, whole: &str) {
     }
 }
 
-/// Pages that compress, and are not much more than the frames, come from compressed memory for the most part.
-/// Those that do not compress go to the store, as ever.
+/// Pages that compress, and are not much more than the frames, come from compressed memory for the
+/// most part. Those that do not compress go to the store, as ever.
 #[test]
 fn compressed_pages() {
     let Some(python) = tool("python3") else { return skip("no python3") };

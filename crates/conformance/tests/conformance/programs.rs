@@ -1,5 +1,5 @@
-//! Programs that people run: interpreters, compilers, a database, version control. Output, errors and status
-//! with Vellum must be what they are without it, in each of its modes.
+//! Programs that people run: interpreters, compilers, a database, version control. Output, errors
+//! and status with Vellum must be what they are without it, in each of its modes.
 //!
 //! In few frames they are in `paging` and `frames`; some 170 more are in the matrix.
 
@@ -161,8 +161,8 @@ int main() {
 }
 "#;
 
-/// Compiles under Vellum and without; the objects must be the same byte for byte, and so must what they
-/// print.
+/// Compiles under Vellum and without; the objects must be the same byte for byte, and so must what
+/// they print.
 fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
     let Some(compiler) = tool(compiler) else { return };
     let place = Place::new();

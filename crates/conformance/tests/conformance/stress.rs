@@ -1,5 +1,5 @@
-//! Threads, forks, random sizes, random lifetimes; and the same with every kernel facility taken away in
-//! turn.
+//! Threads, forks, random sizes, random lifetimes; and the same with every kernel facility taken
+//! away in turn.
 //!
 //! The seed is printed, and `VELLUM_TEST_SEED` sets it; `VELLUM_STRESS=20` is twenty times as long.
 
@@ -13,8 +13,8 @@ fn seed() -> String {
     (vellum_random::test_seed(None) as u32).to_string()
 }
 
-/// The program with this seed: so many threads, each with so many turns, and so many forks. `VELLUM_STRESS`
-/// multiplies turns and forks.
+/// The program with this seed, and numbers of threads, of turns of each thread, and of forks.
+/// `VELLUM_STRESS` multiplies turns and forks.
 fn stress(
     program: &Path,
     seed: &str,
@@ -43,8 +43,8 @@ fn threads_forks_and_random_lifetimes() {
     stress(&program, &seed, [8, 10_000, 10], &[]);
 }
 
-/// What an older kernel, or less privilege, lacks: each facility alone, and all of them. Every `PARTS`th, from the
-/// `part`th.
+/// What an older kernel, or less privilege, lacks: each facility alone, and all of them. Takes every
+/// `PARTS`th, from number `part` on.
 fn capabilities_masked_in_turn(part: usize) {
     let place = Place::new();
     let program = place.program("stress.c", &["-pthread"]);

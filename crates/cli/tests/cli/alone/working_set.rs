@@ -1,5 +1,5 @@
-//! The working set that `vellum run` reports. Its watcher keeps to a share of the program's time, which is a
-//! figure to check only where nothing else runs.
+//! The working set that `vellum run` reports. Its watcher keeps to a share of the program's CPU
+//! time; other programs would disturb that figure.
 
 use crate::common::{report, said, sh, text};
 use crate::watch::accessed_bits;
@@ -11,8 +11,8 @@ fn a_run_reports_its_working_set() {
     }
     let place = tempfile::tempdir().unwrap();
     let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
-    // Eight seconds of the shell's own time, on any machine: a cycle of looks is begun when it can be paid
-    // for, and three were not always enough.
+    // Eight seconds of the shell's own time, on any machine: a cycle of looks is begun when it can
+    // be paid for, and three were not always enough.
     let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
         set -- $(cat /proc/$$/stat); [ ${14} -gt 800 ] && break; done";
     let ended = sh(&["--json", text(&json), "--report", text(&html)], script);

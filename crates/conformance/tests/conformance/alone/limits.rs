@@ -1,7 +1,8 @@
-//! Control groups: a process under a limit that the C library lives under is never killed with Vellum.
+//! Control groups: a process under a limit that the C library lives under is never killed with
+//! Vellum.
 //!
-//! Each program first runs on the C library's memory under the same limit: if that is killed, the test is
-//! wrong.
+//! Each program first runs on the C library's memory under the same limit: if that is killed, the
+//! test is wrong.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -23,7 +24,8 @@ fn run(
     let entrance = group.entrance();
     let mut command = Command::new(program);
     command.args([kind, &held.to_string(), "7"]);
-    // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made before.
+    // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made
+    // before.
     unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
     Ok(with(command))
 }
@@ -58,7 +60,8 @@ fn growth() {
     nobody_is_killed("growth", HELD_MIB, LIMIT_MIB);
 }
 
-/// Together they hold no more than one of them does, and the C library keeps little of what is freed.
+/// Together they hold no more than one of them does, and the C library keeps little of what is
+/// freed.
 #[test]
 fn taking_turns() {
     nobody_is_killed("taking_turns", HELD_MIB, LIMIT_MIB + 15);
@@ -80,8 +83,9 @@ fn the_limit_holds() {
     }
 }
 
-/// Frames beyond what the group allows are not taken, and the program that would be killed with them is not.
-/// The kernel's own answer to the same program, without a pager, is the proof that the limit holds.
+/// Frames beyond what the group allows are not taken, and the program that would be killed with
+/// them is not. The kernel's own answer to the same program, without a pager, is the proof that the
+/// limit holds.
 #[test]
 fn frames_stay_below_the_limit() {
     /// What the program holds is 64 MiB, and what it asks for in frames is more.
@@ -96,8 +100,8 @@ fn frames_stay_below_the_limit() {
         if let Some(frames) = frames {
             command.env("VELLUM_FRAMES", frames);
         }
-        // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made
-        // before.
+        // SAFETY: opening, writing and closing one file, which a forked child may do; the path was
+        // made before.
         unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
         Ok::<Outcome, String>(served(command))
     };

@@ -1,4 +1,5 @@
-//! Tests that have the machine to themselves: control groups with little memory, and a setting of the kernel's.
+//! Tests that have the machine to themselves: control groups with little memory, and a setting of
+//! the kernel's.
 
 mod commitment;
 mod limits;
