@@ -90,7 +90,7 @@ pub(super) fn duel(
 }
 
 /// A line on standard error if that is a terminal, and nothing elsewhere.
-pub(super) fn line(what: &str, extent: Extent) -> ProgressBar {
+fn line(what: &str, extent: Extent) -> ProgressBar {
     let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let long = match extent.rounds {
         Some(rounds) => format!("{rounds} rounds"),

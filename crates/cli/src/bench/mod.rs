@@ -3,13 +3,12 @@
 //! ```text
 //! args ─┬─▶ programs ─▶ experiment's process duel ┬─ with --vs:    measure's Comparison  ─▶ versus
 //!       │                                     └─ without:      one series            ─▶ single
-//!       ├─▶ frameworks ▶ experiment's suite duel ─▶ measure's Comparison, a benchmark each
 //!       └─▶ suite ────▶ timing's Suite ───────────────────────────────────────────────▶ suite
 //!                        all: ─▶ explain (layers, periods, causes) · baseline ─▶ Report ─▶ text · JSON
 //!                                                                     series ──────────▶ lines · CSV
 //! ```
 //!
-//! The result of a benchmark is a [`report::Report`], filled by the three above, shown in words and tables
+//! The result of a benchmark is a [`report::Report`], filled by the two above, shown in words and tables
 //! (`text`), and written as JSON. Printing judges nothing.
 //!
 //! Standard output has the report. Standard error has progress, warnings about input, and the one line of a
@@ -17,12 +16,10 @@
 
 mod args;
 mod baseline;
-mod cargo;
 mod causes;
 mod compared;
 mod duel;
 mod failure;
-mod frameworks;
 mod junit;
 mod parameters;
 mod programs;
@@ -130,10 +127,9 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let before = args.baseline.as_deref().map(baseline::read).transpose()?;
     // A signal ends a suite at once; of programs, the complete rounds are worth reporting.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
-    let mut report = match (&args.suite, args.framework) {
-        (Some(name), _) => suite::run(args, name, before.as_ref())?,
-        (None, Some(framework)) => frameworks::run(args, framework.into())?,
-        (None, None) => programs::run(args, before.as_ref())?,
+    let mut report = match &args.suite {
+        Some(name) => suite::run(args, name, before.as_ref())?,
+        None => programs::run(args, before.as_ref())?,
     };
     let stopped = caught.and_then(|_caught| Interrupt::arrived());
     if stopped.is_some() {
@@ -159,14 +155,8 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     }
     kept?;
     told?;
-    let without = report.apart.iter().flat_map(|apart| &apart.failed).filter(|_| !args.ignore_failure);
-    let without: Vec<&str> = without.map(|benchmark| benchmark.words.as_str()).collect();
-    for line in &without {
-        say!("vellum: {line}; fix it, or ask for failures to be ignored (-i)");
-    }
     Ok(match stopped {
         Some(signal) => SIGNALLED + signal as u8,
-        None if !without.is_empty() => FAILED,
         None if failed.is_empty() => 0,
         None => SLOWER,
     })

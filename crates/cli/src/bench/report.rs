@@ -35,8 +35,6 @@ pub(super) struct Report {
     pub(super) base: Option<Base>,
     /// Each other program against A, with A against itself beside it.
     pub(super) versus: Vec<Versus>,
-    /// Benchmarks of suites that are not compared.
-    pub(super) apart: Option<Apart>,
     /// What each thing timed is like.
     pub(super) subjects: Vec<Subject>,
     /// Cases of a suite that were too short for the clock, and what would do.
@@ -59,8 +57,6 @@ pub(super) struct Report {
 pub(super) enum Kind {
     /// Programs against each other.
     Versus,
-    /// Suites of a framework against each other.
-    Framework,
     /// One program.
     Program,
     /// Operations of this process.
@@ -96,8 +92,6 @@ pub(super) struct How {
     pub(super) order_check: Option<String>,
     /// The suite.
     pub(super) suite: Option<String>,
-    /// The framework of suites that are compared.
-    pub(super) framework: Option<String>,
 }
 
 /// A program.
@@ -140,37 +134,12 @@ pub(super) struct Start {
 pub(super) struct Versus {
     /// Which program is compared with A.
     pub(super) arm: String,
-    /// The benchmark, where suites are compared.
-    pub(super) benchmark: Option<String>,
     #[serde(serialize_with = "metric_name")]
     pub(super) metric: Metric,
     pub(super) comparison: Comparison,
     pub(super) direction: Direction,
     /// In words.
     pub(super) verdict: String,
-}
-
-/// Benchmarks of two suites that could not be compared.
-#[derive(Debug, Serialize)]
-pub(super) struct Apart {
-    /// Those that A alone has …
-    pub(super) removed: Vec<String>,
-    /// … and B.
-    pub(super) added: Vec<String>,
-    pub(super) failed: Vec<FailedBenchmark>,
-}
-
-/// A benchmark that failed.
-#[derive(Debug, Serialize)]
-pub(super) struct FailedBenchmark {
-    pub(super) name: String,
-    /// Why it failed in A; none, if it did not …
-    pub(super) a: Option<String>,
-    /// … and in B.
-    pub(super) b: Option<String>,
-    /// Both in a sentence.
-    #[serde(skip)]
-    pub(super) words: String,
 }
 
 /// What one thing timed is like.
@@ -259,7 +228,6 @@ impl Report {
             start: None,
             base: None,
             versus: Vec::new(),
-            apart: None,
             subjects: Vec::new(),
             refused: Vec::new(),
             against: None,

@@ -25,7 +25,6 @@ pub(super) fn render(report: &Report, args: &Bench, style: Style, width: usize) 
         page.head(report);
         match report.kind {
             Kind::Versus => page.versus(report),
-            Kind::Framework => page.benchmarks(report),
             Kind::Program => page.program(report),
             Kind::Suite => page.suite(report),
         }
@@ -99,13 +98,7 @@ impl Page {
             Some(other) => format!("instructions counted by {other}"),
             None => clock,
         };
-        if let Some(framework) = &how.framework {
-            let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
-            let count = many(report.versus.len() as u64, "benchmark");
-            self.say(&format!(
-                "{rounds} rounds of A, A again and B of {count} in random order (seed {seed}) in {took}; timed by {framework}"
-            ));
-        } else if report.kind == Kind::Versus {
+        if report.kind == Kind::Versus {
             let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
             let others: Vec<&str> = report.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
             let (last, others) = others.split_last().unwrap_or((&"", &[]));
@@ -139,22 +132,6 @@ impl Page {
             (Some(order), _) => self.blank_and_say(&order.to_string()),
             (None, Some(why)) => self.blank_and_say(why),
             (None, None) => {}
-        }
-    }
-
-    fn benchmarks(&mut self, report: &Report) {
-        let low = low_name(report.how.low_share);
-        let words = report.versus.first().map_or("time", |row| row.metric.words());
-        // Names are more useful than the intervals, which the JSON and Markdown have too.
-        let fits = |columns: &usize| compared::benchmarks(report, *columns).width(INDENT) <= self.width;
-        let columns = [compared::BENCHMARK_COLUMNS, 6, 5].into_iter().find(fits).unwrap_or(4);
-        let table = compared::benchmarks(report, columns);
-        self.table(&format!("{words} of an iteration ({low}), and difference"), &table);
-        for (place, sentence) in compared::summary(report).iter().enumerate() {
-            if place == 0 {
-                self.text.push('\n');
-            }
-            self.say(sentence);
         }
     }
 

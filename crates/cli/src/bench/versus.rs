@@ -110,14 +110,7 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
                 }));
             }
             let verdict = verdict(metric, comparison.headline.ratio, direction, [&names[0], name]);
-            report.versus.push(Versus {
-                arm: arm_name(arm),
-                benchmark: None,
-                metric,
-                comparison,
-                direction,
-                verdict,
-            });
+            report.versus.push(Versus { arm: arm_name(arm), metric, comparison, direction, verdict });
         }
     }
     report.advice = advice(args, &report, first.rounds.len(), took);
