@@ -130,7 +130,7 @@ fn shortfall(persistence: f64, block: f64, n: f64) -> f64 {
 }
 
 /// By how much to enlarge a variance that is known from `freedom` degrees of freedom only.
-pub(crate) fn spread_factor(freedom: f64) -> f64 {
+fn spread_factor(freedom: f64) -> f64 {
     if freedom > FREEDOM_MAX {
         return 1.0;
     }

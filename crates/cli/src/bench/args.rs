@@ -37,8 +37,8 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
     vellum bench --vs-ref main --build make -- ./prog data\n  \
     vellum bench --metric instructions --counter valgrind -- ./old --vs ./new\n  \
     vellum bench --order duet -- ./old --vs ./new\n  \
-    vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  vellum bench --suite memory --save memory.json\n  \
-    vellum bench --suite memory --baseline memory.json --fail-above 10%"
+    vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  \
+    vellum bench --suite memory --out memory.obs && vellum obs stat memory.obs"
 )]
 pub(crate) struct Bench {
     /// Time this suite of Vellum's own operations, in this process.
@@ -161,21 +161,9 @@ pub(crate) struct Bench {
     pub(super) hold_collectors: bool,
 
     /// Exit with status 1 if a slowdown, or a growth of what --metric says, above this is shown, such as 2%:
-    /// of B against A, or against the baseline.
-    #[arg(long, value_name = "PERCENT", value_parser = allowed)]
+    /// of B against A.
+    #[arg(long, value_name = "PERCENT", value_parser = allowed, conflicts_with = "suite")]
     pub(super) fail_above: Option<f64>,
-
-    /// Write a baseline to compare with later (schema vellum.baseline/1).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) save: Option<PathBuf>,
-
-    /// The name of the baseline (default: its file's name).
-    #[arg(long, value_name = "TEXT", requires = "save")]
-    pub(super) label: Option<String>,
-
-    /// Compare with this baseline. Weaker than --vs: the speed of the machine may have changed since.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) baseline: Option<PathBuf>,
 
     /// The name of the program in files (default: its name and arguments).
     #[arg(long, value_name = "NAME", conflicts_with = "suite")]
@@ -188,10 +176,6 @@ pub(crate) struct Bench {
     /// Also write results and observations as JSON (schema vellum.bench/1); "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<PathBuf>,
-
-    /// Also write every observation as CSV; "-" is standard output.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) csv: Option<PathBuf>,
 
     /// Also write the tables as Markdown; "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -2,11 +2,9 @@
 
 use crate::failure::Failure;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use vellum_experiment::process_duel::{CountError, ProcessDuelError};
-use vellum_measure::csv::CsvError;
+use vellum_measure::CompareError;
 use vellum_measure::line::WriteError;
-use vellum_measure::{BaselineError, CompareError};
 use vellum_process::LocateError;
 use vellum_timing::bench;
 
@@ -75,17 +73,6 @@ pub(super) enum BenchFailure {
     /// Figures that cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// A baseline cannot be used.
-    #[error("{}: {source}", .path.display())]
-    Baseline {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        source: BaselineError,
-    },
-    /// Observations cannot be written as CSV.
-    #[error(transparent)]
-    Csv(#[from] CsvError),
     /// Observations cannot be written.
     #[error(transparent)]
     Lines(#[from] WriteError),

@@ -15,8 +15,6 @@ pub(super) fn document(report: &Report) -> String {
         let program = report.programs.iter().find(|program| program.arm == row.arm)?;
         Some((program.name.clone(), format!("{} ({})", row.verdict, row.metric.words())))
     });
-    let against = report.against.iter().flat_map(|against| &against.rows);
-    let told = told.chain(against.map(|row| (row.name.clone(), row.verdict.clone())));
     let mut cases = String::new();
     let mut count = 0;
     for (name, verdict) in told {

@@ -39,9 +39,7 @@ pub(super) struct Report {
     pub(super) subjects: Vec<Subject>,
     /// Cases of a suite that were too short for the clock, and what would do.
     pub(super) refused: Vec<String>,
-    /// Against a baseline.
-    pub(super) against: Option<Against>,
-    /// Whether B, or what has a baseline, is slower than allowed.
+    /// Whether B is slower than allowed.
     pub(super) gates: Vec<Held>,
     /// What a longer run would show.
     pub(super) advice: Option<String>,
@@ -170,30 +168,6 @@ pub(super) struct Subject {
     pub(super) losses: Option<Losses>,
 }
 
-/// A baseline and what was compared with it.
-#[derive(Debug, Serialize)]
-pub(super) struct Against {
-    /// What the baseline is called.
-    pub(super) label: String,
-    pub(super) rows: Vec<AgainstRow>,
-    /// Why this is weaker than measuring side by side.
-    pub(super) weaknesses: Vec<String>,
-}
-
-/// One thing against its baseline.
-#[derive(Debug, Serialize)]
-pub(super) struct AgainstRow {
-    pub(super) name: String,
-    /// Now over then.
-    pub(super) ratio: Interval,
-    pub(super) then: Interval,
-    pub(super) now: Interval,
-    /// How many runs the baseline holds.
-    pub(super) runs: usize,
-    pub(super) direction: Direction,
-    pub(super) verdict: String,
-}
-
 /// A gate and who went through it.
 #[derive(Debug, Serialize)]
 pub(super) struct Held {
@@ -230,7 +204,6 @@ impl Report {
             versus: Vec::new(),
             subjects: Vec::new(),
             refused: Vec::new(),
-            against: None,
             gates: Vec::new(),
             advice: None,
             warnings: Vec::new(),

@@ -2,11 +2,10 @@
 
 use super::args::{Bench, Metric};
 use super::compared;
-use super::report::{AgainstRow, Held, Kind, Program, Report, Subject};
-use super::words::range;
+use super::report::{Held, Kind, Program, Report, Subject};
 use crate::accounts::{BEAT_HEADS, LOSS_HEADS, Losses, share, sought};
 use crate::text::shown_command;
-use vellum_measure::{Course, Direction, Interval, Mode, Outcome, Unit, percent};
+use vellum_measure::{Course, Interval, Mode, Outcome, Unit};
 use vellum_report::Style;
 use vellum_report::Table;
 use vellum_report::units::many;
@@ -34,7 +33,6 @@ pub(super) fn render(report: &Report, args: &Bench, style: Style, width: usize) 
         if args.periods || report.kind == Kind::Program {
             page.beats(report);
         }
-        page.against(report);
         page.warnings(report);
     }
     page.verdict(report, args);
@@ -252,29 +250,6 @@ impl Page {
         }
     }
 
-    fn against(&mut self, report: &Report) {
-        let Some(against) = &report.against else { return };
-        let unit = report.how.unit.clone().unwrap_or_default();
-        let mut table = Table::plain(&["", "then", "now", "change", "95 %", ""], 1).with_words_last();
-        for row in &against.rows {
-            let name = if report.kind == Kind::Suite { without_suite(&row.name) } else { &row.name };
-            table.row(vec![
-                name.to_owned(),
-                unit.scaled(row.then.estimate),
-                unit.scaled(row.now.estimate),
-                percent(row.ratio.estimate),
-                range(row.ratio),
-                shown(row.direction, &unit).to_owned(),
-            ]);
-        }
-        let low = low_name(report.how.low_share);
-        self.table(&format!("against baseline {} ({low})", against.label), &table);
-        self.text.push('\n');
-        for weakness in &against.weaknesses {
-            self.notice("note", weakness);
-        }
-    }
-
     fn warnings(&mut self, report: &Report) {
         if !report.warnings.is_empty() || report.advice.is_some() {
             self.text.push('\n');
@@ -316,9 +291,6 @@ impl Page {
                 ))
             }));
         }
-        if let Some(against) = &report.against {
-            said.extend(summary(&against.rows));
-        }
         said.extend(gates(&report.gates));
         if !args.quiet && !said.is_empty() {
             self.text.push('\n');
@@ -333,22 +305,6 @@ impl Page {
     }
 }
 
-/// What came of a baseline's rows: the sentence of a single one, else how many of them are shown to be what.
-fn summary(rows: &[AgainstRow]) -> Option<String> {
-    let count = |direction| rows.iter().filter(|row| row.direction == direction).count();
-    match rows {
-        [] => None,
-        [only] => Some(only.verdict.clone()),
-        _ => Some(format!(
-            "of {} operations {} shown slower than the baseline, {} faster; {} not shown to differ",
-            rows.len(),
-            count(Direction::More),
-            count(Direction::Less),
-            count(Direction::NotShown)
-        )),
-    }
-}
-
 /// What the gates say: each that was not passed, or is alone, by itself.
 fn gates(gates: &[Held]) -> Vec<String> {
     let passed = gates.iter().filter(|held| held.gate.outcome == Outcome::Passed).count();
@@ -359,17 +315,6 @@ fn gates(gates: &[Held]) -> Vec<String> {
         said.push(format!("--fail-above: passed by {passed} of {}", gates.len()));
     }
     said
-}
-
-/// The word in a table.
-fn shown(direction: Direction, unit: &Unit) -> &'static str {
-    match (direction, unit) {
-        (Direction::More, Unit::Instructions) => "more",
-        (Direction::Less, Unit::Instructions) => "fewer",
-        (Direction::More, _) => "slower",
-        (Direction::Less, _) => "faster",
-        (Direction::NotShown, _) => "not shown",
-    }
 }
 
 /// A case's name without its suite's.

@@ -94,7 +94,7 @@ macro_rules! each {
 }
 
 each! {
-    advice baseline board btf cgroups demangle elf_image elf_symbols fleet held http_request jobs json ledger observations perf_ring procfs recommend
+    advice board btf cgroups demangle elf_image elf_symbols fleet held http_request jobs json ledger observations perf_ring procfs recommend
     sizes state symbol_texts trace unwind watch
 }
 
