@@ -49,6 +49,7 @@ mod page;
 mod papers;
 mod plan;
 mod plot;
+mod progress;
 mod recommend;
 mod run;
 mod screen;
