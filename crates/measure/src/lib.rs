@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  a clock                                                            what is it like?
-//!  (vellum-timing)                    ┌─▶ Layers ─▶ Modality, Steady, Autocorrelation
+//!  (vellum-timing)                    ┌─▶ Layers ─▶ Modality, Steady
 //!   │                                 │      │                        why are some so long?
 //!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐
 //!   └▶ Observation ─▶ Series ─▶ walls ┼─▶ Spectrum ───── on the tick? ─────────────┘
@@ -42,10 +42,9 @@
 //! # What it is like
 //!
 //! - **layers**: outliers beyond mean ± 2σ, taken off layer by layer and remembered ([`Layers`]).
-//! - **modes**: what share sits at the mode to a clock's step ([`ModeShare`]), and whether there are several
-//!   modes, by the **dip** and a taut string ([`Modality`]).
-//! - **autocorrelation**: how well an observation predicts the next, and how many make one independent one
-//!   ([`Autocorrelation`]); **ranks** make such answers robust against outliers.
+//! - **modes**: whether there are several modes, by the **dip** and a taut string ([`Modality`]);
+//!   **autocorrelation** finds how many observations make one independent one, by **ranks**, which make such
+//!   answers robust against outliers.
 //! - **steady**: where the level changes and from where on it no longer does ([`Steady`]); **segments** finds
 //!   the best division.
 //!
@@ -134,7 +133,6 @@ mod vectors;
 pub use attribution::{
     Attribution, Cause, CauseTotal, FAULT_AMONG_MANY_NS_MAX, FAULT_NS_MAX, Outlier, Picos, SWITCH_NS_MAX,
 };
-pub use autocorrelation::Autocorrelation;
 pub use base::{BASES_MIN, Base, OPERATION_NS_MIN, STEPS_MIN};
 pub use column::Column;
 pub use compare::{
@@ -150,7 +148,7 @@ pub use interval::Interval;
 pub use layers::{LAYER_DEVIATIONS, LAYERS_MAX, LayerBounds, Layers};
 pub use machine::Machine;
 pub use mark::{Mark, MarkCause};
-pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode, ModeShare};
+pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode};
 pub use observation::{Observation, Series};
 pub use order_check::OrderCheck;
 pub use plan::{Next, Plan, ROUNDS_MAX, ROUNDS_MIN, Why, rounds_needed};
